@@ -13,30 +13,93 @@ if TYPE_CHECKING:
 
     from perhop import scenario as _scenario
     from perhop._engine import version as __version__
-    from perhop.errors import PerhopError, PerhopWarning, ScenarioError
+    from perhop.driving import Packet, drive
+    from perhop.errors import BlockError, PerhopError, PerhopWarning, ScenarioError
+    from perhop.planning.interface import Planned, plan
+    from perhop.plugins import (
+        Action,
+        Application,
+        Aqm,
+        Bitrate,
+        Bytes,
+        CongestionControl,
+        Depth,
+        Duration,
+        Meter,
+        Probability,
+        Verdict,
+    )
     from perhop.replaying import Replay, replay
     from perhop.scenario import *  # noqa: F403 - the builder's classes follow the engine's registered blocks
     from perhop.simulation import Result, run
+    from perhop.stepping import Simulation
 
     __all__ = [
+        "Action",
+        "Application",
+        "Aqm",
+        "Bitrate",
+        "BlockError",
+        "Bytes",
+        "CongestionControl",
+        "Depth",
+        "Duration",
+        "Meter",
+        "Packet",
         "PerhopError",
         "PerhopWarning",
+        "Planned",
+        "Probability",
         "Replay",
         "Result",
         "ScenarioError",
+        "Simulation",
+        "Verdict",
         "__version__",
+        "drive",
+        "plan",
         "replay",
         "run",
     ]
     __all__ += _scenario.__all__
 else:
-    _MODULES = {"errors", "measures", "quality", "replaying", "runs", "scenario", "simulation", "statistics"}
+    _MODULES = {
+        "driving",
+        "errors",
+        "measures",
+        "plugins",
+        "quality",
+        "replaying",
+        "rerunning",
+        "runs",
+        "scenario",
+        "simulation",
+        "statistics",
+        "stepping",
+    }
     _PLACES = {
+        "Action": "plugins",
+        "Application": "plugins",
+        "Aqm": "plugins",
+        "Bitrate": "plugins",
+        "BlockError": "errors",
+        "Bytes": "plugins",
+        "CongestionControl": "plugins",
+        "Depth": "plugins",
+        "Duration": "plugins",
+        "Meter": "plugins",
         "PerhopError": "errors",
         "PerhopWarning": "errors",
+        "Planned": "planning.interface",
+        "Probability": "plugins",
         "ScenarioError": "errors",
+        "Verdict": "plugins",
         "Replay": "replaying",
         "Result": "simulation",
+        "Simulation": "stepping",
+        "Packet": "driving",
+        "drive": "driving",
+        "plan": "planning.interface",
         "replay": "replaying",
         "run": "simulation",
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, BinaryIO, Literal, final
+from typing import Any, BinaryIO, Final, Literal, final
 
 from perhop.outcome import LiveOutcome, Outcome
 
@@ -30,6 +30,8 @@ class Cancel:
 
     def cancel(self) -> None:
         """End every run that was given this object; they raise `Cancelled`."""
+    def is_cancelled(self) -> bool:
+        """Whether `cancel` was called."""
     def under_way(self) -> float:
         """The runs with this object that are on, each by the part of it that has been simulated."""
 
@@ -93,6 +95,29 @@ def blocks() -> str:
     Linux has for it, or null.
     """
 
+def shape(scenario: str) -> str:
+    """What the network of a scenario is like, as JSON.
+
+    Args:
+        scenario: In JSON, as `scenario_from_toml` returns it.
+
+    Returns:
+        `words`, `routers`, `links`, `tiers`, `degrees`, `parts`, `diameter` and `mean_hops`.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
+def written_out(scenario: str) -> str:
+    """A scenario with a table for each link in place of its topology, as canonical JSON.
+
+    Args:
+        scenario: In JSON, as `scenario_from_toml` returns it.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
 def memory(scenario: str) -> dict[str, Any]:
     """How much memory a run takes, packets that wait or are on their way not counted.
 
@@ -100,8 +125,8 @@ def memory(scenario: str) -> dict[str, Any]:
         scenario: In JSON, as `scenario_from_toml` returns it.
 
     Returns:
-        `run_bytes`: while the run is on; `kept_bytes`: its result. `flows` and `flow_bytes`, `samples` and
-        `sample_bytes`: what takes it. `text`: the same in words.
+        `run_bytes`: while the run is on; `kept_bytes`: its result. `flows` and `flow_bytes`, `links` and
+        `link_bytes`, `samples` and `sample_bytes`: what takes it. `text`: the same in words.
 
     Raises:
         ScenarioError: The scenario cannot be run.
@@ -120,6 +145,7 @@ def simulate(
     cancel: Cancel | None = None,
     *,
     engine: Literal["batched", "reference"] | None = None,
+    threads: int = 1,
 ) -> Outcome:
     """Run a scenario once; other threads go on meanwhile.
 
@@ -129,6 +155,8 @@ def simulate(
         cancel: Set it from another thread to end the run.
         engine: The engine; if not given, the batched engine if it accepts the network, else the reference
             engine, which takes longer. The results are the same.
+        threads: The batched engine divides a large network among at most so many threads. The results are
+            the same.
 
     Raises:
         ScenarioError: The scenario cannot be run, or not by the batched engine if that is requested.
@@ -165,6 +193,14 @@ def record(
 
 def record_format() -> tuple[list[tuple[str, str]], list[str], list[str]]:
     """How events are recorded: fields with their numpy types, the names of events, and those of reasons."""
+
+def threads_for(scenario: str, threads: int, cancel: Cancel | None = None) -> tuple[int, str | None]:
+    """On how many threads at most `threads` run a scenario if no engine is requested; if one, why.
+
+    Raises:
+        ScenarioError: A flow's endpoints are not connected.
+        Cancelled: `cancel` was set.
+    """
 
 def engine_for(
     scenario: str, cancel: Cancel | None = None
@@ -215,6 +251,28 @@ def replay(
         Cancelled: `cancel` was set.
     """
 
+def student_t_cdf(freedom: float, t: float) -> float:
+    """The probability that Student's t is at most `t`.
+
+    Args:
+        freedom: Degrees of freedom, above 0; need not be whole.
+        t: Any number.
+
+    Raises:
+        ValueError: There are no such degrees of freedom.
+    """
+
+def student_t_quantile(freedom: float, probability: float) -> float:
+    """The value that Student's t exceeds with probability `1 - probability`.
+
+    Args:
+        freedom: Degrees of freedom, above 0; need not be whole.
+        probability: From 0 to 1.
+
+    Raises:
+        ValueError: There are no such degrees of freedom, or no such probability.
+    """
+
 def live_probe() -> None:
     """Try everything that a run on real packets begins with. The process is changed for good, as by `live`.
 
@@ -249,3 +307,375 @@ def live(
         LiveUnavailable: This system lacks something, or does not allow it.
         RuntimeError: Something went wrong.
     """
+
+@final
+class Verdict:
+    """The decision of an AQM about a packet."""
+
+    PASS: Final[Verdict]
+    """Admit the packet."""
+    DROP: Final[Verdict]
+    """Drop the packet, for the reason `controller`."""
+    NOTIFY: Final[Verdict]
+    """Mark the packet and admit it if it is ECN-capable, otherwise drop it; for the reason `controller`."""
+    OVERFLOW: Final[Verdict]
+    """Drop the packet because the queue has no room."""
+
+    @staticmethod
+    def drop(reason: str) -> Verdict:
+        """Drop the packet for a reason, such as `early`.
+
+        Raises:
+            ValueError: There is no such reason; the message lists all.
+        """
+    @staticmethod
+    def notify(reason: str) -> Verdict:
+        """Mark the packet and admit it if it is ECN-capable, otherwise drop it; for a reason: `early`.
+
+        Raises:
+            ValueError: There is no such reason; the message lists all.
+        """
+    @staticmethod
+    def _of(kind: str, reason: str | None) -> Verdict: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Packet:
+    """A packet, for the time of one call of a block in Python; it can be read, and not changed."""
+
+    @property
+    def size(self) -> int:
+        """Size on the wire in bytes, IP header included."""
+    @property
+    def color(self) -> Literal["green", "yellow", "red"]:
+        """Drop precedence: `green` (in profile), `yellow` or `red`."""
+    @property
+    def flow(self) -> int:
+        """The number of its flow in the run, from 0."""
+    @property
+    def is_backward(self) -> bool:
+        """Whether it goes from receiver to sender, as ACKs do."""
+    @property
+    def ecn_capable(self) -> bool:
+        """Whether it is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168)."""
+    @property
+    def dscp(self) -> int:
+        """Its codepoint (RFC 2474): 0 to 63."""
+    @property
+    def arrived(self) -> int:
+        """When it came to this queue, in ns: at departure `now - packet.arrived` is its sojourn time."""
+    @property
+    def service_rate(self) -> float:
+        """The contracted rate of its flow, in bit/s; 0 without one."""
+
+@final
+class Ack:
+    """What an ACK of new data says, for the time of one call of a congestion control in Python."""
+
+    @property
+    def delivered(self) -> int:
+        """Segments newly acknowledged, in order or selectively."""
+    @property
+    def marked(self) -> int:
+        """How many of them were marked. Requires the need `marks`."""
+    @property
+    def acked(self) -> int:
+        """The number of the first segment that is not acknowledged."""
+    @property
+    def in_flight(self) -> int:
+        """Segments sent and not acknowledged."""
+    @property
+    def smoothed_rtt_s(self) -> float:
+        """The smoothed round-trip time in seconds; 0 before the first is known."""
+    @property
+    def rtt(self) -> int | None:
+        """The round trip of the segment that the ACK acknowledges, in ns; None if it was sent more than once.
+
+        Requires the need `delivery`, as the properties below.
+        """
+    @property
+    def delivery_rate(self) -> float | None:
+        """How fast the network delivered while that segment was under way, in bit/s, if there is a sample."""
+    @property
+    def round(self) -> int:
+        """The number of the round trip, from 1 on; 0 without a sample."""
+    @property
+    def is_app_limited(self) -> bool:
+        """The application had no more to send, so the delivery rate says little of the path."""
+
+@final
+class Loss:
+    """What a sender knows when it learns of congestion, for the time of one call."""
+
+    @property
+    def window(self) -> float:
+        """The window in force in segments, at most the receiver's."""
+    @property
+    def smoothed_rtt_s(self) -> float:
+        """The smoothed round-trip time in seconds; 0 before the first is known."""
+    @property
+    def color(self) -> Literal["green", "yellow", "red"]:
+        """The color of the first segment that is missing. Requires the need `colors`."""
+
+@final
+class Action:
+    """What a user of an application does next."""
+
+    @staticmethod
+    def request(size: int, connection: int = 0) -> Action:
+        """The client asks for something in so many bytes, without headers.
+
+        Raises:
+            TypeError, ValueError: The size is no whole number from 1 to 10**12.
+        """
+    @staticmethod
+    def respond(size: int, connection: int = 0) -> Action:
+        """The server answers with so many bytes, without headers.
+
+        Raises:
+            TypeError, ValueError: The size is no whole number from 1 to 10**12.
+        """
+    @staticmethod
+    def wait(span: int) -> Action:
+        """`on_timer` is to be called after so many nanoseconds, in place of an earlier wish.
+
+        Raises:
+            TypeError, ValueError: The time is no whole number from 0.
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Queue:
+    """What waits in a queue, for the time of one call; the packet in transmission is not counted."""
+
+    @property
+    def packets(self) -> int:
+        """Packets waiting."""
+    @property
+    def bytes(self) -> int:
+        """Bytes waiting."""
+    @property
+    def ahead(self) -> int:
+        """Packets waiting that are served before one that arrives now."""
+    def packets_of(self, color: str) -> int:
+        """Packets of a color waiting.
+
+        Raises:
+            ValueError: There is no such color.
+        """
+    def is_full(self, limit: Depth) -> bool:
+        """Whether the packet of this call would exceed a limit."""
+    def __len__(self) -> int: ...
+
+@final
+class Random:
+    """The random stream of a block, the same for the same seed; for the time of one call."""
+
+    def uniform(self) -> float:
+        """Uniform on [0, 1)."""
+    def chance(self, p: float) -> bool:
+        """True with probability `p`; for 0 and 1 nothing is drawn.
+
+        Raises:
+            ValueError: `p` is not from 0 to 1.
+        """
+    def up_to(self, most: int) -> int:
+        """Uniform on the whole numbers 0 to `most`."""
+    def exponential(self) -> float:
+        """Exponential with mean 1."""
+    def normal(self) -> float:
+        """Normal with mean 0 and standard deviation 1."""
+
+@final
+class Depth:
+    """The room in a queue, in packets (`100p`) or bytes (`40kB`)."""
+
+    def __new__(cls, text: str) -> Depth:
+        """Read a depth.
+
+        Raises:
+            ValueError: The text is none; the message says what would be right.
+        """
+    @property
+    def packets(self) -> int | None:
+        """Packets; None if it is in bytes."""
+    @property
+    def bytes(self) -> int | None:
+        """Bytes; None if it is in packets."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+def quantity(kind: str, value: object) -> tuple[Any, Any]:
+    """A parameter of a block in Python.
+
+    Args:
+        kind: `duration` (in ns), `rate` (bit/s), `size` (bytes), `depth` or `probability`.
+        value: Text with a unit, or a number for a probability.
+
+    Returns:
+        The value as a block has it, and as a scenario writes it.
+
+    Raises:
+        TypeError, ValueError: It is none; the message says what would be right.
+    """
+
+def check_aqm(table: str, sequences: int) -> list[tuple[str, str | None]]:
+    """Drive an AQM in Python through random sequences of calls; see `perhop check-block`.
+
+    Args:
+        table: Its table as JSON, with `aqm`, `class` and its parameters.
+        sequences: How many sequences.
+
+    Returns:
+        Pairs of what is checked, and what is wrong, if anything is.
+    """
+
+def check_meter(table: str, sequences: int) -> list[tuple[str, str | None]]:
+    """Drive a meter in Python through random sequences of packets; see `perhop check-block`.
+
+    Args:
+        table: Its table as JSON, with `marker`, `class` and its parameters.
+        sequences: How many sequences.
+
+    Returns:
+        Pairs of what is checked, and what is wrong, if anything is.
+    """
+
+def check_congestion_control(table: str, sequences: int) -> list[tuple[str, str | None]]:
+    """Drive a congestion control in Python through random sequences of calls; see `perhop check-block`.
+
+    Args:
+        table: Its table as JSON, with `control`, `class` and its parameters.
+        sequences: How many sequences.
+
+    Returns:
+        Pairs of what is checked, and what is wrong, if anything is.
+    """
+
+def check_application(table: str, sequences: int) -> list[tuple[str, str | None]]:
+    """Drive a user in Python through random sequences of events; see `perhop check-block`.
+
+    Args:
+        table: Its table as JSON, with `model`, `class` and its parameters.
+        sequences: How many sequences.
+
+    Returns:
+        Pairs of what is checked, and what is wrong, if anything is.
+    """
+
+def duration_ns(text: str) -> int:
+    """A duration as scenarios write it, such as `5s`, in nanoseconds.
+
+    Raises:
+        ScenarioError: It is no duration.
+    """
+
+@final
+class Stepper:
+    """A run in progress that goes on only as far as it is told to. See `perhop.Simulation`."""
+
+    def __new__(cls, scenario: str, seed: int, engine: str, cancel: Cancel | None = None) -> Stepper:
+        """The network at time 0; `cancel` bounds its memory.
+
+        Raises:
+            ScenarioError: The scenario is wrong, or the engine refuses the network.
+            MemoryError: It takes more than `cancel` allows.
+        """
+    @property
+    def now_ns(self) -> int:
+        """Up to when everything has happened, in nanoseconds."""
+    @property
+    def end_ns(self) -> int:
+        """When the run ends, in nanoseconds."""
+    def run_until(self, ns: int) -> None:
+        """Run up to and including this time; other threads go on meanwhile. Ctrl-C ends it before."""
+    def link_names(self) -> list[str]:
+        """The links with a queue."""
+    def flow_names(self) -> list[str]:
+        """All flows, in their order."""
+    def link(self, name: str) -> dict[str, Any] | None:
+        """A link as it is now: `rate_bps`, `delay_s`, `gauges` (pairs) and `classes` (counters by color)."""
+    def flow(self, number: int) -> dict[str, Any]:
+        """A flow as it is now.
+
+        Raises:
+            ScenarioError: It cannot be seen, and why.
+        """
+    def change(self, scenario: str) -> tuple[str, list[str]]:
+        """Go on with this scenario in JSON: its defaults filled in, and notices that were not told before.
+
+        Raises:
+            ScenarioError: The scenario is wrong, or differs in what cannot change; nothing has changed.
+        """
+    def copy(self) -> Stepper:
+        """A copy that goes on by itself."""
+    def outcome(self) -> Outcome:
+        """What was measured in a run that is at its end, as `simulate` returns it."""
+
+@final
+class QueueByHand:
+    """A queue without clock and link. See `perhop.drive`."""
+
+    def __new__(cls, table: str, rate: str, seed: int) -> QueueByHand:
+        """The queue of an AQM's or a scheduler's table in JSON.
+
+        Raises:
+            ValueError: A parameter is wrong.
+        """
+    def offer(
+        self,
+        ns: int,
+        number: int,
+        size: int,
+        color: str,
+        dscp: int,
+        ecn: int,
+        flow: int,
+        label: int,
+        service_bps: int,
+    ) -> list[tuple[int, str, str | None, str, int]]:
+        """Number, verdict, reason, color and ECN field: of a packet, and of those that it pushes out.
+
+        Raises:
+            ValueError: A field is out of range.
+        """
+    def departure(
+        self, ns: int
+    ) -> tuple[
+        list[tuple[int, str, str | None, str, int]], tuple[int, str, str | None, str, int] | None, int | None
+    ]:
+        """Packets dropped at their departure, the one that is sent, and when to ask again, in nanoseconds."""
+    def gauges(self) -> list[tuple[str, float]]:
+        """What the block keeps track of."""
+    def waiting(self) -> tuple[int, int]:
+        """Packets and bytes that wait."""
+    def classes(self) -> list[dict[str, Any]]:
+        """The counters of each class of packets."""
+    def state(self) -> str:
+        """All of its state as text."""
+
+@final
+class MeterByHand:
+    """A meter without clock. See `perhop.drive`."""
+
+    def __new__(cls, table: str, rate: str, seed: int) -> MeterByHand:
+        """The meter of a table in JSON.
+
+        Raises:
+            ValueError: A parameter is wrong.
+        """
+    def offer(
+        self, ns: int, size: int, color: str, dscp: int, ecn: int, flow: int, label: int, service_bps: int
+    ) -> tuple[str, str | None]:
+        """The color of a packet, and why it is dropped if it is.
+
+        Raises:
+            ValueError: A field is out of range.
+        """
+    def state(self) -> str:
+        """All of its state as text."""

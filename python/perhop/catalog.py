@@ -205,11 +205,13 @@ class Members:
         columns: Of all flows of the run.
         place: Of these flows among them.
         codec: Of calls; None for flows that are none.
+        profile_bps: Profile rate of each flow, 0 for best effort.
     """
 
     columns: Columns
     place: slice
     codec: emodel.CodecName | None = None
+    profile_bps: float = 0.0
 
     def of(self, name: str) -> list[float]:
         """A column of theirs; NaN where a flow has no value."""
@@ -256,7 +258,7 @@ def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members
     for group in raw["groups"]:
         place = slice(first, first + group["count"])
         first = place.stop
-        yield group, Members(columns, place, group.get("codec"))
+        yield group, Members(columns, place, group.get("codec"), group["profile_bps"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +339,11 @@ def _of_calls(name: Literal["r", "mos"], label: str, place: int, description: st
     return ClassMeasure(f"call_{name}", "", description, value, summary)
 
 
+def _profile_success(flows: Members) -> float:
+    rates = flows.of("throughput_bps")
+    return _number(measures.reservation_success(rates, [flows.profile_bps] * len(rates)))
+
+
 def _equal_shares(flows: Members) -> float:
     rates = flows.of("throughput_bps")
     return _number(measures.jain_index(rates, [1.0] * len(rates)))
@@ -362,6 +369,12 @@ CLASS: tuple[ClassMeasure, ...] = (
         lambda flows: max(flows.of("throughput_bps")),
     ),
     _of_sweeps("jain_index", "", "Jain's index of the class's rates.", _equal_shares),
+    _of_sweeps(
+        "profile_success",
+        "fraction",
+        "Fraction of the class's flows that reach their profile rate; none for best effort.",
+        _profile_success,
+    ),
     _of_sweeps(
         "loss",
         "fraction",
@@ -403,7 +416,8 @@ class Flows:
     Attributes:
         rates: Throughput of each, in bit/s.
         profiles: Profile rate of each, 0 for best effort.
-        capacity: Of the link that all share; None unless exactly one link has a queue rule.
+        capacity: Of the link that all share; None unless exactly one link has a queue rule, and of runs with
+            users of applications or flows that come and go, which do not always have data to send.
     """
 
     rates: Sequence[float]
@@ -414,7 +428,8 @@ class Flows:
     def of(cls, raw: Mapping[str, Any]) -> Flows:
         """Those of a run, as the engine reports it."""
         profiles = [group["profile_bps"] for group in raw["groups"] for _ in range(group["count"])]
-        capacity = raw["links"][0]["rate_bps"] if len(raw["links"]) == 1 else None
+        always = not raw.get("applications") and not any(group["is_population"] for group in raw["groups"])
+        capacity = raw["links"][0]["rate_bps"] if always and len(raw["links"]) == 1 else None
         return cls(raw["flows"]["throughput_bps"].tolist(), profiles, capacity)
 
     @property
@@ -470,20 +485,20 @@ RUN: tuple[RunMeasure, ...] = (
     RunMeasure(
         "rmse_to_targets_bps",
         "bit/s",
-        "Root-mean-square error of the flows' rates against their targets.",
+        "RMS error of the flows' rates against their targets; none with users or flows that come and go.",
         lambda flows: measures.rmse(flows.rates, flows.targets),
         lambda flows: flows.capacity is not None,
     ),
     RunMeasure(
         "jain_index",
         "",
-        "Jain's index of rate over target, all flows.",
+        "Jain's index of rate over target, all flows; none with users or flows that come and go.",
         lambda flows: _number(measures.jain_index(flows.rates, flows.targets)),
         lambda flows: flows.capacity is not None,
     ),
 )
 """Targets, and Jain's index over all flows, are defined at one link that all flows share; runs have them if
-exactly one link has a queue rule."""
+exactly one link has a queue rule, and no users or flows that come and go are among them."""
 
 
 # ---------------------------------------------------------------- views

@@ -1,7 +1,8 @@
-"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `replay`, `sweep`, `tune` and others.
+"""The command line: `perhop reproduce`, `run`, `live`, `compare`, `sweep`, `tune`, `plan` and others.
 
-Exit status: 0 fine, 1 faults that `store verify` found, 2 a request that cannot be met (one line on standard
-error says why), 3 runs on real packets that are invalid, 130 interrupted.
+Exit status: 0 fine, 1 faults that `store verify` or `check-block` found, differences that `rerun` found or
+answers that `course check` found wrong, 2 a request that cannot be met (one line on standard error says why),
+3 runs on real packets that are invalid, 130 interrupted.
 
 Its length is that of the options and the help that users read.
 """
@@ -19,27 +20,38 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perhop import _engine, interrupts, memory, terminal
+from perhop.check_block_command import check_block
+from perhop.course_command import app as course
+from perhop.doctor_command import doctor
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
+from perhop.explore_command import explore
+from perhop.export_command import export
+from perhop.import_command import import_
+from perhop.init_command import init
 from perhop.lazy import Lazy
 from perhop.list_command import app as listing
 from perhop.live import command as living
 from perhop.live.comparing import compare
+from perhop.planning.command import plan
 from perhop.replay_command import replay
+from perhop.rerun_command import rerun
 from perhop.store_command import app as stores
 from perhop.sweep import command as sweeping
+from perhop.topology_command import topology
 from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import judging, parallel, recording, reproduction, simulation, store, studies
+    from perhop import judging, parallel, plugins, recording, reproduction, simulation, store, studies
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
-    from perhop.store import DirectoryStore
+    from perhop.store import DirectoryStore, RunStore
     from perhop.study import Factors, Study, Verdict
 else:
     judging = Lazy("perhop.judging")
     parallel = Lazy("perhop.parallel")
+    plugins = Lazy("perhop.plugins")
     recording = Lazy("perhop.recording")
     reproduction = Lazy("perhop.reproduction")
     simulation = Lazy("perhop.simulation")
@@ -53,7 +65,6 @@ else:
 app = typer.Typer(
     name="perhop",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help=(
@@ -65,16 +76,21 @@ app = typer.Typer(
         "\b\n"
         "  perhop reproduce              papers' tables and figures, judged\n"
         "  perhop list studies           which papers' items there are\n"
+        "  perhop init                   asks three questions, writes my.toml\n"
+        "  perhop import edge.cfg        a router's configuration as a scenario\n"
         "  perhop run my.toml            a scenario of your own\n"
         "  perhop live my.toml           the same scenario on real packets\n"
         "  perhop compare my.toml        both, and whether they agree\n"
         "  perhop replay in.pcap my.toml packets of a capture at the scenario's link\n"
         "  perhop sweep my-sweep.toml    the same over many settings\n"
-        "  perhop tune my-tune.toml      the best setting"
+        "  perhop tune my-tune.toml      the best setting\n"
+        "  perhop plan my-plan.toml      what a configuration promises, and bears\n"
+        "  perhop course list            labs for a course"
     ),
 )
 app.add_typer(listing, name="list")
 app.add_typer(stores, name="store")
+app.add_typer(course, name="course")
 
 
 DEFAULT_RUNS = 5
@@ -85,6 +101,15 @@ DEFAULT_RUNS = 5
 def root(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin",
+            metavar="MODULE",
+            help="Register the blocks of a Python module under their own names; may stand behind a command, "
+            "and be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Options of `perhop` itself."""
     # Commands say what there is to be said of a scenario themselves, with the name of its file.
@@ -92,6 +117,9 @@ def root(
     if version:
         terminal.say(f"perhop {_engine.version}")
         raise typer.Exit
+    for module in plugin or ():
+        plugins.register(module)
+        terminal.always("--plugin", module)
 
 
 @app.command(short_help="Rerun papers' tables and figures and judge their claims.")
@@ -153,7 +181,6 @@ def reproduce(
     sizes = (counted(len(chosen), "study", "studies"), counted(cells, "cell"))
     terminal.note(f"{', '.join(sizes)}, {counted(len(planned.tasks), 'run')}")
     say = terminal.note if json_path == files.STDOUT else terminal.say
-    report = writer.ReproductionReport(out, command, planned.studies)
 
     def kept_runs() -> str:
         done = counts.simulated + counts.found + counts.shared
@@ -161,35 +188,69 @@ def reproduce(
         return f"interrupted: {done} of {all_} are kept in {kept.directory}; the same command resumes"
 
     interrupts.leaves(kept_runs)
-    try:
-        with terminal.progress("runs", len(planned.tasks)) as step:
 
-            def judged(outcome: StudyOutcome) -> None:
-                with step.paused():
-                    _show(outcome, say, width)
-                    pictures = report.add(outcome)
-                    if pictures:
-                        say("\n" + table.prose(f"plots: {', '.join(str(path) for path in pictures)}", width))
+    def show(outcome: StudyOutcome, pictures: Sequence[Path]) -> None:
+        _show(outcome, say, width)
+        if pictures:
+            say("\n" + table.prose(f"plots: {', '.join(map(str, pictures))}", width))
 
-            outcomes = reproduction.execute(
-                planned,
-                jobs=threads,
-                store=kept,
-                counts=counts,
-                finished=step,
-                judged=judged,
-                waiting=step.waiting,
-            )
-    except BrokenPipeError:
-        raise  # the reader of standard output has left, which is no fault of the store
-    except OSError as error:
-        raise PerhopError(f"{kept.directory}: a run could not be kept: {error.strerror or error}") from None
-    report.finish(outcomes)
+    with writer.ReproductionReport(out, command, planned.studies, threads) as report:
+        try:
+            outcomes = _reproduced(planned, report, show, jobs=threads, store=kept, counts=counts)
+        except BrokenPipeError:
+            raise  # the reader of standard output has left, which is no fault of the store
+        except OSError as error:
+            reason = error.strerror or error
+            raise PerhopError(f"{kept.directory}: a run could not be kept: {reason}") from None
+        report.finish(outcomes)
     if json_path is not None and json_path != files.STDOUT:
         files.write(json_path, reproduction.to_json(outcomes))
     if json_path == files.STDOUT:
         terminal.out_bytes(reproduction.to_json(outcomes).encode())
     _conclude(outcomes, counts, (out, json_path), say, width)
+
+
+def _reproduced(
+    planned: reproduction.Plan,
+    report: writer.ReproductionReport,
+    show: Callable[[StudyOutcome, Sequence[Path]], None],
+    *,
+    jobs: int,
+    store: RunStore,
+    counts: reproduction.Counts,
+) -> list[StudyOutcome]:
+    """Do all runs; show each study when its pictures are drawn, while later studies still run."""
+    with terminal.progress("runs", len(planned.tasks)) as step:
+
+        def show_drawn(*, wait: bool = False) -> None:
+            for outcome, pictures in report.drawn(wait=wait):
+                with step.paused():
+                    show(outcome, pictures)
+
+        def finished() -> None:
+            step()
+            show_drawn()
+
+        def waiting(under_way: float) -> None:
+            step.waiting(under_way)
+            show_drawn()
+
+        outcomes = reproduction.execute(
+            planned,
+            jobs=jobs,
+            store=store,
+            counts=counts,
+            finished=finished,
+            judged=report.draw,
+            waiting=waiting,
+        )
+        show_drawn(wait=True)
+        return outcomes
+
+
+app.command("init", short_help="Ask three questions and write a first scenario.")(init)
+app.command("import", short_help="Make a scenario of a router's configuration.")(import_)
+app.command("export", short_help="Write a link's queue and meters as a router's configuration.")(export)
 
 
 @app.command(short_help="Simulate a scenario of your own.")
@@ -204,6 +265,7 @@ def run(
     ] = DEFAULT_RUNS,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
+    threads: terminal.Threads = None,
     engine: terminal.Engine = None,
     capture: Annotated[
         Path | None,
@@ -239,7 +301,7 @@ def run(
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
-    `perhop schema` describes the format; the README has a first scenario. Means over five runs
+    `perhop schema` describes the format; docs/tutorial.md has a first scenario. Means over five runs
     with 95 % intervals by default. Every figure excludes the scenario's `warmup`, loss and drops included.
 
     \b
@@ -250,30 +312,34 @@ def run(
       perhop run my.toml --runs 1 --capture my.pcapng
     """  # noqa: D301
     first, wanted = terminal.seeds(seed, runs)
-    threads = simulation.workers(jobs)
+    at_once = simulation.workers(jobs)
+    simulation.threads_each(threads, at_once, wanted)
     checked = simulation.read(scenario)
     terminal.warn(checked.notices)
     if out is not None:
         files.claim_directory(out)
-    json_path = None if json_file is None else files.prepare_file(json_file)
+    json_path = None if json_file is None else files.prepare_file(json_file, reads=[scenario])
     recorded: dict[str, Any] = {
         "capture": capture,
         "capture_links": capture_link or (),
         "events": events,
     }
-    records = recording.plan(checked.text, **recorded) is not None
-    memory.fitting(checked.text, wanted, threads, threads)
+    records = recording.plan(checked.text, **recorded, reads=[scenario]) is not None
+    memory.fitting(checked.text, wanted, at_once, at_once)
     if records and engine is None:
         one = "Computed" if wanted == 1 else f"The run with seed {first} is computed"
         terminal.note(f"{one} by the reference engine, which is slower: its packets are recorded.")
     if engine is None and not (records and wanted == 1):
         _note_reference_engine(checked.text)
+    if threads is not None and threads > 1:
+        _note_threads(checked.text, threads, engine)
     with terminal.progress("runs", wanted) as step:
         result = simulation.run(
             json.loads(checked.text),
             runs=wanted,
             seed=first,
-            jobs=threads,
+            jobs=at_once,
+            threads=threads,
             engine=engine,
             **recorded,
             progress=lambda _done, _all: step(),
@@ -301,6 +367,19 @@ def run(
         say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
+
+
+def _note_threads(text: str, threads: int, engine: str | None) -> None:
+    """Say before the runs if they use fewer threads than asked for, and why."""
+    cancel = _engine.Cancel()
+    ((used, reason),) = parallel.parallel_map(
+        lambda scenario: _engine.threads_for(scenario, threads, cancel), [text], jobs=1, cancel=cancel
+    )
+    if engine == "reference":
+        used, reason = 1, "the reference engine runs it, which uses one thread"
+    if used < threads:
+        why = reason or f"it is large enough for {used}"
+        terminal.note(f"Each run uses {used} of {threads} threads: {why}.")
 
 
 def _note_reference_engine(text: str) -> None:
@@ -354,8 +433,22 @@ def scenario(
 app.command("live", short_help="Run a scenario on real packets, with the kernel's TCP.")(living.live)
 app.command("compare", short_help="Compare the simulator with real packets, number by number.")(compare)
 app.command("replay", short_help="Replay a capture into a meter, a queue or a link.")(replay)
+app.command("topology", short_help="Generate or read a network, describe it, write it as a scenario.")(
+    topology
+)
+app.command("rerun", short_help="Run a report's scenario again and compare every number.")(rerun)
 app.command("sweep", short_help="Simulate a scenario over many settings and seeds.")(sweeping.sweep)
 app.command("tune", short_help="Search for the best setting, or for the Pareto front.")(sweeping.tune)
+app.command("plan", short_help="Judge promises, and how far each demand can grow.")(plan)
+
+
+app.command("check-block", short_help="Check a block of your own, a class in Python.")(check_block)
+
+
+app.command("explore", short_help="Watch a scenario run in the browser, and change it.")(explore)
+
+
+app.command("doctor", short_help="Say which parts work on this machine, and why others do not.")(doctor)
 
 
 @app.command(short_help="Print the JSON Schema of the scenario format.")
@@ -393,10 +486,27 @@ def _status() -> int:
         KeyboardInterrupt: Ctrl-C ended it.
     """
     with interrupts.translated():
-        status: int = app(prog_name="perhop", standalone_mode=False)
+        status: int = app(_plugins_first(sys.argv[1:]), prog_name="perhop", standalone_mode=False)
     if status == interrupts.EXIT:  # what Typer makes of a KeyboardInterrupt
         raise KeyboardInterrupt
     return status
+
+
+def _plugins_first(words: Sequence[str]) -> list[str]:
+    """The words of a command line, with `--plugin MODULE` before the command: it applies to every command."""
+    first: list[str] = []
+    rest: list[str] = []
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            rest += [word, *left]
+        elif word == "--plugin":
+            first += [word, *(module for module in (next(left, None),) if module is not None)]
+        elif word.startswith("--plugin="):
+            first.append(word)
+        else:
+            rest.append(word)
+    return [*first, *rest]
 
 
 def _warn(message: Warning | str, *_place: object) -> None:

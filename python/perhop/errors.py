@@ -2,7 +2,7 @@
 
 from perhop._engine import ScenarioError
 
-__all__ = ["PerhopError", "PerhopWarning", "ScenarioError"]
+__all__ = ["BlockError", "PerhopError", "PerhopWarning", "ScenarioError"]
 
 
 class PerhopError(Exception):
@@ -16,4 +16,11 @@ class PerhopWarning(UserWarning):
     """Something that can be done, but hardly as it was meant; `str()` says where, what and what to change.
 
     The command line prints it as `warning: …`.
+    """
+
+
+class BlockError(PerhopError):
+    """A block in Python failed in a run; `str()` names the class, the method, the time and the packet.
+
+    `__cause__` is the error itself, with its traceback.
     """

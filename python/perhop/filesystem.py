@@ -3,15 +3,19 @@
 The functions below are what the rest of the package uses. They work on a `FileSystem`, by default the
 operating system's; tests put one in its place that fails, writes less than it was given, or loses what was
 not synced.
+
+On Windows a lock is of one byte far beyond the end of the file, because locks of bytes keep others from
+reading them; a shared lock is exclusive there, and names in directories are not synced.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
+import sys
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,15 +23,29 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+if sys.platform == "win32":
+    import msvcrt
+
+    _ALWAYS = os.O_NOINHERIT | os.O_BINARY
+    _TEMPORARY = os.O_TEMPORARY
+else:
+    import fcntl
+
+    _ALWAYS = os.O_CLOEXEC
+    _TEMPORARY = 0
+
 T = TypeVar("T")
 
 READ = os.O_RDONLY
-EXCLUSIVE, SHARED, UNLOCKED, AT_ONCE = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_UN, fcntl.LOCK_NB
+SHARED, EXCLUSIVE, AT_ONCE, UNLOCKED = 1, 2, 4, 8
+"""Kinds of locks, as on Linux."""
 APPEND = os.O_WRONLY | os.O_APPEND
 APPEND_OR_NEW = APPEND | os.O_CREAT
 APPEND_NEW = APPEND_OR_NEW | os.O_EXCL
 _WHOLE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _SCRATCH = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_LOCKED_BYTE = 1 << 62
+_WAIT_S = 0.05
 PARTIAL = ".*.partial"
 """The names of files that `atomic_write` has not finished, as a pattern."""
 _PARTIAL = re.compile(r"\..+\.\d+-\d+\.partial")
@@ -38,7 +56,7 @@ class FileSystem:
 
     def open(self, path: Path, flags: int) -> int:
         """A descriptor, closed in programs that this one starts."""
-        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+        return os.open(path, flags | _ALWAYS, 0o666)
 
     def write(self, file: int, data: memoryview) -> int:
         """How many bytes were taken, perhaps fewer than there are."""
@@ -54,7 +72,10 @@ class FileSystem:
 
     def lock(self, file: int, kind: int) -> None:
         """`EXCLUSIVE`, `SHARED` (perhaps with `AT_ONCE`) or `UNLOCKED`, as when the descriptor is closed."""
-        fcntl.flock(file, kind)
+        if sys.platform == "win32":
+            _lock_byte(file, kind)
+        else:
+            fcntl.flock(file, kind)
 
     def close(self, file: int) -> None:
         """Let go of a descriptor."""
@@ -75,6 +96,27 @@ class FileSystem:
     def remove_directory(self, path: Path) -> None:
         """Remove an empty directory."""
         os.rmdir(path)  # noqa: PTH106
+
+
+if sys.platform == "win32":
+
+    def _lock_byte(file: int, kind: int) -> None:
+        place = os.lseek(file, 0, os.SEEK_CUR)
+        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            with contextlib.suppress(OSError):  # there was none
+                msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+            while kind != UNLOCKED:
+                try:
+                    msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+                except PermissionError as problem:
+                    if kind & AT_ONCE:
+                        raise BlockingIOError(problem.errno, problem.strerror) from problem
+                    time.sleep(_WAIT_S)
+                else:
+                    return
+        finally:
+            os.lseek(file, place, os.SEEK_SET)
 
 
 _system = FileSystem()
@@ -177,7 +219,9 @@ def make_directory(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the disk has the names in a directory."""
+    """Wait until the disk has the names in a directory; Windows has no call for that."""
+    if sys.platform == "win32":
+        return
     file = open_file(path, READ)
     try:
         sync(file)
@@ -206,6 +250,25 @@ def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_directory(path.parent)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file under a name that nobody has; a failure leaves none.
+
+    Raises:
+        FileExistsError: Somebody has it, and it is left as it is.
+        OSError: The directory is missing or not writable, or the disk is full.
+    """
+    file = open_file(path, APPEND_NEW)
+    try:
+        try:
+            write_all(file, data)
+        finally:
+            close_file(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(path)
+        raise
 
 
 @contextmanager
@@ -240,9 +303,10 @@ def scratch(beside: Path) -> Iterator[int]:
         OSError: The directory is missing or not writable.
     """
     temporary = _partial(beside.with_name(f"{beside.name}.scratch"))
-    file = open_file(temporary, _SCRATCH)
+    file = open_file(temporary, _SCRATCH | _TEMPORARY)
     try:
-        remove(temporary)
+        if sys.platform != "win32":  # there it goes as it is closed
+            remove(temporary)
         yield file
     finally:
         with contextlib.suppress(OSError):

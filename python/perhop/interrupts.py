@@ -43,7 +43,8 @@ def install() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     signal.signal(signal.SIGINT, _interrupted)
-    signal.signal(signal.SIGALRM, _again)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGALRM, _again)
     sys.unraisablehook = _discarded
 
 
@@ -125,7 +126,10 @@ def _discarded(discarded: UnraisableHookArgs) -> None:
     locks, and the code that was interrupted may hold them.
     """
     if discarded.exc_type is KeyboardInterrupt and _State.seen:
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        if sys.platform == "win32":  # which has no such timer
+            signal.raise_signal(signal.SIGINT)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
         sys.__unraisablehook__(discarded)
 

@@ -15,27 +15,47 @@ _KINDS = {
     "scenario": ("a scenario", "perhop run"),
     "sweep": ("a sweep", "perhop sweep"),
     "tune": ("a search", "perhop tune"),
+    "plan": ("a plan", "perhop plan"),
+    "answers": ("a file of answers to a lab", "perhop course check LAB"),
     "router": ("a configuration of the router", "perhop-router"),
 }
 
 
 def expect(kind: str, data: Mapping[str, Any], path: Path) -> None:
-    """Refuse a file of another kind; `kind` is one of scenario, sweep, tune.
+    """Refuse a file of another kind; `kind` is one of scenario, sweep, tune, plan, answers.
 
     Raises:
         PerhopError: It is one; the message names the command for it.
     """
-    found = _kind(set(data))
+    found = _kind(data)
     if found is not None and found != kind:
         what, command = _KINDS[found]
         raise PerhopError(f"{path}: this is {what}, not {_KINDS[kind][0]}; use `{command} {path}`")
 
 
-def _kind(keys: set[str]) -> str | None:
-    if keys & {"search", "objectives"}:
-        return "tune"
-    if keys & {"scenario", "grid", "list", "latin-hypercube"}:
-        return "sweep"
+def _kind(data: Mapping[str, Any]) -> str | None:
+    keys = set(data)
+    if "objectives" in keys and not keys & {"configuration", "growth"}:
+        return _of_objectives(data["objectives"])
+    telling = {
+        "answers": {"lab"},
+        "plan": {"configuration", "growth"},
+        "tune": {"search"},
+        "sweep": {"scenario", "grid", "list", "latin-hypercube"},
+    }
+    for kind, any_of in telling.items():
+        if keys & any_of:
+            return kind
     if keys >= {"inside", "outside"}:
         return "router"
     return "scenario" if keys & {"links", "flows"} else None
+
+
+def _of_objectives(objectives: object) -> str | None:
+    """Those of a search make something small or large, those of a plan compare; others are of neither."""
+    first = objectives[0] if isinstance(objectives, list) and objectives else None
+    if not isinstance(first, str):
+        return None
+    if first.startswith(("minimize ", "maximize ")):
+        return "tune"
+    return "plan" if any(sign in first for sign in "<>%≤≥") else None

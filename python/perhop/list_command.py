@@ -14,11 +14,12 @@ from perhop.lazy import Lazy
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from perhop import blocks, catalog, studies
+    from perhop import blocks, catalog, plugins, studies
     from perhop.output import table
 else:
     blocks = Lazy("perhop.blocks")
     catalog = Lazy("perhop.catalog")
+    plugins = Lazy("perhop.plugins")
     studies = Lazy("perhop.studies")
     table = Lazy("perhop.output.table")
 
@@ -130,13 +131,14 @@ def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> No
 
 def _chosen(names: list[str]) -> list[blocks.Block]:
     """The blocks of these names, or all."""
-    known = [block["name"] for block in blocks.registered()]
+    listed = [*blocks.registered(), *plugins.described()]
+    known = [block["name"] for block in listed]
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean `{close[0]}`?" if close else "; `perhop list blocks` lists all"
             raise PerhopError(f"no block is called `{name}`{hint}")
-    return [block for block in blocks.registered() if not names or block["name"] in names]
+    return [block for block in listed if not names or block["name"] in names]
 
 
 def _overview(width: int | None) -> None:
@@ -147,6 +149,9 @@ def _overview(width: int | None) -> None:
         for era, members in eras.items():
             text = ", ".join(block["name"] for block in members)
             terminal.say(table.prose(text, width, f"  {era}".ljust(deep), " " * deep))
+    classes = ", ".join(f"{block['name']} ({block['role']})" for block in plugins.described())
+    if classes:
+        terminal.say(table.prose(f"Classes in Python: {classes}", width, "", "  "))
     terminal.say("")
     for era, meaning in blocks.ERAS.items():
         terminal.say(table.prose(meaning, width, f"  {era}".ljust(deep), " " * deep))
@@ -155,7 +160,8 @@ def _overview(width: int | None) -> None:
 
 def _describe(block: blocks.Block, width: int | None) -> None:
     """One block: what it does, where it comes from, what can be set."""
-    terminal.say(f"{block['name']}  ({block['role']}, {block['era']}, {block['year']})")
+    age = ", ".join(str(part) for part in (block["role"], block["era"], block["year"]) if part is not None)
+    terminal.say(f"{block['name']}  ({age})")
     linux = blocks.linux(block)
     for text in (block["summary"], f"follows {block['source']}", linux and f"in Linux: {linux}"):
         if text:

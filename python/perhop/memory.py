@@ -6,7 +6,7 @@ way are not: `Guard` stops runs whose packets are about to take the last of it.
 
 from __future__ import annotations
 
-import resource
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,12 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = resource.getpagesize()
+if sys.platform == "win32":
+    PAGE = 4096
+else:
+    import resource
+
+    PAGE = resource.getpagesize()
 RESERVE = 256_000_000
 """Bytes that runs leave to the rest of the program."""
 GROWN = 256_000_000
@@ -61,7 +66,7 @@ def fitting(scenario: str, runs: int, jobs: int | None, cores: int) -> tuple[int
     need = _engine.memory(scenario)
     at_once = min(cores if jobs is None else jobs, runs)
     # A run that is on will be kept, too: its samples stay where they are, and its flows give way to results.
-    kept, flows = need["kept_bytes"], need["flow_bytes"]
+    kept, flows = need["kept_bytes"], need["flow_bytes"] + need["link_bytes"]
     if there is None or runs * kept + at_once * flows < RESERVE:
         return at_once, runs * kept + at_once * flows
     room = there.bytes - RESERVE - runs * kept
@@ -115,10 +120,11 @@ class Guard:
 
 
 def _limits() -> Iterator[Free]:
-    for number, name in ((resource.RLIMIT_AS, "ulimit -v"), (resource.RLIMIT_DATA, "ulimit -d")):
-        most = resource.getrlimit(number)[0]
-        if most != resource.RLIM_INFINITY:
-            yield Free(max(most - _sizes()[0], 0), f"{name}: {_gigabytes(most)}", address_space=True)
+    if sys.platform != "win32":
+        for number, name in ((resource.RLIMIT_AS, "ulimit -v"), (resource.RLIMIT_DATA, "ulimit -d")):
+            most = resource.getrlimit(number)[0]
+            if most != resource.RLIM_INFINITY:
+                yield Free(max(most - _sizes()[0], 0), f"{name}: {_gigabytes(most)}", address_space=True)
     yield from _control_groups()
     for line in _lines(Path("/proc/meminfo")):
         if line.startswith("MemAvailable:"):

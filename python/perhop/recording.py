@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from perhop import _engine, filesystem
+from perhop import _engine, filesystem, simulating
 from perhop.errors import PerhopError
 from perhop.output import files
 from perhop.runs import COLORS
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 REVERSE = " (reverse)"
 """What the name of a link's reverse direction ends with."""
 
+MOST_LISTED = 12
+"""Links that a message names."""
 _ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
 _NO_MEMBER = 2**32 - 1
 """In place of the number of a flow in its population."""
@@ -54,6 +56,7 @@ def plan(
     capture: Path | str | None = None,
     events: Path | str | None = None,
     capture_links: Sequence[str] = (),
+    reads: Sequence[Path] = (),
 ) -> Recording | None:
     """What is to be recorded of a scenario's run, after a check that its files can be written.
 
@@ -62,6 +65,7 @@ def plan(
         capture: The capture file.
         events: The table of events.
         capture_links: The links, both directions of each; by default those with a queue in either direction.
+        reads: Files that must not be written over, such as the scenario's.
 
     Returns:
         None if no file is asked for.
@@ -74,37 +78,44 @@ def plan(
             raise PerhopError("--capture-link has no effect without --capture or --events; name a file")
         return None
     named = (("--capture", capture), ("--events", events))
-    paths = [None if path is None else _file(Path(path), option) for option, path in named]
+    paths = [None if path is None else _file(Path(path), option, reads) for option, path in named]
     if paths[0] is not None and paths[0] == paths[1]:
         raise PerhopError(f"--capture and --events both name {capture}; give each a file of its own")
     return Recording(paths[0], paths[1], _directions(scenario, capture_links))
 
 
-def _file(path: Path, option: str) -> Path:
+def _file(path: Path, option: str, reads: Sequence[Path]) -> Path:
     """A file that can be written, under its real name."""
     if str(path) == "-" or (path.exists() and not path.is_file()):
         raise PerhopError(f"{option} {path}: is no regular file; give a file name")
-    files.prepare_file(path, option)
+    files.prepare_file(path, option, reads)
     return path.resolve()
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names of links in a message, as far as it stays readable."""
+    listed = list(names)
+    rest = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
+    return ", ".join(listed[:MOST_LISTED]) + rest
 
 
 def _directions(scenario: str, links: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Both directions of these links, or of those with a queue."""
-    known: dict[str, Any] = json.loads(scenario).get("links", {})
+    known: dict[str, Any] = json.loads(_engine.written_out(scenario))["links"]
     unknown = next((name for name in links if name not in known), None)
     if unknown is not None:
         of_reverse = unknown.removesuffix(REVERSE)
         hint = (
             f"name `{of_reverse}`, which means both directions"
             if of_reverse in known
-            else f"the scenario has {', '.join(f'`{name}`' for name in known) or 'none'}"
+            else f"the scenario has {_listed(f'`{name}`' for name in known) or 'none'}"
         )
         raise PerhopError(f"--capture-link: there is no link `{unknown}`; {hint}")
     chosen = [name for name, link in known.items() if name in links or (not links and _has_queue(link))]
     if not chosen:
         raise PerhopError(
             "--capture, --events: no link has a queue; choose links with --capture-link: "
-            f"{', '.join(known) or 'the scenario has none'}"
+            f"{_listed(known) or 'the scenario has none'}"
         )
     return tuple((name, name + REVERSE) for name in chosen)
 
@@ -118,7 +129,7 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
 
     Raises:
         PerhopError: A file cannot be written.
-        ScenarioError, perhop._engine.Cancelled: See `perhop.run`.
+        ScenarioError, BlockError, perhop._engine.Cancelled: See `perhop.run`.
     """
     plain = json.loads(scenario)
     with ExitStack() as stack:
@@ -127,6 +138,8 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
         spool = -1
         if recording.events is not None:
             spool = stack.enter_context(filesystem.scratch(recording.events))
+        if simulating.modules(scenario):
+            stack.enter_context(simulating.interruptible(cancel))
         outcome = _engine.record(
             scenario,
             seed,
@@ -207,7 +220,8 @@ def _write_table(
         for first in range(0, last, _CHUNK):
             count = min(_CHUNK, last - first)
             size = table.kind.itemsize
-            records = np.frombuffer(os.pread(spool, count * size, first * size), dtype=table.kind)
+            os.lseek(spool, first * size, os.SEEK_SET)
+            records = np.frombuffer(os.read(spool, count * size), dtype=table.kind)
             frame = table.frame(records)
             frame = frame if predicate is None else frame.filter(predicate)
             yield frame if columns is None else frame.select(columns)

@@ -125,8 +125,9 @@ def replay(
         raise PerhopError(f"--packets: {packets}: name a file that ends in .parquet or .csv")
     given = {"--meter": meter, "--queue": queue, "--match": match}
     tables = {option: _table(option, text) for option, text in given.items()}
-    json_path = None if json_file is None else files.prepare_file(json_file)
-    packets_path = None if packets is None else files.prepare_file(packets)
+    reads = [path for path in (capture, scenario) if path is not None]
+    json_path = None if json_file is None else files.prepare_file(json_file, reads=reads)
+    packets_path = None if packets is None else files.prepare_file(packets, "--packets", reads)
     result = replaying.replay(
         capture,
         scenario,

@@ -21,6 +21,7 @@ import polars as pl
 
 from perhop import _engine, simulation
 from perhop.errors import PerhopError, PerhopWarning
+from perhop.lazy import Lazy
 from perhop.output.numbers import measured, short
 from perhop.output.table import MISSING, prose, records
 from perhop.parallel import parallel_map
@@ -31,8 +32,11 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from perhop.output import notebook
     from perhop.simulation import ScenarioSource
     from perhop.tables import Table
+else:
+    notebook = Lazy("perhop.output.notebook")
 
 STDIN = Path("-")
 """As the name of a capture: standard input."""
@@ -121,11 +125,18 @@ class Replay:
 
     def text(self, width: int | None = None) -> str:
         """The tables for a terminal of that width; None for no limit."""
-        tables = [table for table in (self._outcome_rows(), *self._link_rows(), self._flow_rows()) if table]
+        tables = [table for table in self._tables() if table]
         parts = [prose(self._title(), width), *(prose(line, width) for line in self._remarks())]
         for table in tables:
             parts += ["", *records(table, width, _GIVE_WAY)]
         return "\n".join([*parts, "", prose(self._notes(), width)])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what `perhop replay` prints."""
+        return notebook.of_records([self._title(), *self._remarks()], self._tables(), self._notes())
+
+    def _tables(self) -> list[list[dict[str, str]]]:
+        return [self._outcome_rows(), *self._link_rows(), self._flow_rows()]
 
     def _title(self) -> str:
         count = counted(self.report["all"]["arrived_packets"], "packet")

@@ -317,14 +317,18 @@ def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
         name: [] for name in ("study", "seed", *factors, "metric", "unit", "value")
     }
     for outcome in outcomes:
-        for seed, sample in outcome.samples:
-            columns["study"].append(outcome.study.id)
-            columns["seed"].append(seed)
-            for name in factors:
-                columns[name].append(sample.factors.get(name))
-            columns["metric"].append(sample.metric)
-            columns["unit"].append(sample.unit)
-            columns["value"].append(sample.value)
+        seeds = [seed for seed, _ in outcome.samples]
+        samples = [sample for _, sample in outcome.samples]
+        own = {name for sample in samples for name in sample.factors}
+        columns["study"] += [outcome.study.id] * len(samples)
+        columns["seed"] += seeds
+        for name in factors:
+            columns[name] += (
+                [sample.factors.get(name) for sample in samples] if name in own else [None] * len(samples)
+            )
+        columns["metric"] += [sample.metric for sample in samples]
+        columns["unit"] += [sample.unit for sample in samples]
+        columns["value"] += [sample.value for sample in samples]
     types = {
         "study": pl.String,
         "seed": pl.UInt64,

@@ -19,29 +19,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from perhop.tables import Table
+from perhop.tables import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter, Table
 
 __all__ = [
     "Abe",
     "Access",
     "AggregateMeter",
-    "Application",
-    "Aqm",
+    "ArrivalTable",
     "Arrivals",
+    "Between",
     "Blue",
     "Call",
+    "CdfTable",
     "Change",
     "Cobalt",
     "Codel",
     "Codepoints",
+    "Congestion",
+    "DropProfile",
     "DropTail",
     "Drr",
     "Dscp",
     "Dsd",
     "Dualpi2",
     "Dwred",
+    "EcnMode",
     "Edf",
     "ExtremeValue",
+    "FatTree",
     "Fifo",
     "Flow",
     "FlowLive",
@@ -49,20 +54,27 @@ __all__ = [
     "FqCodel",
     "Game",
     "GilbertElliott",
+    "Graph",
+    "Htb",
+    "HtbClass",
     "InverseRate",
+    "Isp",
     "Jitter",
     "LabelSwitchedPath",
     "Link",
     "Live",
+    "Llq",
+    "LlqQueue",
     "Lognormal",
     "LognormalSizes",
     "Match",
-    "Meter",
+    "MeasuredArrivals",
     "Outage",
     "Pareto",
     "ParetoSizes",
     "Pi2",
     "Pie",
+    "Precedences",
     "Priority",
     "PriorityQueue",
     "Probes",
@@ -72,6 +84,8 @@ __all__ = [
     "Rap",
     "RateTrace",
     "Red",
+    "ReplayTable",
+    "ReplayedPackets",
     "RequestResponse",
     "Reverse",
     "Rfc4115",
@@ -83,12 +97,16 @@ __all__ = [
     "Setting",
     "Shaper",
     "SharingQueue",
+    "SizeCdf",
     "Sizes",
     "Srtcm",
     "Tcp",
     "Tfrc",
     "ThreePrecedence",
+    "TierLink",
     "TokenBucket",
+    "Topology",
+    "TopologyLink",
     "TraceTable",
     "Transport",
     "Trtcm",
@@ -96,12 +114,86 @@ __all__ = [
     "Tswtcm",
     "Twam",
     "Udp",
+    "Unmatched",
     "Video",
     "Web",
     "Wfq",
     "WindowControl",
     "Wred",
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FatTree(Table):
+    """A fat tree of switches with k ports (Al-Fares and others, 2008): 5k²/4 switches, k³/4 hosts.
+
+    Each of k pods has k/2 switches `podP-edgeE`, each joined to k/2 hosts `podP-edgeE-hostH` and to all
+    k/2 switches `podP-aggA`; the k²/4 switches `coreC` join the pods. The tiers are `aggregation`,
+    `edge` and `host`.
+
+    Attributes:
+        k: The ports of a switch: an even number.
+        hosts: Whether the hosts are nodes of the network, each with one link. Without them flows begin
+            at the switches `podP-edgeE`. Default: True.
+    """
+
+    k: int
+    hosts: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Isp(Table):
+    """A network like a provider's: `core` · (1 + `aggregation` · (1 + `edge`)) routers.
+
+    The routers `coreC` form a ring with chords at random. Each has `aggregation` routers `coreC-aggA`,
+    which are also joined to the next router of the ring, and each of these `edge` routers `coreC-aggA-
+    edgeE`. The tiers are `core`, `aggregation` and `edge`.
+
+    Attributes:
+        core: Routers of the core: at least 3.
+        aggregation: Aggregation routers of each core router.
+        edge: Edge routers of each aggregation router.
+        chords: Links between routers of the core that are not neighbors, drawn at random. Default: half
+            as many as these routers, as far as there are pairs.
+        seed: The seed of that draw: it is part of the network, the same in all runs. Default: 0.
+    """
+
+    core: int
+    aggregation: int
+    edge: int
+    chords: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph(Table):
+    """A graph of routers: a file in GraphML, as the Internet Topology Zoo has them, or a list of links.
+
+    Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label
+    become `LABEL (ID)`) and, of each edge, `LinkSpeedRaw` as the rate in bit/s. Edges that join a node
+    to itself, and nodes without edges, are left out; of directed edges the second one between two nodes
+    in the other direction, too. Links between the same two routers are `A--B`, `A--B 2` and so on.
+
+    Attributes:
+        file: A file in GraphML. Its name is relative to the scenario's folder.
+        distances: Takes the delay of each link of the file from the distance of its nodes (`Longitude`,
+            `Latitude`), at two thirds of the speed of light. A link whose nodes have no position keeps
+            that of `link`.
+        same_rates: Gives each link of the file the rate of `link`, whatever the file says.
+        name: What a graph that is given as `links` is called: the file it is from.
+        links: The links, in place of a file: each is a list of two routers and, if they differ from
+            `link`, its rate and delay, such as `["Vienna", "Graz", "10Gbps", "1ms"]`.
+    """
+
+    file: str | None = None
+    distances: bool | None = None
+    same_rates: bool | None = None
+    name: str | None = None
+    links: Sequence[Sequence[str]] | None = None
+
+
+EcnMode: TypeAlias = bool | Literal["mark-above-max", "mark-only", "mark-only-below-max"]
+"""Which packets are marked in place of being dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +214,15 @@ class RioPlusOut(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-plus-out")
@@ -138,8 +235,9 @@ class RioPlusOut(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +262,15 @@ class RioThree(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio-three")
@@ -181,8 +284,9 @@ class RioThree(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,10 +312,15 @@ class InverseRate(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "inverse-rate")
@@ -227,8 +336,9 @@ class InverseRate(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,10 +374,15 @@ class Abe(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "abe")
@@ -289,8 +404,9 @@ class Abe(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,10 +429,15 @@ class Dwred(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "dwred")
@@ -329,8 +450,9 @@ class Dwred(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,10 +504,15 @@ class Red(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "red")
@@ -403,8 +530,9 @@ class Red(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -426,10 +554,15 @@ class Rio(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "rio")
@@ -442,20 +575,130 @@ class Rio(Table):
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
+
+
+Dscp: TypeAlias = (
+    int
+    | Literal[
+        "DF",
+        "CS0",
+        "CS1",
+        "CS2",
+        "CS3",
+        "CS4",
+        "CS5",
+        "CS6",
+        "CS7",
+        "LE",
+        "AF11",
+        "AF12",
+        "AF13",
+        "AF21",
+        "AF22",
+        "AF23",
+        "AF31",
+        "AF32",
+        "AF33",
+        "AF41",
+        "AF42",
+        "AF43",
+        "EF",
+        "VOICE-ADMIT",
+        "NQB",
+    ]
+)
+"""A codepoint: its six-bit number, or its name in IANA's registry."""
+
+
+Codepoints: TypeAlias = Dscp | Sequence[Dscp]
+"""One codepoint, or a list of them, such as ["AF11", "AF12", "AF13"]."""
+
+
+Precedences: TypeAlias = int | Sequence[int]
+"""One precedence or traffic class, or a list of them, such as [3, 4]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmatched(Table):
+    """Packets that a match leaves out: those that match every given key.
+
+    Attributes:
+        dscp: Their codepoint, or a list of codepoints.
+        precedence: Their IP precedence, or a list of precedences.
+        color: Their color.
+    """
+
+    dscp: Codepoints | None = None
+    precedence: Precedences | None = None
+    color: Literal["green", "yellow", "red"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match(Table):
+    """Which packets are meant: those that match every given key.
+
+    Attributes:
+        path: Their label-switched path, by name. Acknowledgements on the path match, too.
+        dscp: Their codepoint, or a list of codepoints of which they carry one. A marker writes a
+            different codepoint for each color, so a queue for marked flows lists all of them: `["AF11",
+            "AF12", "AF13"]`.
+        precedence: Their IP precedence, the three highest bits of the codepoint, or a list of
+            precedences (RFC 791; RFC 2474, section 4.2.2).
+        traffic_class: Their MPLS traffic class (RFC 5462, the former EXP bits), or a list of them. Only
+            packets on a label-switched path have one: as routers write it by default, the precedence of
+            the packet.
+        service: Their Asymmetric Best-Effort service.
+        color: Their color.
+        not_: Not those that match every key of this table.
+    """
+
+    path: str | None = None
+    dscp: Codepoints | None = None
+    precedence: Precedences | None = None
+    traffic_class: Precedences | None = None
+    service: Literal["blue", "green"] | None = None
+    color: Literal["green", "yellow", "red"] | None = None
+    not_: Unmatched | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropProfile(Table):
+    """How the packets of a queue that match are dropped.
+
+    Attributes:
+        match: Which packets it is for, if no earlier profile is. Default: all others; only the last one
+            may be for them.
+        curve: Their drop curve. Default: they are dropped on overflow only.
+        limit: They are dropped when the whole queue holds this much, in packets or bytes. Default: the
+            queue's limit.
+        ecn: Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
+    """
+
+    match: Match | None = None
+    curve: str | None = None
+    limit: str | None = None
+    ecn: EcnMode | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wred(Table):
-    """RED with one average over all packets and a threshold set for each color.
+    """RED with one average over all packets and a drop curve for each color or codepoint.
 
     Source: Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5 (classic, 1998).
 
     Attributes:
-        green: `min/max/max_p` for green packets. Default: they are dropped on overflow only.
-        yellow: `min/max/max_p` for yellow packets. Default: they are dropped on overflow only.
-        red: `min/max/max_p` for red packets. Default: those of yellow packets.
+        green: The drop curve of green packets: `min/max/max_p`, or points such as `interpolate 30/0,
+            60/0.1, 90/0.5`. Default: they are dropped on overflow only.
+        yellow: The drop curve of yellow packets. Default: they are dropped on overflow only.
+        red: The drop curve of red packets. Default: that of yellow packets.
+        profiles: Curves, limits and ECN modes by codepoint, precedence or color. The first profile that
+            matches a packet acts; packets that none matches have the curve of their color.
+        drop_at: Which packet is judged: the one that arrives, or the one at the head of the queue, as
+            it is taken for transmission (Junos). A full queue drops the packet that arrives in both.
+            Default: "tail".
         limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
@@ -463,10 +706,15 @@ class Wred(Table):
         gentle: Above max, let the drop probability rise to 1 at twice max instead of dropping all
             (Floyd 2000). Default: False.
         ecn: Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section
-            5). Above max, and where there is no room, it drops them all the same (section 7). TCP flows
-            are capable with the key `ecn`, on real packets also with `[live] sysctl = {
-            "net.ipv4.tcp_ecn" = 1 }`. Default: False.
+            5). Above max, and where there is no room, it drops them all the same (section 7); with
+            `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-
+            max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also
+            with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
         mean_packet: The mean packet size, for idle time and byte-mode probabilities. Default: "1kB".
+        scale_by_size: With thresholds in bytes: drop a packet with a probability in proportion to its
+            size (Floyd & Jacobson 1993, section 7). With `false` the probability is the same for all
+            packets, as on Linux and most routers. Default: True.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "wred")
@@ -475,11 +723,14 @@ class Wred(Table):
     green: str | None = None
     yellow: str | None = None
     red: str | None = None
+    profiles: Sequence[DropProfile] | None = None
+    drop_at: Literal["tail", "head"] | None = None
     weight: float | None = None
     wait: bool | None = None
     gentle: bool | None = None
-    ecn: bool | None = None
+    ecn: EcnMode | None = None
     mean_packet: str | None = None
+    scale_by_size: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -678,6 +929,7 @@ Aqm: TypeAlias = (
     | Pie
     | Cobalt
     | Pi2
+    | PythonAqm
 )
 """Any aqm."""
 
@@ -748,62 +1000,6 @@ class Fifo(Table):
     TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "fifo")
 
     rule: Aqm
-
-
-Dscp: TypeAlias = (
-    int
-    | Literal[
-        "DF",
-        "CS0",
-        "CS1",
-        "CS2",
-        "CS3",
-        "CS4",
-        "CS5",
-        "CS6",
-        "CS7",
-        "LE",
-        "AF11",
-        "AF12",
-        "AF13",
-        "AF21",
-        "AF22",
-        "AF23",
-        "AF31",
-        "AF32",
-        "AF33",
-        "AF41",
-        "AF42",
-        "AF43",
-        "EF",
-        "VOICE-ADMIT",
-        "NQB",
-    ]
-)
-"""A codepoint: its six-bit number, or its name in IANA's registry."""
-
-
-Codepoints: TypeAlias = Dscp | Sequence[Dscp]
-"""One codepoint, or a list of them, such as ["AF11", "AF12", "AF13"]."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Match(Table):
-    """Which packets a queue takes: those that match every given key.
-
-    Attributes:
-        path: Their label-switched path, by name. Acknowledgements on the path match, too.
-        dscp: Their codepoint, or a list of codepoints of which they carry one. A marker writes a
-            different codepoint for each color, so a queue for marked flows lists all of them: `["AF11",
-            "AF12", "AF13"]`.
-        service: Their Asymmetric Best-Effort service.
-        color: Their color.
-    """
-
-    path: str | None = None
-    dscp: Codepoints | None = None
-    service: Literal["blue", "green"] | None = None
-    color: Literal["green", "yellow", "red"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -962,6 +1158,101 @@ class Shaper(Table):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HtbClass(Table):
+    """A class: one with `queue` holds packets, one with `classes` lends its rate to these.
+
+    Attributes:
+        name: Its name, in tables and files.
+        match: Which packets it takes, if no earlier class takes them. The last class with `queue` takes
+            all remaining packets and has no `match`; classes with `classes` have none.
+        rate: Its guaranteed rate: what it sends whatever others do. An AQM in `queue` uses this rate to
+            compute idle time.
+        ceil: The highest rate, including what is borrowed from the class around it. A scheduler in
+            `queue` shares this rate. Default: `rate`.
+        burst: How much it can send at once at its rate, beyond the packet that uses the last of it. The
+            bucket starts full. Default: "1.6kB".
+        cburst: The same at its ceiling. Default: "1.6kB".
+        prio: Where several classes can borrow from one class, those with the lowest number go first: 0
+            to 7, with `queue` only. Default: 0.
+        quantum: How much it sends in a turn among classes of its `prio` that borrow from one class,
+            with `queue` only. Default: by `r2q`.
+        queue: The queue that holds its packets: an AQM or a scheduler, as in a link.
+        classes: The classes to which it lends what they do not have.
+    """
+
+    name: str
+    rate: str
+    match: Match | None = None
+    ceil: str | None = None
+    burst: str | None = None
+    cburst: str | None = None
+    prio: int | None = None
+    quantum: str | None = None
+    queue: Queue | None = None
+    classes: Sequence[HtbClass] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Htb(Table):
+    """A tree of classes with guaranteed rates and ceilings, which borrow from each other.
+
+    Source: Hierarchical Token Bucket Theory, Devera 2002; Linux, sch_htb (classic, 2002); `htb` in
+    Linux since 2.4.20.
+
+    Attributes:
+        classes: The root classes, which lend nothing to each other. Usually there is one, with the rate
+            of the link.
+        r2q: A class without `quantum` has one of its `rate` in bytes a second divided by this, from
+            1000 to 200000 bytes. Default: 10.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "htb")
+
+    classes: Sequence[HtbClass]
+    r2q: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlqQueue(Table):
+    """A priority queue.
+
+    Attributes:
+        name: Its name, in tables and files.
+        match: Which packets it takes, if no earlier queue takes them. The last queue takes all
+            remaining packets and has no `match`.
+        rate: The rate to which it is policed. Default: it is not, and can starve all others.
+        burst: How much can come at once within the rate. Default: what comes in 200 ms at the rate.
+        police: When it is policed, if it has a rate. Default: `in-congestion`.
+        rule: The AQM, which decides which packets are dropped. It sees this queue only.
+    """
+
+    name: str
+    rule: Aqm
+    match: Match | None = None
+    rate: str | None = None
+    burst: str | None = None
+    police: Literal["in-congestion", "always"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Llq(Table):
+    """Strict priority with a policer, in front of any other queue.
+
+    Source: Low Latency Queueing, Cisco IOS 12.0(7)T (classic, 1999).
+
+    Attributes:
+        priority: The priority queues, highest priority first, each with a `match`.
+        queue: The queue of all other packets: an AQM or a scheduler, as in a link. It shares the link's
+            rate less those of the priority queues.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("scheduler", "llq")
+
+    priority: Sequence[LlqQueue]
+    queue: Queue
+
+
+@dataclass(frozen=True, kw_only=True)
 class FqCodel(Table):
     """A queue for each flow, which take turns, new ones first, each under CoDel.
 
@@ -1068,12 +1359,74 @@ class Dualpi2(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-Scheduler: TypeAlias = Edf | Dsd | Fifo | Priority | Drr | Wfq | Shaper | FqCodel | Dualpi2
+Scheduler: TypeAlias = Edf | Dsd | Fifo | Priority | Drr | Wfq | Shaper | Htb | Llq | FqCodel | Dualpi2
 """Any scheduler."""
 
 
 Queue: TypeAlias = Aqm | Scheduler
 """Any queue."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologyLink(Table):
+    """What the links of a topology are like, in both directions.
+
+    Attributes:
+        rate: Rate of each direction.
+        delay: Propagation delay of each direction.
+        queue: The queue of each direction. Default: an unlimited queue that is not measured.
+    """
+
+    rate: str
+    delay: str
+    queue: Queue | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TierLink(Table):
+    """What the links of a tier have in place of what all links have.
+
+    Attributes:
+        rate: Rate of each direction. Default: that of `link`.
+        delay: Propagation delay of each direction. Default: that of `link`.
+        queue: The queue of each direction. Default: that of `link`.
+    """
+
+    rate: str | None = None
+    delay: str | None = None
+    queue: Queue | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology(Table):
+    """Routers and links by a rule, in place of a table for each link.
+
+    One of `chain`, `ring`, `star`, `fat-tree`, `isp` and `graph`. A link has the name `A--B` of its
+    routers. A table `[links."A--B"]` replaces it; other tables add links.
+
+    Attributes:
+        chain: So many routers in a row, `r1`, `r2` and so on.
+        ring: So many routers in a circle, `r1`, `r2` and so on.
+        star: A router `hub` with so many others around it, `leaf1`, `leaf2` and so on.
+        fat_tree: A fat tree, the network of a data center.
+        isp: A network like that of an Internet service provider: a core, aggregation, edge.
+        graph: A graph, as a file or a list of links.
+        link: What all links are like, in both directions.
+        tiers: What the links of a tier have in place of that. A link belongs to the tier of its lower
+            end: those from `edge` to `aggregation` are of the tier `edge`.
+        results: The tiers whose links are in results. In a large network the results of all take more
+            memory than the run. Default: all.
+    """
+
+    link: TopologyLink
+    chain: int | None = None
+    ring: int | None = None
+    star: int | None = None
+    fat_tree: FatTree | None = None
+    isp: Isp | None = None
+    graph: Graph | None = None
+    tiers: Mapping[str, TierLink] | None = None
+    results: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1293,7 +1646,7 @@ class Tswtcm(Table):
     out: Literal["mark", "drop-red", "drop"] | None = None
 
 
-Meter: TypeAlias = ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | Rfc4115 | Tswtcm
+Meter: TypeAlias = ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | Rfc4115 | Tswtcm | PythonMeter
 """Any meter."""
 
 
@@ -1535,8 +1888,41 @@ class LabelSwitchedPath(Table):
     control: WindowControl | None = None
 
 
-Profile: TypeAlias = ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | Rfc4115 | Tswtcm
+Profile: TypeAlias = (
+    ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | Rfc4115 | Tswtcm | PythonMeter
+)
 """Any profile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Between(Table):
+    """A traffic matrix: between which routers the flows of a group go, each between its own hosts.
+
+    Gravity (the default): each flow draws the router of its sender and another for its receiver, both
+    with probabilities in proportion to `weights`. Measured: the flows are divided among pairs of
+    routers in proportion to given rates.
+
+    Attributes:
+        among: The routers from which gravity draws: tiers of the topology or routers by name. Default:
+            the lowest tier, such as `edge`; without a topology all routers.
+        weights: How gravity weighs a router.
+        weight: The weights of single routers by name, in place of that.
+        seed: The seed of the draws: they are part of the network, the same in all runs. Groups of other
+            names draw independently.
+        file: A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of
+            routers in each line.
+        name: What a matrix that is given as `demands` is called: the file it is from.
+        demands: A measured matrix, in place of a file: lists of two routers and a rate, such as
+            `["Vienna", "Graz", "300Mbps"]`.
+    """
+
+    among: Sequence[str] | None = None
+    weights: Literal["equal", "degree"] | None = None
+    weight: Mapping[str, float] | None = None
+    seed: int | None = None
+    file: str | None = None
+    name: str | None = None
+    demands: Sequence[Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1550,6 +1936,10 @@ class Access(Table):
 
     rate: str
     delay: str
+
+
+Congestion: TypeAlias = str | PythonCongestionControl
+"""Which rule moves the congestion window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1575,7 +1965,8 @@ class Tcp(Table):
         delayed_ack: How long an in-order segment may wait for a second one before it is acknowledged;
             `0s` acknowledges each at once. Default: "0s".
         quick_acks: With `delayed-ack`: this many segments are acknowledged at once before the first one
-            waits, as by Linux's quick mode, which has 16. Default: "0p".
+            waits, as by Linux's quick mode, which has 16. Refused without, except with `tcp = "linux"`,
+            which has it. Default: "0p".
         newreno_timer: Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or
             `"two-windows"` and with `sack`, which have none, the key is refused. Default: "impatient".
         partial_window_deflation: What a partial acknowledgement takes out of NewReno's window. Refused
@@ -1587,7 +1978,8 @@ class Tcp(Table):
             2018), the sender recovers by them (RFC 6675), whatever `tcp` says of recovery.
             Acknowledgements keep the size `ack`. Default: False.
         prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered
-            (Proportional Rate Reduction, RFC 9937) in place of all at once. Default: False.
+            (Proportional Rate Reduction, RFC 9937) in place of all at once. Refused with `bbr` and
+            `bbr3`, except with `tcp = "linux"`, which has it. Default: False.
         loss_detection: How losses are found: `duplicate-acks`, the default, or `rack`, which requires
             `sack`.
         congestion: How the window grows beyond the slow-start threshold, and how far a loss lowers it.
@@ -1595,7 +1987,9 @@ class Tcp(Table):
             losses, except that `two-windows` has its own. Default: "reno".
         byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements,
             which makes up for those that were delayed (RFC 3465, without its limit L, as Linux does).
-            CUBIC always counts so. Default: False.
+            Refused with congestion controls that count so always or not at all (all but `reno`, `two-
+            windows`, `scalable` and `dctcp`), except with `tcp = "linux"`, which has it. A class in
+            Python may read it. Default: False.
         ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the
             window than a lost one, 80 % with `reno` and 85 % with `cubic` (RFC 8511, Alternative
             Backoff with ECN). Refused with other congestion controls.
@@ -1647,9 +2041,7 @@ class Tcp(Table):
     sack: bool | None = None
     prr: bool | None = None
     loss_detection: Literal["duplicate-acks", "rack"] | None = None
-    congestion: (
-        Literal["two-windows", "reno", "cubic", "scalable", "dctcp", "bbr", "bbr3", "prague", "ledbat"] | None
-    ) = None
+    congestion: Congestion | None = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None
     accecn: Literal["exact", "ace"] | None = None
@@ -1942,7 +2334,7 @@ class RequestResponse(Table):
     times: Literal["constant", "exponential"] | None = None
 
 
-Application: TypeAlias = Web | Game | Call | Video | RequestResponse
+Application: TypeAlias = Web | Game | Call | Video | RequestResponse | PythonApplication
 """Any application."""
 
 
@@ -1951,11 +2343,35 @@ FlowProfile: TypeAlias = Profile | str
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArrivalTable(Table):
+    """Measured arrivals of flows, as CSV: a line for each, after a header such as `time_s,size_B`.
+
+    The header names a time (`time_s` or `time_ms`), when flows begin, and may name a size (`size_B`,
+    `size_kB` or `size_MB`), their payload; without sizes the group needs `sizes`, from which they are
+    drawn. Times do not go back. Lines that begin with `#` are comments. Results keep the text, so a
+    stored scenario needs no file.
+
+    Attributes:
+        file: The file's name, relative to the scenario's folder.
+        name: What a trace that is given as `data` is called: that of the file it is from.
+        data: The text of the trace, in place of a file.
+    """
+
+    file: str | None = None
+    name: str | None = None
+    data: str | None = None
+
+
+MeasuredArrivals: TypeAlias = ArrivalTable | str
+"""Measured arrivals of flows: the name of a file, relative to the scenario's folder, or a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Arrivals(Table):
     """When the flows of a population begin.
 
-    One of `load`, `rate`, `every` and `list`. Starts and sizes come from a random stream of the group's
-    own: they are the same under every mechanism.
+    One of `load`, `rate`, `every`, `list` and `trace`. Starts and sizes come from a random stream of
+    the group's own, or from files: they are the same under every mechanism.
 
     Attributes:
         load: As a Poisson process whose flows fill this share of a link with payload on average, such
@@ -1966,6 +2382,8 @@ class Arrivals(Table):
         every: At this interval, the first at once.
         list: As listed: when each begins, from the start of the run on, and what it sends, such as
             `[["1.5s", "30kB"]]`.
+        trace: As measured: a file by name, such as `arrivals.csv`, or a table. Times count from
+            `start`; flows after `stop` or the end of the run do not begin.
     """
 
     load: float | None = None
@@ -1973,6 +2391,29 @@ class Arrivals(Table):
     rate: str | None = None
     every: str | None = None
     list: Sequence[Sequence[str]] | None = None
+    trace: MeasuredArrivals | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CdfTable(Table):
+    """A measured distribution of sizes. Results keep its text, so a stored scenario needs no file.
+
+    Attributes:
+        file: The file's name, relative to the scenario's folder.
+        name: What a distribution that is given as `data` is called: that of the file it is from.
+        format: Its format. Default: `csv` for a file whose name ends so, else `columns`.
+        data: The text of the distribution, in place of a file.
+    """
+
+    file: str | None = None
+    name: str | None = None
+    format: Literal["csv", "columns"] | None = None
+    data: str | None = None
+
+
+SizeCdf: TypeAlias = CdfTable | str
+"""An empirical distribution: a published one by name, or a measured one from a file. A name with a dot
+is that of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2009,7 +2450,8 @@ class Sizes(Table):
 
     Attributes:
         constant: All flows have this size.
-        cdf: A published distribution.
+        cdf: An empirical distribution: a published one by name, such as `web-search`, or one from a
+            file, such as `measured.csv`.
         points: A distribution function through points, linear between them: bytes, and the share of
             flows that are no larger, from 0 to 1.
         lognormal: Sizes whose logarithm is normally distributed.
@@ -2020,12 +2462,45 @@ class Sizes(Table):
     """
 
     constant: str | None = None
-    cdf: Literal["web-search", "data-mining", "hadoop"] | None = None
+    cdf: SizeCdf | None = None
     points: Sequence[Sequence[float]] | None = None
     lognormal: LognormalSizes | None = None
     pareto: ParetoSizes | None = None
     scale: float | None = None
     at_most: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayTable(Table):
+    """Packets that flows send again, from a capture or from CSV.
+
+    Of a capture all packets of IP are sent: where it has both directions, take one out (`tcpdump -r IN
+    -w OUT src net 10.0.0.0/8`). Time zero is its first packet. CSV has a header that names a time
+    (`time_s` or `time_ms`), the size of the IP packet (`size_B`, `size_kB` or `size_MB`) and, where
+    packets have codepoints of their own, `dscp`, a number; then these of each packet in a line.
+    Codepoints of Assured Forwarding give packets their color (RFC 2597). Results keep the packets as
+    CSV, so a stored scenario needs no file.
+
+    Attributes:
+        file: The file's name, relative to the scenario's folder: CSV if it ends in `.csv`, else a
+            capture.
+        name: What packets that are given as `data` are called: the name of the file they are from.
+        from_: Packets of a capture that came earlier than this after its first one are left out. This
+            is then time zero. Default: `0s`.
+        to: Packets that came at this time after the first one of the capture, or later, are left out.
+            Default: none is.
+        data: The packets as CSV, in place of a file.
+    """
+
+    file: str | None = None
+    name: str | None = None
+    from_: str | None = None
+    to: str | None = None
+    data: str | None = None
+
+
+ReplayedPackets: TypeAlias = ReplayTable | str
+"""Packets that flows send again: the name of a file, relative to the scenario's folder, or a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2050,6 +2525,7 @@ class Flow(Table):
         count: How many flows it has; with an `application`, how many users. Default: 1.
         from_: The router of the sending hosts. Default: the ingress of `path`.
         to: The router of the receiving hosts. Default: the egress of `path`.
+        between: The routers of the hosts of each flow, in place of `from` and `to`: a traffic matrix.
         path: The label-switched path of the flows' packets and their acknowledgements. Default: a
             shortest route.
         access: The private access link of each host, at both ends. Default: none, hosts are at the
@@ -2058,8 +2534,8 @@ class Flow(Table):
         dispatch_jitter: Each host hands every packet of data and every acknowledgement to its link
             after a random time: uniform from 0 to this, but no packet overtakes another of its host. It
             stands for the operating system, against phase effects. Default: at once.
-        transport: How the flows send. Required, but refused with an `application` that sends datagrams
-            of its own (`game`, `call`).
+        transport: How the flows send. Required, but refused with `replay` or an `application` that
+            sends datagrams of its own (`game`, `call`).
         application: What each of `count` users does over connections of its own, in place of sending
             all the time. Responses go from `from` to `to`, as the data of other flows; requests go
             back, without a profile, in a class `NAME (reverse)`. Default: none.
@@ -2091,6 +2567,9 @@ class Flow(Table):
         arrivals: Finite flows begin again and again, from `start` until `stop`: the group is a
             population in place of `count` flows.
         sizes: How much each flow of a population sends.
+        replay: Each flow sends the packets of a capture again, at their times after its start, with
+            their sizes and codepoints, whatever becomes of them: a file by name, such as
+            `uplink.pcapng`, or a table. In place of `transport`. Default: none.
         live: Settings of the flows for real packets (`perhop live`); simulations ignore them.
     """
 
@@ -2098,6 +2577,7 @@ class Flow(Table):
     count: int | None = None
     from_: str | None = None
     to: str | None = None
+    between: Between | None = None
     path: str | None = None
     access: Access | None = None
     egress: Access | None = None
@@ -2117,6 +2597,7 @@ class Flow(Table):
     volume: str | None = None
     arrivals: Arrivals | None = None
     sizes: Sizes | None = None
+    replay: ReplayedPackets | None = None
     live: FlowLive | None = None
 
 
@@ -2166,7 +2647,9 @@ class Scenario(Table):
         duration: Simulated time of one run.
         warmup: All statistics of flows, classes and links exclude this initial period, counts of
             packets and drops included. Default: "0s".
-        links: Links between routers, by name. Naming a router in a link creates it.
+        topology: Routers and links by a rule: generated, or from a graph.
+        links: Links between routers, by name. Naming a router in a link creates it. Required without a
+            `topology`. Default: {}.
         paths: Label-switched paths, by name: explicit routes that flows can use instead of the shortest
             one.
         profiles: Traffic profiles that several flows share, by name: one meter for all of them, at
@@ -2177,10 +2660,11 @@ class Scenario(Table):
     """
 
     duration: str
-    links: Mapping[str, Link]
     flows: Sequence[Flow]
     title: str | None = None
     warmup: str | None = None
+    topology: Topology | None = None
+    links: Mapping[str, Link] | None = None
     paths: Mapping[str, LabelSwitchedPath] | None = None
     profiles: Mapping[str, Profile] | None = None
     probes: Probes | None = None

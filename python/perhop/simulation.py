@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import tomllib
@@ -12,19 +11,28 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, frames, kinds, memory, populations, quality, recording
+from perhop import _engine, catalog, frames, kinds, memory, populations, quality, recording, simulating
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.inputs import read_text
-from perhop.output.readable import Estimates, html_table, readable
+from perhop.lazy import Lazy
+from perhop.output.latex import latex_table
+from perhop.output.readable import Estimates, readable
 from perhop.parallel import available_cores, parallel_map
 from perhop.runs import COLORS, REVERSE, Run
 from perhop.tables import plain
 from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from perhop.output import accessor, notebook
+    from perhop.output.accessor import Plots
+else:
+    accessor = Lazy("perhop.output.accessor")
+    notebook = Lazy("perhop.output.notebook")
 
 MAX_SEED = 2**64 - 1
 MAX_RUNS = 100_000
@@ -122,6 +130,13 @@ def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str
     return _engine.read_json, _as_json(json.loads(text)), "scenario"
 
 
+def _files(scenario: ScenarioSource) -> list[Path]:
+    """The scenario's file, if it is one."""
+    if isinstance(scenario, Path) or (isinstance(scenario, str) and _names_a_file(scenario)):
+        return [Path(scenario)]
+    return []
+
+
 def _names_a_file(text: str) -> bool:
     """Whether text is a file's name and not TOML: TOML of one line is no scenario."""
     if "\n" in text or not text.strip():
@@ -200,12 +215,27 @@ def workers(jobs: int | None) -> int:
     return jobs
 
 
+def threads_each(threads: int | None, jobs: int, runs: int) -> int:
+    """The most threads of each run: if not given, the cores that the runs leave idle.
+
+    Raises:
+        PerhopError: Fewer than 1 or more than 1024 threads.
+    """
+    if threads is None:
+        return max(1, available_cores() // max(1, min(jobs, runs)))
+    threads = _whole("threads", threads)
+    if not 1 <= threads <= 1024:
+        raise PerhopError(f"threads must lie between 1 and 1024, not {threads}")
+    return threads
+
+
 def run(
     scenario: ScenarioSource,
     *,
     runs: int = 1,
     seed: int = 1,
     jobs: int | None = None,
+    threads: int | None = None,
     engine: Engine | None = None,
     capture: Path | str | None = None,
     capture_links: Sequence[str] = (),
@@ -222,7 +252,9 @@ def run(
         seed: First seed, at least 0. Each flow, profile, path and link draws from a random stream of its own,
             derived from the seed and its name: a group or a link of another name draws other numbers, as with
             another seed, and so gives another, equally valid run.
-        jobs: Threads; all cores if not given.
+        jobs: Runs at once; as many as there are cores if not given.
+        threads: Threads of each run of a large network; if not given, the cores that the runs leave idle. A
+            network of less than 64 links runs on one, and so does any that the reference engine runs.
         engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
             reference engine, which takes longer. The results are the same.
         capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That
@@ -238,6 +270,7 @@ def run(
         ScenarioError: The scenario is wrong; the message names the place and the key. Or the batched engine
             is requested and refuses the network; the message says why.
         PerhopError: An argument is out of range, a file cannot be read or written, or memory is short.
+        BlockError: A class in Python has failed; `__cause__` is its error.
         perhop._engine.Cancelled: `cancel` was set.
     """
     checked = read(scenario)
@@ -246,10 +279,13 @@ def run(
     wanted = seeds(seed, runs)
     if engine not in (None, *ENGINES):
         raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
-    recorded = recording.plan(text, capture=capture, events=events, capture_links=capture_links)
+    recorded = recording.plan(
+        text, capture=capture, events=events, capture_links=capture_links, reads=_files(scenario)
+    )
     if recorded is not None and engine == "batched":
         raise PerhopError("the batched engine cannot record packets; leave `engine` out")
-    threads, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
+    at_once, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
+    each = threads_each(threads, at_once, len(wanted))
     flag = cancel if cancel is not None else _engine.Cancel()
     done = 0
 
@@ -263,7 +299,7 @@ def run(
 
     def simulate(number: int) -> Run:
         if recorded is None or number != wanted[0]:
-            return Run(number, _engine.simulate(text, number, flag, engine=engine))
+            return Run(number, simulating.simulate(text, number, flag, engine=engine, threads=each))
         try:
             return Run(number, recording.record(text, number, flag, recorded))
         except PerhopError as error:
@@ -274,7 +310,7 @@ def run(
         made = parallel_map(
             simulate,
             wanted,
-            jobs=threads,
+            jobs=at_once,
             cancel=flag,
             finished=finished,
             waiting=waiting,
@@ -344,20 +380,42 @@ class Result:
         return "\n".join(line if len(line) <= 200 else line[:199] + "…" for line in lines)
 
     def _repr_html_(self) -> str:
-        """For notebooks: what `perhop run` prints."""
-        tables = [
-            html_table(readable(frame))
-            for frame in (
-                self.classes(),
-                self.population_summary(),
-                *self.applications().values(),
-                self.link_summary(),
-                self.link_class_summary(),
-            )
-            if frame.height
-        ]
-        lead = html.escape(f"{self.title}: {describe_runs(self.runs)}")
-        return f"<p>{lead}</p>{''.join(tables)}"
+        """For notebooks: the network, and what `perhop run` prints."""
+        return notebook.of_result(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures as figures of matplotlib: `plot.throughput()`, `.delay_cdf()`, `.queue()` and others.
+
+        They are those of the report of `perhop run --out`.
+        """
+        return accessor.Plots(self)
+
+    def to_latex(
+        self, table: str = "classes", *, caption: str | None = None, label: str | None = None
+    ) -> str:
+        """One of the tables that `perhop run` prints as LaTeX, for the package booktabs; all text is escaped.
+
+        Args:
+            table: `classes`, `links`, `link-classes`, `populations`, or a model of applications: `web`.
+            caption: Of the table; with it or a label, the `tabular` is within a `table`.
+            label: For references to it: letters, digits and `: . _ / + -`.
+
+        Raises:
+            PerhopError: The result has no such table.
+            ValueError: The label has other characters.
+        """
+        frames_of = {
+            "classes": self.classes(),
+            "links": self.link_summary(),
+            "link-classes": self.link_class_summary(),
+            "populations": self.population_summary(),
+            **self.applications(),
+        }
+        known = {name: frame for name, frame in frames_of.items() if frame.height}
+        if table not in known:
+            raise PerhopError(f"the result has no table `{table}`; it has: {', '.join(known)}")
+        return latex_table(readable(known[table]), caption, label)
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -482,7 +540,7 @@ class Result:
         """
         return populations.summary(self, sizes)
 
-    def classes(self) -> pl.DataFrame:
+    def classes(self) -> Estimates:
         """One row for each `[[flows]]` entry, over the runs, measured after the warm-up.
 
         Columns: `class`, `flows` (null for a population, whose flows come and go: the measures are those of
@@ -496,7 +554,7 @@ class Result:
         rows = [frames.class_row(*pair) for pair in zip(groups, zip(*by_run, strict=True), strict=True)]
         return Estimates(rows, infer_schema_length=None)
 
-    def link_class_summary(self) -> pl.DataFrame:
+    def link_class_summary(self) -> Estimates:
         """One row for each link and class of packets that its queue tells apart; means over the runs.
 
         Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
@@ -552,7 +610,7 @@ class Result:
                 )
         return tables
 
-    def link_summary(self) -> pl.DataFrame:
+    def link_summary(self) -> Estimates:
         """One row for each link, means over the runs.
 
         Columns: `link`, `rate_bps`, `utilization`, `loss`, `mean_queue_packets`, `delay_p50_s`,

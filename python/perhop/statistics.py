@@ -11,12 +11,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from scipy.special import stdtr, stdtrit
+from perhop._engine import student_t_cdf, student_t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CONFIDENCE = 0.95
+UPPER = 0.5 + CONFIDENCE / 2
+"""Probability below the upper end of an interval."""
 ALPHA = 0.05
 """Level of each of the two one-sided tests."""
 MOST_RUNS = 1000
@@ -78,7 +80,7 @@ def estimate(observations: Sequence[float]) -> Estimate:
     mean = math.fsum(observations) / n
     if n == 1:
         return Estimate(mean, None, 1)
-    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(_variance(observations) / n)
+    half = student_t_quantile(n - 1, UPPER) * math.sqrt(_variance(observations) / n)
     return Estimate(mean, (mean - half, mean + half), n)
 
 
@@ -97,7 +99,7 @@ def half_width_of(observations: Sequence[float], runs: int) -> float:
     n = len(observations)
     if n < 2 or runs < 2:
         raise ValueError("a spread needs at least two observations, and an interval at least two runs")
-    return float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(_variance(observations) / runs)
+    return student_t_quantile(runs - 1, UPPER) * math.sqrt(_variance(observations) / runs)
 
 
 def runs_for_half_width(found: Estimate, room: float) -> int | None:
@@ -117,9 +119,9 @@ def runs_for_half_width(found: Estimate, room: float) -> int | None:
     """
     if found.half_width is None:
         raise ValueError("a forecast needs an interval")
-    spread = found.half_width * math.sqrt(found.runs) / float(stdtrit(found.runs - 1, 0.5 + CONFIDENCE / 2))
+    spread = found.half_width * math.sqrt(found.runs) / student_t_quantile(found.runs - 1, UPPER)
     for runs in range(found.runs + 1, MOST_RUNS + 1):
-        if float(stdtrit(runs - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(runs) < room:
+        if student_t_quantile(runs - 1, UPPER) * spread / math.sqrt(runs) < room:
             return runs
     return None
 
@@ -170,7 +172,7 @@ class Difference:
         """The two-sided t interval, or None without a standard error."""
         if self.error is None or self.freedom is None:
             return None
-        half = float(stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
+        half = student_t_quantile(self.freedom, 0.5 + confidence / 2) * self.error
         return self.value - half, self.value + half
 
 
@@ -214,7 +216,7 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
     if found.half_width is None:
         return Difference(found.mean, None, None)
     freedom = float(found.runs - 1)
-    return Difference(found.mean, found.half_width / float(stdtrit(freedom, 0.5 + CONFIDENCE / 2)), freedom)
+    return Difference(found.mean, found.half_width / student_t_quantile(freedom, UPPER), freedom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,7 @@ class Equivalence:
 
 
 def equivalence(a: Sequence[float], b: Sequence[float], margin: float) -> Equivalence:
-    """Two one-sided t tests of |mean of b - mean of a| < margin (Schuirmann 1987), with `welch`'s degrees.
+    """Two one-sided t tests of abs(mean of b - mean of a) < margin (Schuirmann 1987), with `welch`'s degrees.
 
     Args:
         a: One value for each run, all finite, at least one.
@@ -268,9 +270,9 @@ def equivalence(a: Sequence[float], b: Sequence[float], margin: float) -> Equiva
 def _tost(value: float, error: float, freedom: float, margin: float) -> float:
     if error == 0:
         return 0.0 if abs(value) <= margin else 1.0
-    above = stdtr(freedom, -(value + margin) / error)
-    below = stdtr(freedom, (value - margin) / error)
-    return float(max(above, below))
+    above = student_t_cdf(freedom, -(value + margin) / error)
+    below = student_t_cdf(freedom, (value - margin) / error)
+    return max(above, below)
 
 
 def _variance(observations: Sequence[float]) -> float:
@@ -287,6 +289,6 @@ def _runs_needed(a: Sequence[float], b: Sequence[float], value: float, margin: f
         counts = max(len(a), runs), runs
         parts = [spread / count for spread, count in zip(spreads, counts, strict=True)]
         freedom = _freedom(parts, counts)
-        if float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(sum(parts)) < room:
+        if student_t_quantile(freedom, 0.5 + confidence / 2) * math.sqrt(sum(parts)) < room:
             return runs
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -31,6 +32,35 @@ class Table:
         """The table as JSON text, which `perhop run` and the engine read."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the keys; of a scenario the picture of its network, its links and its flows."""
+        # It reads scenarios, whose tables these are.
+        return str(importlib.import_module("perhop.output.notebook").of_table(self))
+
+
+class PythonBlock:
+    """An object of a class in Python, which can stand where a table can."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table of a scenario with this block."""
+        raise NotImplementedError
+
+
+class PythonAqm(PythonBlock):
+    """An object of a subclass of `perhop.Aqm`: an AQM in Python."""
+
+
+class PythonMeter(PythonBlock):
+    """An object of a subclass of `perhop.Meter`: a meter in Python."""
+
+
+class PythonCongestionControl(PythonBlock):
+    """An object of a subclass of `perhop.CongestionControl`: a congestion control in Python."""
+
+
+class PythonApplication(PythonBlock):
+    """An object of a subclass of `perhop.Application`: users in Python."""
+
 
 def _key(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
@@ -48,7 +78,7 @@ def plain(value: Any, place: str = "") -> Any:  # noqa: ANN401 - whatever JSON h
         place: The key's path, for messages.
 
     Raises:
-        PerhopError: A table's class stands where a table belongs.
+        PerhopError: A class stands where a table belongs.
     """
     if isinstance(value, Table):
         return value._plain(place)  # noqa: SLF001 - the other half of this function
@@ -56,11 +86,13 @@ def plain(value: Any, place: str = "") -> Any:  # noqa: ANN401 - whatever JSON h
         return {key: plain(inner, _join(place, key)) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
-    if isinstance(value, type) and issubclass(value, Table):
+    if isinstance(value, type) and issubclass(value, Table | PythonBlock):
         raise PerhopError(
             f"scenario: {place}: {value.__name__} is a class; write {value.__name__}(…) with its parameters"
         )
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, PythonBlock):
+        return value.to_dict()
     # Numpy need not be loaded to know its numbers.
     return plain(value.tolist()) if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value

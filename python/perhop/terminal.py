@@ -45,7 +45,8 @@ def place(text: object) -> Path:
     """A file name or directory as typed; an empty one would quietly mean the current directory."""
     if not str(text):
         raise PerhopError(
-            "--out, --json, --store, --capture, --events: a name is empty; give one, such as `results`"
+            "--out, --json, --output, --plot, --store, --capture, --events: a name is empty; give one, "
+            "such as `results`"
         )
     return Path(str(text))
 
@@ -79,6 +80,15 @@ Jobs = Annotated[
     int | None,
     typer.Option(
         "--jobs", metavar="N", help="Threads (default: all cores). Results are the same for any number."
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Threads of each run of a large network (default: the cores that the runs leave idle). Results "
+        "are the same for any number.",
     ),
 ]
 Out = Annotated[
@@ -231,10 +241,18 @@ def progress(what: str, total: int) -> AbstractContextManager[Steps]:
     return Steps(what, total).running()
 
 
+_always: list[str] = []
+
+
+def always(option: str, value: str) -> None:
+    """An option of every command that is printed."""
+    _always.extend((option, value))
+
+
 def command(*words: str, **options: object) -> str:
     """What to type to get the same again; options that are None were not given."""
     given = [part for name, value in options.items() if value is not None for part in (name, str(value))]
-    return shlex.join(["perhop", *words, *given])
+    return shlex.join(["perhop", *words, *given, *_always])
 
 
 _CONTROLS = (

@@ -1,11 +1,14 @@
-"""The traces that a scenario's links follow, by name and content."""
+"""The files that a scenario is made of, by name and content: traces of links, and of what flows send."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["rates", "arrivals", "sizes", "packets"]
+"""What is from a file: rates of a link; arrivals, sizes or replayed packets of flows."""
 
 _DIGITS = 12
 """Of a checksum: enough to tell traces apart, and to find a file by."""
@@ -13,28 +16,40 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The trace of one direction of a link.
+    """What a link or a group of flows has from a file.
 
     Attributes:
-        link: The link's name.
-        name: The file's; empty for a trace that the scenario itself holds.
-        sha256: The checksum of its text, in hex: that of the file, as `sha256sum` prints it.
+        owner: The name of the link's direction, or of the group.
+        kind: What it is.
+        name: The file's; empty for a text that the scenario itself holds.
+        sha256: The checksum of its text, in hex: that of the file, as `sha256sum` prints it; of a capture,
+            that of its packets as the scenario holds them.
     """
 
-    link: str
+    owner: str
+    kind: Kind
     name: str
     sha256: str
 
     def __str__(self) -> str:
         """`radio: walk.trace (SHA-256 0123456789ab…)`."""
         name = self.name or "data of the scenario"
-        return f"{self.link}: {name} (SHA-256 {self.sha256[:_DIGITS]}…)"
+        return f"{self.owner}: {name} (SHA-256 {self.sha256[:_DIGITS]}…)"
 
 
 def traces(scenario: Mapping[str, Any]) -> Iterator[Trace]:
-    """The traces of a canonical scenario, link by link."""
+    """The traces of a canonical scenario: link by link, then group by group."""
     for link, spec in scenario.get("links", {}).items():
         for direction, keys in ((link, spec), (f"{link} (reverse)", spec.get("reverse") or {})):
-            if trace := keys.get("rate-trace"):
-                digest = hashlib.sha256(trace["data"].encode()).hexdigest()
-                yield Trace(direction, trace.get("name") or "", digest)
+            yield from _read(direction, "rates", keys.get("rate-trace"))
+    for group in scenario.get("flows", []):
+        yield from _read(group["name"], "arrivals", (group.get("arrivals") or {}).get("trace"))
+        yield from _read(group["name"], "sizes", (group.get("sizes") or {}).get("cdf"))
+        yield from _read(group["name"], "packets", group.get("replay"))
+
+
+def _read(owner: str, kind: Kind, table: object) -> Iterator[Trace]:
+    """The trace in a table that holds its text; a published distribution has a name instead."""
+    if isinstance(table, Mapping):
+        digest = hashlib.sha256(table["data"].encode()).hexdigest()
+        yield Trace(owner, kind, table.get("name") or "", digest)

@@ -94,8 +94,10 @@ def release_directories() -> None:
         filesystem.close_file(_claimed.popitem()[1])
 
 
-def prepare_file(path: Path, option: str = "--json") -> Path:
+def prepare_file(path: Path, option: str = "--json", reads: Sequence[Path] = ()) -> Path:
     """Prove, before the work begins, that a file can be written under this name; "-" is standard output.
+
+    `reads` are the files that the command reads: none of them is written over.
 
     What is no regular file (a device, a named pipe) is not opened yet: that could wait for a reader, or end
     what it reads.
@@ -104,11 +106,14 @@ def prepare_file(path: Path, option: str = "--json") -> Path:
         The name to hand to `write`; `STDOUT` for any name of standard output.
 
     Raises:
-        PerhopError: It names a directory or a socket, or it or its directory is missing or not writable.
+        PerhopError: It names a directory, a socket or a file that the command reads, or it or its directory
+            is missing or not writable.
     """
     if path == STDOUT or path in _STDOUT_NAMES:
         return STDOUT
     try:
+        if path.is_file() and any(read.is_file() and path.samefile(read) for read in reads):
+            raise PerhopError(f"{option} {path}: is a file that this command reads; give another name")
         if path.is_dir():
             raise PerhopError(f"{option} {path}: is a directory; give a file name, or - for standard output")
         if path.is_socket():

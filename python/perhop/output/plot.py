@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from perhop.study import Axis, Bound, Factor, Plot, Row
 
-__all__ = ["GRID", "INK", "MUTED", "SERIES", "Drawing", "Picture", "caption", "drawing"]
+__all__ = ["GRID", "INK", "MUTED", "SERIES", "Drawing", "Picture", "caption", "drawing", "figure"]
 
 DOTS_BASE, DOTS_LINE = 62.0, 17.0
 """Height of a plot of dots without its categories, and of each, which stand below each other."""
@@ -108,12 +109,12 @@ def drawing(plot: Plot, rows: Sequence[Row], study: str) -> Drawing:
     """Draw a plot, once for the file and the page, and once more for a phone if it is a single wide panel."""
     plot = _readable(plot, rows)
     panels = _panels(plot, rows)
+    title = _title(plot, study)
     name = f"{study}-{plot.id}"
     alts = [
         plot.title if panel is None or plot.facet is None else f"{plot.title}, {plot.facet.text(panel)}"
         for panel in panels
     ]
-    title = f"{plot.title} ({study})"
     with styled():
         sheet = _sheet(plot, rows, panels, title=title, remark=caption(plot, rows))
         picture = sheet.picture(name, title)
@@ -123,6 +124,20 @@ def drawing(plot: Plot, rows: Sequence[Row], study: str) -> Drawing:
             slim = _sheet(plot, rows, panels, narrow=True)
             narrow = slim.inline(to_svg(slim.figure), f"{name}-narrow", alts)
     return Drawing(picture, inline, narrow, sheet.columns)
+
+
+def figure(plot: Plot, rows: Sequence[Row], study: str) -> Figure:
+    """A declared plot as a figure, to be changed, shown or saved: what files of `drawing` show."""
+    plot = _readable(plot, rows)
+    with styled():
+        sheet = _sheet(plot, rows, _panels(plot, rows), title=_title(plot, study), remark=caption(plot, rows))
+        # Ticks are made when they are first drawn, and in the style of that moment.
+        sheet.figure.draw_without_rendering()
+    return sheet.figure
+
+
+def _title(plot: Plot, study: str) -> str:
+    return f"{plot.title} ({study})"
 
 
 def _readable(plot: Plot, rows: Sequence[Row]) -> Plot:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import catalog, finite_flows
+from perhop.output.latex import latex_table
 from perhop.output.numbers import measured, short
 from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
@@ -95,6 +96,18 @@ class Estimates(pl.DataFrame):
         if not self.height or not self.width:
             return f"<pre>{html.escape(str(self))}</pre>"
         return html_table(readable(self)) + f"<p><small>{html.escape(_legend(self))}</small></p>"
+
+    def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
+        """The same as LaTeX, for the package booktabs; all text is escaped.
+
+        Args:
+            caption: Of the table; with it or a label, the `tabular` is within a `table`.
+            label: For references to it: letters, digits and `: . _ / + -`.
+
+        Raises:
+            ValueError: The label has other characters, or the frame has no rows.
+        """
+        return latex_table(readable(self) if self.width else [], caption, label)
 
 
 def readable(frame: pl.DataFrame) -> list[dict[str, str]]:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from perhop import _engine
 from perhop.judging import STATES
+from perhop.output.drawers import Drawers
 from perhop.output.plot import caption, drawing
 from perhop.output.sentences import sentences
 from perhop.output.sheet import SERIES
@@ -23,6 +24,7 @@ from perhop.reproduction import by_paper
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from perhop.output.drawers import Picturing
     from perhop.output.sheet import Picture
     from perhop.output.table import Pivot
     from perhop.reproduction import PaperOutcome, StudyOutcome
@@ -106,6 +108,21 @@ class HtmlNetwork:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyDrawn:
+    """A study's outcome and its pictures, which may not be drawn yet."""
+
+    outcome: StudyOutcome
+    plots: Sequence[Picturing[HtmlPlot]]
+    networks: Sequence[Picturing[HtmlNetwork]]
+
+    @property
+    def over(self) -> bool:
+        """All of them are."""
+        asked: list[Picturing[Any]] = [*self.plots, *self.networks]
+        return all(one.over.is_set() for one in asked)
+
+
+@dataclass(frozen=True, slots=True)
 class StudyPart:
     """A study's outcome and its part of the page, which is drawn and filled in once."""
 
@@ -114,9 +131,27 @@ class StudyPart:
     html: Markup
 
     @staticmethod
+    def drawn(outcome: StudyOutcome, drawers: Drawers) -> StudyDrawn:
+        """Have the pictures of one study drawn."""
+        study = outcome.study
+        networks = distinct((json.loads(cell.scenario) for cell in outcome.cells), study.id)
+        return StudyDrawn(
+            outcome,
+            [drawers.ask(html_plot, plot, outcome.rows, study.id) for plot in study.plots],
+            [drawers.ask(html_network, *one) for one in networks],
+        )
+
+    @staticmethod
     def of(outcome: StudyOutcome) -> StudyPart:
         """Draw the part of one study."""
-        section = _section(outcome)
+        with Drawers(1, 0) as drawers:
+            return StudyPart.made(StudyPart.drawn(outcome, drawers), drawers)
+
+    @staticmethod
+    def made(drawn: StudyDrawn, drawers: Drawers) -> StudyPart:
+        """The part of a study when its pictures are there; waits for them."""
+        outcome = drawn.outcome
+        section = _section(outcome, drawers.get(drawn.plots), drawers.get(drawn.networks))
         page = render("study.html.j2", outcome=outcome, section=section)
         return StudyPart(outcome, section, Markup(page))  # noqa: S704 - a template's output
 
@@ -183,7 +218,7 @@ def html_table(grid: Pivot) -> HtmlTable:
     )
 
 
-def _section(outcome: StudyOutcome) -> Section:
+def _section(outcome: StudyOutcome, plots: Sequence[HtmlPlot], networks: Sequence[HtmlNetwork]) -> Section:
     study = outcome.study
     grids = [pivot(table, outcome.rows) for table in study.tables]
     return Section(
@@ -191,8 +226,8 @@ def _section(outcome: StudyOutcome) -> Section:
         study.title,
         study.source,
         [html_table(grid) for grid in grids if grid is not None],
-        [html_plot(plot, outcome.rows, study.id) for plot in study.plots],
-        [html_network(*one) for one in distinct((json.loads(c.scenario) for c in outcome.cells), study.id)],
+        plots,
+        networks,
     )
 
 

@@ -137,6 +137,15 @@ class Numbers(Formatter):
         return tick_labels([float(value) for value in values])
 
 
+class Shown(Figure):
+    """A figure that notebooks show, pyplot or not."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """The picture and the size at which it is shown."""
+        with styled():
+            return to_png(self), {"width": round(self.get_figwidth() * 72)}
+
+
 class Sheet:
     """A figure with places for panels, filled row by row.
 
@@ -171,7 +180,7 @@ class Sheet:
         self.width = self.cell_width * self.columns
         self.height = self._head + self.cell_height * rows + foot
         self.panels = panels
-        self.figure = Figure(figsize=(self.width / 72, self.height / 72))
+        self.figure = Shown(figsize=(self.width / 72, self.height / 72))
         if title:
             text = label(title, TITLE_CHARACTERS)
             size = min(TITLE, TITLE * (self.width - 12) / text_width(text, TITLE, bold=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from perhop.study import Axis, Plot, Reference, Row, rounded
 from perhop.traces import traces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from perhop.runs import Run
     from perhop.simulation import Result
 
+TIME = Axis("time_s", "Time, s")
+MEAN_OF_CLASS = "mean over the flows of a class"
 MEASURED = Axis("series", "", {"measured": "measured"})
 
 
@@ -102,10 +104,10 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         classes=readable(result.classes()),
         links=readable(links),
         plots=[
-            _class_plot(result),
+            class_plot(result),
             *user_times(result),
             *waiting_times(result.runs),
-            *_series_plots(result.runs),
+            *over_time_of(result.runs),
         ],
         scenario=scenario,
         link_classes=readable(link_classes) if link_classes.height else (),
@@ -146,6 +148,14 @@ _LINKS = {
 }
 """The same of the table of links."""
 
+_FROM_FILES = {
+    "rates": "Rates of links from traces",
+    "arrivals": "Arrivals of flows from traces",
+    "sizes": "Sizes of flows from distributions",
+    "packets": "Packets replayed",
+}
+"""What a scenario has from files."""
+
 
 def _explained(result: Result) -> list[str]:
     """What the columns are that this result has and others lack."""
@@ -156,10 +166,12 @@ def _explained(result: Result) -> list[str]:
         sentences.append("FCT: flow completion time, over the flows that completed.")
     if comes_and_goes:
         sentences.append("Slowdown: FCT over the least time on the idle path. Sizes are of payload.")
+        sentences.append("The throughput of flows that come and go is that of all of a class together.")
     sentences += [text for name, text in _LINKS.items() if links[name].is_not_null().any()]
-    followed = [str(trace) for trace in traces(json.loads(result.scenario))]
-    if followed:
-        sentences.append(f"Rates of links from traces: {'; '.join(followed)}.")
+    followed = list(traces(json.loads(result.scenario)))
+    for kind, text in _FROM_FILES.items():
+        if of_kind := [str(trace) for trace in followed if trace.kind == kind]:
+            sentences.append(f"{text}: {'; '.join(of_kind)}.")
     if not result.link_classes.is_empty():
         sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
     return sentences
@@ -167,6 +179,17 @@ def _explained(result: Result) -> list[str]:
 
 def to_json(result: Result) -> str:
     """Classes and links as JSON text, byte for byte the same for the same scenario, seeds and engine."""
+    engine = {"name": result.engine, "reason": result.engine_reason}
+    content = {
+        **({"engine": engine} if result.engine else {}),
+        "seeds": [run.seed for run in result.runs],
+        **numbers(result),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def numbers(result: Result) -> dict[str, Any]:
+    """Every number of the tables as plain data, the same for the same scenario and seeds."""
 
     def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
         return [
@@ -176,17 +199,13 @@ def to_json(result: Result) -> str:
 
     populations = result.population_summary()
     applications = {model: rows(frame) for model, frame in result.applications().items()}
-    engine = {"name": result.engine, "reason": result.engine_reason}
-    content = {
-        **({"engine": engine} if result.engine else {}),
-        "seeds": [run.seed for run in result.runs],
+    return {
         "classes": rows(result.classes()),
         **({"applications": applications} if applications else {}),
         "links": rows(result.link_summary()),
         "link_classes": rows(result.link_class_summary()),
         **({"populations": rows(populations)} if populations.height else {}),
     }
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 QUANTITIES = {
@@ -220,7 +239,8 @@ def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
             yield drawn
 
 
-def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
+def class_plot(result: Result) -> tuple[Plot, list[Row]]:
+    """The throughput of a flow of each class, beside its profile."""
     frame = result.classes()
     rows = [
         Row(
@@ -238,13 +258,16 @@ def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
     ]
     names = frame["class"].to_list()
     profiles = dict(zip(names, (rate / 1e6 for rate in frame["profile_bps"]), strict=True))
-    profile = Reference("profile", "class", {name: rate for name, rate in profiles.items() if rate})
+    # Flows that come and go are counted together: their rate is not that of a flow, which a profile is for.
+    together = set(frame.filter(pl.col("flows").is_null())["class"])
+    kept = {name: rate for name, rate in profiles.items() if rate and name not in together}
+    profile = Reference("profile", "class", kept)
     plot = Plot(
         id="throughput",
         title="Throughput of a flow",
         kind="bars",
         metric="throughput",
-        x=Axis("class", "Class", {name: name for name in names}),
+        x=Axis("class", "Class", {name: f"{name}, all" if name in together else name for name in names}),
         series=MEASURED,
         y_label="Mbit/s per flow",
         references=(profile,),
@@ -255,11 +278,13 @@ def _class_plot(result: Result) -> tuple[Plot, list[Row]]:
 _SERIES = {"series": "measured"}
 
 
-def waiting_times(runs: Sequence[Run]) -> list[Drawn]:
-    """How long packets waited: a panel for each link, a curve for each class that its queue tells apart."""
+def waiting_times(runs: Sequence[Run], only: str | None = None) -> list[Drawn]:
+    """How long packets waited: a panel for each link (or one only), a curve for each class of its queue."""
     links: dict[str, list[Row]] = {}
     used: Counter[str] = Counter()
     for link, name, histograms in _histograms(runs):
+        if only not in (None, link):
+            continue
         links.setdefault(link, []).extend(_waits({"link": link, "class": name}, histograms))
         used[link] += _packets(histograms)
     series = Axis("class", "Packets", {name: name for name in _names(runs)})
@@ -354,46 +379,73 @@ def _histogram(queue: Mapping[str, Any]) -> tuple[NDArray[np.float64], NDArray[n
     return delays["edges"], delays["counts"].sum(axis=1)
 
 
-def _series_plots(runs: Sequence[Run]) -> list[Drawn]:
+def over_time_of(runs: Sequence[Run]) -> list[Drawn]:
     """Rates of classes and lengths of queues over time, if the scenario has probes."""
-    if not runs[0].raw["series"]["time_s"].size:
+    return [*throughput_over_time(runs), *queues_over_time(runs)]
+
+
+def throughput_over_time(runs: Sequence[Run]) -> list[Drawn]:
+    """The mean throughput of each class's flows over time, if the scenario has probes."""
+    what = f"Throughput over time, {MEAN_OF_CLASS}"
+    return _classes_over_time(runs, "throughput", what, "Mbit/s per flow", _throughput)
+
+
+def windows_over_time(runs: Sequence[Run]) -> list[Drawn]:
+    """The mean congestion window of each class's flows over time, if the scenario has probes and TCP."""
+    what = f"Congestion window over time, {MEAN_OF_CLASS}"
+    return _classes_over_time(runs, "window", what, "packets per flow", _windows)
+
+
+def _classes_over_time(
+    runs: Sequence[Run],
+    metric: str,
+    title: str,
+    y_label: str,
+    rows_of: Callable[[Sequence[Run]], list[Row]],
+) -> list[Drawn]:
+    if not has_samples(runs):
         return []
-    time = Axis("time_s", "Time, s")
-    names = {name: name for name in _names(runs)}
-    plots = [
-        (
-            Plot(
-                id="throughput-in-time",
-                title=_of_classes(runs),
-                kind="lines",
-                metric="throughput",
-                x=time,
-                series=Axis("class", "Class", names),
-                y_label="Mbit/s per flow",
-                steady=True,
-            ),
-            _throughput(runs),
-        )
-    ]
-    lengths = [row for link in runs[0].raw["series"]["links"] for row in _queue_over_time(runs, link)]
-    if lengths:
-        plots.append(
-            (
-                Plot(
-                    id="queue-in-time",
-                    title=f"Queue over time{_averaged(runs)}",
-                    kind="lines",
-                    metric="queue",
-                    x=time,
-                    series=Axis("quantity", "Quantity", names),
-                    y_label="packets",
-                    facet=Axis("link", "Link"),
-                    steady=True,
-                ),
-                lengths,
-            )
-        )
-    return plots
+    rows = rows_of(runs)
+    if not rows:
+        return []
+    plot = Plot(
+        id=f"{metric}-in-time",
+        title=_of_classes(runs, title),
+        kind="lines",
+        metric=metric,
+        x=TIME,
+        series=Axis("class", "Class", {name: name for name in _names(runs)}),
+        y_label=y_label,
+        steady=True,
+    )
+    return [(plot, rows)]
+
+
+def queues_over_time(runs: Sequence[Run], only: str | None = None) -> list[Drawn]:
+    """The packets that wait at each link (or one only) over time, if the scenario has probes and queues."""
+    if not has_samples(runs):
+        return []
+    links = [link for link in runs[0].raw["series"]["links"] if only in (None, link)]
+    rows = [row for link in links for row in _queue_over_time(runs, link)]
+    if not rows:
+        return []
+    plot = Plot(
+        id="queue-in-time",
+        title=f"Queue over time{_averaged(runs)}",
+        kind="lines",
+        metric="queue",
+        x=TIME,
+        series=Axis("quantity", "Quantity", {name: name for name in _names(runs)}),
+        y_label="packets",
+        facet=Axis("link", "Link"),
+        steady=True,
+    )
+    return [(plot, rows)]
+
+
+def has_samples(runs: Sequence[Run]) -> bool:
+    """Whether the scenario has probes."""
+    return bool(runs[0].raw["series"]["time_s"].size)
 
 
 def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: str = "") -> list[Drawn]:
@@ -406,16 +458,16 @@ def throughput_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: st
     """
     known = {name: runs for name, runs in sources.items() if runs}
     first = next(iter(known.values()), ())
-    if not first or not first[0].raw["series"]["time_s"].size:
+    if not first or not has_samples(first):
         return []
     rows = [row for name, runs in known.items() for row in _throughput(runs, {series.factor: name})]
     classes = {group.name: group.name for group in first[0].groups}
     plot = Plot(
         id="throughput-in-time",
-        title=f"{_of_classes(first)}{of}",
+        title=f"{_of_classes(first, f'Throughput over time, {MEAN_OF_CLASS}')}{of}",
         kind="lines",
         metric="throughput",
-        x=Axis("time_s", "Time, s"),
+        x=TIME,
         series=series,
         y_label="Mbit/s per flow",
         facet=Axis("class", "Class", classes),
@@ -430,11 +482,11 @@ def _averaged(runs: Sequence[Run]) -> str:
     return f", means of {size} samples" if size > 1 else ""
 
 
-def _of_classes(runs: Sequence[Run]) -> str:
-    """The title of a plot of throughput over time."""
+def _of_classes(runs: Sequence[Run], what: str) -> str:
+    """The title of a plot of classes over time."""
     classes = len(runs[0].groups)
     left_out = f" (the first {MOST_CLASSES} of {classes} classes)" if classes > MOST_CLASSES else ""
-    return f"Throughput over time, mean over the flows of a class{_averaged(runs)}{left_out}"
+    return f"{what}{_averaged(runs)}{left_out}"
 
 
 def _throughput(runs: Sequence[Run], factors: Mapping[str, str | float] | None = None) -> list[Row]:
@@ -442,19 +494,53 @@ def _throughput(runs: Sequence[Run], factors: Mapping[str, str | float] | None =
 
     `Result.series` has it, too, but copies samples several times, which may be most of the memory there is.
     """
+    return _class_means(runs, "throughput_bps", ("throughput", "Mbit/s", 1e6), factors)
+
+
+def _windows(runs: Sequence[Run]) -> list[Row]:
+    """The mean congestion window of each class's flows over time in packets; none of flows without one."""
+    return _class_means(runs, "cwnd_packets", ("window", "packets", 1.0), None)
+
+
+def _class_means(
+    runs: Sequence[Run],
+    column: Literal["throughput_bps", "cwnd_packets"],
+    shown: tuple[str, str, float],
+    factors: Mapping[str, str | float] | None,
+) -> list[Row]:
+    """The mean of a column of the samples over each class's flows that have a value, over time.
+
+    Args:
+        runs: At least one.
+        column: Of the samples.
+        shown: The metric's name, its unit, and how many of the column's unit it is.
+        factors: Of all rows.
+    """
+    metric, unit, size = shown
     groups = runs[0].groups
     ends = np.cumsum([group.count for group in groups])
     by_class: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in groups]
     for run in runs:
         series = run.raw["series"]
-        parts = np.split(series["throughput_bps"], ends[:-1], axis=1)  # views
+        parts = np.split(series[column], ends[:-1], axis=1)  # views
         for samples, part in zip(by_class, parts, strict=True):
-            samples.append((series["time_s"], part.mean(axis=1) / 1e6))
+            samples.append((series["time_s"], _mean_known(part) / size))
     return [
         row
         for group, samples in zip(groups[:MOST_CLASSES], by_class, strict=False)
-        for row in over_time({"class": group.name, **(factors or {})}, "throughput", "Mbit/s", samples)
+        for row in over_time({"class": group.name, **(factors or {})}, metric, unit, samples)
     ]
+
+
+def _mean_known(samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of each line's values that are numbers; NaN without any."""
+    known = ~np.isnan(samples)
+    if known.all():
+        found: NDArray[np.float64] = samples.mean(axis=1)
+        return found
+    counts = known.sum(axis=1)
+    sums = np.where(known, samples, 0.0).sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def _queue_over_time(runs: Sequence[Run], link: str) -> Iterator[Row]:

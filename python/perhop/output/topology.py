@@ -6,15 +6,17 @@ finds no place beside its link is numbered and named below the drawing.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
+from perhop import _engine
+from perhop.errors import PerhopError
 from perhop.output.figures import quantity
 from perhop.output.sheet import (
     INK,
@@ -22,6 +24,7 @@ from perhop.output.sheet import (
     SERIES,
     SMALL,
     Picture,
+    Shown,
     styled,
     text_width,
     to_png,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LINE = 11.5
 """Height of a line of text, of which BASE lie above its base line."""
@@ -152,23 +156,68 @@ def topology(scenario: Mapping[str, Any], name: str) -> Picture:
     return draw_network(scenario, name)[1]
 
 
+def network_svg(scenario: Mapping[str, Any]) -> tuple[str, str]:
+    """The picture as an SVG document, and what it shows, for readers who do not see it."""
+    written = _written_out(scenario)
+    with styled():
+        return to_svg(draw(layout(written))), _described(written)
+
+
+def network_figure(scenario: Mapping[str, Any]) -> Figure:
+    """The picture as a figure."""
+    with styled():
+        return draw(layout(_written_out(scenario)))
+
+
+def _described(scenario: Mapping[str, Any]) -> str:
+    routers, links = _size(scenario)
+    return f"Network of {routers} routers and {links} link{'s' if links > 1 else ''}"
+
+
 def draw_network(scenario: Mapping[str, Any], name: str) -> tuple[str, Picture]:
     """The picture as an SVG element for a page, and for a file."""
     with styled():
-        figure = draw(layout(scenario))
-        routers, links = len(places(scenario)), len(scenario["links"])
-        alt = f"Network of {routers} routers and {links} link{'s' if links > 1 else ''}"
+        written = _written_out(scenario)
+        figure = draw(layout(written))
+        alt = _described(written)
         picture = Picture(f"{name}-network", alt, to_svg(figure), to_png(figure))
     element = whole(picture.svg, picture.name, alt)
     pixels = float(figure.get_figwidth()) * 96
     return element.replace("<svg", f'<svg style="width:{pixels:.0f}px"', 1), picture
 
 
+def check_size(routers: int) -> None:
+    """Refuse to draw what would only be described in words.
+
+    Raises:
+        PerhopError: There are too many routers.
+    """
+    if routers > MOST_ROUTERS:
+        raise PerhopError(f"--plot: {routers} routers; networks of at most {MOST_ROUTERS} are drawn")
+
+
+def _written_out(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The scenario with a table for each link of its topology, unless it is too large to be drawn."""
+    if "topology" not in scenario or _size(scenario)[0] > MOST_ROUTERS:
+        return scenario
+    written: dict[str, Any] = json.loads(_engine.written_out(json.dumps(scenario)))
+    return written
+
+
+def _size(scenario: Mapping[str, Any]) -> tuple[int, int]:
+    """How many routers and links a scenario has."""
+    if "topology" not in scenario:
+        return len(places(scenario)), len(scenario["links"])
+    shape = json.loads(_engine.shape(json.dumps(scenario)))
+    return shape["routers"], shape["links"]
+
+
 def distinct(scenarios: Iterable[Mapping[str, Any]], name: str) -> list[tuple[Mapping[str, Any], str]]:
     """The first scenario on each graph of routers, with its picture's name; others differ in queues."""
     found: dict[frozenset[tuple[str, str, str]], Mapping[str, Any]] = {}
     for scenario in scenarios:
-        graph = frozenset((link, at["from"], at["to"]) for link, at in scenario["links"].items())
+        links = _written_out(scenario)["links"]
+        graph = frozenset((link, at["from"], at["to"]) for link, at in links.items())
         found.setdefault(graph, scenario)
     return [(one, f"{name}-{n}" if n > 1 else name) for n, one in enumerate(found.values(), start=1)]
 
@@ -195,12 +244,27 @@ def places(scenario: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
 def _starts(scenario: Mapping[str, Any], neighbours: Mapping[str, set[str]]) -> list[str]:
     """Routers to lay out from: where most flows begin first, then whatever is not joined to it."""
     begins: Counter[str] = Counter()
-    for flow in scenario["flows"]:
-        begins[_ends(scenario, flow)[0]] += int(flow["count"])
+    for flow in _between_two(scenario):
+        begins[ends(scenario, flow)[0]] += int(flow["count"])
     return [router for router, _ in begins.most_common()] + sorted(neighbours)
 
 
-def _ends(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> tuple[str, str]:
+def _between_two(scenario: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The groups of flows between two routers; a matrix spreads others."""
+    return (flow for flow in scenario["flows"] if "between" not in flow)
+
+
+def _matrix_lines(scenario: Mapping[str, Any]) -> list[str]:
+    """The groups that a matrix spreads: `100 × tcp (tcp newreno), by gravity`."""
+    lines = []
+    for flow in scenario["flows"]:
+        if (matrix := flow.get("between")) is not None:
+            how = matrix.get("name", "given demands") if "demands" in matrix else "gravity"
+            lines.append(f"{flow['count']} × {label(flow['name'], 32)} ({_kind(flow)}), by {how}")
+    return lines
+
+
+def ends(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> tuple[str, str]:
     """The routers of a group's hosts; a path's where the group names one."""
     via = scenario.get("paths", {}).get(flow.get("path"), {}).get("via", [flow.get("from"), flow.get("to")])
     return str(flow.get("from") or via[0]), str(flow.get("to") or via[-1])
@@ -209,6 +273,11 @@ def _ends(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> tuple[str, st
 def layout(scenario: Mapping[str, Any]) -> Layout:
     """Place routers, hosts and the names of links; list flows below."""
     made = Layout()
+    if "topology" in scenario:
+        shape = json.loads(_engine.shape(json.dumps(scenario)))
+        words = f"{shape['words']}: {shape['routers']} routers, {shape['links']} links"
+        _place_list(made, [words, *_matrix_lines(scenario)], "")
+        return made
     links = [(label(name, NAME_CHARACTERS), link) for name, link in scenario["links"].items()]
     at = places(scenario)
     unnamed = links
@@ -219,7 +288,7 @@ def layout(scenario: Mapping[str, Any]) -> Layout:
     flows = [
         f"{label(router, NAME_CHARACTERS)}: {text}" for router in at for text in _flow_texts(scenario, router)
     ]
-    _place_list(made, flows, "")
+    _place_list(made, [*flows, *_matrix_lines(scenario)], "")
     return made
 
 
@@ -350,7 +419,7 @@ def _place_list(made: Layout, texts: Sequence[str], title: str) -> None:
 def draw(made: Layout) -> Figure:
     """The picture of a layout."""
     left, top, right, bottom = made.bounds
-    figure = Figure(figsize=((right - left) / 72, (bottom - top) / 72))
+    figure = Shown(figsize=((right - left) / 72, (bottom - top) / 72))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.set_xlim(left, right)
@@ -446,10 +515,10 @@ def queue_text(queue: Mapping[str, Any] | None) -> str:
 def _host_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
     """The hosts at a router, by their links to it: `20 hosts, 10Mbps, 1ms`."""
     alike: Counter[str] = Counter()
-    for flow in scenario["flows"]:
+    for flow in _between_two(scenario):
         sends = flow.get("access")
         links = (sends, flow.get("egress") or sends)
-        for end, link in zip(_ends(scenario, flow), links, strict=True):
+        for end, link in zip(ends(scenario, flow), links, strict=True):
             if end == router and link:
                 alike[f"{quantity(link['rate'])}, {quantity(link['delay'])}"] += int(flow["count"])
 
@@ -464,13 +533,11 @@ def _host_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
 def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
     """What begins at a router: a line for each group of flows; one for neighbours alike, if they are many."""
     lines: list[tuple[str, str, int]] = []
-    for flow in scenario["flows"]:
-        begin, end = _ends(scenario, flow)
+    for flow in _between_two(scenario):
+        begin, end = ends(scenario, flow)
         if begin != router:
             continue
-        transport = flow.get("transport", {})
-        kinds = [f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport]
-        kind = " over ".join([*([flow["application"]["model"]] if "application" in flow else []), *kinds])
+        kind = _kind(flow)
         way = f" on {label(flow['path'], NAME_CHARACTERS)}" if flow.get("path") else ""
         lines.append(
             (label(flow["name"], 32), f"({kind}) → {label(end, NAME_CHARACTERS)}{way}", int(flow["count"]))
@@ -482,6 +549,14 @@ def _flow_texts(scenario: Mapping[str, Any], router: str) -> Sequence[str]:
         rest = len(texts) - MOST_LINES + 1
         texts[MOST_LINES - 1 :] = [f"and {rest} more"]
     return texts
+
+
+def _kind(flow: Mapping[str, Any]) -> str:
+    """How a group's flows send: `tcp newreno`, `web over tcp linux`."""
+    transport = flow.get("transport", {})
+    kinds = [f"{key} {transport[key]}" for key in ("tcp", "udp", "rap", "tfrc") if key in transport]
+    kinds += ["replay"] if "replay" in flow else []
+    return " over ".join([*([flow["application"]["model"]] if "application" in flow else []), *kinds])
 
 
 def _together(alike: Sequence[tuple[str, str, int]]) -> tuple[str, str, int]:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, Self
 
+from perhop.output.drawers import Drawers
 from perhop.output.files import manifest, manifest_entry
 from perhop.output.report import StudyPart, reproduction_page
 from perhop.output.run_page import drawn, run_page
+from perhop.output.summary import numbers
 from perhop.output.swap import earlier_plots, replace_report
 from perhop.reproduction import sample_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import TracebackType
 
     import polars as pl
 
+    from perhop.output.report import StudyDrawn
     from perhop.output.sheet import Picture
     from perhop.output.summary import Summary
     from perhop.reproduction import StudyOutcome
@@ -28,14 +33,52 @@ if TYPE_CHECKING:
 class ReproductionReport:
     """The directory of `perhop reproduce`: it grows with each study, and is whole at any time."""
 
-    def __init__(self, out: Path, command: str, studies: Sequence[Study]) -> None:
-        """A report on these studies, of which none has run yet; nothing is written before the first has."""
+    def __init__(self, out: Path, command: str, studies: Sequence[Study], jobs: int = 1) -> None:
+        """A report on these studies, of which none has run yet; nothing is written before the first has.
+
+        Args:
+            out: Where.
+            command: What to type for the same report.
+            studies: What it is on.
+            jobs: How many cores draw; the report is the same for any number.
+        """
         self._out = out
         self._command = command
         self._pending = [study.id for study in studies]
         self._done: list[StudyPart] = []
         self._drawn: list[str] = []
         self._scenarios: list[str] = []
+        self._drawers = Drawers(jobs, sum(len(study.plots) + 1 for study in studies))
+        self._drawing: deque[StudyDrawn] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop drawing."""
+        self._drawers.__exit__(kind, error, trace)
+
+    def draw(self, outcome: StudyOutcome) -> None:
+        """Have a study's plots and networks drawn."""
+        self._drawing.append(StudyPart.drawn(outcome, self._drawers))
+
+    def drawn(self, *, wait: bool = False) -> Iterator[tuple[StudyOutcome, list[Path]]]:
+        """Write the page anew with each study whose pictures are there, in the order of `draw`.
+
+        Args:
+            wait: Go on until all are.
+
+        Yields:
+            The study's outcome and its plots, as PNG.
+
+        Raises:
+            PerhopError: A file cannot be written.
+        """
+        while self._drawing and (wait or self._drawing[0].over):
+            part = StudyPart.made(self._drawing.popleft(), self._drawers)
+            yield part.outcome, self._add(part)
 
     def add(self, outcome: StudyOutcome) -> list[Path]:
         """Draw a study's plots and networks, and write the page anew with it.
@@ -46,9 +89,13 @@ class ReproductionReport:
         Raises:
             PerhopError: A file cannot be written.
         """
+        self.draw(outcome)
+        *_, (_, plots) = self.drawn(wait=True)
+        return plots
+
+    def _add(self, part: StudyPart) -> list[Path]:
         first = not self._done
-        part = StudyPart.of(outcome)
-        section = part.section
+        outcome, section = part.outcome, part.section
         pictures = [plot.picture for plot in section.plots] + [one.picture for one in section.networks]
         files = picture_files(pictures)
         self._drawn.extend(_names(files))
@@ -95,7 +142,11 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
         PerhopError: A file cannot be written.
     """
     plots, network = drawn(shown)
-    scenario = {"seeds": [entry.seed for entry in result.runs], "scenario": json.loads(result.scenario)}
+    scenario = {
+        "seeds": [entry.seed for entry in result.runs],
+        "scenario": json.loads(result.scenario),
+        "results": numbers(result),
+    }
     write_report(
         out,
         run_page(result, shown, command, plots, network),

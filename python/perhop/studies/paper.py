@@ -33,6 +33,7 @@ class About:
         authors: As in a citation, such as "Kim, Park and Bahk".
         title: The paper's title.
         mechanism: What it proposes, in a few words.
+        proposes: The same in a paragraph: which problem it sees, and how its mechanism works.
         decides: What decides its outcome in a simulation, in one or two sentences.
         know: Three or four things that a reader should know.
         unjudged: Its testable sentences that no claim judges.
@@ -41,6 +42,7 @@ class About:
     authors: str
     title: str
     mechanism: str
+    proposes: str
     decides: str
     know: Sequence[str]
     unjudged: Sequence[Unjudged]
@@ -68,6 +70,7 @@ class Paper:
             authors=paper["authors"],
             title=paper["title"],
             mechanism=paper["mechanism"],
+            proposes=one_line(paper["proposes"]),
             decides=one_line(paper["decides"]),
             know=[one_line(text) for text in paper["know"]],
             unjudged=[

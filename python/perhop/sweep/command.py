@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import terminal
+from perhop import extras, terminal
 from perhop.lazy import Lazy
 from perhop.wording import counted
 
@@ -79,18 +79,21 @@ def sweep(
       perhop sweep my.toml --runs 20 --out results/my
       perhop sweep my.toml --until-ci 2% --json - | jq .points
     """  # noqa: D301
+    installed(extras.STORE, backend=backend)
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
-    simulation.workers(jobs)
+    cores = simulation.workers(jobs)
     planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until_ci))
     terminal.warn(f"{sweep_file}: {notice}" for notice in plan.notices(planned.points))
-    json_path = prepared(store, out, json_file)
+    json_path = prepared(sweep_file, store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
     swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
     command = terminal.command("sweep", str(sweep_file), **given)
     width = terminal.width(wide=wide)
-    conclude(swept, width, json_path, out, lambda place: report.write_sweep(place, swept, store, command))
+    conclude(
+        swept, width, json_path, out, lambda place: report.write_sweep(place, swept, store, command, cores)
+    )
     say_counts(swept.work, store, out, json_path)
 
 
@@ -122,12 +125,13 @@ def tune(
       perhop tune my.toml --trials 200 --out results/tuned
       perhop tune my.toml --backend ray --address head:6379
     """  # noqa: D301
+    installed(extras.TUNE, extras.STORE, backend=backend)
     if runs is not None or seed is not None:
         terminal.seeds(1 if seed is None else seed, 1 if runs is None else runs)
-    simulation.workers(jobs)
+    cores = simulation.workers(jobs)
     planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
-    json_path = prepared(store, out, json_file)
+    json_path = prepared(tune_file, store, out, json_file)
     place = job.Workplace(store, backend, jobs, address)
     tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed, "--out": out}
@@ -135,11 +139,23 @@ def tune(
     winners = [winner.trial.point for winner in tuned.front if winner.trial.point is not None]
     terminal.warn(f"{tune_file}: a winner: {notice}" for notice in plan.notices(winners))
     width = terminal.width(wide=wide)
-    conclude(tuned, width, json_path, out, lambda place: tune_report.write_tuned(place, tuned, command))
+    conclude(
+        tuned, width, json_path, out, lambda place: tune_report.write_tuned(place, tuned, command, cores)
+    )
     say_counts(tuned.work, store, out, json_path)
 
 
-def prepared(store: Path, out: Path | None, json_file: Path | None) -> Path | None:
+def installed(*parts: extras.Extra, backend: str) -> None:
+    """Refuse before anything is made where a part is missing.
+
+    Raises:
+        PerhopError: One is.
+    """
+    for part in (*parts, *([extras.RAY] if backend == "ray" else [])):
+        part.demand()
+
+
+def prepared(file: Path, store: Path, out: Path | None, json_file: Path | None) -> Path | None:
     """Prove, before the work begins, that results can be written; the name to write JSON to.
 
     Raises:
@@ -148,7 +164,7 @@ def prepared(store: Path, out: Path | None, json_file: Path | None) -> Path | No
     files.prepare_directory(store, "--store")
     if out is not None:
         files.claim_directory(out)
-    return None if json_file is None else files.prepare_file(json_file)
+    return None if json_file is None else files.prepare_file(json_file, reads=[file])
 
 
 def conclude(

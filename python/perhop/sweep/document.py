@@ -49,7 +49,7 @@ class Base:
     @property
     def variables(self) -> frozenset[str]:
         """Names that stand in braces in a setting; a factor of such a name is no path."""
-        return frozenset(name for value in self.settings.values() for name in _fields(value))
+        return frozenset(name for value in self.settings.values() for name in fields(value))
 
     def scenario_with(
         self, factors: Mapping[str, Value], values: Mapping[str, Any], label: str
@@ -232,16 +232,22 @@ def text(data: Mapping[str, Any], key: str, default: str, where: str) -> str:
 
 
 def texts(
-    data: Mapping[str, Any], key: str, default: Sequence[str], where: str, *, least: int = 1
+    data: Mapping[str, Any],
+    key: str,
+    default: Sequence[str],
+    where: str,
+    *,
+    least: int = 1,
+    example: str = "utilization",
 ) -> tuple[str, ...]:
-    """A list of texts, so many at least.
+    """A list of texts, so many at least; a message shows the example.
 
     Raises:
         PerhopError: It is something else.
     """
     found = data.get(key, list(default))
     if not isinstance(found, list) or len(found) < least or not all(isinstance(one, str) for one in found):
-        raise PerhopError(f'{where}: `{key}` must be a list of text, such as ["utilization"], not {found!r}')
+        raise PerhopError(f'{where}: `{key}` must be a list of text, such as ["{example}"], not {found!r}')
     return tuple(found)
 
 
@@ -264,7 +270,7 @@ def is_value(value: object) -> bool:
     return isinstance(value, str | int | float | bool)
 
 
-def _fields(value: object) -> Iterator[str]:
+def fields(value: object) -> Iterator[str]:
     """The names in braces in a setting's text."""
     if isinstance(value, str):
         try:
@@ -274,10 +280,10 @@ def _fields(value: object) -> Iterator[str]:
         yield from (name for _, name, _, _ in parsed if name)
     elif isinstance(value, Mapping):
         for inner in value.values():
-            yield from _fields(inner)
+            yield from fields(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _fields(inner)
+            yield from fields(inner)
 
 
 def _filled(value: object, values: Mapping[str, Any], factors: Mapping[str, Value], where: str) -> object:
@@ -290,11 +296,11 @@ def _filled(value: object, values: Mapping[str, Any], factors: Mapping[str, Valu
         return value
     if value.startswith("{") and value.endswith("}") and value[1:-1] in values:
         return values[value[1:-1]]
-    for name in _fields(value):
+    for name in fields(value):
         if name not in factors:
             near: Iterable[str] = difflib.get_close_matches(name, factors, n=1, cutoff=0.4) or factors
             raise PerhopError(f"{where}: {value!r} asks for `{name}`; there is {', '.join(near)}")
     out = value
-    for name in _fields(value):
+    for name in fields(value):
         out = out.replace("{" + name + "}", text_of(factors[name]))
     return out

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, catalog, finite_flows, measures
+from perhop import _engine, catalog, finite_flows, measures, simulating
 from perhop.store import engine_digest
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def simulate(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> 
         perhop._engine.Cancelled: `cancel` was set.
     """
     began = time.perf_counter()
-    measured = measure(_engine.simulate(scenario, seed, cancel))
+    measured = measure(simulating.simulate(scenario, seed, cancel or _engine.Cancel()))
     return Measured(tuple(measured), array("d", measured.values()), time.perf_counter() - began)
 
 
@@ -83,8 +83,13 @@ def names_of(scenario: str) -> tuple[str, ...]:
             direction.pop("outages", None)
     for group in content["flows"]:
         group.pop("stop", None)
-        if "list" in group.get("arrivals", {}):
-            group["arrivals"]["list"] = [["0s", "1B"]]
+        if not {"list", "trace"}.isdisjoint(group.get("arrivals", {})):
+            group["arrivals"] = {"list": [["0s", "1B"]]}
+            for key in ("sizes", "start"):
+                group.pop(key, None)
+        if "replay" in group:
+            group["replay"] = {"data": "time_s,size_B\n0,1\n"}
+            group.pop("start", None)
     return simulate(json.dumps(content), 0).names
 
 

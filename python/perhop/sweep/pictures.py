@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
+from perhop.output.drawers import Drawers
 from perhop.output.report import HtmlPlot, html_plot
 from perhop.output.sheet import MARKS as SHAPES
 from perhop.output.sheet import SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
@@ -135,19 +136,25 @@ def numbers(factor: str, name: str, values: Sequence[Value]) -> Numbers | None:
 
 
 def html_plots(
-    summaries: Sequence[PointSummary], name: str, waits: Sequence[PointSummary] = ()
+    summaries: Sequence[PointSummary], name: str, waits: Sequence[PointSummary] = (), jobs: int = 1
 ) -> list[HtmlPlot]:
-    """Every picture, for a page and for files; `waits` are the points with the metrics `WAITS`."""
-    distributions = [html_plot(*entry, name) for entry in (waiting_times(waits) if waits else ())]
-    return [
-        *(
-            marks_plot(entry, f"{name}-{_slug(entry.metric)}")
+    """Every picture, for a page and for files, drawn on so many cores.
+
+    Args:
+        summaries: The points.
+        name: Of the files.
+        waits: The points with the metrics `WAITS`.
+        jobs: How many cores draw; the pictures are the same for any number.
+    """
+    entries = [*drawn(summaries), *(waiting_times(waits) if waits else ())]
+    with Drawers(jobs, len(entries)) as drawers:
+        asked = [
+            drawers.ask(marks_plot, entry, f"{name}-{_slug(entry.metric)}")
             if isinstance(entry, Marks)
-            else html_plot(*entry, name)
-            for entry in drawn(summaries)
-        ),
-        *distributions,
-    ]
+            else drawers.ask(html_plot, *entry, name)
+            for entry in entries
+        ]
+        return drawers.get(asked)
 
 
 def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> tuple[Plot, Sequence[Row]]:

@@ -7,6 +7,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, Self
 
+from perhop import extras, plugins, simulating
 from perhop.errors import PerhopError
 from perhop.sweep.metrics import Measured, engine_id, simulate
 
@@ -23,7 +24,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 try:
     import ray
 except ImportError:
-    raise PerhopError("--backend ray needs Ray: pip install 'perhop[ray]'") from None
+    raise extras.RAY.missing from None
 
 MOST_IN_BATCH = 64
 BATCHES_PER_CPU = 8
@@ -85,7 +86,8 @@ class RayBackend:
                     break
                 texts = {task.scenario: scenarios[task.scenario] for task in chosen}
                 work = [(task.scenario, task.seed) for task in chosen]
-                pending[compute.remote(engine_id(), texts, work)] = chosen
+                classes = plugins.shipped(set().union(*map(simulating.modules, texts.values())))
+                pending[compute.remote(engine_id(), texts, work, classes)] = chosen
             if not pending:
                 return
             # Short waits, so that Ctrl-C gets through and a cluster that has grown is made use of.
@@ -114,19 +116,23 @@ def _knock(address: str) -> None:
         raise PerhopError(f"--address {address}: no Ray cluster answers: {error}") from None
 
 
-def batch(engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]]) -> list[Measured]:
+def batch(
+    engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]], classes: dict[str, bytes]
+) -> list[Measured]:
     """Several runs, on a worker.
 
     Args:
         engine: What the driver would compute them with.
         scenarios: Canonical JSON, by the number that tasks use.
         tasks: (scenario, seed) of each run.
+        classes: The sources of modules with classes in Python, by name.
 
     Raises:
         Refused: The worker has another engine.
     """
     if engine_id() != engine:
         raise Refused(engine_id())
+    plugins.receive(classes)
     names: dict[int, tuple[str, ...]] = {}
     runs = []
     for scenario, seed in tasks:

@@ -42,8 +42,8 @@ PAGE_CHARACTERS = 96
 """What a table of a page takes at most; more columns stand in another one."""
 
 
-def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
-    """Plots, samples, manifest and the page.
+def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 1) -> None:
+    """Plots, samples, manifest and the page; pictures are drawn on so many cores.
 
     Raises:
         PerhopError: A file cannot be written, or the store cannot be read.
@@ -52,7 +52,7 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str) -> None:
     with SweepStore(store, lambda _: None) as opened:
         samples = sample_frame(plan, counts, opened)
         waits = summarize(replace(plan, metrics=WAITS), counts, opened)
-    plots = html_plots(summaries, "sweep", waits)
+    plots = html_plots(summaries, "sweep", waits, jobs)
     scenarios = [
         {
             "factors": dict(point.factors),

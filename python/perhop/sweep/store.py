@@ -28,15 +28,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import duckdb
 import numpy as np
 import polars as pl
 
-from perhop import filesystem
+from perhop import extras, filesystem
 from perhop.errors import PerhopError
 from perhop.filesystem import AT_ONCE, EXCLUSIVE, SHARED, atomic_write, sync_directory
 from perhop.journal import ENDING
 from perhop.sweep.journal import Contents, JournalWriter, Layout, Record, decode, encode
+
+try:
+    import duckdb
+except ImportError:
+    raise extras.STORE.missing from None
 
 if TYPE_CHECKING:
     from types import TracebackType

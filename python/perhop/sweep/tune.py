@@ -1,5 +1,9 @@
 """The search: Optuna proposes, the store's runs answer, the winners are run again on fresh seeds.
 
+Trials are proposed in batches. The runs of a batch are computed together, on all cores, and the sampler
+learns of them in the order of the trials. The size of a batch is the file's and not the machine's, so the
+same trials are proposed for any number of jobs.
+
 Nothing but the runs is kept. A search is a function of its file: a sampler with a fixed seed proposes the
 same trials again, and their runs are found in the store. So it goes on where it stopped, by the same
 guarantees as a sweep, and there is no second record that could disagree or break.
@@ -14,12 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import optuna
-from optuna.samplers import NSGAIISampler, TPESampler
-from optuna.study import StudyDirection
-from optuna.trial import TrialState
-
-from perhop import interrupts
+from perhop import extras, interrupts
 from perhop.errors import ScenarioError
 from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate, estimate
@@ -38,6 +37,14 @@ from perhop.sweep.summary import (
 )
 from perhop.sweep.tuning import literal
 from perhop.wording import counted
+
+try:
+    import optuna
+    from optuna.samplers import NSGAIISampler, TPESampler
+    from optuna.study import StudyDirection
+    from optuna.trial import TrialState
+except ImportError:
+    raise extras.TUNE.missing from None
 
 if TYPE_CHECKING:
     from perhop.sweep.plan import Point
@@ -226,14 +233,24 @@ def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], prog
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
-        runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
+        runner = Runner(store, backend, progress, tuple(map(literal, plan.watched)))
         interrupts.leaves(lambda: kept(runner.counts, place.store))
-        with progress("trials", plan.trials) as step:
-            runner.progress = lambda _what, runs: contextlib.nullcontext(_Part(step, runs))
-            trials = list(_trials(plan, runner, step))
-        runner.progress = progress
-        winners = _validated(plan, runner, front(plan, trials))
-        return Tuned(plan, trials, winners, runner.counts)
+        return search(plan, runner)
+
+
+def search(plan: TuningPlan, runner: Runner) -> Tuned:
+    """Search with a runner that watches the plan's metrics, and run the winners again on fresh seeds.
+
+    Raises:
+        PerhopError: The store fails, the backend cannot go on, or a path names nothing.
+        KeyboardInterrupt: Ctrl-C; what had finished is in the store.
+    """
+    progress = runner.progress
+    with progress("trials", plan.trials) as step:
+        trials = list(_trials(plan, runner, step))
+    runner.progress = progress
+    winners = _validated(plan, runner, front(plan, trials))
+    return Tuned(plan, trials, winners, runner.counts)
 
 
 def _validated(plan: TuningPlan, runner: Runner, best: Sequence[Trial]) -> list[Winner]:
@@ -242,16 +259,17 @@ def _validated(plan: TuningPlan, runner: Runner, best: Sequence[Trial]) -> list[
     runner.ensure(points, plan.validation_seeds)
     winners = []
     for trial, point in zip(best, points, strict=True):
-        fresh = _estimates(runner, plan.metrics, point, plan.validation_seeds)
+        fresh = _estimates(plan, runner, point, plan.validation_seeds)
         winners.append(Winner(trial, fresh, _keeps(plan, fresh)))
     return winners
 
 
 @dataclass(slots=True)
 class _Part:
-    """Progress of one trial's runs, as part of the progress of all trials."""
+    """Progress of a batch's runs, as part of the progress of all trials."""
 
-    trials: Callable[[], None]
+    step: Callable[[], None]
+    trials: int
     runs: int
     done: int = 0
 
@@ -261,9 +279,9 @@ class _Part:
 
     def waiting(self, under_way: float) -> None:
         """So many of its runs are under way."""
-        told: Callable[[float], None] | None = getattr(self.trials, "waiting", None)
+        told: Callable[[float], None] | None = getattr(self.step, "waiting", None)
         if told is not None:
-            told((self.done + under_way) / self.runs)
+            told(self.trials * (self.done + under_way) / self.runs)
 
 
 def front(plan: TuningPlan, trials: Sequence[Trial]) -> list[Trial]:
@@ -304,27 +322,45 @@ def _trials(plan: TuningPlan, runner: Runner, step: Callable[[], None]) -> Itera
         for objective in plan.objectives
     ]
     study = optuna.create_study(directions=directions, sampler=_sampler(plan))
-    for number in range(plan.trials):
-        asked = study.ask()
-        factors = {name: _suggested(asked, name, entry) for name, entry in plan.search.items()}
-        trial = _tried(plan, runner, number, factors)
-        costs = _told(plan, trial)
-        if costs is None:
-            study.tell(asked, state=TrialState.FAIL)
-        else:
-            for entry in plan.constraints:
-                found = trial.found[entry.metric]
-                assert found is not None
-                asked.set_constraint(entry.text, entry.violation(found.mean))
-            study.tell(asked, costs)
-        step()
-        yield trial
+    for first in range(0, plan.trials, plan.batch):
+        numbers = range(first, min(first + plan.batch, plan.trials))
+        proposals = [_proposal(plan, study) for _ in numbers]
+        runner.progress = _as_part_of(step, len(numbers))
+        tried = _tried(plan, runner, numbers, [factors for _, factors in proposals])
+        for (asked, _), trial in zip(proposals, tried, strict=True):
+            _tell(plan, study, asked, trial)
+            step()
+            yield trial
+
+
+def _proposal(plan: TuningPlan, study: optuna.Study) -> tuple[optuna.Trial, dict[str, Value]]:
+    """The next trial; it gets all its factors before another is asked for, which then keeps away from it."""
+    asked = study.ask()
+    return asked, {name: _suggested(asked, name, entry) for name, entry in plan.search.items()}
+
+
+def _as_part_of(step: Callable[[], None], trials: int) -> Progress:
+    return lambda _what, runs: contextlib.nullcontext(_Part(step, trials, runs))
+
+
+def _tell(plan: TuningPlan, study: optuna.Study, asked: optuna.Trial, trial: Trial) -> None:
+    """Let the sampler learn of a trial."""
+    costs = _told(plan, trial)
+    if costs is None:
+        study.tell(asked, state=TrialState.FAIL)
+        return
+    for entry in plan.constraints:
+        found = trial.found[entry.metric]
+        assert found is not None
+        asked.set_constraint(entry.text, entry.violation(found.mean))
+    study.tell(asked, costs)
 
 
 def _sampler(plan: TuningPlan) -> optuna.samplers.BaseSampler:
     if plan.sampler == "nsga-ii":
         return NSGAIISampler(population_size=plan.population, seed=plan.seed)
-    return TPESampler(seed=plan.seed)
+    # Trials of the same batch count as bad ones, so that the next proposal keeps away from them.
+    return TPESampler(seed=plan.seed, constant_liar=True)
 
 
 def _suggested(trial: optuna.Trial, name: str, entry: Any) -> Value:  # noqa: ANN401 - Range or Choice
@@ -336,14 +372,27 @@ def _suggested(trial: optuna.Trial, name: str, entry: Any) -> Value:  # noqa: AN
     return entry.value(trial.suggest_float(name, entry.low, entry.high, log=entry.log))
 
 
-def _tried(plan: TuningPlan, runner: Runner, number: int, factors: Mapping[str, Value]) -> Trial:
+def _tried(
+    plan: TuningPlan, runner: Runner, numbers: Sequence[int], proposed: Sequence[Mapping[str, Value]]
+) -> list[Trial]:
+    """The trials of a batch: all their runs at once."""
+    points = [_point(plan, number, factors) for number, factors in zip(numbers, proposed, strict=True)]
+    runner.ensure([point for point in points if point is not None], plan.seeds)
+    trials = []
+    for number, factors, point in zip(numbers, proposed, points, strict=True):
+        if point is None:
+            trials.append(Trial(number, factors, None, dict.fromkeys(plan.metrics), feasible=False))
+            continue
+        found = _estimates(plan, runner, point, plan.seeds)
+        trials.append(Trial(number, factors, point, found, _keeps(plan, found)))
+    return trials
+
+
+def _point(plan: TuningPlan, number: int, factors: Mapping[str, Value]) -> Point | None:
     try:
-        point = plan.point(factors, f"trial {number}")
+        return plan.point(factors, f"trial {number}")
     except ScenarioError:
-        return Trial(number, factors, None, dict.fromkeys(plan.metrics), feasible=False)
-    runner.ensure([point], plan.seeds)
-    found = _estimates(runner, plan.metrics, point, plan.seeds)
-    return Trial(number, factors, point, found, _keeps(plan, found))
+        return None
 
 
 def _told(plan: TuningPlan, trial: Trial) -> list[float] | None:
@@ -354,11 +403,13 @@ def _told(plan: TuningPlan, trial: Trial) -> list[float] | None:
 
 
 def _estimates(
-    runner: Runner, metrics: Sequence[str], point: Point, seeds: Sequence[int]
+    plan: TuningPlan, runner: Runner, point: Point, seeds: Sequence[int]
 ) -> dict[str, Estimate | None]:
-    observed = runner.observed(point, seeds)
+    observed: Mapping[str, Sequence[float]] = runner.observed(point, seeds)
+    if plan.derive is not None:
+        observed = plan.derive(observed)
     out: dict[str, Estimate | None] = {}
-    for name in metrics:
+    for name in plan.metrics:
         values = observed.get(name, [math.nan])
         out[name] = None if any(math.isnan(value) for value in values) else estimate(values)
     return out

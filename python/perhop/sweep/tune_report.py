@@ -12,6 +12,7 @@ import polars as pl
 from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
+from perhop.output.drawers import Drawers
 from perhop.output.report import HtmlPlot, HtmlRecords, render
 from perhop.output.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
 MOST_PAIRS = 6
 
 
-def write_tuned(out: Path, tuned: Tuned, command: str) -> None:
-    """Plots, every trial's estimates, manifest and the page.
+def write_tuned(out: Path, tuned: Tuned, command: str, jobs: int = 1) -> None:
+    """Plots, every trial's estimates, manifest and the page; pictures are drawn on so many cores.
 
     Raises:
         PerhopError: A file cannot be written.
     """
     plan = tuned.plan
-    plots = html_plots(tuned)
+    plots = html_plots(tuned, jobs)
     scenarios: list[Mapping[str, Any]] = [
         {
             "trial": winner.trial.number,
@@ -185,21 +186,24 @@ def _title(x: str, y: str) -> str:
     return f"Pareto front: {shown_name(x).partition(',')[0]} and {shown_name(y).partition(',')[0]}"
 
 
-def html_plots(tuned: Tuned) -> list[HtmlPlot]:
-    """The pictures of the search, for a page and for files."""
-    out = []
-    for name, x, y in _views(tuned):
-        text = "Error bars: 95 % intervals on fresh seeds." if x else "The line is the best trial so far."
-        title = _title(x, y)
-        with styled():
-            sheet = _sheet(tuned, x, y, title=title, remark=text)
-            picture = sheet.picture(name, title)
-            panels = [Markup(svg) for svg in sheet.inline(picture.svg, name, [title])]  # noqa: S704 - our SVG
-            slim = _sheet(tuned, x, y, narrow=True)
-            svgs = slim.inline(to_svg(slim.figure), f"{name}-narrow", [title])
-            narrow = [Markup(svg) for svg in svgs]  # noqa: S704 - our SVG
-        out.append(HtmlPlot(title, text, panels, narrow, 1, picture))
-    return out
+def html_plots(tuned: Tuned, jobs: int = 1) -> list[HtmlPlot]:
+    """The pictures of the search, for a page and for files, drawn on so many cores."""
+    views = _views(tuned)
+    with Drawers(jobs, len(views)) as drawers:
+        return drawers.get([drawers.ask(_html_plot, tuned, *view) for view in views])
+
+
+def _html_plot(tuned: Tuned, name: str, x: str, y: str) -> HtmlPlot:
+    text = "Error bars: 95 % intervals on fresh seeds." if x else "The line is the best trial so far."
+    title = _title(x, y)
+    with styled():
+        sheet = _sheet(tuned, x, y, title=title, remark=text)
+        picture = sheet.picture(name, title)
+        panels = [Markup(svg) for svg in sheet.inline(picture.svg, name, [title])]  # noqa: S704 - our SVG
+        slim = _sheet(tuned, x, y, narrow=True)
+        svgs = slim.inline(to_svg(slim.figure), f"{name}-narrow", [title])
+        narrow = [Markup(svg) for svg in svgs]  # noqa: S704 - our SVG
+    return HtmlPlot(title, text, panels, narrow, 1, picture)
 
 
 def _sheet(tuned: Tuned, x: str, y: str, *, title: str = "", remark: str = "", narrow: bool = False) -> Sheet:

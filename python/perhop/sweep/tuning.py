@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
@@ -22,6 +22,7 @@ KEYS = (
     "title",
     "scenario",
     "trials",
+    "batch",
     "runs",
     "seed",
     "validation-runs",
@@ -33,11 +34,15 @@ KEYS = (
     "search",
 )
 DEFAULT_TRIALS = 60
+DEFAULT_BATCH = 4
+"""Trials that are proposed and run together: with four runs each, work for 16 cores."""
 DEFAULT_RUNS = 4
 DEFAULT_VALIDATION_RUNS = 12
 DEFAULT_POPULATION = 20
 SAMPLERS = ("tpe", "nsga-ii")
 MAX_TRIALS = 100_000
+Derive: TypeAlias = "Callable[[Mapping[str, Sequence[float]]], Mapping[str, Sequence[float]]]"
+"""From values by metric, one for each run, to those of others, one for each run or one for all."""
 _UNITS = {
     "": 1.0,
     "%": 0.01,
@@ -100,10 +105,15 @@ class TuningPlan:
 
     Attributes:
         search: What each factor may be.
+        batch: How many trials are proposed before the sampler learns of any of them.
         runs: Runs of each trial, on the same seeds for all: trials differ by their settings, not their luck.
         validation_runs: Runs of each winner on seeds that no trial has used.
         population: Of the sampler nsga-ii.
         seen: Points that were looked at before the search.
+        derive: Makes the metrics of objectives and constraints of those in `observed`; None where they are
+            measured themselves.
+        observed: The measured metrics that `derive` needs.
+        fresh: The seeds of the winners' validation, where they are not those behind the trials'.
     """
 
     title: str
@@ -112,12 +122,21 @@ class TuningPlan:
     objectives: tuple[Objective, ...]
     constraints: tuple[Constraint, ...]
     trials: int
+    batch: int
     runs: int
     seed: int
     validation_runs: int
     sampler: str
     population: int
     seen: tuple[Point, ...] = ()
+    derive: Derive | None = None
+    observed: tuple[str, ...] = ()
+    fresh: range | None = None
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The measured metrics that a trial needs."""
+        return self.observed if self.derive is not None else self.metrics
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -133,7 +152,9 @@ class TuningPlan:
 
     @property
     def validation_seeds(self) -> range:
-        """The seeds of the winners' validation, behind those of the trials."""
+        """The seeds of the winners' validation, unless given those behind the trials'."""
+        if self.fresh is not None:
+            return self.fresh
         return range(self.seed + self.runs, self.seed + self.runs + self.validation_runs)
 
     def point(self, values: Mapping[str, Value], label: str) -> Point:
@@ -170,10 +191,11 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
     plan = TuningPlan(
         document.text(data, "title", "", where) or path.stem,
         document.read_base(data, path),
-        _search(document.table(data, "search", where), f"{where}: [search]"),
+        search_space(document.table(data, "search", where), f"{where}: [search]"),
         tuple(_objective(text, where) for text in _required(data, "objectives", where)),
         tuple(_constraint(text, where) for text in document.texts(data, "constraints", (), where, least=0)),
         document.whole(data, "trials", DEFAULT_TRIALS, where) if trials is None else trials,
+        document.whole(data, "batch", DEFAULT_BATCH, where, most=MAX_TRIALS),
         document.whole(data, "runs", DEFAULT_RUNS, where, most=simulation.MAX_RUNS) if runs is None else runs,
         document.whole(data, "seed", 1, where, least=0) if seed is None else seed,
         document.whole(data, "validation-runs", DEFAULT_VALIDATION_RUNS, where, most=simulation.MAX_RUNS),
@@ -187,26 +209,32 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
 
 
 def _check(plan: TuningPlan, where: str) -> Point:
-    """Refuse a search whose ends and middle all make no scenario, and metrics that nothing has.
-
-    Returns:
-        The first of them that makes one.
+    """Refuse a search without a scenario, and metrics that nothing has.
 
     Raises:
-        ScenarioError: They make none.
+        ScenarioError: There is no scenario.
         PerhopError: A path names nothing, or a metric is not measured.
+    """
+    point = first_point(plan)
+    check_metrics([point], [literal(name) for name in plan.metrics], f"{where}: a metric")
+    return point
+
+
+def first_point(plan: TuningPlan) -> Point:
+    """The first of a search's middle and ends that makes a scenario.
+
+    Raises:
+        ScenarioError: They all make none.
+        PerhopError: A path names nothing.
     """
     refused: ScenarioError | None = None
     for part in (0.5, 0.0, 0.999):
         values = {name: _at(entry, part) for name, entry in plan.search.items()}
         label = ", ".join(f"{name} = {text_of(value)}" for name, value in values.items())
         try:
-            point = plan.point(values, f"the search's point {label}")
+            return plan.point(values, f"the search's point {label}")
         except ScenarioError as error:
             refused = refused or error
-            continue
-        check_metrics([point], [literal(name) for name in plan.metrics], f"{where}: a metric")
-        return point
     assert refused is not None
     raise refused
 
@@ -223,7 +251,12 @@ def _at(entry: Range | Choice, part: float) -> Value:
     return values[int(part * len(values))]
 
 
-def _search(table: Mapping[str, Any], where: str) -> dict[str, Range | Choice]:
+def search_space(table: Mapping[str, Any], where: str) -> dict[str, Range | Choice]:
+    """What each factor of a search may be.
+
+    Raises:
+        PerhopError: There is none, or one is neither a range nor values.
+    """
     if not table:
         raise PerhopError(f'{where}: name what to search, such as "links.uplink.queue.limit" = "50p..400p"')
     return {

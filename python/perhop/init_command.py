@@ -1,0 +1,331 @@
+"""`perhop init`: three questions, and a first scenario that runs as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from perhop import _engine, filesystem, terminal
+from perhop.errors import PerhopError, ScenarioError
+from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+RATE = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?({'|'.join(UNITS)})")
+NOTHING = "nothing"
+"""Nobody was promised anything."""
+PACKET_BITS = 8_000
+"""Of the senders' default packet of 1000 bytes."""
+LIMIT_S = 0.16
+"""A full queue delays a packet by this long: a few round-trip times, as access routers have it."""
+LEAST_LIMIT = 20
+"""Packets: a slow link needs them for its thresholds to lie apart."""
+BURST_S = 0.08
+"""A token bucket holds what is promised for this long: a burst of a TCP window."""
+LEAST_BURST = 3_000
+"""Bytes: two full packets."""
+OFFERED = 0.4
+"""The promise that is offered as an answer: this part of the link to the first group."""
+MOST_USERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Users of one kind; each promised this rate in bit/s, as it was typed, or nothing."""
+
+    name: str
+    count: int
+    promised_bps: float = 0.0
+    promised: str = ""
+
+
+def init(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[SCENARIO.toml]", help="The file to write (default: my.toml).", show_default=False
+        ),
+    ] = Path("my.toml"),
+    *,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="10Mbps", help="The rate of the link that is shared.")
+    ] = None,
+    users: Annotated[
+        str | None,
+        typer.Option(
+            "--users", metavar='"2 customers, 8 others"', help="Who uses it: how many, of what name."
+        ),
+    ] = None,
+    promised: Annotated[
+        str | None,
+        typer.Option(
+            "--promised",
+            metavar='"customers 2Mbps"',
+            help=f"What each user of a group was promised; or {NOTHING}.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing: take the offered answer for what is not given.")
+    ] = False,
+) -> None:
+    """Ask three questions and write a first scenario, with comments, that runs as it is.
+
+    The questions: how fast is the link, who uses it, and what was promised to them? Each has an option, so
+    that scripts need not answer. The scenario has one link; its users download without end by TCP. Where
+    something was promised, the queue is RIO, and token buckets color what keeps to the promise; else it is
+    CoDel. A file that exists is not written over.
+
+    \b
+    Examples:
+      perhop init
+      perhop init --rate 50Mbps --users "9 staff" --promised "staff 2Mbps"
+      perhop init --yes
+    """  # noqa: D301
+    if file.exists() or file.is_symlink():
+        raise PerhopError(f"{file}: exists and is left as it is; name another file, or remove this one")
+    if yes and None not in (rate, users, promised):
+        raise PerhopError("--yes has no effect beside --rate, --users and --promised; leave it out")
+    link = _answer("--rate", "How fast is the link?", rate, "10Mbps", _rate, yes=yes)
+    groups = _answer(
+        "--users", "Who uses it? How many, of what name:", users, "2 customers, 8 others", _users, yes=yes
+    )
+    groups = _answer(
+        "--promised",
+        f"What was each of them promised? Name and rate, or {NOTHING}:",
+        promised,
+        _offered(link, groups),
+        lambda text: _promised(text, groups),
+        yes=yes,
+    )
+    text = scenario(file.name, link, groups)
+    _check(text, file)
+    _write(file, text)
+    total = sum(group.count * group.promised_bps for group in groups)
+    if total > _bps(link):
+        terminal.warn(
+            [f"{file}: {total / 1e6:.6g} Mbit/s are promised on a link of {link}: not everyone can get it"]
+        )
+    terminal.say(f"{file}: written; next: {terminal.command('run', str(file))}")
+
+
+def scenario(name: str, rate: str, groups: list[Group]) -> str:
+    """The scenario as commented TOML.
+
+    Args:
+        name: Of the file, for its comments.
+        rate: Of the link, such as `10Mbps`.
+        groups: Who uses it.
+    """
+    limit = max(LEAST_LIMIT, round(_bps(rate) * LIMIT_S / PACKET_BITS))
+    if any(group.promised for group in groups):
+        queue = f"""\
+# RIO drops early and at random, by the average queue: packets beyond a promise ("total") sooner than
+# those within it ("in"). Each is lowest/highest average in packets, and the probability reached there.
+[links.uplink.queue]
+aqm = "rio"
+limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets
+in = "{limit * 3 // 10}/{limit * 9 // 10}/0.02"
+total = "{limit * 3 // 20}/{limit * 9 // 20}/0.05"
+"""
+    else:
+        queue = f"""\
+# CoDel drops where packets have waited longer than 5 ms for 100 ms.
+[links.uplink.queue]
+aqm = "codel"
+limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets
+"""
+    run = terminal.escaped(terminal.command("run", name))
+    report = f"{run} --out results/first"
+    return f"""\
+# Who gets what at a link of {rate}? Written by `perhop init`; change what you like.
+#
+#   {run.ljust(len(report))}    means over five runs, with 95 % intervals
+#   {report}    the same, with plots and a report
+#
+# docs/scenario.md has every key; `perhop list blocks` has all queue rules, meters and congestion controls.
+
+duration = "60s"
+warmup = "10s" # left out of all figures
+
+[links.uplink]
+from = "office"
+to = "internet"
+rate = "{rate}"
+delay = "20ms" # one way, without waiting
+
+{queue}{"".join(map(_flows, groups))}"""
+
+
+def _flows(group: Group) -> str:
+    each = f", each promised {group.promised}" if group.promised else ", promised nothing"
+    text = f"""
+# {counted(group.count, "user")}{each}.
+[[flows]]
+name = {json.dumps(group.name, ensure_ascii=False)}
+count = {group.count}
+from = "office"
+to = "internet"
+transport = {{ tcp = "linux" }} # as hosts of today have it, with CUBIC
+start = "0s..1s" # each at random
+"""
+    if not group.promised:
+        return text
+    burst = max(LEAST_BURST, round(group.promised_bps * BURST_S / 8))
+    return f"""{text}\
+# Packets within this rate and burst (in bytes) leave green, others yellow; the queue drops yellow ones first.
+profile = {{ rate = "{group.promised}", marker = "token-bucket", burst = "{burst}B" }}
+"""
+
+
+def _answer(
+    option: str, question: str, given: str | None, offered: str, parse: Callable[[str], T], *, yes: bool
+) -> T:
+    """The answer to a question, from its option or by asking; a terminal is asked again after a mistake.
+
+    Raises:
+        PerhopError: It is none, or there is nobody to ask.
+    """
+    if given is not None or yes:
+        return parse(offered if given is None else given)
+    while True:
+        sys.stderr.write(f"{question} [{offered}] ")
+        sys.stderr.flush()
+        line = sys.stdin.readline() if sys.stdin is not None else ""
+        if not line:
+            terminal.note("")
+            raise PerhopError(f"no answer; give {option}, such as {option} '{offered}', or --yes")
+        try:
+            return parse(line.strip() or offered)
+        except PerhopError as error:
+            if not sys.stdin.isatty():
+                raise
+            terminal.fail(error)
+
+
+def _rate(text: str) -> str:
+    """A rate as the scenario has it.
+
+    Raises:
+        PerhopError: It is none.
+    """
+    _engine_says("--rate", text)
+    return text
+
+
+def _engine_says(option: str, rate: str) -> None:
+    """Have the engine read a rate: what it accepts is what a scenario may say.
+
+    Raises:
+        PerhopError: It is none.
+    """
+    link = {"from": "a", "to": "b", "rate": rate, "delay": "1ms"}
+    flow = {"name": "one", "from": "a", "to": "b", "transport": {"tcp": "linux"}}
+    try:
+        _engine.scenario_from_json(json.dumps({"duration": "1s", "links": {"l": link}, "flows": [flow]}), "")
+    except ScenarioError as error:
+        reason = str(error).partition("rate: ")[2] or str(error)
+        raise PerhopError(f"{option}: {reason}") from None
+
+
+def _bps(rate: str) -> float:
+    found = RATE.fullmatch(rate)
+    assert found is not None, rate
+    return float(found[1]) * UNITS[found[2]]
+
+
+def _users(text: str) -> list[Group]:
+    """Groups, such as `2 customers, 8 others`.
+
+    Raises:
+        PerhopError: It is no such list.
+    """
+    groups: dict[str, Group] = {}
+    for part in text.split(","):
+        found = re.fullmatch(r"([0-9]{1,9}) +(.+)", part.strip())
+        if found is None or not found[2].isprintable():
+            raise PerhopError(
+                f"--users: `{part.strip()}` is no number and name; write such as `2 customers, 8 others`"
+            )
+        count, name = int(found[1]), found[2]
+        if not 1 <= count <= MOST_USERS:
+            raise PerhopError(f"--users: `{part.strip()}`: a group has 1 to {MOST_USERS} users")
+        if name in groups:
+            raise PerhopError(f"--users: `{name}` stands there twice; give each group a name of its own")
+        groups[name] = Group(name, count)
+    return list(groups.values())
+
+
+def _offered(rate: str, groups: list[Group]) -> str:
+    """A promise that the link can keep."""
+    bps = _bps(rate) * OFFERED / groups[0].count
+    unit = next((unit for unit, scale in reversed(UNITS.items()) if bps >= scale), "bps")
+    return f"{groups[0].name} {max(bps / UNITS[unit], 1):.3g}{unit}"
+
+
+def _promised(text: str, groups: list[Group]) -> list[Group]:
+    """The groups with what each was promised, such as `customers 2Mbps, others 1Mbps`.
+
+    Raises:
+        PerhopError: It is no such list, or names a group that is none.
+    """
+    if text == NOTHING:
+        return groups
+    rates: dict[str, str] = {}
+    for part in text.split(","):
+        found = re.fullmatch(r"(.+?) +([0-9][^ ]*(?: ?[A-Za-z]+)?)", part.strip())
+        if found is None:
+            raise PerhopError(
+                f"--promised: `{part.strip()}` is no name and rate; write such as "
+                f"`{groups[0].name} 2Mbps`, or {NOTHING}"
+            )
+        name, rate = found[1], found[2]
+        names = [group.name for group in groups]
+        if name not in names:
+            raise PerhopError(f"--promised: no group is called `{name}`; there are {', '.join(names)}")
+        if name in rates:
+            raise PerhopError(f"--promised: `{name}` stands there twice; give each group one rate")
+        _engine_says("--promised", rate)
+        rates[name] = rate
+    return [
+        Group(group.name, group.count, _bps(rates[group.name]), rates[group.name])
+        if group.name in rates
+        else group
+        for group in groups
+    ]
+
+
+def _check(text: str, file: Path) -> None:
+    """Nothing is written that would not run.
+
+    Raises:
+        PerhopError: The engine refuses it.
+    """
+    try:
+        _, notices = _engine.read_toml(text, str(file), real_packets=False, folder=Path())
+    except ScenarioError as error:
+        raise PerhopError(f"these answers make no scenario: {error}") from None
+    terminal.warn(notices)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a new file; one that appeared meanwhile stays as it is.
+
+    Raises:
+        PerhopError: It cannot be written.
+    """
+    try:
+        filesystem.write_new(file, text.encode())
+    except FileExistsError:
+        raise PerhopError(f"{file}: exists and is left as it is; name another file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PerhopError(f"{file}: cannot be written: {reason}") from None

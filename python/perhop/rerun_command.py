@@ -1,0 +1,73 @@
+"""`perhop rerun`: whether a report's numbers come out again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perhop import interrupts, terminal
+from perhop.lazy import Lazy
+
+if TYPE_CHECKING:
+    from perhop import rerunning, simulation
+    from perhop.output import table
+else:
+    rerunning = Lazy("perhop.rerunning")
+    simulation = Lazy("perhop.simulation")
+    table = Lazy("perhop.output.table")
+
+MOST_SHOWN = 10
+"""Differences that are listed; the others are counted."""
+
+
+def rerun(
+    manifest: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MANIFEST.json",
+            help="The manifest.json that `perhop run --out` wrote, or its folder.",
+        ),
+    ],
+    *,
+    jobs: terminal.Jobs = None,
+    engine: terminal.Engine = None,
+) -> None:
+    """Run the scenario of a report again, on the same seeds, and say whether every number agrees.
+
+    Compares the means and intervals that the manifest holds and, if samples.parquet is beside it, each number
+    of each flow in each run. Nothing is written. The exit status is 1 if a number differs, else 0.
+
+    \b
+    Examples:
+      perhop run my.toml --out results/my
+      perhop rerun results/my/manifest.json
+    """  # noqa: D301
+    threads = simulation.workers(jobs)
+    first = rerunning.read(manifest)
+    terminal.warn(first.checked.notices)
+    if first.version != rerunning.version():
+        terminal.note(f"{first.path} was made by perhop {first.version}; this is {rerunning.version()}.")
+    with terminal.progress("runs", len(first.seeds)) as step:
+        again = rerunning.rerun(
+            first, jobs=threads, engine=engine, progress=lambda _done, _all: step(), waiting=step.waiting
+        )
+    interrupts.leaves("interrupted")
+    what = simulation.describe_runs(again.result.runs)
+    terminal.say(f"{again.result.title}: {what}")
+    if first.results is None:
+        terminal.say("The manifest has no means: only the flows of each run are compared.")
+    if first.samples is None:
+        terminal.say("samples.parquet is not beside the manifest: only the means are compared.")
+    if again.agrees:
+        terminal.say(f"All {again.compared:,} numbers agree.")
+        return
+    terminal.say(f"{len(again.differences):,} of {again.compared:,} numbers differ:\n")
+    shown = again.differences[:MOST_SHOWN]
+    lines = [{"number": one.place, "then": str(one.then), "now": str(one.now)} for one in shown]
+    for line in table.records(lines, terminal.width(wide=False)):
+        terminal.say(line)
+    if len(again.differences) > MOST_SHOWN:
+        terminal.say(f"and {len(again.differences) - MOST_SHOWN:,} more")
+    raise typer.Exit(1)

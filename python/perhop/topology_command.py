@@ -1,0 +1,211 @@
+"""`perhop topology`: routers and links by a rule or from a graph, described, and written as a scenario."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perhop import _engine, terminal
+from perhop.errors import PerhopError
+from perhop.lazy import Lazy
+from perhop.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from perhop import simulation
+    from perhop.output import files, table
+    from perhop.output import topology as drawing
+else:
+    drawing = Lazy("perhop.output.topology")
+    files = Lazy("perhop.output.files")
+    simulation = Lazy("perhop.simulation")
+    table = Lazy("perhop.output.table")
+
+SIZES = {"chain": "routers", "ring": "routers", "star": "leaves"}
+"""Generators whose only parameter is a number, and what that counts."""
+TABLES = ("fat-tree", "isp")
+LINK = {"rate": "1Gbps", "delay": "1ms"}
+"""What links are like that nobody describes."""
+FLOWS = {"name": "tcp", "count": 10, "between": {}, "transport": {"tcp": "newreno"}}
+"""What a scenario begins with that is written for a topology."""
+
+
+def topology(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPOLOGY",
+            help="chain, ring, star, fat-tree or isp; or a file: a graph in GraphML, or a scenario.",
+        ),
+    ],
+    parameters: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Its parameters, such as k=8, and the `rate` and `delay` of its links.",
+        ),
+    ] = None,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.toml",
+            parser=terminal.place,
+            help="Write it as a scenario with ten TCP flows, to go on from (- for standard output).",
+        ),
+    ] = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="In that file, write a table for each link, not the rule.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", metavar="FILE.svg", parser=terminal.place, help="Draw it, if it is not too large."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    wide: terminal.Wide = False,
+) -> None:
+    """Describe a topology, its routers and links by tier and its distances; write it as a scenario.
+
+    docs/networks.md describes the rules and their parameters. Distances are those in hops.
+
+    \b
+    Examples:
+      perhop topology fat-tree k=8
+      perhop topology isp core=50 aggregation=9 edge=10 -o large.toml
+      perhop topology zoo.graphml distances=true rate=10Gbps -o zoo.toml --links
+      perhop topology my.toml --plot my.svg
+    """  # noqa: D301
+    if links and output is None:
+        raise PerhopError("--links says how --output writes links; give an --output, or leave it out")
+    scenario = _scenario(what, parameters or [])
+    shape = json.loads(_engine.shape(scenario))
+    if plot is not None:
+        _prepare_picture(plot, shape["routers"], Path(what))
+    written = None
+    if output is not None:
+        written = files.prepare_file(output, "--output", reads=[Path(what)])
+        text = _engine.written_out(scenario) if links else scenario
+        content = f"# {_command(what, parameters or [])}\n{_engine.scenario_to_toml(text, what)}"
+    if plot is not None:
+        _, picture = drawing.draw_network(json.loads(scenario), plot.stem)
+        files.write(plot, picture.svg)
+    if written == files.STDOUT:
+        terminal.out_bytes(content.encode())
+        return
+    if written is not None:
+        files.write(written, content)
+    if as_json:
+        terminal.say(json.dumps(shape, indent=1, ensure_ascii=False))
+        return
+    terminal.say(_text(shape, terminal.width(wide=wide)))
+    for path in (output, plot):
+        if path is not None:
+            terminal.say(f"written: {path}")
+
+
+def _prepare_picture(plot: Path, routers: int, source: Path) -> None:
+    """Refuse a picture that could not be drawn or written, before anything is written."""
+    if plot.suffix != ".svg":
+        raise PerhopError(f"--plot {plot}: the picture is an SVG; give a name that ends in .svg")
+    drawing.check_size(routers)
+    files.prepare_file(plot, "--plot", reads=[source])
+
+
+def _no_topology(what: str) -> str:
+    """What is wrong with what is neither a rule nor a file, and what would be right."""
+    kind, equals, size = what.partition("=")
+    if equals and kind in SIZES:
+        return f"`{what}`: write the size as a parameter, `{kind} {SIZES[kind]}={size or 12}`"
+    kinds = ", ".join([*SIZES, *TABLES])
+    return f"`{what}` is no topology and no file; topologies: {kinds}; files: .graphml, .toml"
+
+
+def _scenario(what: str, parameters: Iterable[str]) -> str:
+    """The scenario of a topology, as canonical JSON."""
+    given: dict[str, str | int | bool] = {}
+    for key, value in map(_parameter, parameters):
+        if key in given:
+            raise PerhopError(f"`{key}=` is given twice; leave one out")
+        given[key] = value
+    path = Path(what)
+    if what in SIZES or what in TABLES or what.endswith((".graphml", ".xml")):
+        link = {key: given.pop(key, LINK[key]) for key in LINK}
+        if what in SIZES:
+            unknown = next((key for key in given if key != SIZES[what]), None)
+            if unknown is not None or not given:
+                found = f"`{unknown}` is none" if unknown else "give its size"
+                raise PerhopError(
+                    f"{what} has the parameter {SIZES[what]}, such as {SIZES[what]}=12: {found}"
+                )
+            rule: dict[str, Any] = {what: given[SIZES[what]]}
+        elif what in TABLES:
+            rule = {what: given}
+        else:
+            rule = {"graph": {"file": str(path.resolve()), **given}}
+        made = {"title": "", "duration": "10s", "topology": {**rule, "link": link}, "flows": [FLOWS]}
+        text = simulation.canonical(made)
+        if "graph" in rule:  # whatever folder it is read from later
+            content = json.loads(text)
+            content["topology"]["graph"]["name"] = path.name
+            text = json.dumps(content)
+        return text
+    if not path.exists() and "." not in what:
+        raise PerhopError(_no_topology(what))
+    if given:
+        raise PerhopError(
+            f"{what} is a scenario, which has its own parameters; leave `{next(iter(given))}=` out"
+        )
+    return simulation.canonical(path)
+
+
+def _parameter(text: str) -> tuple[str, str | int | bool]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise PerhopError(f"`{text}` is no KEY=VALUE, such as k=8")
+    if value in {"true", "false"}:
+        return key, value == "true"
+    return key, int(value) if value.lstrip("-").isdecimal() and value.isascii() else value
+
+
+def _command(what: str, parameters: Iterable[str]) -> str:
+    return terminal.command("topology", what, *parameters)
+
+
+def _text(shape: Mapping[str, Any], width: int | None) -> str:
+    size = f"{counted(shape['routers'], 'router')}, {counted(shape['links'], 'link')}"
+    lines = [f"{shape['words']}: {size}" if shape["words"] else size]
+    rows = [
+        {
+            "tier": tier["name"],
+            "routers": str(tier["routers"]),
+            "links": str(tier["links"]),
+            "links of a router": _range(tier["degrees"]),
+        }
+        for tier in shape["tiers"]
+    ]
+    lines += table.records(rows, width)
+    if shape["parts"] > 1:
+        lines.append(f"{shape['parts']} parts that no link connects")
+    if shape["diameter"] is None:
+        lines.append("distances: not computed for so many routers")
+    else:
+        lines.append(
+            f"distances: at most {counted(shape['diameter'], 'hop')}, {shape['mean_hops']:.2f} on average"
+        )
+    degrees = sorted((int(degree), count) for degree, count in shape["degrees"].items())
+    listed = ", ".join(f"{degree} × {count}" for degree, count in degrees[:12])
+    more = f" and {len(degrees) - 12} more" if len(degrees) > 12 else ""
+    lines.append(table.prose(f"links of a router × routers: {listed}{more}", width))
+    return "\n".join(lines)
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

@@ -1,0 +1,126 @@
+"""Classes in Python in simulations that are stepped through, and driven by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.python.plugins.rules import Blue
+from tests.python.stepping.test_stepping import SCENARIO, same
+
+import perhop
+from perhop import Aqm, BlockError, Depth, PerhopError, Verdict
+
+if TYPE_CHECKING:
+    from perhop._engine import Queue
+
+BLUE = Blue(limit="30p")
+
+
+class Late(Aqm):
+    """Passes everything until a time, and fails then."""
+
+    limit: Depth
+    until: float = 2.0
+
+    def on_arrival(self, packet: object, queue: Queue, now: int, random: object) -> Verdict:
+        del packet, random
+        if now > self.until * 1e9:
+            raise ZeroDivisionError("too late")
+        return Verdict.OVERFLOW if queue.is_full(self.limit) else Verdict.PASS
+
+
+def scenario(queue: object) -> dict[str, Any]:
+    network: dict[str, Any] = json.loads(json.dumps(SCENARIO))
+    network["links"]["uplink"]["queue"] = queue
+    return network
+
+
+@pytest.mark.parametrize("engine", ["reference", "batched"])
+def test_stops_change_nothing(engine: perhop.simulation.Engine) -> None:
+    unbroken = perhop.run(scenario(BLUE), runs=1, engine=engine)
+    simulation = perhop.Simulation(scenario(BLUE), seed=1, engine=engine)
+    for stop in (0.2, 0.2001, 1, 3.7, 5):
+        simulation.run_until(stop)
+    assert same(simulation.finish(), unbroken)
+
+
+def test_a_snapshot_has_objects_of_its_own() -> None:
+    simulation = perhop.Simulation(scenario(BLUE), seed=1)
+    simulation.run_until("2s")
+    half_way = simulation.snapshot()
+    probability = simulation.links["uplink"].queue.gauges["probability"]
+    once = simulation.finish()
+    assert simulation.links["uplink"].queue.gauges["probability"] != probability
+    simulation.restore(half_way)
+    assert simulation.links["uplink"].queue.gauges["probability"] == probability
+    assert same(simulation.finish(), once)
+
+
+def test_a_class_that_fails_ends_its_simulation_and_no_other() -> None:
+    simulation = perhop.Simulation(scenario(Late(limit="30p")), seed=1)
+    early = simulation.run_until("1s").snapshot()
+    with pytest.raises(BlockError, match=r"Late.*2\.\d+ s.*too late"):
+        simulation.run_until("3s")
+    with pytest.raises(PerhopError, match="cannot go on; `restore` an earlier snapshot"):
+        simulation.run_until("4s")
+    simulation.restore(early)
+    simulation.run_until("1.5s")
+    assert simulation.now == 1.5
+    assert simulation.links["uplink"].queue.arrived.total > 0
+    with pytest.raises(BlockError, match="too late"):
+        simulation.finish()
+
+
+def test_parameters_of_a_class_cannot_change_during_a_run() -> None:
+    simulation = perhop.Simulation(scenario(BLUE), seed=1).run_until("1s")
+    with pytest.raises(
+        PerhopError, match=r"set `links\.uplink\.queue\.increment`.*cannot change during a run"
+    ):
+        simulation.set("links.uplink.queue.increment", 0.5)
+    simulation.set("links.uplink.rate", "2Mbps")
+    assert simulation.run_until("2s").links["uplink"].rate_bps == 2e6
+
+
+def test_a_class_decides_by_hand_as_the_built_in_rule_does() -> None:
+    ours = perhop.drive(BLUE, rate="4Mbps", seed=3)
+    built_in = perhop.drive(perhop.Blue(limit="30p"), rate="4Mbps", seed=3)
+    dropped = 0
+    for number in range(3000):
+        time = number * 1e-3
+        decision, expected = ours.offer(at=time), built_in.offer(at=time)
+        assert decision.verdict == expected.verdict
+        dropped += decision.verdict == "drop"
+        if number % 2:
+            assert ours.departure(at=time).packet == built_in.departure(at=time).packet
+    assert ours.length == built_in.length
+    assert dropped > 100
+
+
+def test_a_class_within_a_scheduler_is_driven_by_hand() -> None:
+    scheduler = {
+        "scheduler": "priority",
+        "queues": [
+            {"name": "first", "match": {"dscp": 46}, "rule": BLUE},
+            {"name": "rest", "rule": {"aqm": "drop-tail", "limit": "5p"}},
+        ],
+    }
+    queue: Any = perhop.drive(scheduler)
+    queue.offer(at=0, dscp=0)
+    queue.offer(at=0, dscp=46)
+    sent = queue.departure(at=0).packet
+    assert sent is not None
+    assert sent.dscp == 46
+
+
+def test_what_a_class_raises_by_hand_names_it() -> None:
+    queue = perhop.drive(Late(limit="5p", until=1.0))
+    assert queue.offer(at=0.5).verdict == "pass"
+    with pytest.raises(BlockError, match=r"Late.*1\.50* s.*too late"):
+        queue.offer(at=1.5)
+
+
+def test_a_wrong_parameter_is_refused_by_hand() -> None:
+    with pytest.raises(PerhopError, match="limit"):
+        perhop.drive({"aqm": "tests.python.plugins.rules:Blue", "limit": "many"})
