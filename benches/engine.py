@@ -25,16 +25,20 @@ class Answer:
     Attributes:
         arrived: Packets that arrived at the bottleneck.
         sent: Packets that left it.
+        packet_hops: Packets that arrived at any link with measurements, one for each link on their way.
         waiting: Mean number of packets that waited there.
         looks: How often probes looked.
         peak_bytes: Most memory that the process held.
+        seconds: Wall time of the simulation alone.
     """
 
     arrived: int
     sent: int
+    packet_hops: int
     waiting: float
     looks: int
     peak_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,11 @@ def missing() -> str | None:
     return f"perhop is not installed for {sys.executable} (make build)"
 
 
-def command(scenario: Mapping[str, Any], seed: int, folder: Path) -> list[str]:
-    """The command for one run; the scenario goes into a new file in `folder`."""
+def command(scenario: Mapping[str, Any], seed: int, folder: Path, threads: int = 1) -> list[str]:
+    """The command for one run on so many threads; the scenario goes into a new file in `folder`."""
     with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
         json.dump(scenario, file)
-    return [sys.executable, str(CHILD), file.name, str(seed)]
+    return [sys.executable, str(CHILD), file.name, str(seed), str(threads)]
 
 
 def answer(output: str) -> Answer:
@@ -64,12 +68,22 @@ def answer(output: str) -> Answer:
     return Answer(**json.loads(output))
 
 
-def run(scenario: Mapping[str, Any], seed: int) -> Run:
-    """Runs a scenario once.
+def run(scenario: Mapping[str, Any], seed: int, threads: int = 1) -> Run:
+    """Runs a scenario once, on so many threads at most.
 
     Raises:
         process.RunError: The engine refused it.
     """
     with tempfile.TemporaryDirectory() as folder:
-        cost = process.run(command(scenario, seed, Path(folder)))
+        cost = process.run(command(scenario, seed, Path(folder), threads))
+    return Run(cost.user_seconds, answer(cost.output))
+
+
+def run_file(scenario: Path, seed: int, threads: int = 1) -> Run:
+    """The same with a scenario's own file, in TOML or JSON.
+
+    Raises:
+        process.RunError: The engine refused it.
+    """
+    cost = process.run([sys.executable, str(CHILD), str(scenario), str(seed), str(threads)])
     return Run(cost.user_seconds, answer(cost.output))

@@ -1,13 +1,19 @@
-"""How the engine's time and memory grow with flows, with hops, with probes and with simulated time.
+"""How the engine's time and memory grow with flows, hops, routers and probes, and with simulated time.
 
 Everything is the RI+O paper's Table 1 setting made larger: link, thresholds and limits in proportion to the
 flows, simulated time in inverse proportion, so that each run takes a few seconds. Hops are a chain of routers
-behind the bottleneck, the propagation delay divided among them. Time is marginal user CPU on one core
-(`measuring.py`). Memory is the most that a process held, less that of a process that simulated a single flow;
-at 40 flows it is about what one and the same run differs by. A packet in flight is one, or its
-acknowledgement, on a link or in the bottleneck's mean queue.
+behind the bottleneck, the propagation delay divided among them. Routers are a torus: each has a link to the
+right and one downward, and one NewReno flow to the router three columns and three rows on, so that three
+flows share each link and every packet takes six hops, whatever the size. Time is marginal user CPU on one
+core (`measuring.py`). Threads are those of one run, in wall time on all cores: of the largest torus, and of
+`examples/large.toml`, whose runs take minutes each and which is measured only if it is named. Memory is the
+most that a process held, less that of a process that simulated a single flow; at 40 flows it is about what
+one and the same run differs by. A packet in flight is one, or its acknowledgement, on a link or in the
+bottleneck's mean queue.
 
-    python -m benches.growth [--repeat 3] [--parts flows time hops probes] [--markdown] [--json FILE]
+    python -m benches.growth [--repeat 3] [--parts PART…] [--markdown] [--json FILE]
+
+The parts are flows, time, hops, routers, threads, large and probes.
 """
 
 from __future__ import annotations
@@ -39,6 +45,13 @@ SLACK_BYTES = 256 * 1024
 
 FLOWS = {40: Span(100, 6100), 400: Span(10, 310), 4000: Span(5, 25), 40_000: Span(3, 6)}
 HOPS = {1: Span(20, 520), 3: Span(20, 520), 10: Span(20, 270)}
+ROUTERS = {10: Span(10, 60), 20: Span(4, 16), 32: Span(2, 7)}
+"""Rows and columns of the torus; at least seven, so that three steps on are nearer than the way round."""
+STEPS = 3
+THREADS = (1, 2, 4, 8, 16)
+FASTER = 1.7
+"""Time on one core over that on two, at the largest torus."""
+LARGE = Path(__file__).parents[1] / "examples" / "large.toml"
 TIMES = {40: Span(100, 1000), 400: Span(20, 200)}
 LOOKS_A_SECOND = 100
 PROBED = {40: Span(20, 520), 400: Span(10, 110)}
@@ -260,6 +273,137 @@ def hops(repeat: int) -> Part:
     )
 
 
+def torus(size: int, seconds: float) -> dict[str, Any]:
+    """A torus of `size` times `size` routers with a flow for each, for this long."""
+
+    def router(row: int, column: int) -> str:
+        return f"router {row % size + 1}-{column % size + 1}"
+
+    places = [(row, column) for row in range(size) for column in range(size)]
+    ends = [
+        (router(row, column), router(row + down, column + right))
+        for row, column in places
+        for down, right in ((0, 1), (1, 0))
+    ]
+    link = {"rate": "10Mbps", "delay": "1ms", "queue": {"aqm": "drop-tail", "limit": "50p"}}
+    names = ("bottleneck", *(f"link {number}" for number in range(2, len(ends) + 1)))
+    return {
+        "duration": f"{round(seconds * 1e9)}ns",
+        "links": {
+            name: {"from": start, "to": end, **link} for name, (start, end) in zip(names, ends, strict=True)
+        },
+        "flows": [
+            {
+                "name": f"flow {number}",
+                "from": router(row, column),
+                "to": router(row + STEPS, column + STEPS),
+                "start": "0s..1s",
+                "transport": {"tcp": "newreno"},
+            }
+            for number, (row, column) in enumerate(places, start=1)
+        ],
+    }
+
+
+def routers(repeat: int) -> Part:
+    """Larger networks with as much to do for each router."""
+    base = smallest_bytes(repeat)
+    hop_ns: dict[int, list[float]] = {size: [] for size in ROUTERS}
+    begun: dict[int, list[float]] = {size: [] for size in ROUTERS}
+    memory: dict[int, list[float]] = {size: [] for size in ROUTERS}
+    for seed in range(1, repeat + 1):
+        for size, span in ROUTERS.items():
+            short, long = (engine.run(torus(size, seconds), seed) for seconds in (span.short, span.long))
+            runs = [(run.user_seconds, run.answer.packet_hops) for run in (short, long)]
+            each = marginal(*runs)
+            hop_ns[size].append(1e9 * each)
+            begun[size].append(short.user_seconds - each * short.answer.packet_hops)
+            memory[size].append(long.answer.peak_bytes - base)
+    first = Spread.of(hop_ns[min(ROUTERS)]).median
+    rows, figures = [], []
+    for size in ROUTERS:
+        hop, start, held = (Spread.of(values[size]) for values in (hop_ns, begun, memory))
+        rows.append(
+            [
+                f"{size * size}",
+                hop.text(),
+                f"{hop.median / first:.2f}",
+                f"{1e3 / hop.median:.1f}",
+                f"{start.median:.2f}",
+                f"{held.median / 2**20:.1f}",
+                f"{held.median / size**2 / 1024:.1f}",
+            ]
+        )
+        figures.append(
+            {
+                "routers": size * size,
+                "packet_hop_ns": asdict(hop),
+                "start_seconds": start.median,
+                "memory_bytes": held.median,
+            }
+        )
+    return Part(
+        "Routers",
+        (
+            "routers, a flow each",
+            "ns per packet and hop",
+            f"of that at {min(ROUTERS) ** 2}",
+            "million packet-hops per s",
+            "start, s",
+            "memory, MB",
+            "kB per router, its two links and its flow",
+        ),
+        rows,
+        [],
+        figures,
+    )
+
+
+def threads(repeat: int) -> Part:
+    """One run of the largest torus on several threads: marginal wall time, without the start of the run."""
+    size, span = max(ROUTERS), ROUTERS[max(ROUTERS)]
+
+    def seconds(seed: int, count: int) -> float:
+        short, long = (engine.run(torus(size, duration), seed, count) for duration in (span.short, span.long))
+        return (long.answer.seconds - short.answer.seconds) / (span.long - span.short)
+
+    return _by_threads(f"Threads, {size * size} routers, a flow each", "simulated s", seconds, repeat)
+
+
+def large(repeat: int) -> Part:
+    """One run of `examples/large.toml` on several threads."""
+
+    def seconds(seed: int, count: int) -> float:
+        return engine.run_file(LARGE, seed, count).answer.seconds
+
+    return _by_threads("Threads, examples/large.toml", "run", seconds, repeat)
+
+
+def _by_threads(title: str, unit: str, seconds: Callable[[int, int], float], repeat: int) -> Part:
+    """A table of the wall time by number of threads, up to one for each core; runs are interleaved."""
+    counts = [count for count in THREADS if count <= max(2, measuring.cores())]
+    found: dict[int, list[float]] = {count: [] for count in counts}
+    with measuring.on_all_cores():
+        for seed in range(1, repeat + 1):
+            for count in counts:
+                found[count].append(seconds(seed, count))
+    gains = {
+        count: Spread.of([one / more for one, more in zip(found[1], found[count], strict=True)])
+        for count in counts
+    }
+    holds = measuring.verdict(holds=gains[2].median >= FASTER)
+    return Part(
+        title,
+        ("threads", f"wall s per {unit}", "one thread's time over it"),
+        [[f"{count}", Spread.of(found[count]).text(1.0, 2), gains[count].text(1.0, 2)] for count in counts],
+        [f"{title}: two threads are {gains[2].median:.2f} times as fast as one, wanted {FASTER:g}: {holds}"],
+        [
+            {"threads": count, "seconds": asdict(Spread.of(found[count])), "gain": asdict(gains[count])}
+            for count in counts
+        ],
+    )
+
+
 def probes(repeat: int) -> Part:
     """The price of a look."""
     rows, figures = [], []
@@ -302,14 +446,23 @@ def _look(count: int, span: Span, seed: int) -> tuple[float, float]:
     return (looking[0] - plain[0]) / looking[2], (looking[1] - plain[1]) / looking[3]
 
 
-PARTS = {"flows": flows, "time": time, "hops": hops, "probes": probes}
+PARTS = {
+    "flows": flows,
+    "time": time,
+    "hops": hops,
+    "routers": routers,
+    "threads": threads,
+    "large": large,
+    "probes": probes,
+}
+USUAL = [name for name in PARTS if name != "large"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description="time and memory of the engine as its work grows")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, each with its own seed")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="which to measure")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=USUAL, help="which to measure")
     parser.add_argument("--markdown", action="store_true", help="print tables for docs/benchmarks.md")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args(arguments)

@@ -11,6 +11,7 @@ import re
 import shutil
 import statistics
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,10 @@ from typing import TYPE_CHECKING
 from tests.oracle import process
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+AT_FIRST: frozenset[int] = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
+"""The cores that this process might use when it began."""
 
 
 class CountError(RuntimeError):
@@ -54,6 +58,25 @@ def marginal(short: tuple[float, float], long: tuple[float, float]) -> float:
     if more_work <= work:
         raise ValueError(f"the long run did {more_work:g}, no more than the short one's {work:g}")
     return (more_cost - cost) / (more_work - work)
+
+
+def cores() -> int:
+    """How many cores this process might use when it began."""
+    return len(AT_FIRST) or os.cpu_count() or 1
+
+
+@contextmanager
+def on_all_cores() -> Iterator[None]:
+    """Programs that it starts within use all cores that it might use when it began."""
+    if not AT_FIRST:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, AT_FIRST)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def stay_on_one_core() -> str:

@@ -1,7 +1,8 @@
 """One run of the engine in a process of its own, and what a benchmark needs to know of it.
 
-    python benches/run_engine.py SCENARIO.json SEED
+    python benches/run_engine.py SCENARIO SEED [THREADS]
 
+The scenario is TOML if its file is named so, else JSON. Its run uses at most so many threads (default: 1).
 Loads the engine alone, without the Python package around it, so that its start-up and memory are small beside
 the run's. Prints one JSON object; see `Answer` in `engine.py`.
 """
@@ -12,6 +13,7 @@ import importlib.util
 import json
 import resource
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -50,16 +52,24 @@ def peak_bytes() -> int:
 def main() -> None:
     """Runs and prints."""
     engine = load_engine()
-    scenario = engine.scenario_from_json(Path(sys.argv[1]).read_text(encoding="utf-8"), "benchmark")
-    result = engine.simulate(scenario, int(sys.argv[2]))
+    file = Path(sys.argv[1])
+    read = engine.scenario_from_toml if file.suffix == ".toml" else engine.scenario_from_json
+    scenario = read(file.read_text(encoding="utf-8"), "benchmark")
+    threads = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    begin = time.perf_counter()
+    result = engine.simulate(scenario, int(sys.argv[2]), threads=threads)
+    seconds = time.perf_counter() - begin
     peak = peak_bytes()
-    bottleneck = next(link for link in result["links"] if link["name"] == "bottleneck")
+    named = (link for link in result["links"] if link["name"] == "bottleneck")
+    bottleneck = next(named, result["links"][0])
     answer = {
         "arrived": int(bottleneck["arrived"].sum()),
         "sent": int(bottleneck["sent"].sum()),
+        "packet_hops": sum(int(link["arrived"].sum()) for link in result["links"]),
         "waiting": float(bottleneck["mean_queue_packets"]),
         "looks": len(result["series"]["time_s"]),
         "peak_bytes": peak,
+        "seconds": seconds,
     }
     print(json.dumps(answer))
 

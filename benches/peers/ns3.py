@@ -57,8 +57,8 @@ def compile_with_ns3(source: Path, program: Path) -> str | None:
     return None
 
 
-def arguments(network: Ns2Setting, seed: int) -> list[str]:
-    """The program's command line."""
+def arguments(network: Ns2Setting, seed: int, tcp: str = "ns3::TcpNewReno") -> list[str]:
+    """The program's command line. SACK is always on; `tcp` is the type of congestion control."""
     delays = [
         network.access_delay_s if group.access_delay_s is None else group.access_delay_s
         for group in network.groups
@@ -79,6 +79,8 @@ def arguments(network: Ns2Setting, seed: int) -> list[str]:
         "initialWindow": network.initial_window,
         "minRto": network.min_rto_s,
         "tick": network.tick_s,
+        "tcp": tcp,
+        "delayedAck": network.delayed_ack_s or 0,
         "startFrom": network.start_s[0],
         "startTo": network.start_s[1],
         "duration": network.duration_s,
@@ -87,11 +89,11 @@ def arguments(network: Ns2Setting, seed: int) -> list[str]:
     return [f"--{key}={value}" for key, value in values.items()]
 
 
-def program(name: str) -> Program:
+def program(name: str, tcp: str = "ns3::TcpNewReno") -> Program:
     """ns-3 as Debian ships it."""
 
     def command(network: Ns2Setting, seed: int, folder: Path) -> list[str]:
-        return [str(compiled(folder)), *arguments(network, seed)]
+        return [str(compiled(folder)), *arguments(network, seed, tcp)]
 
     def packets(output: str, _: Ns2Setting) -> Packets:
         fields = dict(word.split("=", 1) for word in output.split())
