@@ -200,7 +200,10 @@ def test_usage_errors_end_with_2(perhop: Perhop, arguments: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), *((name, "--help") for name in ("reproduce", "run", "sweep", "tune", "list", "schema"))],
+    [
+        ("--help",),
+        *((name, "--help") for name in ("reproduce", "run", "sweep", "tune", "plan", "list", "schema")),
+    ],
 )
 def test_help(perhop: Perhop, arguments: tuple[str, ...]) -> None:
     done = perhop(*arguments)
@@ -209,7 +212,7 @@ def test_help(perhop: Perhop, arguments: tuple[str, ...]) -> None:
     assert not re.search(r"\w\.\.\.$", done.out, re.MULTILINE), "a summary is cut off"
 
 
-@pytest.mark.parametrize("command", ["reproduce", "run", "sweep", "tune"])
+@pytest.mark.parametrize("command", ["reproduce", "run", "sweep", "tune", "plan"])
 def test_examples_stand_on_their_own_lines(perhop: Perhop, command: str) -> None:
     text = perhop(command, "--help").out
     assert "\\b" not in text
@@ -312,6 +315,40 @@ def test_an_encoding_that_lacks_signs(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == ""
     assert "gold" in done.stdout
+
+
+METER = 'marker = "token-bucket", rate = "1Mbps", burst = "10kB"'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["run", "small.toml", "--json", "small.toml"], "small.toml"),
+        (["run", "small.toml", "--json", "other-name.toml"], "small.toml"),
+        (["run", "small.toml", "--runs", "1", "--capture", "small.toml"], "small.toml"),
+        (["run", "small.toml", "--runs", "1", "--events", "../{place}/small.toml"], "small.toml"),
+        (["sweep", "sweep.toml", "--json", "sweep.toml"], "sweep.toml"),
+        (["live", "small.toml", "--json", "small.toml"], "small.toml"),
+        (["compare", "small.toml", "--json", "small.toml"], "small.toml"),
+        (["replay", "in.csv", "--meter", METER, "--json", "in.csv"], "in.csv"),
+        (["replay", "in.csv", "--meter", METER, "--packets", "in.csv"], "in.csv"),
+        (["replay", "in.csv", "small.toml", "--json", "small.toml"], "small.toml"),
+    ],
+)
+def test_no_command_writes_over_what_it_reads(
+    small: Path, perhop: Perhop, tmp_path: Path, arguments: list[str], kept: str
+) -> None:
+    (tmp_path / "other-name.toml").symlink_to(small)
+    (tmp_path / "in.csv").write_bytes(Path("examples/capture.pcap").read_bytes())
+    (tmp_path / "sweep.toml").write_text(
+        'scenario = "small.toml"\n[grid]\n"links.bottleneck.delay" = ["1ms"]\n'
+    )
+    before = (tmp_path / kept).read_bytes()
+    done = perhop(*(argument.replace("{place}", tmp_path.name) for argument in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert (tmp_path / kept).read_bytes() == before
+    assert f"error: {arguments[-2]} " in done.err
+    assert "is a file that this command reads; give another name" in done.err
 
 
 @pytest.mark.usefixtures("small")

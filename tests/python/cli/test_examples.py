@@ -1,7 +1,10 @@
-"""The examples run without notices, and show what their comments and the README say."""
+"""The examples run without notices, and show what their comments and the documentation say."""
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,11 @@ import perhop
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 PLANS = ("sweep", "tune")
-SCENARIOS = sorted(path.name for path in EXAMPLES.glob("*.toml") if not path.stem.startswith(PLANS))
+LARGE = "large.toml"
+"""Takes minutes: test_topology_command.py only sets it up. network.toml is the same in small."""
+SCENARIOS = sorted(
+    path.name for path in EXAMPLES.glob("*.toml") if not path.stem.startswith(PLANS) and path.name != LARGE
+)
 
 
 def run(name: str, before: str = "", after: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
@@ -39,6 +46,25 @@ def test_an_example_runs_without_notices(name: str) -> None:
 def test_an_example_is_in_the_documentation(path: Path) -> None:
     texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     assert any(f"examples/{path.name}" in text.read_text(encoding="utf-8") for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("my_aqm", "docs/python-blocks.md"),
+        ("my_congestion", "docs/python-blocks.md"),
+        ("my_application", "docs/python-blocks.md"),
+    ],
+)
+def test_a_class_of_twenty_lines_prints_what_its_page_shows(name: str, page: str) -> None:
+    path = EXAMPLES / f"{name}.py"
+    (cls,) = (
+        one for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, ast.ClassDef)
+    )
+    written = path.read_text(encoding="utf-8").splitlines()[cls.lineno - 1 : cls.end_lineno]
+    assert len([line for line in written if line.strip()]) <= 20
+    printed = subprocess.run([sys.executable, path], check=True, capture_output=True, text=True).stdout
+    assert f"```\n{printed}```" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_dualpi2_gives_prague_low_delay_and_both_a_share() -> None:

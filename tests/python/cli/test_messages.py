@@ -28,15 +28,24 @@ FILES = {
         'scenario = "small.toml"\ntrials = 2\nobjectives = ["minimize throughput_bps"]\n'
         '[search]\n"flows.gold.count" = "1..4"\n'
     ),
+    "plan": 'scenario = "small.toml"\nobjectives = ["throughput of gold > 1 Mbit/s"]\n[growth]\nmost = 2\n',
     "router": '[inside]\ninterface = "eth0"\n[outside]\ninterface = "eth1"\n',
 }
 COMMANDS = {
     "scenario": "perhop run",
     "sweep": "perhop sweep",
     "tune": "perhop tune",
+    "plan": "perhop plan",
     "router": "perhop-router",
 }
-TAKES = {"run": "scenario", "live": "scenario", "compare": "scenario", "sweep": "sweep", "tune": "tune"}
+TAKES = {
+    "run": "scenario",
+    "live": "scenario",
+    "compare": "scenario",
+    "sweep": "sweep",
+    "tune": "tune",
+    "plan": "plan",
+}
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_each_model_has_a_table(result: perhop.Result) -> None:
     tables = result.applications()
     assert list(tables) == ["web", "video", "request-response", "game", "call"]
     for model, entries in catalog.APPLICATION.items():
-        if entries:
+        if entries and model != "python":  # tests/python/plugins has that one
             wanted = [entry.name for entry in entries]
             assert [name for name in tables[model].columns if name in wanted] == wanted
     web = tables["web"].row(0, named=True)

@@ -15,7 +15,7 @@ from tests.python.output.pages import check
 
 from perhop.judging import Judgement
 from perhop.output.plot import _sheet, caption, drawing
-from perhop.output.report import StudyPart, reproduction_page
+from perhop.output.report import StudyPart, environment, reproduction_page
 from perhop.output.sheet import styled
 from perhop.output.writer import ReproductionReport
 from perhop.reproduction import Cell, StudyOutcome, by_paper
@@ -195,6 +195,7 @@ def test_the_page_grows_with_the_studies() -> None:
 
 def test_a_study_costs_the_same_after_many_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is filled into pages, and what is read for manifests, is counted."""
+    environment.cache_clear()  # with the sentences that other tests have had rendered
     filled, read_ = [0], [0]
 
     def printable(text: str) -> str:

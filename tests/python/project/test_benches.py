@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import engine, flows, growth, measuring
+from benches import engine, flows, growth, matrix, measuring, tuning
 from benches.measuring import Spread, marginal
 from benches.peers import compare, ns2, ns3, perhop_runner
 from benches.peers.program import Packets, Program
 from benches.peers.settings import ROUND_TRIPS_S, SETTINGS, Setting
 
 from perhop import _engine
+from perhop.statistics import Estimate
+from perhop.sweep.tune import Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,3 +190,119 @@ def test_transfers_are_the_same_as_flows_and_as_a_population() -> None:
     ]
     assert sizes == [pytest.approx(volume * 960) for _, volume in transfers]
     assert taken(flows.million())["flows"][0]["arrivals"] == {"rate": "11000/s"}
+
+
+@pytest.mark.parametrize("size", growth.ROUTERS)
+def test_every_packet_of_a_torus_takes_six_hops(size: int) -> None:
+    read = taken(growth.torus(size, 1.0))
+    assert len(read["links"]) == 2 * size * size
+    assert len(read["flows"]) == size * size
+    assert len({(link["from"], link["to"]) for link in read["links"].values()}) == 2 * size * size
+
+    def place(router: str) -> tuple[int, ...]:
+        return tuple(int(number) for number in router.removeprefix("router ").split("-"))
+
+    for flow in read["flows"]:
+        start, end = place(flow["from"]), place(flow["to"])
+        assert [(b - a) % size for a, b in zip(start, end, strict=True)] == [growth.STEPS] * 2
+
+
+def test_hops_are_counted_at_every_link() -> None:
+    answer = engine.run(growth.torus(7, 1.5), 1).answer
+    # Each of 98 links sees the same load, about.
+    assert answer.packet_hops > 50 * answer.arrived
+
+
+@pytest.mark.parametrize("transport", matrix.TRANSPORTS)
+@pytest.mark.parametrize("discipline", matrix.DISCIPLINES)
+def test_every_cell_of_the_matrix_is_a_scenario_of_table_1(transport: str, discipline: str) -> None:
+    made = matrix.TRANSPORTS[transport], matrix.DISCIPLINES[discipline]
+    read = taken(matrix.scenario(*made, 10.0))
+    (link,) = read["links"].values()
+    assert (link["rate"], sum(entry["count"] for entry in read["flows"])) == ("20Mbps", 40)
+    assert sum(entry["count"] for entry in read["flows"] if entry.get("service") == "green") == matrix.GREEN
+    assert sum("profile" in entry for entry in read["flows"]) == 5
+    queue = json.dumps(link["queue"])
+    assert ("347/694/0.05" in queue) == (matrix.RED in json.dumps(made[1].queue))
+    capable = {entry.get("ecn", "off") for entry in read["flows"]}
+    assert capable == {made[0].ecn or "off"}
+    for entry in read["flows"]:
+        assert entry["transport"]["packet"] == "576B"
+
+
+def test_queues_mark_where_flows_are_capable() -> None:
+    for name, transport in matrix.TRANSPORTS.items():
+        made = matrix.scenario(transport, matrix.DISCIPLINES["WFQ"], 10.0)
+        rules = [queue["rule"] for queue in made["links"]["bottleneck"]["queue"]["queues"]]
+        assert [rule.get("ecn", False) for rule in rules] == [name in {"ECN", "DCTCP", "Prague"}] * 2
+
+
+def cell(*packets: float) -> matrix.Cell:
+    return matrix.Cell("batched", [one * 5000 for one in packets], list(packets), [1.0] * len(packets))
+
+
+def test_the_matrix_judges_by_the_ratio_to_its_base(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {
+        matrix.BASE: cell(30e-9, 20e-9, 40e-9),
+        ("SACK", "FIFO, RED"): cell(66e-9, 60e-9, 50e-9),
+        ("NewReno", "EDF"): cell(45e-9, 30e-9, 60e-9),
+        ("SACK", "EDF"): replace(cell(90e-9), engine="reference"),
+    }
+    report = matrix.Report(markdown=True)
+    report.cells(found, ["SACK"], ["EDF"])
+    lines = capsys.readouterr().out.splitlines()
+    (sack,) = (line for line in lines if line.startswith("| SACK | 0.300"))
+    assert sack.split(" | ")[5:] == ["2.00 (1.25..3.00)", "≤ 2: holds |"]
+    (edf,) = (line for line in lines if line.startswith("| EDF | "))
+    assert edf.split(" | ")[5:] == ["1.50 (1.50..1.50)", "≤ 2: holds |"]
+    assert "| SACK | 90 (3.0) * |" in lines
+    assert report.verdicts[0] == "SACK: 2.00 (1.25..3.00) times a packet of the base, wanted ≤ 2: holds"
+
+
+def test_other_programs_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    absent = Program("other", "ns-2", lambda _: "it is not installed", _no_command, _no_packets)
+    one = replace(matrix.peers()["ns-2, Sack1"], program=absent)
+    monkeypatch.setattr(matrix, "peers", lambda: {"other, SACK": one, "other, SACK again": one})
+    found = {("SACK", "FIFO, RED"): cell(50e-9)}
+    assert matrix.beside(found, [1], tmp_path) == ([], ["without other: it is not installed"], [])
+    assert matrix.beside({}, [1], tmp_path) == ([], [], [])
+
+
+def test_ns2_gets_the_features_of_the_transport(tmp_path: Path) -> None:
+    words = {
+        name: set(peer.program.command(peer.network, 1, tmp_path))
+        for name, peer in matrix.peers().items()
+        if peer.program.name == "ns-2"
+    }
+    assert {"aqm=RED", "tcp=Newreno", "delayed_ack=0.0"} <= words["ns-2, NewReno"]
+    assert {"tcp=Newreno", "delayed_ack=0.04"} <= words["ns-2, NewReno, delayed ACK"]
+    assert {"tcp=Sack1", "delayed_ack=0.04"} <= words["ns-2, Sack1, delayed ACK"]
+
+
+def trial(number: int, delay: float, use: float, *, feasible: bool = True) -> Trial:
+    found = {tuning.DELAY: Estimate(delay, None, 1), tuning.USE: Estimate(use, None, 1)}
+    return Trial(number, {}, None, found, feasible=feasible)
+
+
+def test_the_hypervolume_is_the_area_that_trials_dominate() -> None:
+    use, delay = tuning.REFERENCE
+    assert tuning.hypervolume([]) == 0
+    assert tuning.hypervolume([trial(0, 0.0, 1.0)]) == pytest.approx(1)
+    half = trial(0, delay / 2, (1 + use) / 2)
+    assert tuning.hypervolume([half]) == pytest.approx(0.25)
+    steps = [half, trial(1, 0.75 * delay, 1.0), trial(2, delay / 2, use), trial(3, 0.0, 1.0, feasible=False)]
+    assert tuning.hypervolume(steps) == pytest.approx(0.25 + 0.125)
+    assert tuning.least(steps) == pytest.approx(500 * delay)
+    assert tuning.least([]) == float("inf")
+
+
+def test_searches_with_the_same_seed_are_compared() -> None:
+    figures = [
+        {"search": "one", "batch": batch, "trials": 20, "values": values, "with_first": [1.0, 2.0]}
+        for batch, values in ((1, [1.0, 2.0]), (8, [3.0, 6.0]), (9, [1.0, float("inf")]))
+    ]
+    lines = tuning.tables(figures, [1, 8, 9], markdown=True).splitlines()
+    assert lines[2] == "| 1 | 1.5 |"
+    assert lines[3].startswith("| 8 | 4.5 (+3 ± ")
+    assert lines[4] == "| 9 | a search found nothing within the constraints |"
+    assert [plan.batch for plan, _ in tuning.plans().values()] == [4, 4]

@@ -22,6 +22,7 @@ PLACES: dict[str, tuple[str | int, ...]] = {
     "Packets": ("flows", 0, "transport", "initial-ssthresh"),
     "Depth": ("links", "l", "queue", "limit"),
     "Thresholds": ("links", "l", "queue", "thresholds"),
+    "DropCurve": ("links", "m", "queue", "profiles", 0, "curve"),
     "Start": ("flows", 0, "start"),
     "SampleInterval": ("paths", "p", "control", "interval"),
     "Frequency": ("flows", 1, "arrivals", "rate"),
@@ -31,6 +32,7 @@ PLACES: dict[str, tuple[str | int, ...]] = {
 VALUES = re.compile(
     r"whole number|too large|above zero|between 0 and 1|min .* is above max|ends before it begins"
     r"|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
+    r"|write rising fills|it must not fall"
     r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*|a segment"
 )
 """What is said of a text of the right form whose value cannot be."""
@@ -89,7 +91,14 @@ def scenario() -> dict[str, Any]:
                 "rate": "1Mbps",
                 "delay": "1ms",
                 "queue": {"aqm": "red", "limit": "100p", "thresholds": "10/20/0.1"},
-            }
+            },
+            "m": {
+                "from": "b",
+                "to": "c",
+                "rate": "1Mbps",
+                "delay": "1ms",
+                "queue": {"aqm": "wred", "limit": "100p", "profiles": [{"curve": "10/20/0.1"}]},
+            },
         },
         "paths": {"p": {"via": ["a", "b"], "control": {"interval": "40ms"}}},
         "flows": [
@@ -145,6 +154,14 @@ def texts(draw: st.DrawFn) -> str:
     count = draw(st.sampled_from([1, 1, 1, 2, 3]))
     between = draw(st.sampled_from(BETWEEN))
     text = between.join("".join(parts) for parts in draw(st.tuples(*[quantity] * count)))
+    if not draw(st.integers(0, 3)):
+        points = st.lists(
+            st.tuples(st.sampled_from(NUMBERS), st.sampled_from(["", "p", "B", "kB"])), max_size=4
+        )
+        comma = draw(st.sampled_from([",", ", ", " , ", " "]))
+        listed = [f"{fill}{unit}/{draw(st.sampled_from(NUMBERS))}" for fill, unit in draw(points)]
+        word = draw(st.sampled_from(["interpolate", "segmented", "steps"]))
+        text = word + draw(st.sampled_from(SPACES)) + comma.join(listed)
     cut = draw(st.integers(0, 9))
     return text if cut else draw(st.sampled_from(SPACES)) + text + draw(st.sampled_from(SPACES))
 
@@ -175,6 +192,11 @@ def test_no_quantity_is_left_out() -> None:
 @example(" 30/90/0.1")
 @example("30 p/90p/.5")
 @example("1.5kB/2 kB/0.1")
+@example("interpolate 30/0, 60/0.1 ,90p/1")
+@example("segmented  1.5kB/.1,2 kB / 0.2")
+@example("segmented 30/0.1,")
+@example("interpolate 30/0, 40kB/0.1")
+@example("interpolate 30/0, 30/0.1")
 @example("868 p")
 @example("868.0p")
 @example("0.5p")
@@ -212,6 +234,14 @@ NUMERIC = {
         ("flows", 0),
         {"name": "f", "path": "p", "transport": {"tcp": "newreno"}, "dscp": value},
     ),
+    "EcnMode": lambda value: refusal(
+        ("links", "l", "queue"),
+        {"aqm": "red", "limit": "100p", "thresholds": "10/20/0.1", "ecn": value},
+    ),
+    "Precedences": lambda value: refusal(
+        ("links", "m", "queue", "profiles", 0),
+        {"match": {"precedence": value}, "curve": "10/20/0.1"},
+    ),
     "Codepoints": lambda value: refusal(
         ("links", "l", "queue"),
         {
@@ -246,8 +276,10 @@ OTHERS: tuple[object, ...] = (
         "AF14",
         "CS8",
         "DF",
+        "mark-only",
+        "mark-above-max",
     ),
-    *([], [46], ["EF", "AF11", 12], [64], ["EF", "ef"], [["EF"]], {}, {"EF": 1}),
+    *([], [7], [0, 8], [1, True], [46], ["EF", "AF11", 12], [64], ["EF", "ef"], [["EF"]], {}, {"EF": 1}),
 )
 
 
@@ -258,6 +290,28 @@ def test_parser_and_schema_accept_the_same_numbers_and_names(name: str, value: o
     valid = jsonschema.Draft202012Validator(part).is_valid(value)
     why = NUMERIC[name](value)
     assert (why is None) == valid, why
+
+
+@pytest.mark.parametrize(
+    ("part", "table", "is_valid"),
+    [
+        ("Aqm", {"aqm": "my_aqm:MyBlue", "limit": "9p"}, True),
+        ("Aqm", {"aqm": "python", "class": "my_aqm:MyBlue"}, True),
+        ("Aqm", {"aqm": "python", "limit": "9p"}, False),
+        ("Aqm", {"aqm": "blu", "limit": "9p"}, False),
+        ("Meter", {"marker": "my_meter:MyBucket", "rate": "1Mbps", "burst": "9kB"}, True),
+        ("Meter", {"marker": "my_meter:MyBucket"}, False),
+        ("Application", {"model": "my_poll:MyPoll", "every": "1s"}, True),
+        ("Congestion", "my_aimd:MyAimd", True),
+        ("Congestion", {"control": "my_aimd:MyAimd", "left": 0.7}, True),
+        ("Congestion", {"left": 0.7}, False),
+        ("Congestion", "renoo", False),
+    ],
+)
+def test_the_schema_takes_classes_in_python_by_their_path(part: str, table: object, is_valid: bool) -> None:
+    schema = json.loads(_engine.scenario_schema())
+    schema = {"$ref": f"#/$defs/{part}", "$defs": schema["$defs"]}
+    assert jsonschema.Draft202012Validator(schema).is_valid(table) == is_valid
 
 
 def test_every_alternative_of_the_documentation_has_a_description() -> None:

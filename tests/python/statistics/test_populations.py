@@ -116,6 +116,8 @@ def test_tables_json_and_metrics_have_populations() -> None:
     assert measured["populations.web.medium.completion_p50_s"] == pytest.approx(0.21)
     assert math.isnan(measured["populations.web.long.slowdown_mean"])
     assert tuple(measured) == metrics.names_of(result.scenario)
+    # Targets are for flows that always have data to send.
+    assert not {"rmse_to_targets_bps", "jain_index"} & set(measured)
     assert catalog.unit_of_metric("populations.web.short.completion_p99_s") == "s"
 
 
@@ -152,5 +154,11 @@ def test_a_page_says_and_draws_how_long_flows_take(tmp_path: Path) -> None:
     assert (tmp_path / "plots" / "run-completion-times.svg").exists()
     [(plot, rows)] = [one for one in shown.plots if one[0].id == "completion-times"]
     assert plot.kind == "cdf"
+    # Its rate is that of all flows, and says so; a profile, which is one for each, is not drawn beside it.
+    assert "The throughput of flows that come and go is that of all" in shown.counted
+    profiled = SCENARIO + 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "10kB" }\n'
+    [(bars, _)] = [one for one in summarize(perhop.run(profiled, runs=2)).plots if one[0].id == "throughput"]
+    assert bars.x.names == {"web": "web, all"}
+    assert [reference.heights for reference in bars.references] == [{}]
     # Of the four flows that completed after the warm-up, one each takes 11, 12, 110 and 210 ms.
     assert {row.mean for row in rows} == {0.25, 0.5, 0.75, 1.0}

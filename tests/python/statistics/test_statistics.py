@@ -7,8 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
+from perhop._engine import student_t_cdf, student_t_quantile
 from perhop.statistics import (
     MOST_RUNS,
     Difference,
@@ -291,3 +292,31 @@ def test_verdicts_agree_with_the_intervals(a: list[float], b: list[float], margi
     if found.verdict == "different":
         assert min(abs(end) for end in found.difference.interval() or ()) >= margin - slack
     assert (found.runs_needed is None) or found.verdict == "cannot tell"
+
+
+@pytest.mark.parametrize("freedom", [1, 1.3, 2, 2.7, 3, 4, 5, 9, 15.55, 29, 99, 999])
+def test_students_t_is_that_of_scipy(freedom: float) -> None:
+    for probability in (0.025, 0.5, 0.9, 0.95, 0.975, 0.995):
+        expected = special.stdtrit(freedom, probability)
+        assert student_t_quantile(freedom, probability) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    for t in (-30.0, -3.0, -0.5, 0.0, 0.1, 2.0, 8.0):
+        assert student_t_cdf(freedom, t) == pytest.approx(special.stdtr(freedom, t), rel=1e-11)
+
+
+def test_students_t_by_the_tables() -> None:
+    assert student_t_quantile(3, 0.975) == pytest.approx(3.182446, abs=5e-7)
+    assert student_t_quantile(1, 0.95) == pytest.approx(6.313752, abs=5e-7)
+    assert student_t_quantile(1, 1.0) == math.inf
+    assert student_t_cdf(1, 1.0) == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("freedom", [0.0, -1.0, math.nan])
+def test_students_t_needs_degrees_of_freedom(freedom: float) -> None:
+    with pytest.raises(ValueError, match="degrees of freedom above 0"):
+        student_t_cdf(freedom, 1.0)
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.1, math.nan])
+def test_a_quantile_needs_a_probability(probability: float) -> None:
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        student_t_quantile(3, probability)

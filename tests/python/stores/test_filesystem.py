@@ -92,7 +92,9 @@ def written(call: ast.Call) -> str | None:
         return None
     name, of = call.func.attr, call.func.value
     whose = of.id if isinstance(of, ast.Name) else ""
-    if (whose == "os" and name in OF_OS) or (whose == "shutil" and name != "get_terminal_size"):
+    if (whose == "os" and name in OF_OS) or (
+        whose == "shutil" and name not in ("get_terminal_size", "which")
+    ):
         return f"{whose}.{name}"
     changes = (
         (name in METHODS and whose not in ("filesystem", "_system"))

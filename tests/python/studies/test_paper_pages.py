@@ -52,6 +52,7 @@ def test_a_page_lists_sentences_of_studies_that_did_not_run() -> None:
 def test_the_pages_in_the_documentation_are_of_todays_claims(paper: PaperStudies) -> None:
     """`make papers` writes them anew; the numbers are of the run at that time."""
     text = (PAGES / f"{paper.id}.md").read_text(encoding="utf-8")
+    assert paper.about.proposes in text
     assert paper.about.decides in text
     for known in paper.about.know:
         assert f"- {known}\n" in text

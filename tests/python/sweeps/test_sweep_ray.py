@@ -151,3 +151,27 @@ def test_a_cluster_that_does_not_answer_is_said(perhop: Perhop, small: Path, tmp
     assert (
         done.err.strip().splitlines()[-1].startswith("error: --address 127.0.0.1:1: no Ray cluster answers")
     )
+
+
+@pytest.mark.long
+@needs_ray
+@pytest.mark.usefixtures("small")
+def test_a_class_in_python_goes_to_workers_that_do_not_have_it(
+    tmp_path: Path,
+    cluster: Any,  # noqa: ANN401
+) -> None:
+    (tmp_path / "shallow_aqm.py").write_text(
+        "from perhop import Aqm, Verdict\n\n\nclass Shallow(Aqm):\n    most: int\n\n"
+        "    def on_arrival(self, packet, queue, now, random):\n"
+        "        return Verdict.PASS if len(queue) < self.most else Verdict.OVERFLOW\n",
+        encoding="utf-8",
+    )
+    sweep = (
+        SWEEP.replace("300s", "5s")
+        .replace("runs = 40", "runs = 2")
+        .replace("[set]\n", '[set]\n"links.bottleneck.queue" = { aqm = "shallow_aqm:Shallow", most = 9 }\n')
+    )
+    (tmp_path / "sweep.toml").write_text(sweep, encoding="utf-8")
+    far = in_process(tmp_path, Workplace(tmp_path / "far", "ray", None, cluster.address))
+    near = in_process(tmp_path, Workplace(tmp_path / "near", "local", 2, None))
+    assert far.json() == near.json()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -16,6 +16,7 @@ from tests.python.output.pages import check, titles
 
 from perhop.errors import PerhopError, ScenarioError
 from perhop.statistics import Estimate
+from perhop.sweep.backend import LocalBackend, Task
 from perhop.sweep.job import Workplace
 from perhop.sweep.plan import Point
 from perhop.sweep.tune import Trial, Tuned, front, recommended, tune
@@ -23,7 +24,8 @@ from perhop.sweep.tune_report import trial_frame, write_tuned
 from perhop.sweep.tuning import TuningPlan, read_tuning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tests.python.conftest import Finished
@@ -64,8 +66,13 @@ def tuned(plan: TuningPlan, store: Path, jobs: int = 2) -> Tuned:
 def test_a_search_is_a_function_of_its_file(tmp_path: Path) -> None:
     plan = planned(tmp_path, TUNE)
     one = tuned(plan, tmp_path / "one", jobs=1)
-    two = tuned(plan, tmp_path / "two")
-    assert one.json() == two.json()
+    for jobs in (2, 4):
+        other = tuned(plan, tmp_path / f"{jobs}", jobs=jobs)
+        assert [(t.number, t.factors, t.found) for t in other.trials] == [
+            (t.number, t.factors, t.found) for t in one.trials
+        ]
+        assert other.json() == one.json()
+        assert other.work == one.work
     again = tuned(plan, tmp_path / "one")
     assert again.work.simulated == 0
     assert again.json() == one.json()
@@ -73,12 +80,85 @@ def test_a_search_is_a_function_of_its_file(tmp_path: Path) -> None:
     assert [t.factors for t in other.trials] != [t.factors for t in one.trials]
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "nsga-ii"])
 @pytest.mark.usefixtures("small")
-def test_more_trials_go_on_from_those_before(tmp_path: Path) -> None:
-    few = tuned(planned(tmp_path, TUNE, trials=12), tmp_path / "store")
-    more = tuned(planned(tmp_path, TUNE), tmp_path / "store")
-    assert [t.factors for t in more.trials][:12] == [t.factors for t in few.trials]
-    assert more.work.found >= 24
+def test_more_trials_go_on_from_those_before(tmp_path: Path, sampler: str) -> None:
+    """Also where the search ended within a batch."""
+    text = TUNE.replace("runs = 2\n", f'runs = 2\nsampler = "{sampler}"\npopulation = 4\n', 1)
+    few = tuned(planned(tmp_path, text, trials=14), tmp_path / "store")
+    more = tuned(planned(tmp_path, text), tmp_path / "store")
+    assert [t.factors for t in more.trials][:14] == [t.factors for t in few.trials]
+    assert more.work.found >= 2 * len({t.point.key for t in few.trials if t.point})
+
+
+@pytest.mark.parametrize("batch", [1, 5, 16])
+@pytest.mark.usefixtures("small")
+def test_the_runs_of_a_batch_are_handed_over_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    plan = planned(tmp_path, TUNE.replace("trials = 16", f"trials = 16\nbatch = {batch}"))
+    handed_over: list[list[Task]] = []
+
+    def counted(self: LocalBackend, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[Any]:
+        handed_over.append(list(tasks))
+        return run(self, scenarios, tasks)
+
+    run = LocalBackend.run
+    monkeypatch.setattr(LocalBackend, "run", counted)
+    found = tuned(plan, tmp_path / "store", jobs=1)
+    assert [trial.number for trial in found.trials] == list(range(16))
+    keys = [trial.point.key for trial in found.trials if trial.point]
+    assert len(keys) == 16
+    # What a trial before had is in the store, and a batch of such trials needs no run at all.
+    new = [len(set(keys[first : first + batch]) - set(keys[:first])) for first in range(0, len(keys), batch)]
+    *searched, fresh = handed_over
+    assert [len(tasks) for tasks in searched] == [2 * count for count in new if count]
+    assert {task.seed for task in fresh} == set(plan.validation_seeds)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_batch_changes_what_is_proposed_once_the_sampler_learns(tmp_path: Path) -> None:
+    one, whole = (
+        tuned(
+            planned(tmp_path, TUNE.replace("trials = 16", f"trials = 16\nbatch = {batch}")),
+            tmp_path / "store",
+        )
+        for batch in (1, 16)
+    )
+    first, last = ([trial.factors for trial in found.trials] for found in (one, whole))
+    # TPE draws its first ten trials at random.
+    assert first[:10] == last[:10]
+    assert first[10:] != last[10:]
+
+
+@pytest.mark.usefixtures("small")
+def test_progress_counts_trials_and_the_runs_under_way(tmp_path: Path) -> None:
+    """Never more than a batch is under way, and every trial is a step."""
+    told: list[float] = []
+
+    class Steps:
+        done = 0
+
+        def __call__(self) -> None:
+            self.done += 1
+
+        def waiting(self, under_way: float) -> None:
+            told.append(self.done + under_way)
+
+    steps = Steps()
+
+    def progress(what: str, total: int) -> AbstractContextManager[Any]:
+        if what == "trials":
+            assert total == 16
+            return nullcontext(steps)
+        return nullcontext(lambda: None)
+
+    place = Workplace(tmp_path / "store", "local", 2, None)
+    tune(planned(tmp_path, TUNE), place, say=lambda _: None, progress=progress)
+    assert steps.done == 16
+    assert told
+    assert max(told) <= 16 + 1e-9
+    assert sorted(told) == told
 
 
 @pytest.mark.usefixtures("small")
@@ -189,6 +269,9 @@ def test_constraints_that_nothing_keeps_are_said(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("trials = 16", "trails = 16", "unknown key `trails`; did you mean `trials`?"),
+        ("trials = 16", "batch = 0", "`batch` must be a whole number from 1"),
+        ("trials = 16", 'batch = "all"', "`batch` must be a whole number from 1, not 'all'"),
+        ("trials = 16", "batch = 1000000", "`batch` must be at most 100,000"),
         ("trials = 16", "trials = 0", "`trials` must be a whole number from 1"),
         ("runs = 2", "runs = 1000000000000", "`runs` must be at most 100,000"),
         ("validation-runs = 3", "validation-runs = 1000000000000", "`validation-runs` must be at most"),

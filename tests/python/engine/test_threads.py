@@ -1,0 +1,56 @@
+"""Runs of large networks on several threads: the same results, and what the program says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perhop import _engine, simulation
+from perhop.errors import PerhopError
+from perhop.output import summary
+
+if TYPE_CHECKING:
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+NETWORK = Path("examples/network.toml").resolve()
+SMALL = Path("examples/first.toml").resolve()
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    """The example of a network, which two threads run, for two simulated seconds."""
+    text = NETWORK.read_text(encoding="utf-8")
+    text = text.replace('duration = "6s"', 'duration = "2s"').replace('warmup = "2s"', 'warmup = "500ms"')
+    path = tmp_path / "network.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_results_are_the_same_for_any_number_of_threads(short: Path) -> None:
+    assert _engine.threads_for(simulation.canonical(short), 2) == (2, None)
+    one, two, three = (summary.to_json(simulation.run(short, threads=threads)) for threads in (1, 2, 3))
+    assert one == two == three
+
+
+def test_the_command_says_why_it_uses_fewer_threads(perhop: Perhop, short: Path) -> None:
+    done = perhop("run", short, "--runs", 1, "--threads", 2)
+    assert (done.code, "threads" in done.err) == (0, False)
+    small = perhop("run", SMALL, "--runs", 1, "--threads", 2)
+    assert "Each run uses 1 of 2 threads: it has" in small.err
+    reference = perhop("run", short, "--runs", 1, "--threads", 2, "--engine", "reference")
+    assert "Each run uses 1 of 2 threads: the reference engine runs it" in reference.err
+    refused = perhop("run", SMALL, "--threads", 0)
+    assert (refused.code, refused.out) == (2, "")
+    assert "threads must lie between 1 and 1024, not 0" in refused.err
+
+
+def test_threads_must_be_a_whole_number(short: Path) -> None:
+    with pytest.raises(PerhopError, match="threads must lie between 1 and 1024, not 2000"):
+        simulation.run(short, threads=2000)
+    with pytest.raises(PerhopError, match="threads must be a whole number"):
+        simulation.run(short, threads=1.5)  # type: ignore[arg-type]
