@@ -18,6 +18,7 @@ ENGINE := python/perhop/_engine.abi3.so
 # The stamps lie in the environment, so they vanish with it.
 RUNTIME := $(VENV)/.installed-runtime
 DEV := $(VENV)/.installed-dev
+SITE := $(VENV)/.installed-site
 
 # Directories are listed too: their time changes when a file in them comes or goes.
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -type d -o -type f 2>/dev/null)
@@ -112,6 +113,7 @@ lint-python: $(DEV)
 	$(BIN)/ruff check $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/ruff format --check $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --no-warn-unreachable python/perhop
 
 .PHONY: lint-generated
 lint-generated: $(ENGINE) $(DEV)
@@ -121,6 +123,12 @@ lint-generated: $(ENGINE) $(DEV)
 generate: $(ENGINE) $(DEV) ## Write the files that are generated from the engine
 	$(BIN)/python -m tools.generate
 
+.PHONY: site
+site: $(ENGINE) $(SITE) ## Build the documentation site, with its pictures (target/site/html; about two minutes)
+	@if [[ -z $$(command -v node) || -z $$(command -v npm) ]]; then echo "no Node.js: the explorer is not built"; \
+	else tools/explorer.sh $(EXPLORER) || { status=$$?; [[ $$status == 3 ]] && echo "the explorer is left out"; }; fi
+	@$(BIN)/python -m tools.documentation
+
 .PHONY: format
 format: cargo $(DEV) ## Put all sources into their standard format
 	cargo fmt --all
@@ -128,12 +136,16 @@ format: cargo $(DEV) ## Put all sources into their standard format
 	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
 
 .PHONY: bench
-bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and sweeps (10 minutes)
+bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and searches (half an hour)
 	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
 	$(BIN)/python -m benches.peers.compare
+	$(BIN)/python -m benches.python_blocks
+	$(BIN)/python -m benches.matrix
 	$(BIN)/python -m benches.growth
 	$(BIN)/python -m benches.flows
 	$(BIN)/python -m benches.sweep
+	$(BIN)/python -m benches.tuning
+	$(BIN)/python -m benches.stepping
 
 .PHONY: router
 router: cargo ## Build perhop-router, for real packets on Linux (target/release/perhop-router)
@@ -159,6 +171,23 @@ $(AUDIT_TOOLS): requirements-audit.lock
 	@mkdir -p target
 	@tools/venv.sh $(AUDIT) $< $@
 
+# Their tools stand in an environment of their own, too.
+WHEELS := target/wheel-tools
+WHEEL_TOOLS := $(WHEELS)/.installed
+TARGETS ?=
+
+$(WHEEL_TOOLS): requirements-wheels.lock
+	@mkdir -p target
+	@tools/venv.sh $(WHEELS) $< $@
+
+.PHONY: wheels
+wheels: cargo $(WHEEL_TOOLS) ## Build wheels for Linux, macOS and Windows, and an sdist, into target/wheels (TARGETS='T…' for some)
+	@$(WHEELS)/bin/python -m tools.wheels $(WHEELS)/bin $(TARGETS)
+
+.PHONY: try-wheel
+try-wheel: ## Install the wheel of this machine where there is no Rust, and run the commands of the README and the tour
+	@$(WHEELS)/bin/python -m tools.try_wheel $(ARGS)
+
 .PHONY: audit
 audit: cargo $(AUDIT_TOOLS) ## Hold the dependencies against deny.toml and the databases of known weaknesses
 	@$(AUDIT)/bin/python -m tools.audit $(AUDIT)/bin/pip-audit
@@ -176,6 +205,17 @@ mutants: cargo $(ENGINE) $(DEV) ## Change the code in small ways and list what n
 wasm: cargo ## Check that core and simulator need no operating system (WebAssembly without imports)
 	@tools/wasm.sh
 
+# The page, its worker and the gallery, where `perhop explore` looks for them.
+EXPLORER := python/perhop/explorer
+
+.PHONY: explorer
+explorer: cargo ## Build the explorer for the browser into the package (needs Node.js)
+	@tools/explorer.sh $(EXPLORER)
+
+.PHONY: test-explorer
+test-explorer: explorer ## Test the explorer in Node and, if there is Chromium, in a browser
+	@tools/test_explorer.sh $(EXPLORER)
+
 .PHONY: lock
 lock: ## Refresh the lock files from pyproject.toml (ARGS=--upgrade for the newest versions)
 	tools/lock.sh $(ARGS)
@@ -190,12 +230,15 @@ cargo:
 	@command -v cargo >/dev/null || { echo 'error: no cargo found; install stable Rust (https://rustup.rs)' >&2; exit 2; }
 
 # An environment that has lost its interpreter, or whose set-up was cut short, is made anew from here.
-$(shell test -x $(BIN)/python -a ! -e $(VENV).unfinished || rm -f $(RUNTIME) $(DEV))
+$(shell test -x $(BIN)/python -a ! -e $(VENV).unfinished || rm -f $(RUNTIME) $(DEV) $(SITE))
 
 $(RUNTIME): requirements.lock | cargo
 	@tools/venv.sh $(VENV) $< $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)
+	@tools/venv.sh $(VENV) $< $@
+
+$(SITE): requirements-site.lock $(RUNTIME)
 	@tools/venv.sh $(VENV) $< $@
 
 # Builds in place, in release mode, with the locked maturin. Nothing is fetched but crates: the lock has installed

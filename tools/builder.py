@@ -28,8 +28,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from perhop.tables import Table
+from perhop.tables import PythonApplication, PythonAqm, PythonCongestionControl, PythonMeter, Table
 '''
+# Blocks that are classes in Python, by the key that names the block: a table is an object of such a class.
+CLASSES = {
+    "aqm": "PythonAqm",
+    "marker": "PythonMeter",
+    "model": "PythonApplication",
+    "control": "PythonCongestionControl",
+}
+# Names under which `perhop` has what such a class is a subclass of.
+BASES = {"Application", "Aqm", "Meter"}
 # The schema names transports after the engine's structs; a scenario's reader knows them by their protocol.
 NAMES = {"TcpParams": "Tcp", "UdpParams": "Udp", "RapParams": "Rap", "TfrcParams": "Tfrc"}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -57,6 +66,7 @@ class Builder:
         self.classes: dict[str, str] = {}
         self.exported: list[str] = []
         self.begun: set[str] = set()
+        self.open: set[str] = set()
 
     def text(self) -> str:
         """The module."""
@@ -101,18 +111,25 @@ class Builder:
             return name  # A queue may be within a queue.
         self.begun.add(name)
         members = [
-            self.table(class_name(one["title"]), one) if "title" in one else self.type_of(one)
+            (one["title"] == "python" and next(CLASSES[key] for key in one["properties"] if key in CLASSES))
+            or self.table(class_name(one["title"]), one)
+            if "title" in one
+            else self.type_of(one)
             for one in alternatives
         ]
+        if "str" in members:  # Any text, so also the words that are named.
+            members = [member for member in members if not member.startswith("Literal[")]
         doc = textwrap.fill(schema.get("description", f"Any {name.lower()}."), WIDTH)
         self.classes[name] = f'{_alias(name, members)}\n"""{doc}"""\n'
-        self.exported.append(name)
+        if name not in BASES:
+            self.exported.append(name)
         return name
 
     def table(self, name: str, schema: dict[str, Any]) -> str:
         """Writes the class of a table, after those it refers to."""
-        if name in self.classes:
-            return name
+        if name in self.classes or name in self.open:
+            return name  # A class may be within a class.
+        self.open.add(name)
         required = set(schema.get("required", []))
         tags, given, open_ = [], [], []
         text, source, origin = sentence(schema["description"]).partition(" Source: ")
@@ -168,6 +185,9 @@ def _alias(name: str, members: list[str]) -> str:
     line = f"{name}: TypeAlias = {' | '.join(members)}"
     if len(line) <= LINE:
         return line
+    inner = f"    {' | '.join(members)}"
+    if len(inner) <= LINE:
+        return f"{name}: TypeAlias = (\n{inner}\n)"
     literal = re.compile(r"^Literal\[(.*)\]$")
     spread = [
         literal.sub(lambda found: _words(found[1]), member) if len(member) > WIDTH else member

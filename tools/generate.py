@@ -67,7 +67,17 @@ def blocks() -> str:
 
 def linked(block: catalogue.Block) -> str:
     """A block's name and year, with a link to its section."""
-    return f"[{block['name']}](#{block['name']}) {block['year']}"
+    return f"[{block['name']}](#{anchor(block['name'], block['role'])}) {block['year']}"
+
+
+def is_shared(name: str) -> bool:
+    """Whether blocks of several roles have this name."""
+    return [block["name"] for block in catalogue.registered()].count(name) > 1
+
+
+def anchor(name: str, role: str) -> str:
+    """Where the section of a block is."""
+    return f"{name}-{role}" if is_shared(name) else name
 
 
 def block_section(block: dict[str, Any]) -> str:
@@ -75,7 +85,8 @@ def block_section(block: dict[str, Any]) -> str:
     origin = f"Follows {block['source']}. Age: {block['era']}, {block['year']}."
     if linux := catalogue.linux(block):
         origin += f" In Linux: {linux}."
-    parts = [f"### {block['name']}", sentence(block["summary"]), origin]
+    name = f"{block['name']} ({block['role']})" if is_shared(block["name"]) else block["name"]
+    parts = [f"### {name}", sentence(block["summary"]), origin]
     rows = [
         [
             f"`{name}`",
@@ -125,6 +136,10 @@ def keys_table(part: Schema, named: dict[str, Schema]) -> str:
     return table(["key", "value", "default", "meaning"], rows)
 
 
+# The role of a block by the key that names it.
+ROLES = {"aqm": "aqm", "marker": "meter", "model": "application", "control": "congestion-control"}
+
+
 def choice_list(part: Schema, named: dict[str, Schema]) -> str:
     """The alternatives of a choice, one line each."""
     lines = []
@@ -132,7 +147,9 @@ def choice_list(part: Schema, named: dict[str, Schema]) -> str:
         if "const" in option:
             lines.append(f"- `{option['const']}`: {option.get('description', '')}")
         elif "title" in option:
-            lines.append(f"- [`{option['title']}`](blocks.md#{option['title']}): {option['description']}")
+            role = next((role for key, role in ROLES.items() if key in option["properties"]), "scheduler")
+            place = anchor(option["title"], role)
+            lines.append(f"- [`{option['title']}`](blocks.md#{place}): {option['description']}")
         else:
             name = option.get("$ref", "").rpartition("/")[2]
             text = option.get("description") or named.get(name, {}).get("description")
@@ -145,7 +162,7 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         part = named[name]
-        place = "values" if "pattern" in part or part.get("type") in NUMBERS else name.lower()
+        place = "values" if is_value(part) else name.lower()
         return f"[{name}](#{place})"
     if "anyOf" in value:
         return " or ".join(kind(option, named) for option in value["anyOf"] if option != {"type": "null"})
@@ -161,6 +178,11 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
         for one in types
         if one != "null"
     )
+
+
+def is_value(part: Schema) -> bool:
+    """Whether a type stands in the table of values, and not in a section of its own."""
+    return "pattern" in part or "prefixItems" in part or part.get("type") in NUMBERS
 
 
 def written(part: Schema) -> str:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Refreshes requirements.lock (to run and build perhop), requirements-dev.lock (to work on it) and
-# requirements-audit.lock (the tools of `make audit` and `make sbom`) from pyproject.toml: every version pinned, every file by its hash, for all platforms and Python >= 3.11.
+# Refreshes requirements.lock (to run and build perhop), requirements-dev.lock (to work on it), requirements-site.lock (to build
+# the site), requirements-wheels.lock (the tools of `make wheels`) and requirements-audit.lock (those of `make audit` and `make sbom`)
+# from pyproject.toml: every version pinned, every file by its hash, for all platforms and Python >= 3.11.
 # Versions that still fit stay; `tools/lock.sh --upgrade` takes the newest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,9 +16,14 @@ compile() {
         --generate-hashes --no-annotate --fork-strategy fewest --no-emit-index-url --no-emit-find-links \
         --custom-compile-command tools/lock.sh "$@" >/dev/null
 }
-compile pyproject.toml --group build --output-file requirements.lock "${@}"
+# `make build` installs every part but Ray, which is for clusters.
+extras=(--extra store --extra tune --extra gym)
+compile pyproject.toml "${extras[@]}" --group build --output-file requirements.lock "${@}"
 # The second file holds all of the first, at the same versions.
-compile pyproject.toml --group dev --constraints requirements.lock --output-file requirements-dev.lock "${@}"
+compile pyproject.toml "${extras[@]}" --group dev --constraints requirements.lock --output-file requirements-dev.lock "${@}"
+# The site stands in the same environment: it loads perhop for the reference of its interface.
+compile pyproject.toml "${extras[@]}" --group site --constraints requirements-dev.lock --output-file requirements-site.lock "${@}"
+compile --group wheels --output-file requirements-wheels.lock "${@}"
 compile --group audit --output-file requirements-audit.lock "${@}"
 
 if grep --line-number --extended-regexp '://|--(extra-)?index-url|--find-links| @ ' requirements*.lock; then

@@ -1,0 +1,103 @@
+"""Installs the wheel of this machine where there is no Rust, and runs the commands of the documentation.
+
+    python -m tools.try_wheel [FOLDER]
+
+FOLDER (target/wheels) holds the wheel. Prints how long the installation takes and how large it is, and each
+command with its time. Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python
+has compiled them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MOST_MB = 350
+# Comparisons with the kernel take minutes in real time; tests/python/live has them in short.
+COMMAND = re.compile(r"^\.venv/bin/(perhop (?!compare)[^#\n]*)", re.MULTILINE)
+SYSTEM = "/usr/bin:/bin"
+"""Where the commands find other programs."""
+
+
+def main(arguments: list[str]) -> int:
+    """Install, measure, run."""
+    place = Path(arguments[0]) if arguments else ROOT / "target" / "wheels"
+    wheels = list(place.glob(f"*linux*{platform.machine()}.whl"))
+    if len(wheels) != 1:
+        sys.exit(f"error: {len(wheels)} wheels for this machine in {place}; make wheels builds one")
+    with tempfile.TemporaryDirectory() as scratch:
+        return _try(wheels[0].resolve(), Path(scratch))
+
+
+def _try(wheel: Path, scratch: Path) -> int:
+    environment = {"HOME": str(scratch), "PATH": f"{scratch}/venv/bin:{SYSTEM}", "COLUMNS": "100"}
+    python = scratch / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    others = _megabytes(scratch / "venv")
+    began = time.monotonic()
+    subprocess.run([*install, str(wheel)], check=True, env=os.environ | environment)
+    took, size = time.monotonic() - began, _megabytes(scratch / "venv") - others
+    print(
+        f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB; with what it needs {size:.0f} MB, {took:.0f} s"
+    )
+    subprocess.run([*install, f"{wheel}[store,tune]"], check=True, env=os.environ | environment)
+    print(f"with the extras store and tune {_megabytes(scratch / 'venv') - others:.0f} MB")
+
+    if shutil.which("cargo", path=environment["PATH"]):
+        sys.exit("error: cargo is on the PATH of the commands, so they prove nothing")
+    pages = [ROOT / "README.md", ROOT / "docs" / "tour.md"]
+    commands = dict.fromkeys(
+        found for page in pages for found in COMMAND.findall(page.read_text(encoding="utf-8"))
+    )
+    failed = 0
+    for command in (
+        "perhop --version",
+        "perhop doctor",
+        "perhop course list",
+        "perhop course start red",
+        *commands,
+    ):
+        began = time.monotonic()
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=_copy_of_examples(scratch),
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        said = "" if done.returncode == 0 else f"  exit status {done.returncode}\n{done.stderr}"
+        failed += done.returncode != 0
+        print(f"{time.monotonic() - began:6.1f} s  {command.strip()}{said}", flush=True)
+    if size > MOST_MB:
+        print(f"error: the packages take more than {MOST_MB} MB")
+    return int(failed > 0 or size > MOST_MB)
+
+
+def _copy_of_examples(scratch: Path) -> Path:
+    """A folder with the examples alone, so that nothing of the repository is imported."""
+    place = scratch / "somewhere"
+    if not place.exists():
+        place.mkdir()
+        (place / "examples").symlink_to(ROOT / "examples")
+    return place
+
+
+def _megabytes(place: Path) -> float:
+    """Bytes of files as they are, without what Python compiles."""
+    files = (path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in files if path.suffix != ".pyc") / 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
