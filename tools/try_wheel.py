@@ -2,9 +2,10 @@
 
     python -m tools.try_wheel [FOLDER]
 
-FOLDER (target/wheels) holds the wheel. Prints how long the installation takes and how large it is, and each
-command with its time. Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python
-has compiled them.
+FOLDER (target/wheels) holds the wheel. Its packages have the versions of requirements.lock, so that a release of
+one of them changes nothing here. Prints how long the installation takes and how large it is, and each command
+with its time. Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python has
+compiled them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST_MB = 350
+PINNED = re.compile(r"^\S+==[^\\\n]+", re.MULTILINE)
+"""A package of a lock file, with its version and platforms, without its hashes."""
 # Comparisons with the kernel take minutes in real time; tests/python/live has them in short.
 COMMAND = re.compile(r"^\.venv/bin/(perhop (?!compare)[^#\n]*)", re.MULTILINE)
 SYSTEM = "/usr/bin:/bin"
@@ -41,7 +44,11 @@ def _try(wheel: Path, scratch: Path) -> int:
     environment = {"HOME": str(scratch), "PATH": f"{scratch}/venv/bin:{SYSTEM}", "COLUMNS": "100"}
     python = scratch / "venv" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True)
+    pinned = scratch / "constraints.txt"
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned.write_text("\n".join(PINNED.findall(lock)), encoding="utf-8")
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    install += ["--constraint", str(pinned)]
     others = _megabytes(scratch / "venv")
     began = time.monotonic()
     subprocess.run([*install, str(wheel)], check=True, env=os.environ | environment)
@@ -80,7 +87,7 @@ def _try(wheel: Path, scratch: Path) -> int:
         failed += done.returncode != 0
         print(f"{time.monotonic() - began:6.1f} s  {command.strip()}{said}", flush=True)
     if size > MOST_MB:
-        print(f"error: the packages take more than {MOST_MB} MB")
+        print(f"error: the packages take {size:.0f} MB, more than {MOST_MB}")
     return int(failed > 0 or size > MOST_MB)
 
 
