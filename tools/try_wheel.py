@@ -2,10 +2,10 @@
 
     python -m tools.try_wheel [FOLDER]
 
-FOLDER (target/wheels) holds the wheel. Its packages have the versions of requirements.lock, so that a release of
-one of them changes nothing here. Prints how long the installation takes and how large it is, and each command
-with its time. Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python has
-compiled them.
+FOLDER (target/wheels) holds the wheel. Its packages have the versions of requirements.lock, so that a release
+of one of them changes nothing here. Prints how long the installation takes and how large it is, and each
+command with its time. Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python
+has compiled them.
 """
 
 from __future__ import annotations
