@@ -212,6 +212,14 @@ export interface Changed {
   generation: number;
 }
 
+/** What going to a time did. */
+export interface Sought {
+  /** Changes made later than that time, which are undone; none when going on. */
+  undone: number;
+  /** The runs as they are by then, if anything was undone; else empty. */
+  opened: Opened[];
+}
+
 /** Why a packet was dropped or marked. */
 export interface Explanation {
   /** The event asked for. */
@@ -306,7 +314,8 @@ export interface Session {
   play(speed: number): Promise<void>;
   pause(): Promise<void>;
   step(link: number | null): Promise<void>;
-  seek(timeS: number): Promise<void>;
+  /** Goes on up to this time. Back to an earlier one: the runs begin again, and changes made by then act again at their times. */
+  seek(timeS: number): Promise<Sought>;
   set(path: string, value: string, which?: Which): Promise<Changed>;
   text(toml: string, which?: Which): Promise<Changed>;
   compare(toml: string | null): Promise<Opened | null>;

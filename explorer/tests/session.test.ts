@@ -4,7 +4,15 @@ import { test } from "node:test";
 import { frameOf, type Header } from "../src/engine/frames.ts";
 import { type Engine, Refused } from "../src/engine/module.ts";
 import { Player } from "../src/engine/player.ts";
-import { type Changed, EVENT, EVENT_FIELDS, type Explanation, type Frame, type Opened } from "../src/protocol.ts";
+import {
+  type Changed,
+  EVENT,
+  EVENT_FIELDS,
+  type Explanation,
+  type Frame,
+  type Opened,
+  type Sought,
+} from "../src/protocol.ts";
 import { engine, entries, files, scenario } from "./engine.ts";
 
 function open(one: Engine, toml: string): Opened {
@@ -149,6 +157,116 @@ test("RED's drop by chance has its average, probability and random number", asyn
     seen++;
   }
   assert.ok(seen > 10 && drawn > 10, `${seen} ${drawn}`);
+});
+
+/** All that a run shows from its beginning to now. */
+function whole(one: Engine, ...opened: Opened[]) {
+  const shown = frame(one, ...opened);
+  assert.equal(shown.fresh, true);
+  return shown.runs.map(({ samples, events }) => ({ samples, events }));
+}
+
+const MAX_P = "links.bottleneck.queue.thresholds.max_p";
+
+test("going back replays what was changed while the run went on, and undoes what was changed later", async () => {
+  const one = await engine();
+  const toml = scenario("red");
+  const opened = open(one, toml);
+  const seek = (timeS: number) => one.ask<Sought>({ do: "seek", timeS }).value;
+  const set = (value: string, which = 0) => one.ask<Changed>({ do: "set", path: MAX_P, value, which }).value;
+  const second = one.ask<Opened>({ do: "compare", toml }).value;
+  one.ask({ do: "advance", untilS: 4 });
+  assert.equal(set("0.02").how, "live");
+  one.ask({ do: "advance", untilS: 8.123456789 });
+  assert.equal(set("0.5").how, "live");
+  // The other run begins again for its own change; the first keeps what was changed in it.
+  const anew = one.ask<Changed>({ do: "set", path: "links.bottleneck.queue.aqm", value: '"codel"', which: 1 }).value;
+  assert.equal(anew.how, "restarted");
+  one.ask({ do: "advance", untilS: 12 });
+  const before = whole(one, opened, anew.opened);
+  assert.ok(second.columns.length > 0 && (before[0]?.events.length ?? 0) > 10 * EVENT_FIELDS);
+
+  const none = seek(9);
+  assert.deepEqual([none.undone, none.opened], [0, []]);
+  seek(12);
+  assert.deepEqual(whole(one, opened, anew.opened), before, "both changes act again");
+
+  const back = seek(8.123456788);
+  assert.deepEqual([back.undone, back.opened.length], [1, 2]);
+  assert.match(back.opened[0]?.toml ?? "", /15\/45\/0\.02/);
+  seek(12);
+  const [first_only] = whole(one, opened, anew.opened);
+  assert.notDeepEqual(first_only?.samples, before[0]?.samples);
+
+  const start = seek(3.999);
+  assert.deepEqual([start.undone, start.opened[0]?.toml], [1, toml]);
+  seek(12);
+  const [unchanged] = whole(one, opened, anew.opened);
+  const other = await engine();
+  open(other, toml);
+  other.ask({ do: "advance", untilS: 12 });
+  assert.deepEqual(unchanged, whole(other, opened)[0], "nothing is left of the changes");
+});
+
+test("a drop is explained by the parameters of its time", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("red"));
+  one.ask({ do: "advance", untilS: 20 });
+  const { events } = frame(one, opened).runs[0] ?? { events: new Float64Array() };
+  const early = opened.reasons.indexOf("early");
+  const ids = Array.from({ length: events.length / EVENT_FIELDS }, (_, i) => i * EVENT_FIELDS)
+    .filter((at) => events[at + EVENT.reason] === early)
+    .map((at) => events[at + EVENT.id]);
+  const told = () => ids.map((event) => one.ask<Explanation>({ do: "explain", event, which: 0 }).value);
+  const before = told();
+  assert.ok(before.length > 5);
+  one.ask({ do: "set", path: MAX_P, value: "0.9", which: 0 });
+  assert.deepEqual(told(), before);
+});
+
+test("a change while it plays acts from its time on, and playing goes on", async () => {
+  const play = async (change: boolean) => {
+    let clock = 0;
+    const frames: Frame[] = [];
+    const player = new Player(await engine(), { now: () => clock, send: (sent) => frames.push(sent) });
+    const opened = player.answer({ id: 0, do: "open", toml: scenario("red"), seed: "1" }) as Opened;
+    player.answer({ id: 1, do: "play", speed: 4 });
+    let changedAt = Number.NaN;
+    for (let tick = 1; tick <= 180; tick++) {
+      clock = (tick * 1000) / 60;
+      player.tick();
+      if (change && tick === 90) {
+        const sent = frames.length;
+        const changed = player.answer({ id: 2, do: "set", path: MAX_P, value: "0.01", which: 0 }) as Changed;
+        assert.deepEqual([changed.how, frames.length], ["live", sent + 1], "its frame comes with the answer");
+        changedAt = frames.at(-1)?.timeS ?? Number.NaN;
+      }
+      assert.ok(player.isPlaying);
+    }
+    assert.ok(
+      frames.every(({ fresh }, i) => fresh === (i === 0)),
+      "nothing begins again",
+    );
+    const queue = opened.columns.findIndex(({ kind }) => kind === "queue");
+    const rows = frames.flatMap(({ runs }) =>
+      Array.from(runs[0]?.samples.times ?? [], (time, row) => [
+        time,
+        runs[0]?.samples.values[row * opened.columns.length + queue] ?? Number.NaN,
+      ]),
+    );
+    return { rows, changedAt, end: frames.at(-1)?.timeS ?? 0 };
+  };
+  const [plain, changed] = [await play(false), await play(true)];
+  assert.deepEqual([changed.end, changed.rows.length], [plain.end, plain.rows.length]);
+  assert.ok(Math.abs(changed.changedAt - 6) < 1e-6, String(changed.changedAt));
+  const is_before = ([time]: number[]) => (time ?? 0) <= changed.changedAt;
+  assert.deepEqual(changed.rows.filter(is_before), plain.rows.filter(is_before));
+  const mean = (rows: number[][]) => {
+    const late = rows.filter((row) => !is_before(row)).map(([, queue]) => queue ?? Number.NaN);
+    return late.reduce((sum, queue) => sum + queue, 0) / late.length;
+  };
+  // A tenth of the drops at the same average: the queue grows.
+  assert.ok(mean(changed.rows) > mean(plain.rows), `${mean(changed.rows)} ${mean(plain.rows)}`);
 });
 
 test("problems say where they stand", async () => {

@@ -211,7 +211,7 @@ fn rule_of(block: &str, reason: Reason) -> &'static Rule {
 /// Why this event of a run happened; `None` if it is not known any more.
 pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
     let event = run.witness().event(id)?.clone();
-    let scenario = serde_json::to_value(run.scenario()).ok()?;
+    let scenario = serde_json::to_value(run.scenario_at(event.at).ok()?).ok()?;
     let network = run.stepping().network();
     let link = network.links.get(event.link)?.name.clone();
     let flow = network.flows.get(event.flow as usize)?.name.clone();

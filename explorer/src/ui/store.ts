@@ -15,7 +15,16 @@ import {
   type Session,
   type Which,
 } from "../protocol.ts";
-import { type Change, decodeState, encodeState, isSeed, MOST_LINK, type PageState, type Panel } from "../state.ts";
+import {
+  type Change,
+  decodeState,
+  encodeState,
+  isSeed,
+  MOST_CHANGES,
+  MOST_LINK,
+  type PageState,
+  type Panel,
+} from "../state.ts";
 import { History } from "./history.ts";
 
 /** The speeds that one can choose, in simulated seconds per second. */
@@ -256,14 +265,14 @@ export async function openEntry(item: GalleryEntry, quietly = false): Promise<vo
 
 /** Puts a copy of the scenario with these changes beside it. */
 async function compareBy(sets: { path: string; value: string; label: string }[]): Promise<void> {
-  await compare(base[0]);
-  for (const { path, value } of sets) {
-    const changed = await setIn(1, path, value);
-    if (changed) took(1, changed);
-  }
-  base = [base[0], runs.value[1]?.opened.toml ?? null];
-  changes.value = [];
-  compareLabel.value = sets[0]?.label ?? "";
+  let toml: string | null = base[0];
+  for (const { path, value } of sets) toml = await edit(toml, path, value);
+  if (toml !== null && (await compare(toml))) compareLabel.value = sets[0]?.label ?? "";
+}
+
+/** The text with another value; `null` after saying what is wrong, or without a text. */
+async function edit(toml: string | null, path: string, value: string): Promise<string | null> {
+  return toml === null ? null : attempt((engine) => engine.edited(toml, path, value));
 }
 
 /** Puts a copy beside the scenario, with this table as the queue of a link; `null` leaves the copy as it is. */
@@ -272,25 +281,18 @@ export async function compareWith(queue: { link: string; table: string; label: s
   if (!shown) return;
   const was = playing.value;
   await pause();
-  await compare(shown.opened.toml);
-  if (queue) {
-    const path = `links.${queue.link}.queue`;
-    const changed = await setIn(1, path, queue.table);
-    if (!changed) {
-      await compare(null);
-      return;
-    }
-    took(1, changed);
-    compareLabel.value = queue.label;
-    base = [base[0], changed.toml];
+  const copy = shown.opened.toml;
+  const toml = queue ? await edit(copy, `links.${queue.link}.queue`, queue.table) : copy;
+  if (toml !== null && (await compare(toml))) {
+    compareLabel.value = queue?.label ?? "";
+    say(`Beside it on the same seed: ${queue?.label ?? "a copy"}.`);
+    edited();
   }
-  say(`Beside it on the same seed: ${queue?.label ?? "a copy"}.`);
-  edited();
   if (was) await play();
 }
 
 /** Puts a scenario beside the first, on the same seed; `null` takes it away. */
-export async function compare(toml: string | null): Promise<void> {
+export async function compare(toml: string | null): Promise<boolean> {
   if (toml === null) {
     if (runs.value[1]) await attempt((engine) => engine.compare(null));
     batch(() => {
@@ -301,7 +303,7 @@ export async function compare(toml: string | null): Promise<void> {
     });
     base = [base[0], null];
     drawn.value++;
-    return;
+    return true;
   }
   setDraft(1, toml);
   hold();
@@ -309,9 +311,13 @@ export async function compare(toml: string | null): Promise<void> {
   urgent = true;
   if (opened) show(1, opened, false);
   release(false);
-  if (!opened) return;
-  base = [base[0], opened.toml];
+  if (!opened) {
+    setDraft(1, runs.value[1]?.opened.toml ?? "");
+    return false;
+  }
+  beganAnew(1, opened.toml);
   drawn.value++;
+  return true;
 }
 
 export async function play(): Promise<void> {
@@ -365,9 +371,38 @@ export async function nextDrop(): Promise<void> {
   );
 }
 
+/** To another time. Going back, the run begins again: changes made by then act again at their times, later ones are undone. */
 export async function seek(timeS: number): Promise<void> {
-  ended.value = false;
-  await attempt((engine) => engine.seek(timeS));
+  const isBack = timeS < time.value;
+  if (isBack) {
+    explanation.value = null;
+    chosen.value = null;
+  }
+  hold();
+  const sought = await attempt((engine) => engine.seek(timeS));
+  batch(() => {
+    if (sought) {
+      const isKept = ({ atS }: Change) => Math.round(atS * 1e9) <= Math.round(timeS * 1e9);
+      if (isBack) changes.value = changes.value.filter(isKept);
+      for (const which of [0, 1] as const) {
+        const opened = sought.opened[which];
+        if (opened) show(which, opened, true);
+      }
+      urgent = true;
+    }
+    release(false);
+    drawn.value++;
+  });
+  if (!sought || !isBack) return;
+  const replayed = changes.value.length;
+  const undone = sought.undone > 0 ? ` ${count(sought.undone, "later change")} undone.` : "";
+  say(`Back at ${timeS.toFixed(2)} s, ${count(replayed, "change")} replayed.${undone}`);
+  edited();
+}
+
+/** `3 changes`. */
+function count(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? "" : "s"}`;
 }
 
 /** Back to time zero, with the parameters as they are. */
@@ -407,10 +442,14 @@ function took(which: Which, changed: Changed): void {
     release(false);
     drawn.value++;
   });
-  if (changed.how === "restarted") {
-    base = [runs.value[0]?.opened.toml ?? "", runs.value[1]?.opened.toml ?? null];
-    changes.value = [];
-  }
+  // The other run went on, with its changes.
+  if (changed.how === "restarted") beganAnew(which, changed.toml);
+}
+
+/** This run begins with this text, at time zero. */
+function beganAnew(which: Which, toml: string): void {
+  base = which === 0 ? [toml, base[1]] : [base[0], toml];
+  changes.value = changes.value.filter((change) => change.which !== which);
 }
 
 /** What waits to be set: of several values of a slider only the newest. */
@@ -560,6 +599,10 @@ export function state(): PageState {
 
 /** A link to all this, also in the address bar; `null` if it would be too long. */
 export async function share(): Promise<string | null> {
+  if (changes.value.length > MOST_CHANGES) {
+    say(`More than ${MOST_CHANGES} changes are too many for a link; restart, or export the scenario as TOML.`, true);
+    return null;
+  }
   const hash = await encodeState(state());
   if (hash.length > MOST_LINK) {
     say(`The scenario is too long for a link (${hash.length} characters); export it as TOML.`, true);

@@ -144,9 +144,11 @@ for (const colorScheme of ["light", "dark"] as const) {
     await expect(page.locator(".explained")).toBeVisible();
     await look("explanation");
     await shot(page, `${colorScheme}-explanation`);
-    for (const name of ["Scenarios", "Compare", "Export", "Help"]) {
-      await page.getByRole("button", { name }).first().click();
+    for (const name of ["Scenarios", "Compare", "Share", "Export", "Help"]) {
+      await page.getByRole("button", { name, exact: true }).first().click();
+      await expect(page.getByRole("dialog")).toBeVisible();
       await look(name);
+      await shot(page, `${colorScheme}-dialog-${name.toLowerCase()}`);
       await page.keyboard.press("Escape");
     }
     expect(found).toEqual([]);

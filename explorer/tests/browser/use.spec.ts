@@ -1,7 +1,8 @@
 // What one does with the page: load, move a slider, compare, ask why, write TOML, share, export; by mouse, by keyboard, on a phone.
 
 import { readFileSync } from "node:fs";
-import { expect, open, shot, still, test, time, until } from "./page.ts";
+import type { Page } from "@playwright/test";
+import { changes, expect, open, seek, shot, still, test, time, until } from "./page.ts";
 
 test("the first scenario of the gallery opens and plays", async ({ page }) => {
   await open(page, "");
@@ -100,6 +101,100 @@ test("a link carries scenario, changes, seed and time", async ({ page, context }
   await expect(other.getByLabel("Seed", { exact: true })).toHaveValue("7");
   await expect(other.locator(".field input.exact").first()).toHaveValue("0.3");
   await expect(other.locator(".figures")).toHaveText(figures);
+});
+
+test("a change while it plays: it goes on, going back replays it, and link and file say so", async ({
+  page,
+  context,
+}) => {
+  await open(page);
+  await expect.poll(() => time(page)).toBeGreaterThan(3);
+  const slider = page.getByRole("slider", { name: /max_p/ }).first();
+  await slider.focus();
+  for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowRight");
+  const changed = await time(page);
+  await expect(page.getByRole("button", { name: "Pause" })).toBeVisible();
+  const exact = page.locator(".field input.exact").first();
+  await expect.poll(() => exact.inputValue().then(Number)).toBeGreaterThan(0.12);
+  await until(page, changed + 4);
+  const value = await exact.inputValue();
+  const now = await time(page);
+  const made = await changes(page);
+  expect(made.length).toBeGreaterThan(0);
+  expect(made.at(-1)).toMatchObject({ which: 0, value });
+  const [first, last] = [made[0]?.atS ?? 0, made.at(-1)?.atS ?? 0];
+  expect(first).toBeGreaterThan(3);
+  expect(last).toBeLessThan(now);
+  const figures = async (of: Page) => (await of.locator(".figures").textContent()) ?? "";
+  const before = await figures(page);
+
+  // The link: the same run, with the changes at their times.
+  await page.getByRole("button", { name: "Share" }).click();
+  const link = await page.locator("#link").inputValue();
+  await shot(page, "share");
+  await page.keyboard.press("Escape");
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(other.getByRole("status")).toContainText("Opened from a link");
+  expect(await time(other)).toBeCloseTo(now, 9);
+  expect(await figures(other)).toBe(before);
+  expect(await changes(other)).toEqual(made);
+  await expect(other.locator(".field input.exact").first()).toHaveValue(value);
+  await other.close();
+
+  // The file: the values of now, and when they changed.
+  await page.getByRole("button", { name: "Export" }).click();
+  await expect(page.getByRole("dialog")).toContainText("The link (Share) replays the changes");
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "TOML of the scenario" }).click();
+  const text = readFileSync(await (await download).path(), "utf8");
+  expect(text).toContain(`/${value}"`);
+  expect(text).toContain(`# at ${last.toFixed(3)} s: links.bottleneck.queue.thresholds.max_p = ${value}\n`);
+  await page.keyboard.press("Escape");
+
+  // Back to after the last change, and on: the same run.
+  await seek(page, last + 1);
+  await expect(page.getByRole("status")).toContainText(`Back at ${(last + 1).toFixed(2)} s`);
+  expect(await changes(page)).toEqual(made);
+  await seek(page, now);
+  await still(page);
+  expect(await figures(page)).toBe(before);
+
+  // Back to before the first: it is undone, and the slider says so.
+  const clock = page.getByRole("slider", { name: "Time", exact: true });
+  await clock.focus();
+  await page.keyboard.press("Home");
+  await expect(page.getByRole("status")).toContainText("undone");
+  await expect.poll(() => time(page)).toBe(0);
+  expect(await changes(page)).toEqual([]);
+  await expect(exact).toHaveValue("0.1");
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => time(page)).toBeCloseTo(0.6, 6);
+  await shot(page, "back-in-time");
+});
+
+test("a second run keeps out of the first one's changes", async ({ page, context }) => {
+  await open(page);
+  await until(page, 3);
+  const exact = page.locator(".field input.exact").first();
+  await exact.fill("0.4");
+  await exact.press("Enter");
+  await expect(page.getByRole("status")).toContainText("0.4");
+  await seek(page, 5);
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByRole("button", { name: "codel", exact: true }).click();
+  await expect(page.getByText("B: codel").first()).toBeVisible();
+  await seek(page, 7);
+  const made = await changes(page);
+  expect(made.map(({ which, value }) => [which, value])).toEqual([[0, "0.4"]]);
+  await page.getByRole("button", { name: "Share" }).click();
+  const link = await page.locator("#link").inputValue();
+  const figures = (await page.locator(".figures").textContent()) ?? "";
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(other.getByRole("status")).toContainText("Opened from a link");
+  await expect(other.locator(".figures")).toHaveText(figures);
+  expect(await changes(other)).toEqual(made);
 });
 
 test("several seeds give intervals, and differences of both runs", async ({ page }) => {
