@@ -13,6 +13,7 @@ import {
   type Opened,
   type Sought,
 } from "../src/protocol.ts";
+import { toToml } from "../src/ui/values.ts";
 import { engine, entries, files, scenario } from "./engine.ts";
 
 function open(one: Engine, toml: string): Opened {
@@ -167,6 +168,130 @@ function whole(one: Engine, ...opened: Opened[]) {
 }
 
 const MAX_P = "links.bottleneck.queue.thresholds.max_p";
+
+/** The explanations of all drops and marks so far. */
+function told(one: Engine, opened: Opened): Explanation[] {
+  const { events } = frame(one, opened).runs[0] ?? { events: new Float64Array() };
+  const ids = Array.from({ length: events.length / EVENT_FIELDS }, (_, i) => events[i * EVENT_FIELDS + EVENT.id]);
+  return ids.map((event) => one.ask<Explanation>({ do: "explain", event, which: 0 }).value);
+}
+
+function factOf(explanation: Explanation, name: string): number {
+  return explanation.facts.find((each) => each.name === name)?.value ?? Number.NaN;
+}
+
+test("FQ-CoDel's drops have their flow's queue and its CoDel's count and times", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("calls-beside-downloads"));
+  one.ask({ do: "advance", untilS: 20 });
+  const drops = told(one, opened);
+  assert.ok(drops.length > 20, String(drops.length));
+  const queues = new Map<string, number>();
+  const next = new Map<number, number>();
+  for (const drop of drops) {
+    assert.equal(drop.reason, "target");
+    const fact = (name: string) => factOf(drop, name);
+    const queue = fact("queue of the flow");
+    // Four downloads and three calls in 1024 queues: here no two share one.
+    assert.equal(queues.get(drop.flow) ?? queue, queue);
+    queues.set(drop.flow, queue);
+    assert.ok(fact("sojourn time") >= 0.005 && fact("target") === 0.005 && fact("interval") === 0.1, drop.sentence);
+    const already = fact("dropping already") === 1;
+    const times = already
+      ? [fact("this drop was due at"), next.get(queue)]
+      : [fact("above the target since") + 0.1 <= drop.timeS + 1e-9, true];
+    if (already) assert.ok(Math.abs((times[0] as number) - (times[1] as number)) < 1e-6, "due as was told before");
+    else assert.equal(times[0], times[1]);
+    // The next one comes an interval over the root of the count after this one was due.
+    const from = already ? fact("this drop was due at") : drop.timeS;
+    assert.ok(Math.abs(fact("next drop due at") - from - 0.1 / Math.sqrt(fact("count"))) < 1e-6, drop.sentence);
+    next.set(queue, fact("next drop due at"));
+    assert.equal(drop.rule[drop.decisive.at(-1) ?? 0]?.includes("√count"), true);
+    assert.equal(drop.decisive.includes(5), !already);
+    assert.match(drop.sentence, already ? /next drop was due/ : /dropping began/);
+    assert.match(drop.source, /8290/);
+  }
+  assert.equal(new Set(queues.values()).size, queues.size);
+  assert.ok(next.size > 1);
+});
+
+test("FQ-CoDel drops from the queue with the most bytes when all are full", async () => {
+  const one = await engine();
+  const toml = scenario("calls-beside-downloads").replace('"fq-codel"', '"fq-codel", limit = "20p"');
+  const opened = open(one, toml);
+  one.ask({ do: "advance", untilS: 3 });
+  const full = told(one, opened).filter(({ reason }) => reason === "overflow");
+  assert.ok(full.length > 5);
+  for (const drop of full) {
+    assert.match(drop.sentence, /all queues together were too full, and its flow's queue had the most bytes/);
+    assert.ok(factOf(drop, "bytes left in that queue") >= 0 && factOf(drop, "packets left in all queues") >= 19);
+    assert.deepEqual(drop.decisive, [1]);
+  }
+});
+
+test("DualPI2's marks have p', the coupled probabilities and the counter that came above 1", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("l4s-dualpi2"));
+  one.ask({ do: "advance", untilS: 20 });
+  const seen = { l4s: 0, classic: 0, step: 0 };
+  for (const mark of told(one, opened)) {
+    const fact = (name: string) => factOf(mark, name);
+    const queue = mark.facts.find(({ name }) => name === "queue")?.text;
+    const [p, coupled, squared] = [fact("p'"), fact("p_CL"), fact("p_C")];
+    assert.ok(Math.abs(coupled - 2 * p) < 1e-12 && Math.abs(squared - p * p) < 1e-12);
+    assert.ok(coupled < 1, "no overload here");
+    const probability = queue === "L4S" ? Math.min(1, Math.max(fact("p'_L"), coupled)) : squared;
+    assert.ok(Math.abs(fact("probability") - probability) < 1e-12, mark.sentence);
+    assert.ok(fact("counter before") <= 1 && fact("counter before") + probability > 1, mark.sentence);
+    assert.equal(mark.reason, queue === "L4S" && fact("p'_L") > coupled ? "step" : "controller");
+    assert.equal(mark.flow, queue === "L4S" ? "prague" : "cubic");
+    assert.ok(mark.decisive.some((line) => mark.rule[line]?.includes(queue === "L4S" ? "counter_L >" : "counter_C >")));
+    seen[queue === "L4S" ? "l4s" : "classic"]++;
+    if (mark.reason === "step") seen.step++;
+  }
+  assert.ok(seen.l4s > 20 && seen.classic > 3 && seen.step > 3, JSON.stringify(seen));
+});
+
+test("DualPI2 by Linux's law has the random numbers", async () => {
+  const one = await engine();
+  const toml = scenario("l4s-dualpi2").replace('"dualpi2"', '"dualpi2", law = "linux"');
+  const opened = open(one, toml);
+  one.ask({ do: "advance", untilS: 20 });
+  let [l4s, classic] = [0, 0];
+  for (const mark of told(one, opened).filter(({ reason }) => reason === "controller")) {
+    const fact = (name: string) => factOf(mark, name);
+    const isL4s = mark.facts.some(({ name, text }) => name === "queue" && text === "L4S");
+    const tests = isL4s ? [""] : [" of test 1", " of test 2"];
+    for (const which of tests) {
+      const probability = fact(`probability${which}`);
+      assert.ok(fact(`random number${which}`) < probability, mark.sentence);
+      // In steps of 2^-32, and of 2^-16 for k.
+      assert.ok(Math.abs(probability - fact(isL4s ? "p_CL" : "p'")) < 1e-8, mark.sentence);
+    }
+    if (isL4s) l4s++;
+    else classic++;
+  }
+  assert.ok(l4s > 20 && classic > 3, `${l4s} ${classic}`);
+});
+
+test("each parameter of the gallery that the text leaves out can be set to its default and taken out again", async () => {
+  const one = await engine();
+  let seen = 0;
+  for (const id of files) {
+    const toml = scenario(id);
+    for (const control of open(one, toml).controls.filter(({ isSet }) => !isSet)) {
+      assert.notEqual(control.default, "", `${id}: ${control.path}`);
+      if (control.value === null) continue;
+      const value = toToml(control, control.value);
+      const edited = one.ask<string>({ do: "edit", toml, path: control.path, value }).value;
+      assert.notEqual(edited, toml, `${id}: ${control.path}`);
+      assert.equal(one.ask({ do: "check", toml: edited }).value, null, edited);
+      assert.equal(one.ask({ do: "edit", toml: edited, path: control.path, value: "" }).value, toml, edited);
+      seen++;
+    }
+  }
+  assert.ok(seen > 100, String(seen));
+});
 
 test("going back replays what was changed while the run went on, and undoes what was changed later", async () => {
   const one = await engine();

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::default_value::{DefaultValue, quantity};
 use crate::edit;
 use crate::problem::Problem;
 
@@ -28,12 +29,14 @@ pub struct Control {
     pub group: String,
     /// `number`, `choice`, `switch` or `text`.
     pub kind: &'static str,
-    /// As it is now.
+    /// As it is now; null where the text leaves the key out and its default is no plain value.
     pub value: Value,
     /// The same in TOML.
     pub text: String,
     /// It stands in the text; otherwise this is the default.
     pub is_set: bool,
+    /// What acts where the text leaves the key out, in words: `15 ms`, `the target`. Empty if it cannot be left out.
+    pub default: String,
     /// A number is written as text with this unit, in quotes; without quotes if that is empty.
     pub unit: String,
     /// The slider's range.
@@ -155,6 +158,8 @@ struct Place {
     /// Within an AQM, whose parameters can change during a run.
     in_aqm: bool,
     is_udp: bool,
+    /// Of the key, if it can be left out.
+    default: Option<DefaultValue>,
 }
 
 impl Place {
@@ -175,12 +180,17 @@ impl Walk {
         let Some(properties) = found["properties"].as_object() else { return };
         let in_aqm = place.in_aqm || properties.get("aqm").is_some_and(|tag| tag.get("const").is_some());
         let place = Place { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
+        let required = found["required"].as_array().map_or(&[][..], Vec::as_slice);
         for (key, property) in properties {
-            let inner = place.key(key);
+            let is_optional = !required.iter().any(|one| one == key);
+            let default = if is_optional { DefaultValue::of(property, value) } else { None };
+            let inner = Place { default, ..place.key(key) };
             if let Some(name) = property["const"].as_str() {
                 self.tag(key, name, beside, text, &inner);
-            } else if let Some(value) = value.get(key) {
+            } else if let Some(value) = value.get(key).filter(|value| !value.is_null()) {
                 self.property(property, value, text.and_then(|text| text.get(key)), &inner);
+            } else if text.is_some_and(Value::is_object) {
+                self.absent(property, &inner);
             }
         }
     }
@@ -191,6 +201,8 @@ impl Walk {
             return;
         }
         match value {
+            // A table that the text leaves out has no place for its keys.
+            Value::Object(_) if text.is_none_or(Value::is_null) => {}
             Value::Object(_) => self.any(node, value, text, place),
             Value::Array(values) => {
                 let Some((found, _)) = fitting(node, value) else { return };
@@ -201,6 +213,38 @@ impl Walk {
                 }
             }
             _ => self.leaf(node, value, text, place),
+        }
+    }
+
+    /// A key that neither the text nor a plain default gives a value.
+    fn absent(&mut self, node: &'static Value, place: &Place) {
+        let last = place.path.rsplit('.').next().unwrap_or_default();
+        let Some(default) = place.default.as_ref().filter(|_| !NAMES.contains(&last)) else { return };
+        let value = |one: &'static Value| Some(one).filter(|one| resolve(one).0["type"] != "null");
+        let node_of_value = node["anyOf"].as_array().and_then(|either| either.iter().find_map(value));
+        let (resolved, name) = resolve(node_of_value.unwrap_or(node));
+        let is = |kind: &str| resolved["type"] == kind || resolved["type"][0] == kind;
+        if is_ramp(name) {
+            return;
+        }
+        // The value that the default would be in the text, if it is a plain one.
+        let plain = if is("integer") || is("number") {
+            default.value.parse::<f64>().ok().map(|_| default.value.parse().unwrap_or(Value::Null))
+        } else {
+            quantity(&default.value)
+                .filter(|(_, unit)| !unit.is_empty() && !unit.contains(' '))
+                .map(|(number, unit)| format!("{number}{unit}").into())
+        };
+        match plain {
+            Some(plain) => self.leaf(node, &plain, None, place),
+            None if is("integer") || is("number") || is("string") && resolved.get("pattern").is_some() => {
+                let kind = if is("string") { "text" } else { "number" };
+                let doc = node["description"].as_str().unwrap_or_default();
+                let example = resolved["examples"][0].as_str().unwrap_or_default();
+                let control = Self::control(doc, &Value::Null, false, place);
+                self.controls.push(Control { kind, integer: is("integer"), text: example.into(), ..control });
+            }
+            None => {}
         }
     }
 
@@ -215,6 +259,7 @@ impl Walk {
         let chosen = beside.iter().find(|one| resolve(one).0["properties"][key]["const"] == name);
         let doc = chosen.and_then(|one| resolve(one).0["description"].as_str()).unwrap_or_default();
         let is_set = text.is_some_and(|text| text.get(key).is_some());
+        let place = &Place { default: None, ..place.clone() };
         let control = Control { kind: "choice", choices, ..Self::control(doc, &name.into(), is_set, place) };
         self.controls.push(Control { live: false, ..control });
     }
@@ -271,6 +316,7 @@ impl Walk {
                 unit: unit.into(),
                 min: if log { 0.001_f64.min(number) } else { 0.0 },
                 max: most,
+                default: String::new(),
                 step: if log { 0.001 } else { 1.0 },
                 log,
                 integer: !log && unit != "kB" && unit != "MB",
@@ -280,7 +326,7 @@ impl Walk {
     }
 
     fn control(doc: &str, value: &Value, is_set: bool, place: &Place) -> Control {
-        let Place { path, group, in_aqm, is_udp } = place;
+        let Place { path, group, in_aqm, is_udp, default } = place;
         let label = path.strip_prefix(group.as_str()).unwrap_or(path).trim_start_matches('.');
         let last = path.rsplit('.').next().unwrap_or_default();
         let is_of_link = group.starts_with("links.") && (label == "rate" || label == "delay");
@@ -293,6 +339,7 @@ impl Walk {
             value: value.clone(),
             text: value.to_string(),
             is_set,
+            default: default.as_ref().map_or_else(String::new, DefaultValue::shown),
             unit: String::new(),
             min: 0.0,
             max: 0.0,
@@ -303,13 +350,6 @@ impl Walk {
             live: *in_aqm || is_of_link || (*is_udp && last == "rate"),
         }
     }
-}
-
-/// `20Mbps` as 20 and `Mbps`.
-fn quantity(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, text[end..].trim()))
 }
 
 /// A number with the range of its slider: a factor around what it is, within the bounds of the schema.
@@ -517,6 +557,65 @@ transport = { tcp = "linux" }
         assert_eq!((count.integer, count.min, count.max, count.live), (true, 0.0, 20.0, false));
         assert_eq!(control("links.up.queue.gentle").kind, "switch");
         assert!(control("links.up.queue.thresholds.min").integer);
+    }
+
+    #[test]
+    fn keys_that_are_left_out_have_their_defaults() {
+        let text = TEXT.replace(r#"aqm = "red", thresholds = "5/15/0.1""#, r#"aqm = "pie""#);
+        let find = |text: &str, path: &str| {
+            let all = controls(&scenario(text), text);
+            all.into_iter().find(|control| control.path == format!("links.up.queue.{path}")).unwrap()
+        };
+        let target = find(&text, "target");
+        assert_eq!((target.is_set, target.live, target.default.as_str()), (false, true, "15 ms"));
+        assert_eq!((target.kind, &target.value, target.unit.as_str()), ("number", &15.0.into(), "ms"));
+        assert!(target.min > 0.0 && target.max == 500.0, "{target:?}");
+        assert_eq!(find(&text, "alpha").default, "0.125");
+        let docsis = text.replace(r#"aqm = "pie""#, r#"aqm = "pie", law = "docsis""#);
+        assert_eq!(find(&docsis, "target").default, "10 ms");
+        // Where it is given, it can be taken out again.
+        let given = text.replace(r#"aqm = "pie""#, r#"aqm = "pie", target = "5ms""#);
+        let target = find(&given, "target");
+        assert_eq!((target.is_set, &target.value, target.default.as_str()), (true, &5.0.into(), "15 ms"));
+        assert_eq!(find(TEXT, "weight").default, "0.002");
+        // A default in words: no slider, and an example of what one may write.
+        let pi2 = find(&text.replace("\"pie\"", "\"pi2\""), "update");
+        assert_eq!((pi2.kind, &pi2.value), ("text", &Value::Null));
+        assert_eq!(pi2.default, "the target, or a third of rtt-max, if that is less");
+        // What must stand in the text has none.
+        assert_eq!(control("links.up.rate").default, "");
+    }
+
+    #[test]
+    fn what_is_left_out_can_be_set_and_taken_out_again() {
+        let pie = TEXT.replace(r#"aqm = "red", thresholds = "5/15/0.1""#, r#"aqm = "pie""#);
+        let dual = TEXT
+            .replace(r#"aqm = "red", thresholds = "5/15/0.1", limit = "60p""#, r#"scheduler = "dualpi2""#);
+        let fq = dual.replace("dualpi2", "fq-codel");
+        for text in [TEXT, &pie, &dual, &fq] {
+            let before = scenario(text);
+            let mut seen = 0;
+            for control in controls(&before, text).iter().filter(|control| !control.is_set) {
+                let path = control.path.as_str();
+                assert!(!control.default.is_empty(), "{path}");
+                if control.value.is_null() {
+                    continue;
+                }
+                let value = match &control.value {
+                    Value::Number(number) if control.unit.is_empty() => number.to_string(),
+                    Value::Bool(on) => on.to_string(),
+                    Value::String(text) => format!("\"{text}\""),
+                    number => format!("\"{number}{}\"", control.unit),
+                };
+                let given = set(&before, text, path, &value).unwrap();
+                let after = describe::read(&given).unwrap_or_else(|problem| panic!("{path}: {problem:?}"));
+                let table = serde_json::to_value(after).unwrap();
+                assert!(controls(&table, &given).iter().any(|one| one.path == path && one.is_set), "{given}");
+                assert_eq!(set(&table, &given, path, "").unwrap(), text, "{path}");
+                seen += 1;
+            }
+            assert!(seen > 5, "{seen}");
+        }
     }
 
     #[test]

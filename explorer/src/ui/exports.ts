@@ -54,7 +54,7 @@ function remarks(which: Which): string {
   const stops = made.filter(({ path }, i) => made[i + 1]?.path !== path);
   // Names are those of a scenario, which may come from a link: a line stays one line.
   const line = ({ atS, path, value }: Change) =>
-    `# at ${atS.toFixed(3)} s: ${path} = ${value}`.replaceAll(/\p{C}/gu, " ");
+    `# at ${atS.toFixed(3)} s: ${store.said(path, value)}`.replaceAll(/\p{C}/gu, " ");
   const heading = `# Changed while the run went on, seed ${store.seed.value}; this file has the latest values from time zero on:`;
   return `${[heading, ...stops.map(line)].join("\n")}\n\n`;
 }

@@ -4,7 +4,6 @@ import { batch, computed, signal } from "@preact/signals";
 import { GivenUp } from "../engine/seeds.ts";
 import {
   type Changed,
-  type Control,
   type Explanation,
   type Frame,
   type GalleryEntry,
@@ -69,6 +68,8 @@ export const changes = signal<readonly Change[]>([]);
 /** A change acts on the whole run: it begins again, and catches up. */
 export const wholeRun = signal(false);
 export const compareLabel = signal("");
+/** Parameters that the text has left out since the scenario was opened: they keep their place when they are set. */
+export const optional = signal<ReadonlySet<string>>(new Set());
 
 export const first = computed(() => runs.value[0]);
 export const second = computed(() => runs.value[1]);
@@ -156,6 +157,8 @@ function show(which: Which, opened: Opened | null, keep: boolean): void {
       Object.assign(history, { ...before.history, opened });
     }
     next = { opened, history };
+    const absent = opened.controls.filter(({ isSet }) => !isSet).map(({ path }) => path);
+    optional.value = new Set([...optional.value, ...absent]);
     setDraft(which, opened.toml);
   }
   runs.value = which === 0 ? [next, runs.value[1]] : [runs.value[0], next];
@@ -253,6 +256,7 @@ export async function openEntry(item: GalleryEntry, quietly = false): Promise<vo
   linkName.value = item.link;
   compareLabel.value = "";
   const toml = await response.text();
+  optional.value = new Set();
   if (!(await open(toml, { seed: "1" }))) return;
   if (item.compare) await compareBy(item.compare);
   panel.value = "parameters";
@@ -482,12 +486,18 @@ async function setNow(path: string, value: string, which: Which): Promise<void> 
   const atS = time.value;
   if (changed.how === "live") changes.value = [...changes.value, { atS, which, path, value }];
   if (wholeRun.value && changed.how === "live") await again(atS);
+  const what = said(path, value);
   say(
     changed.how === "live" && !wholeRun.value
-      ? `${path} = ${value} from ${atS.toFixed(2)} s on.`
-      : `${path} = ${value}: the run began again on the same seed.`,
+      ? `${what} from ${atS.toFixed(2)} s on.`
+      : `${what}: the run began again on the same seed.`,
   );
   edited();
+}
+
+/** What a change sets; no value takes the key out of the text. */
+export function said(path: string, value: string): string {
+  return value === "" ? `${path} as by default` : `${path} = ${value}`;
 }
 
 /** The run from time zero with the parameters as they are, up to this time. */
@@ -619,6 +629,7 @@ async function restore(wanted: PageState): Promise<void> {
   speed.value = wanted.speed;
   written = location.hash;
   panel.value = wanted.panel;
+  optional.value = new Set();
   if (!(await open(wanted.toml, { seed: wanted.seed, compare: wanted.compare }))) {
     panel.value = "scenario";
     return;
@@ -634,17 +645,4 @@ async function restore(wanted: PageState): Promise<void> {
   if (atS > 0) await attempt((engine) => engine.seek(atS));
   written = location.hash;
   say(`Opened from a link, at ${atS.toFixed(2)} s, paused.`);
-}
-
-/** A control's value as TOML. */
-export function toToml(control: Control, value: number | boolean | string): string {
-  if (control.kind === "switch") return value ? "true" : "false";
-  if (control.kind === "number")
-    return control.unit === "" ? plain(value) : JSON.stringify(`${plain(value)}${control.unit}`);
-  return JSON.stringify(String(value));
-}
-
-function plain(value: number | boolean | string): string {
-  const number = Number(value);
-  return String(Number.parseFloat(number.toPrecision(10)));
 }

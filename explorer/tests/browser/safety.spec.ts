@@ -140,6 +140,11 @@ for (const colorScheme of ["light", "dark"] as const) {
       await look(panel);
       await shot(page, `${colorScheme}-${panel.toLowerCase().replaceAll(/\W+/g, "-")}`);
     }
+    await page.getByRole("tab", { name: "Parameters" }).click();
+    for (const summary of [/^links\./, /^More parameters/])
+      await page.locator("summary:visible", { hasText: summary }).first().click();
+    await look("more parameters");
+    await shot(page, `${colorScheme}-more-parameters`);
     await page.getByRole("button", { name: "Next drop" }).click();
     await expect(page.locator(".explained")).toBeVisible();
     await look("explanation");

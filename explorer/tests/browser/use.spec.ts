@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
-import { changes, expect, open, seek, shot, still, test, time, until } from "./page.ts";
+import { changes, expect, open, type Probe, seek, shot, still, test, time, until } from "./page.ts";
 
 test("the first scenario of the gallery opens and plays", async ({ page }) => {
   await open(page, "");
@@ -61,6 +61,64 @@ test("why a packet was dropped", async ({ page }) => {
   await expect(page.locator(".rule .decided").first()).toBeVisible();
   await expect(page.locator(".explained table")).toContainText("random number");
   await shot(page, "why");
+});
+
+test("why FQ-CoDel and DualPI2 dropped or marked: the flow's queue and CoDel's state, the coupled probabilities", async ({
+  page,
+}) => {
+  const why = async (gallery: string, at: number) => {
+    await page.goto("about:blank");
+    await open(page, `#g=${gallery}`);
+    await until(page, at);
+    await page.getByRole("button", { name: "Next drop" }).click();
+    await expect(page.locator(".explained .sentence")).toContainText(/dropped|marked/);
+    await expect(page.locator(".rule .decided").first()).toBeVisible();
+    await shot(page, `why-${gallery}`);
+    return page.locator(".explained table");
+  };
+  const fq = await why("calls-beside-downloads", 8);
+  await expect(page.locator(".explained .sentence")).toContainText("its flow's queue");
+  for (const fact of ["queue of the flow", "count", "next drop due at", "target", "packets left in all queues"])
+    await expect(fq).toContainText(fact);
+  await expect(page.locator(".rule")).toContainText("the queue of its flow");
+  await expect(page.locator(".scale").first()).toBeVisible();
+  const dual = await why("l4s-dualpi2", 8);
+  await expect(page.locator(".explained .sentence")).toContainText("queue");
+  for (const fact of ["p'", "p_CL", "p_C", "counter before", "probability", "delay at the last update"])
+    await expect(dual).toContainText(fact);
+  await expect(dual).toContainText(/queueL4S|queueclassic/);
+});
+
+test("a parameter that the text leaves out: its default, set, and back", async ({ page }) => {
+  await open(page, "#g=pie");
+  await until(page, 3);
+  const text = () => page.evaluate(() => (globalThis as unknown as Probe).perhopExplorer.store.drafts.value[0]);
+  const before = await text();
+  await page.locator("summary", { hasText: "links.downlink" }).click();
+  const more = page.locator("details.more").filter({ hasText: "max-burst" });
+  const field = more.locator(".field").filter({ hasText: "max-burst" });
+  await expect(field).toBeHidden();
+  await more.locator("summary").click();
+  await expect(field).toContainText("default 150 ms");
+  expect(await text()).toBe(before);
+  await field.scrollIntoViewIfNeeded();
+  await shot(page, "more-parameters");
+  const slider = field.getByRole("slider");
+  await slider.focus();
+  for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowRight");
+  await expect(page.getByRole("status")).toContainText("max-burst");
+  await expect(slider).toBeFocused();
+  await still(page);
+  const value = await field.locator("input.exact").inputValue();
+  expect(Number(value)).toBeGreaterThan(150);
+  await expect.poll(text).toContain(`max-burst = "${value}ms"`);
+  await expect(more.locator("summary")).toContainText("1 set");
+  await shot(page, "more-parameters-set");
+  await field.getByRole("button", { name: /back to the default, 150 ms/ }).click();
+  await expect.poll(text).toBe(before);
+  await expect(page.getByRole("status")).toContainText("as by default");
+  await expect(field.locator("input.exact")).toHaveValue("150");
+  await expect(more.locator("summary")).toContainText("all by default");
 });
 
 test("broken TOML gives the program's message at its line, and the run goes on", async ({ page }) => {
@@ -180,11 +238,12 @@ test("a second run keeps out of the first one's changes", async ({ page, context
   await exact.fill("0.4");
   await exact.press("Enter");
   await expect(page.getByRole("status")).toContainText("0.4");
-  await seek(page, 5);
+  const changed = await time(page);
+  await seek(page, changed + 2);
   await page.getByRole("button", { name: "Compare" }).click();
   await page.getByRole("button", { name: "codel", exact: true }).click();
   await expect(page.getByText("B: codel").first()).toBeVisible();
-  await seek(page, 7);
+  await seek(page, changed + 4);
   const made = await changes(page);
   expect(made.map(({ which, value }) => [which, value])).toEqual([[0, "0.4"]]);
   await page.getByRole("button", { name: "Share" }).click();
@@ -283,6 +342,11 @@ test("a phone's width needs no sideways scrolling", async ({ page }) => {
   }
   await page.getByRole("tab", { name: "Parameters" }).click();
   await shot(page, "phone", true);
+  await page.locator("summary", { hasText: "links.bottleneck" }).click();
+  await page.locator("details.more summary").first().click();
+  await page.locator("details.more").first().scrollIntoViewIfNeeded();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  await shot(page, "phone-more");
   await page.getByRole("button", { name: "Scenarios" }).click();
   await shot(page, "phone-gallery");
 });
