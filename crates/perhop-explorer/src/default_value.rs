@@ -26,6 +26,8 @@ impl DefaultValue {
     /// As a page shows it: `15 ms`.
     pub fn shown(&self) -> String {
         match quantity(&self.value) {
+            None if self.value == "true" => "on".into(),
+            None if self.value == "false" => "off".into(),
             Some((number, unit)) if !unit.is_empty() && unit != "p" => format!("{number} {unit}"),
             _ => self.value.replace('`', ""),
         }
