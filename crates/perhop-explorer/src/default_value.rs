@@ -23,6 +23,11 @@ impl DefaultValue {
         Some(Self { value })
     }
 
+    /// Of a key whose default depends on others.
+    pub fn automatic() -> Self {
+        Self { value: "automatic".into() }
+    }
+
     /// As a page shows it: `15 ms`.
     pub fn shown(&self) -> String {
         match quantity(&self.value) {

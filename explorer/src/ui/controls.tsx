@@ -150,7 +150,8 @@ function Field(props: { control: Control }) {
         />
       )}
       {control.kind === "choice" && (
-        <select id={id} value={String(control.value)} onChange={(event) => send(event.currentTarget.value)}>
+        <select id={id} value={String(control.value ?? "")} onChange={(event) => send(event.currentTarget.value)}>
+          {control.value === null && <option value="">as by default</option>}
           {control.choices.map((choice) => (
             <option key={choice}>{choice}</option>
           ))}

@@ -67,7 +67,13 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
         |path: &str, group: &str| Place { path: path.into(), group: group.into(), ..Place::default() };
     let properties = &schema()["properties"];
     for key in ["duration", "warmup"] {
-        walk.property(&properties[key], &scenario[key], Some(&text[key]), &place(key, "run"));
+        let default = DefaultValue::of(&properties[key], scenario);
+        walk.property(
+            &properties[key],
+            &scenario[key],
+            Some(&text[key]),
+            &Place { default, ..place(key, "run") },
+        );
     }
     for (key, definition) in [("links", "Link"), ("profiles", "Meter")] {
         for (name, value) in scenario[key].as_object().into_iter().flatten() {
@@ -153,6 +159,19 @@ fn does_fit(node: &'static Value, value: &Value) -> bool {
             .all(|(key, one)| one.get("const").is_none_or(|only| table.get(key) == Some(only)))
 }
 
+/// What a property is that may also be null.
+fn nullable(node: &'static Value) -> Option<&'static Value> {
+    let either = node["anyOf"].as_array()?;
+    let is_null = |one: &&Value| one["type"] == "null";
+    either.iter().any(|one| is_null(&one)).then(|| either.iter().find(|one| !is_null(one)))?
+}
+
+/// The words of which a value is one, if it is.
+fn choices_of(node: &'static Value) -> Vec<String> {
+    let words = |all: &'static Vec<Value>| all.iter().filter_map(|one| one["const"].as_str());
+    alternatives(resolve(node).0).into_iter().flat_map(words).map(str::to_owned).collect()
+}
+
 /// Where a walk is.
 #[derive(Clone, Debug, Default)]
 struct Place {
@@ -186,7 +205,11 @@ impl Walk {
         let required = found["required"].as_array().map_or(&[][..], Vec::as_slice);
         for (key, property) in properties {
             let is_optional = !required.iter().any(|one| one == key);
-            let default = if is_optional { DefaultValue::of(property, value) } else { None };
+            // A choice that may be left out without a word on its default: others decide it.
+            let automatic = || nullable(property).filter(|one| !choices_of(one).is_empty());
+            let default = DefaultValue::of(property, value);
+            let default = default.or_else(|| automatic().map(|_| DefaultValue::automatic()));
+            let default = default.filter(|_| is_optional);
             let inner = Place { default, ..place.key(key) };
             if let Some(name) = property["const"].as_str() {
                 self.tag(key, name, beside, text, &inner);
@@ -223,9 +246,7 @@ impl Walk {
     fn absent(&mut self, node: &'static Value, place: &Place) {
         let last = place.path.rsplit('.').next().unwrap_or_default();
         let Some(default) = place.default.as_ref().filter(|_| !NAMES.contains(&last)) else { return };
-        let value = |one: &'static Value| Some(one).filter(|one| resolve(one).0["type"] != "null");
-        let node_of_value = node["anyOf"].as_array().and_then(|either| either.iter().find_map(value));
-        let (resolved, name) = resolve(node_of_value.unwrap_or(node));
+        let (resolved, name) = resolve(nullable(node).unwrap_or(node));
         let is = |kind: &str| resolved["type"] == kind || resolved["type"][0] == kind;
         if is_ramp(name) {
             return;
@@ -247,7 +268,14 @@ impl Walk {
                 let control = Self::control(doc, &Value::Null, false, place);
                 self.controls.push(Control { kind, integer: is("integer"), text: example.into(), ..control });
             }
-            None => {}
+            None => {
+                let choices = choices_of(resolved);
+                if !choices.is_empty() {
+                    let doc = node["description"].as_str().unwrap_or_default();
+                    let control = Self::control(doc, &Value::Null, false, place);
+                    self.controls.push(Control { kind: "choice", choices, ..control });
+                }
+            }
         }
     }
 
@@ -342,7 +370,13 @@ impl Walk {
             value: value.clone(),
             text: value.to_string(),
             is_set,
-            default: default.as_ref().map_or_else(String::new, DefaultValue::shown),
+            default: match (default, value.as_str()) {
+                (Some(default), Some(acting)) if !is_set && *default == DefaultValue::automatic() => {
+                    acting.into()
+                }
+                (Some(default), _) => default.shown(),
+                (None, _) => String::new(),
+            },
             unit: String::new(),
             min: 0.0,
             max: 0.0,
