@@ -97,6 +97,10 @@ fn source(block: &str) -> String {
     registered.map_or_else(String::new, |info| info.origin.source.to_string())
 }
 
+/// The order of what FQ-CoDel and DualPI2 note.
+const ORDER: [&str; 9] =
+    [FLOW_QUEUE, L4S, CLASSIC, "p'", "p_CL", "p_C", "p'_L", "probability", "counter before"];
+
 /// The numbers that decided, in the order of the rule.
 fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -114,7 +118,10 @@ fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
         None => "packets that waited",
     };
     add(waited, trace.packets as f64, "packets");
-    for (name, value) in &trace.gauges {
+    // Which queue, and then what follows from what; the rest as it was noted.
+    let mut gauges = trace.gauges.clone();
+    gauges.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    for (name, value) in &gauges {
         match *name {
             L4S | CLASSIC => {
                 let text = Some(if *name == L4S { "L4S" } else { "classic" });

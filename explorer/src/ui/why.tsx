@@ -1,6 +1,6 @@
 // "Why was this packet dropped?": the latest drops and marks at a link, and the rule that decided one of them.
 
-import type { Explanation } from "../protocol.ts";
+import type { Explanation, Fact } from "../protocol.ts";
 import { RunChoice } from "./controls.tsx";
 import { number } from "./format.ts";
 import * as store from "./store.ts";
@@ -74,7 +74,7 @@ function Explained(props: { explanation: Explanation; names: readonly string[] }
           {explanation.facts.map((fact) => (
             <tr key={fact.name}>
               <th scope="row">{fact.name}</th>
-              <td>{fact.text ?? `${exact(fact.value)} ${fact.unit}`}</td>
+              <td>{shown(fact)}</td>
             </tr>
           ))}
         </tbody>
@@ -94,6 +94,14 @@ function Explained(props: { explanation: Explanation; names: readonly string[] }
       <p class="source">{explanation.source}</p>
     </article>
   );
+}
+
+/** Spans of less than a second in ms; times of the run as the list of drops has them. */
+function shown({ name, value, unit, text }: Fact): string {
+  if (text !== undefined) return text;
+  if (unit === "s" && / (at|since)$/.test(name)) return `${value.toFixed(4)} s`;
+  if (unit === "s" && value < 1) return `${exact(value * 1000)} ms`;
+  return `${exact(value)} ${unit}`;
 }
 
 function exact(value: number): string {
