@@ -45,7 +45,7 @@ fn said(description: &str, law: &str) -> Option<String> {
     let (_, said) = description.split_once("Default: ")?;
     let end = said.find(". ").unwrap_or(said.len());
     let said = said[..end].trim_end_matches('.');
-    let clauses: Vec<(String, Option<String>)> = said.split("; ").flat_map(|part| conditions(part)).collect();
+    let clauses: Vec<(String, Option<String>)> = said.split("; ").flat_map(conditions).collect();
     let of_law = clauses.iter().find(|(_, condition)| condition.as_deref() == Some(law));
     let otherwise = || clauses.iter().find(|(_, condition)| condition.is_none());
     let (value, _) = of_law.or_else(otherwise)?;

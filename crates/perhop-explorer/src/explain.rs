@@ -1,5 +1,6 @@
 //! Why a packet was dropped or marked: the numbers that decided, and the lines of the rule.
 
+use perhop_core::trace::Trace;
 use perhop_core::{Color, Duration, Reason, Thresholds};
 use serde::Serialize;
 use serde_json::Value;
@@ -118,35 +119,7 @@ fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
         None => "packets that waited",
     };
     add(waited, trace.packets as f64, "packets");
-    // Which queue, and then what follows from what; the rest as it was noted.
-    let mut gauges = trace.gauges.clone();
-    gauges.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
-    for (name, value) in &gauges {
-        match *name {
-            L4S | CLASSIC => {
-                let text = Some(if *name == L4S { "L4S" } else { "classic" });
-                facts.push(Fact { name: "queue".into(), value: *value, unit: "", text });
-            }
-            "dropping" | "dropping already" => {
-                let text = Some(if *value > 0.0 { "yes" } else { "no" });
-                facts.push(Fact { name: (*name).into(), value: *value, unit: "", text });
-            }
-            timed if timed.ends_with("_s") => {
-                let name = timed.trim_end_matches("_s").replace('_', " ");
-                facts.push(Fact { name, value: *value, unit: "s", text: None });
-            }
-            name => {
-                let unit = if name.starts_with("packets") {
-                    "packets"
-                } else if name.starts_with("bytes") {
-                    "bytes"
-                } else {
-                    ""
-                };
-                facts.push(Fact { name: name.into(), value: *value, unit, text: None });
-            }
-        }
-    }
+    facts.extend(noted(trace));
     let mut add = |name: &str, value: f64, unit| {
         facts.push(Fact { name: name.into(), value, unit, text: None });
     };
@@ -180,6 +153,27 @@ fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
         add(&format!("random number{which}"), *drawn, "");
     }
     facts
+}
+
+/// What the rule noted: which queue, then what follows from what; the rest as it was noted.
+fn noted(trace: &Trace) -> Vec<Fact> {
+    let mut gauges = trace.gauges.clone();
+    gauges.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    let fact = |(name, value): (&str, f64)| {
+        let (name, unit, text) = match name {
+            L4S => ("queue".into(), "", Some("L4S")),
+            CLASSIC => ("queue".into(), "", Some("classic")),
+            "dropping" | "dropping already" => {
+                (name.into(), "", Some(if value > 0.0 { "yes" } else { "no" }))
+            }
+            timed if timed.ends_with("_s") => (timed.trim_end_matches("_s").replace('_', " "), "s", None),
+            packets if packets.starts_with("packets") => (packets.into(), "packets", None),
+            bytes if bytes.starts_with("bytes") => (bytes.into(), "bytes", None),
+            other => (other.into(), "", None),
+        };
+        Fact { name, value, unit, text }
+    };
+    gauges.into_iter().map(fact).collect()
 }
 
 /// The keys of the threshold set against which a packet was tested, the likeliest first.
