@@ -104,12 +104,17 @@ export interface Control {
   /** For grouping: `links.uplink`, `flows.bulk`, `run`. */
   group: string;
   kind: "number" | "choice" | "switch" | "text";
-  /** As it is now: number for "number" (in `unit`), boolean for "switch", else text. */
-  value: number | boolean | string;
-  /** The TOML value as it stands, or the default: `"20Mbps"`. */
+  /**
+   * As it is now: number for "number" (in `unit`), boolean for "switch", else text. Null where the text leaves the key out and its
+   * default is no plain value.
+   */
+  value: number | boolean | string | null;
+  /** The TOML value as it stands, or the default: `"20Mbps"`. Where the value is null: an example. */
   text: string;
   /** It stands in the text; otherwise this is the default. */
   isSet: boolean;
+  /** What acts where the text leaves the key out: `15 ms`, `the target`. Empty if it cannot be left out. */
+  default: string;
   /** For numbers: `Mbps`, `ms`, `p`, … or empty. */
   unit: string;
   /** For numbers: the slider's range; within the hard bounds of the schema. */
@@ -212,6 +217,22 @@ export interface Changed {
   generation: number;
 }
 
+/** What going to a time did. */
+export interface Sought {
+  /** Changes made later than that time, which are undone; none when going on. */
+  undone: number;
+  /** The runs as they are by then, if anything was undone; else empty. */
+  opened: Opened[];
+}
+
+/** A number that decided; `text` in its place where it stands for a word. */
+export interface Fact {
+  name: string;
+  value: number;
+  unit: string;
+  text?: string;
+}
+
 /** Why a packet was dropped or marked. */
 export interface Explanation {
   /** The event asked for. */
@@ -225,7 +246,7 @@ export interface Explanation {
   /** One sentence. */
   sentence: string;
   /** Numbers that decided, in order: `average`, `min`, `max`, `p`, `random number`, … */
-  facts: { name: string; value: number; unit: string }[];
+  facts: Fact[];
   /** The rule as pseudo-code, and which lines (from 0) decided. */
   rule: string[];
   decisive: number[];
@@ -306,7 +327,8 @@ export interface Session {
   play(speed: number): Promise<void>;
   pause(): Promise<void>;
   step(link: number | null): Promise<void>;
-  seek(timeS: number): Promise<void>;
+  /** Goes on up to this time. Back to an earlier one: the runs begin again, and changes made by then act again at their times. */
+  seek(timeS: number): Promise<Sought>;
   set(path: string, value: string, which?: Which): Promise<Changed>;
   text(toml: string, which?: Which): Promise<Changed>;
   compare(toml: string | null): Promise<Opened | null>;

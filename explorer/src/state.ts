@@ -51,7 +51,8 @@ export type Decoded =
 export const MOST_LINK = 60_000;
 export const MOST_STATE = 400_000;
 const MOST_TOML = 150_000;
-const MOST_CHANGES = 500;
+/** A slider that is moved for some seconds makes hundreds. */
+export const MOST_CHANGES = 2000;
 const MOST_NAME = 300;
 const MOST_VALUE = 20_000;
 const MOST_SEED = 18_446_744_073_709_551_615n;

@@ -4,7 +4,16 @@ import { test } from "node:test";
 import { frameOf, type Header } from "../src/engine/frames.ts";
 import { type Engine, Refused } from "../src/engine/module.ts";
 import { Player } from "../src/engine/player.ts";
-import { type Changed, EVENT, EVENT_FIELDS, type Explanation, type Frame, type Opened } from "../src/protocol.ts";
+import {
+  type Changed,
+  EVENT,
+  EVENT_FIELDS,
+  type Explanation,
+  type Frame,
+  type Opened,
+  type Sought,
+} from "../src/protocol.ts";
+import { toToml } from "../src/ui/values.ts";
 import { engine, entries, files, scenario } from "./engine.ts";
 
 function open(one: Engine, toml: string): Opened {
@@ -149,6 +158,253 @@ test("RED's drop by chance has its average, probability and random number", asyn
     seen++;
   }
   assert.ok(seen > 10 && drawn > 10, `${seen} ${drawn}`);
+});
+
+/** All that a run shows from its beginning to now. */
+function whole(one: Engine, ...opened: Opened[]) {
+  const shown = frame(one, ...opened);
+  assert.equal(shown.fresh, true);
+  return shown.runs.map(({ samples, events }) => ({ samples, events }));
+}
+
+const MAX_P = "links.bottleneck.queue.thresholds.max_p";
+
+/** The explanations of all drops and marks so far. */
+function told(one: Engine, opened: Opened): Explanation[] {
+  const { events } = frame(one, opened).runs[0] ?? { events: new Float64Array() };
+  const ids = Array.from({ length: events.length / EVENT_FIELDS }, (_, i) => events[i * EVENT_FIELDS + EVENT.id]);
+  return ids.map((event) => one.ask<Explanation>({ do: "explain", event, which: 0 }).value);
+}
+
+function factOf(explanation: Explanation, name: string): number {
+  return explanation.facts.find((each) => each.name === name)?.value ?? Number.NaN;
+}
+
+test("FQ-CoDel's drops have their flow's queue and its CoDel's count and times", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("calls-beside-downloads"));
+  one.ask({ do: "advance", untilS: 20 });
+  const drops = told(one, opened);
+  assert.ok(drops.length > 20, String(drops.length));
+  const queues = new Map<string, number>();
+  const next = new Map<number, number>();
+  for (const drop of drops) {
+    assert.equal(drop.reason, "target");
+    const fact = (name: string) => factOf(drop, name);
+    const queue = fact("queue of the flow");
+    // Four downloads and three calls in 1024 queues: here no two share one.
+    assert.equal(queues.get(drop.flow) ?? queue, queue);
+    queues.set(drop.flow, queue);
+    assert.ok(fact("sojourn time") >= 0.005 && fact("target") === 0.005 && fact("interval") === 0.1, drop.sentence);
+    const already = fact("dropping already") === 1;
+    const times = already
+      ? [fact("this drop was due at"), next.get(queue)]
+      : [fact("above the target since") + 0.1 <= drop.timeS + 1e-9, true];
+    if (already) assert.ok(Math.abs((times[0] as number) - (times[1] as number)) < 1e-6, "due as was told before");
+    else assert.equal(times[0], times[1]);
+    // The next one comes an interval over the root of the count after this one was due.
+    const from = already ? fact("this drop was due at") : drop.timeS;
+    assert.ok(Math.abs(fact("next drop due at") - from - 0.1 / Math.sqrt(fact("count"))) < 1e-6, drop.sentence);
+    next.set(queue, fact("next drop due at"));
+    assert.equal(drop.rule[drop.decisive.at(-1) ?? 0]?.includes("√count"), true);
+    assert.equal(drop.decisive.includes(5), !already);
+    assert.match(drop.sentence, already ? /next drop was due/ : /dropping began/);
+    assert.match(drop.source, /8290/);
+  }
+  assert.equal(new Set(queues.values()).size, queues.size);
+  assert.ok(next.size > 1);
+});
+
+test("FQ-CoDel drops from the queue with the most bytes when all are full", async () => {
+  const one = await engine();
+  const toml = scenario("calls-beside-downloads").replace('"fq-codel"', '"fq-codel", limit = "20p"');
+  const opened = open(one, toml);
+  one.ask({ do: "advance", untilS: 3 });
+  const full = told(one, opened).filter(({ reason }) => reason === "overflow");
+  assert.ok(full.length > 5);
+  let before = { left: 0, queue: -1, timeS: -1 };
+  for (const drop of full) {
+    assert.match(drop.sentence, /all queues together were too full, and its flow's queue had the most bytes/);
+    // Of 21 packets the first is dropped, and then up to half of that queue.
+    const left = factOf(drop, "packets left in all queues");
+    const queue = factOf(drop, "queue of the flow");
+    if (left !== 20) assert.deepEqual([left, queue, drop.timeS], [before.left - 1, before.queue, before.timeS]);
+    before = { left, queue, timeS: drop.timeS };
+    assert.deepEqual(drop.decisive, [1]);
+  }
+});
+
+test("DualPI2's marks have p', the coupled probabilities and the counter that came above 1", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("l4s-dualpi2"));
+  one.ask({ do: "advance", untilS: 20 });
+  const seen = { l4s: 0, classic: 0 };
+  for (const mark of told(one, opened)) {
+    const fact = (name: string) => factOf(mark, name);
+    const queue = mark.facts.find(({ name }) => name === "queue")?.text;
+    const [p, coupled, squared] = [fact("p'"), fact("p_CL"), fact("p_C")];
+    assert.ok(Math.abs(coupled - 2 * p) < 1e-12 && Math.abs(squared - p * p) < 1e-12);
+    assert.ok(coupled < 1, "no overload here");
+    const probability = queue === "L4S" ? Math.min(1, Math.max(fact("p'_L"), coupled)) : squared;
+    assert.ok(Math.abs(fact("probability") - probability) < 1e-12, mark.sentence);
+    assert.ok(fact("counter before") <= 1 && fact("counter before") + probability > 1, mark.sentence);
+    assert.equal(mark.reason, queue === "L4S" && fact("p'_L") > coupled ? "step" : "controller");
+    assert.equal(mark.flow, queue === "L4S" ? "prague/0" : "cubic/0");
+    assert.ok(mark.decisive.some((line) => mark.rule[line]?.includes(queue === "L4S" ? "counter_L >" : "counter_C >")));
+    seen[queue === "L4S" ? "l4s" : "classic"]++;
+  }
+  assert.ok(seen.l4s > 20 && seen.classic > 3, JSON.stringify(seen));
+  // Without the classic flow p' stays at 0, and sojourn times above the step mark.
+  const alone = open(one, scenario("l4s-dualpi2").split("[[flows]]").slice(0, 2).join("[[flows]]"));
+  one.ask({ do: "advance", untilS: 10 });
+  const steps = told(one, alone);
+  assert.ok(steps.length > 20 && steps.every(({ reason }) => reason === "step"));
+  for (const mark of steps) {
+    assert.ok(factOf(mark, "p'_L") > factOf(mark, "p_CL") && factOf(mark, "sojourn time") > 0.0008, mark.sentence);
+    assert.deepEqual(mark.decisive, [3, 4, 5]);
+  }
+});
+
+test("DualPI2 by Linux's law has the random numbers", async () => {
+  const one = await engine();
+  const toml = scenario("l4s-dualpi2").replace('"dualpi2"', '"dualpi2", law = "linux"');
+  const opened = open(one, toml);
+  one.ask({ do: "advance", untilS: 20 });
+  let [l4s, classic] = [0, 0];
+  for (const mark of told(one, opened).filter(({ reason }) => reason === "controller")) {
+    const fact = (name: string) => factOf(mark, name);
+    const isL4s = mark.facts.some(({ name, text }) => name === "queue" && text === "L4S");
+    const tests = isL4s ? [""] : [" of test 1", " of test 2"];
+    for (const which of tests) {
+      const probability = fact(`probability${which}`);
+      assert.ok(fact(`random number${which}`) < probability, mark.sentence);
+      // In steps of 2^-32, and of 2^-16 for k.
+      assert.ok(Math.abs(probability - fact(isL4s ? "p_CL" : "p'")) < 1e-8, mark.sentence);
+    }
+    if (isL4s) l4s++;
+    else classic++;
+  }
+  assert.ok(l4s > 20 && classic > 3, `${l4s} ${classic}`);
+});
+
+test("each parameter of the gallery that the text leaves out can be set to its default and taken out again", async () => {
+  const one = await engine();
+  let seen = 0;
+  for (const id of files) {
+    const toml = scenario(id);
+    for (const control of open(one, toml).controls.filter(({ isSet }) => !isSet)) {
+      assert.notEqual(control.default, "", `${id}: ${control.path}`);
+      if (control.value === null) continue;
+      const value = toToml(control, control.value);
+      const edited = one.ask<string>({ do: "edit", toml, path: control.path, value }).value;
+      assert.notEqual(edited, toml, `${id}: ${control.path}`);
+      assert.equal(one.ask({ do: "check", toml: edited }).value, null, edited);
+      assert.equal(one.ask({ do: "edit", toml: edited, path: control.path, value: "" }).value, toml, edited);
+      seen++;
+    }
+  }
+  assert.ok(seen > 100, String(seen));
+});
+
+test("going back replays what was changed while the run went on, and undoes what was changed later", async () => {
+  const one = await engine();
+  const toml = scenario("red");
+  const opened = open(one, toml);
+  const seek = (timeS: number) => one.ask<Sought>({ do: "seek", timeS }).value;
+  const set = (value: string, which = 0) => one.ask<Changed>({ do: "set", path: MAX_P, value, which }).value;
+  const second = one.ask<Opened>({ do: "compare", toml }).value;
+  one.ask({ do: "advance", untilS: 4 });
+  assert.equal(set("0.02").how, "live");
+  one.ask({ do: "advance", untilS: 8.123456789 });
+  assert.equal(set("0.5").how, "live");
+  // The other run begins again for its own change; the first keeps what was changed in it.
+  const anew = one.ask<Changed>({ do: "set", path: "links.bottleneck.queue.aqm", value: '"codel"', which: 1 }).value;
+  assert.equal(anew.how, "restarted");
+  one.ask({ do: "advance", untilS: 12 });
+  const before = whole(one, opened, anew.opened);
+  assert.ok(second.columns.length > 0 && (before[0]?.events.length ?? 0) > 10 * EVENT_FIELDS);
+
+  const none = seek(9);
+  assert.deepEqual([none.undone, none.opened], [0, []]);
+  seek(12);
+  assert.deepEqual(whole(one, opened, anew.opened), before, "both changes act again");
+
+  const back = seek(8.123456788);
+  assert.deepEqual([back.undone, back.opened.length], [1, 2]);
+  assert.match(back.opened[0]?.toml ?? "", /15\/45\/0\.02/);
+  seek(12);
+  const [first_only] = whole(one, opened, anew.opened);
+  assert.notDeepEqual(first_only?.samples, before[0]?.samples);
+
+  const start = seek(3.999);
+  assert.deepEqual([start.undone, start.opened[0]?.toml], [1, toml]);
+  seek(12);
+  const [unchanged] = whole(one, opened, anew.opened);
+  const other = await engine();
+  open(other, toml);
+  other.ask({ do: "advance", untilS: 12 });
+  assert.deepEqual(unchanged, whole(other, opened)[0], "nothing is left of the changes");
+});
+
+test("a drop is explained by the parameters of its time", async () => {
+  const one = await engine();
+  const opened = open(one, scenario("red"));
+  one.ask({ do: "advance", untilS: 20 });
+  const { events } = frame(one, opened).runs[0] ?? { events: new Float64Array() };
+  const early = opened.reasons.indexOf("early");
+  const ids = Array.from({ length: events.length / EVENT_FIELDS }, (_, i) => i * EVENT_FIELDS)
+    .filter((at) => events[at + EVENT.reason] === early)
+    .map((at) => events[at + EVENT.id]);
+  const told = () => ids.map((event) => one.ask<Explanation>({ do: "explain", event, which: 0 }).value);
+  const before = told();
+  assert.ok(before.length > 5);
+  one.ask({ do: "set", path: MAX_P, value: "0.9", which: 0 });
+  assert.deepEqual(told(), before);
+});
+
+test("a change while it plays acts from its time on, and playing goes on", async () => {
+  const play = async (change: boolean) => {
+    let clock = 0;
+    const frames: Frame[] = [];
+    const player = new Player(await engine(), { now: () => clock, send: (sent) => frames.push(sent) });
+    const opened = player.answer({ id: 0, do: "open", toml: scenario("red"), seed: "1" }) as Opened;
+    player.answer({ id: 1, do: "play", speed: 4 });
+    let changedAt = Number.NaN;
+    for (let tick = 1; tick <= 180; tick++) {
+      clock = (tick * 1000) / 60;
+      player.tick();
+      if (change && tick === 90) {
+        const sent = frames.length;
+        const changed = player.answer({ id: 2, do: "set", path: MAX_P, value: "0.01", which: 0 }) as Changed;
+        assert.deepEqual([changed.how, frames.length], ["live", sent + 1], "its frame comes with the answer");
+        changedAt = frames.at(-1)?.timeS ?? Number.NaN;
+      }
+      assert.ok(player.isPlaying);
+    }
+    assert.ok(
+      frames.every(({ fresh }, i) => fresh === (i === 0)),
+      "nothing begins again",
+    );
+    const queue = opened.columns.findIndex(({ kind }) => kind === "queue");
+    const rows = frames.flatMap(({ runs }) =>
+      Array.from(runs[0]?.samples.times ?? [], (time, row) => [
+        time,
+        runs[0]?.samples.values[row * opened.columns.length + queue] ?? Number.NaN,
+      ]),
+    );
+    return { rows, changedAt, end: frames.at(-1)?.timeS ?? 0 };
+  };
+  const [plain, changed] = [await play(false), await play(true)];
+  assert.deepEqual([changed.end, changed.rows.length], [plain.end, plain.rows.length]);
+  assert.ok(Math.abs(changed.changedAt - 6) < 1e-6, String(changed.changedAt));
+  const is_before = ([time]: number[]) => (time ?? 0) <= changed.changedAt;
+  assert.deepEqual(changed.rows.filter(is_before), plain.rows.filter(is_before));
+  const mean = (rows: number[][]) => {
+    const late = rows.filter((row) => !is_before(row)).map(([, queue]) => queue ?? Number.NaN);
+    return late.reduce((sum, queue) => sum + queue, 0) / late.length;
+  };
+  // A tenth of the drops at the same average: the queue grows.
+  assert.ok(mean(changed.rows) > mean(plain.rows), `${mean(changed.rows)} ${mean(plain.rows)}`);
 });
 
 test("problems say where they stand", async () => {

@@ -1,4 +1,4 @@
-//! What the last verdict of a [`ManagedQueue`](crate::ManagedQueue) on this thread rested on. Only with the feature `trace`, which
+//! What the last verdict of a [`ManagedQueue`](crate::ManagedQueue) on this thread rested on, or of a scheduler that decides itself. Only with the feature `trace`, which
 //! a program takes that explains decisions, such as the explorer, and only on threads that [ask for it](record); it changes no
 //! decision.
 
@@ -13,7 +13,8 @@ pub type Draw = (f64, f64);
 pub struct Trace {
     /// The tests by chance, in order. A test with a certain result draws nothing, and is none.
     pub draws: Vec<Draw>,
-    /// What the AQM kept track of by the time of its verdict.
+    /// What the rule noted on its way to the verdict, and what the AQM kept track of by then. A name ends in `_s` where the value is in
+    /// seconds.
     pub gauges: Vec<(&'static str, f64)>,
     /// Packets that waited.
     pub packets: u64,
@@ -24,6 +25,11 @@ pub struct Trace {
 fn draws() -> &'static LocalKey<RefCell<Vec<Draw>>> {
     thread_local!(static DRAWS: RefCell<Vec<Draw>> = const { RefCell::new(Vec::new()) });
     &DRAWS
+}
+
+fn notes() -> &'static LocalKey<RefCell<Vec<(&'static str, f64)>>> {
+    thread_local!(static NOTES: RefCell<Vec<(&'static str, f64)>> = const { RefCell::new(Vec::new()) });
+    &NOTES
 }
 
 fn last() -> &'static LocalKey<RefCell<Option<Trace>>> {
@@ -57,6 +63,7 @@ pub(crate) fn begin() {
         return;
     }
     draws().with_borrow_mut(Vec::clear);
+    notes().with_borrow_mut(Vec::clear);
     last().set(None);
 }
 
@@ -73,9 +80,22 @@ pub(crate) fn draw(probability: f64, number: f64) {
     });
 }
 
+/// It comes to a value that explains its verdict; a later one of the same name takes its place.
+pub(crate) fn note(name: &'static str, value: f64) {
+    if !is_recording() {
+        return;
+    }
+    notes().with_borrow_mut(|noted| match noted.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, before)) => *before = value,
+        None => noted.push((name, value)),
+    });
+}
+
 /// It drops or marks the packet.
 pub(crate) fn end(gauges: Vec<(&'static str, f64)>, packets: u64, bytes: u64) {
-    last().set(Some(Trace { draws: draws().take(), gauges, packets, bytes }));
+    let mut noted = notes().take();
+    noted.extend(gauges);
+    last().set(Some(Trace { draws: draws().take(), gauges: noted, packets, bytes }));
 }
 
 #[cfg(test)]

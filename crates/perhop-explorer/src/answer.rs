@@ -98,8 +98,11 @@ fn of_session(session: &mut Session, request: Request, numbers: &mut Vec<f64>) -
             Ok(progress(session))
         }
         Request::Seek { time_s } => {
-            session.seek(instant(time_s)?)?;
-            Ok(progress(session))
+            let undone = session.seek(instant(time_s)?)?;
+            let mut answer = progress(session);
+            answer["undone"] = json!(undone);
+            answer["opened"] = if undone > 0 { all_described(session)? } else { json!([]) };
+            Ok(answer)
         }
         Request::Set { path, value, which } => {
             let toml = session.edited(which, &path, &value)?;
@@ -118,6 +121,11 @@ fn of_session(session: &mut Session, request: Request, numbers: &mut Vec<f64>) -
 
 fn described(session: &mut Session, which: usize) -> Result<Value, Problem> {
     Ok(json!(session.run(which)?.opened()))
+}
+
+/// All runs, as they are by now.
+fn all_described(session: &mut Session) -> Result<Value, Problem> {
+    (0..session.runs()).map(|which| described(session, which)).collect()
 }
 
 fn changed(session: &mut Session, which: usize, toml: &str) -> Result<Value, Problem> {

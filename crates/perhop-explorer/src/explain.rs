@@ -1,10 +1,12 @@
 //! Why a packet was dropped or marked: the numbers that decided, and the lines of the rule.
 
-use perhop_core::{Color, Reason, Thresholds};
+use perhop_core::trace::Trace;
+use perhop_core::{Color, Duration, Reason, Thresholds};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::describe::{gauge_of, group_of, queue_table};
+use crate::rules::rule_of;
 use crate::run::LiveRun;
 use crate::witness::Event;
 
@@ -32,194 +34,21 @@ pub struct Fact {
     pub name: String,
     pub value: f64,
     pub unit: &'static str,
-}
-
-/// A rule as pseudo-code, and the line that acts for each reason.
-struct Rule {
-    lines: &'static [&'static str],
-    acts: &'static [(Reason, &'static [usize])],
-}
-
-const RED: Rule = Rule {
-    lines: &[
-        "for each packet that arrives:",
-        "    average ← (1 − weight) · average + weight · queue",
-        "    if the queue has no room: drop (overflow)",
-        "    if average < min: pass",
-        "    if average ≥ max: drop (forced)",
-        "    p_b ← max_p · (average − min) / (max − min)",
-        "    p_a ← p_b / (1 − count · p_b), spread over the packets since the last drop",
-        "    if random number < p_a: drop, or mark with ECN (early)",
-        "    else: pass",
-    ],
-    acts: &[(Reason::Overflow, &[2]), (Reason::Forced, &[1, 4]), (Reason::Early, &[1, 5, 6, 7])],
-};
-
-const RIO: Rule = Rule {
-    lines: &[
-        "for each packet that arrives:",
-        "    update the averages that count it",
-        "    if the queue has no room: drop (overflow)",
-        "    choose thresholds and average by the packet's color:",
-        "        IN (green): the average of IN packets; OUT: that of all packets, or of OUT packets",
-        "    if average < min: pass this test",
-        "    if average ≥ max: drop (forced)",
-        "    p_b ← max_p · (average − min) / (max − min), spread to p_a",
-        "    if random number < p_a: drop (early)",
-        "    RI+O: an OUT packet that passed is tested again, against the average of OUT packets:",
-        "        if average out ≥ max: drop (forced-out)",
-        "        if random number < p_a: drop (early-out)",
-    ],
-    acts: &[
-        (Reason::Overflow, &[2]),
-        (Reason::Forced, &[4, 6]),
-        (Reason::Early, &[4, 7, 8]),
-        (Reason::ForcedOut, &[9, 10]),
-        (Reason::EarlyOut, &[9, 11]),
-    ],
-};
-
-const CODEL: Rule = Rule {
-    lines: &[
-        "for each packet that leaves:",
-        "    if sojourn time < target, or almost nothing waits: stop dropping, pass",
-        "    if the sojourn time has not stayed above target for an interval: pass",
-        "    if not dropping: begin; drop this packet (or mark it), count ← 1, or near where it was",
-        "    while dropping and the next drop is due: drop (or mark), count ← count + 1",
-        "    the next drop is due after interval / √count",
-        "for each packet that arrives: if the queue has no room: drop (overflow)",
-    ],
-    acts: &[(Reason::Target, &[3, 4, 5]), (Reason::Overflow, &[6])],
-};
-
-const PIE: Rule = Rule {
-    lines: &[
-        "at each update:",
-        "    p ← p + alpha · (delay − target) + beta · (delay − delay at the last update), scaled for small p",
-        "for each packet that arrives:",
-        "    if the queue has no room: drop (overflow)",
-        "    if a burst is allowed, or delay and p are small, or little waits: pass",
-        "    if random number < p: drop, or mark if p is small and the packet is capable (controller)",
-    ],
-    acts: &[(Reason::Controller, &[1, 5]), (Reason::Overflow, &[3])],
-};
-
-const PI2: Rule = Rule {
-    lines: &[
-        "at each update:",
-        "    p' ← p' + alpha · (delay − target) + beta · (delay − delay at the last update)",
-        "for each packet that arrives:",
-        "    if the queue has no room: drop (overflow)",
-        "    scalable flow: mark if random number < k · p'",
-        "    other flow: drop or mark if two random numbers are both < p'",
-    ],
-    acts: &[(Reason::Controller, &[1, 4, 5]), (Reason::Overflow, &[3])],
-};
-
-const BLUE: Rule = Rule {
-    lines: &[
-        "when the queue overflows, or is longer than its threshold, and freeze-time has passed: p ← p + increment",
-        "when the link is idle, and freeze-time has passed: p ← p − decrement",
-        "for each packet that arrives:",
-        "    if the queue has no room: drop (overflow)",
-        "    if random number < p: drop or mark (controller)",
-    ],
-    acts: &[(Reason::Controller, &[4]), (Reason::Overflow, &[3])],
-};
-
-const COBALT: Rule = Rule {
-    lines: &[
-        "for each packet that leaves:",
-        "    CoDel: if the sojourn time stays above target and the next drop is due: drop or mark (target)",
-        "    BLUE: if random number < p: drop (controller)",
-        "p rises when the queue overflows, and falls when it is empty",
-        "for each packet that arrives: if the queue has no room: drop (overflow)",
-    ],
-    acts: &[(Reason::Target, &[1]), (Reason::Controller, &[2, 3]), (Reason::Overflow, &[4])],
-};
-
-const DUAL: Rule = Rule {
-    lines: &[
-        "at each update: p' ← p' + alpha · (delay − target) + beta · (delay − delay at the last update)",
-        "an L4S packet that leaves:",
-        "    if it waited longer than the step: mark (step)",
-        "    else mark with probability k · p' (controller)",
-        "a classic packet that leaves: drop or mark with probability p'² (controller)",
-        "in overload: drop packets of both queues with probability p'² (overload)",
-        "for each packet that arrives: if there is no room: drop (overflow)",
-    ],
-    acts: &[
-        (Reason::Step, &[1, 2]),
-        (Reason::Controller, &[0, 3, 4]),
-        (Reason::Overload, &[5]),
-        (Reason::Overflow, &[6]),
-    ],
-};
-
-const ABE: Rule = Rule {
-    lines: &[
-        "for each packet that arrives:",
-        "    RED with the average of the whole queue: drop by chance (early) or for certain (forced)",
-        "    alpha > 1: a green packet is dropped alpha times as often as a blue one",
-        "    if a green packet would wait longer than green's bound: drop (delay-control)",
-        "    if the queue has no room: drop (overflow)",
-        "a packet that can no longer be sent by its deadline: drop (late)",
-    ],
-    acts: &[
-        (Reason::Early, &[1, 2]),
-        (Reason::Forced, &[1]),
-        (Reason::DelayControl, &[3]),
-        (Reason::Overflow, &[4]),
-        (Reason::Late, &[5]),
-    ],
-};
-
-const DROP_TAIL: Rule = Rule {
-    lines: &[
-        "for each packet that arrives:",
-        "    if the queue has no room: drop (overflow)",
-        "    else: pass",
-    ],
-    acts: &[(Reason::Overflow, &[1])],
-};
-
-const POLICER: Rule = Rule {
-    lines: &[
-        "for each packet that comes to the meter:",
-        "    if it is in profile: give it its color, pass",
-        "    else: drop (policed)",
-    ],
-    acts: &[(Reason::Policed, &[2])],
-};
-
-fn rule_of(block: &str, reason: Reason) -> &'static Rule {
-    match block {
-        _ if reason == Reason::Policed => &POLICER,
-        "red" | "wred" | "dwred" => &RED,
-        "rio" | "rio-plus-out" | "rio-three" | "inverse-rate" => &RIO,
-        "codel" | "fq_codel" | "fq-codel" => &CODEL,
-        "pie" => &PIE,
-        "pi2" => &PI2,
-        "blue" => &BLUE,
-        "cobalt" => &COBALT,
-        "dualpi2" => &DUAL,
-        "abe" | "edf" | "dsd" => &ABE,
-        _ => &DROP_TAIL,
-    }
+    /// In place of the number, where it stands for a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<&'static str>,
 }
 
 /// Why this event of a run happened; `None` if it is not known any more.
 pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
     let event = run.witness().event(id)?.clone();
-    let scenario = serde_json::to_value(run.scenario()).ok()?;
+    let scenario = serde_json::to_value(run.scenario_at(event.at).ok()?).ok()?;
     let network = run.stepping().network();
     let link = network.links.get(event.link)?.name.clone();
     let flow = network.flows.get(event.flow as usize)?.name.clone();
     let queue = queue_table(&scenario, &link).map(|(_, table)| table);
-    let block = block_of(queue, event.reason);
-    let rule = rule_of(&block, event.reason);
-    let decisive =
-        rule.acts.iter().find(|(reason, _)| *reason == event.reason).map_or(&[][..], |(_, lines)| lines);
+    let block = block_of(queue, &event);
+    let rule = rule_of(&block, &event);
     let facts = facts(&event, queue);
     Some(Explanation {
         id,
@@ -232,16 +61,28 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
         aqm: block.clone(),
         facts,
         rule: rule.lines.to_vec(),
-        decisive: decisive.to_vec(),
+        decisive: rule.decisive(event.reason).to_vec(),
         source: source(&block),
     })
 }
 
+/// What FQ-CoDel and DualPI2 note of a packet's queue.
+pub const FLOW_QUEUE: &str = "queue of the flow";
+pub const L4S: &str = "l4s";
+pub const CLASSIC: &str = "classic";
+
 /// The block that decided: the AQM of a FIFO, or the scheduler where this decides itself.
-fn block_of(queue: Option<&Value>, reason: Reason) -> String {
+fn block_of(queue: Option<&Value>, event: &Event) -> String {
     let Some(queue) = queue else { return String::new() };
-    if reason == Reason::Policed {
+    if event.reason == Reason::Policed {
         return "policer".into();
+    }
+    // What these note nobody else does, wherever in a queue's table they stand.
+    if event.gauge(FLOW_QUEUE).is_some() {
+        return "fq-codel".into();
+    }
+    if event.gauge(L4S).or(event.gauge(CLASSIC)).is_some() {
+        return "dualpi2".into();
     }
     let inner = queue["aqm"].as_str().or_else(|| queue["rule"]["aqm"].as_str());
     let scheduler = queue["scheduler"].as_str();
@@ -257,18 +98,36 @@ fn source(block: &str) -> String {
     registered.map_or_else(String::new, |info| info.origin.source.to_string())
 }
 
+/// The order of what FQ-CoDel and DualPI2 note.
+const ORDER: [&str; 9] =
+    [FLOW_QUEUE, L4S, CLASSIC, "p'", "p_CL", "p_C", "p'_L", "probability", "counter before"];
+
 /// The numbers that decided, in the order of the rule.
 fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let mut add = |name: &str, value: f64, unit| facts.push(Fact { name: name.into(), value, unit });
+    let mut add = |name: &str, value: f64, unit| {
+        facts.push(Fact { name: name.into(), value, unit, text: None });
+    };
     add("size of the packet", f64::from(event.size), "bytes");
     if let Some(sojourn) = event.sojourn_s {
         add("sojourn time", sojourn, "s");
     }
     let Some(trace) = &event.trace else { return facts };
-    add("packets that waited", trace.packets as f64, "packets");
-    for (name, value) in &trace.gauges {
-        add(name, *value, if name.ends_with("_s") { "s" } else { "" });
+    let waited = match event.queue_name() {
+        Some("flow") => "packets left in that queue",
+        Some(_) => "packets left in both queues",
+        None => "packets that waited",
+    };
+    add(waited, trace.packets as f64, "packets");
+    facts.extend(noted(trace));
+    let mut add = |name: &str, value: f64, unit| {
+        facts.push(Fact { name: name.into(), value, unit, text: None });
+    };
+    for key in ["target", "interval"] {
+        let given = queue.and_then(|queue| queue[key].as_str()?.parse::<Duration>().ok());
+        if let Some(value) = given.filter(|_| matches!(event.reason, Reason::Target)) {
+            add(key, value.as_secs_f64(), "s");
+        }
     }
     let names: Vec<String> = trace.gauges.iter().map(|(name, _)| (*name).to_owned()).collect();
     let set = set_of(event).into_iter().find_map(|name| Some((name, queue?[name].as_str()?.parse().ok()?)));
@@ -285,7 +144,7 @@ fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
         }
     }
     let by_chance = matches!(event.reason, Reason::Early | Reason::EarlyOut | Reason::Controller);
-    if by_chance && trace.draws.is_empty() {
+    if by_chance && trace.draws.is_empty() && event.gauge("probability").is_none() {
         add("probability", 1.0, "");
     }
     for (number, (probability, drawn)) in trace.draws.iter().enumerate() {
@@ -294,6 +153,27 @@ fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
         add(&format!("random number{which}"), *drawn, "");
     }
     facts
+}
+
+/// What the rule noted: which queue, then what follows from what; the rest as it was noted.
+fn noted(trace: &Trace) -> Vec<Fact> {
+    let mut gauges = trace.gauges.clone();
+    gauges.sort_by_key(|(name, _)| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    let fact = |(name, value): (&str, f64)| {
+        let (name, unit, text) = match name {
+            L4S => ("queue".into(), "", Some("L4S")),
+            CLASSIC => ("queue".into(), "", Some("classic")),
+            "dropping" | "dropping already" => {
+                (name.into(), "", Some(if value > 0.0 { "yes" } else { "no" }))
+            }
+            timed if timed.ends_with("_s") => (timed.trim_end_matches("_s").replace('_', " "), "s", None),
+            packets if packets.starts_with("packets") => (packets.into(), "packets", None),
+            bytes if bytes.starts_with("bytes") => (bytes.into(), "bytes", None),
+            other => (other.into(), "", None),
+        };
+        Fact { name, value, unit, text }
+    };
+    gauges.into_iter().map(fact).collect()
 }
 
 /// The keys of the threshold set against which a packet was tested, the likeliest first.
@@ -313,6 +193,10 @@ fn sentence(event: &Event, class: &str, facts: &[Fact]) -> String {
     let act = if event.is_mark { "marked" } else { "dropped" };
     let color = event.color.name();
     let by_chance = match (fact("random number"), fact("probability")) {
+        (None, Some(probability)) if fact("counter before").is_some() => {
+            let counter = fact("counter before").unwrap_or_default();
+            format!(": with the probability {probability:.4} the counter came from {counter:.4} above 1")
+        }
         (Some(number), Some(probability)) => {
             format!(": the random number {number:.4} was below the probability {probability:.4}")
         }
@@ -320,6 +204,10 @@ fn sentence(event: &Event, class: &str, facts: &[Fact]) -> String {
         _ => String::new(),
     };
     let why = match event.reason {
+        Reason::Overflow if event.queue_name() == Some("flow") => {
+            "all queues together were too full, and its flow's queue had the most bytes".into()
+        }
+        Reason::Overflow if event.queue_name().is_some() => "both queues together had no room for it".into(),
         Reason::Overflow => "the queue had no room for it".into(),
         Reason::Early => format!("the average queue was between min and max, and chance chose it{by_chance}"),
         Reason::EarlyOut => {
@@ -329,10 +217,33 @@ fn sentence(event: &Event, class: &str, facts: &[Fact]) -> String {
         Reason::ForcedOut => "the average of OUT packets was at or above max".into(),
         Reason::DelayControl => "it would have waited longer than its service allows".into(),
         Reason::Late => "it could no longer be sent by its deadline".into(),
-        Reason::Target => "packets had waited longer than the target for too long".into(),
+        Reason::Target => {
+            let whose = if event.queue_name().is_some() { "of its flow's queue " } else { "" };
+            let then = match event.gauge("dropping already") {
+                Some(0.0) => ", and dropping began".to_owned(),
+                Some(_) => {
+                    format!(
+                        ", and the next drop was due (number {})",
+                        event.gauge("count").unwrap_or_default()
+                    )
+                }
+                None => String::new(),
+            };
+            format!("packets {whose}had waited longer than the target for too long{then}")
+        }
+        Reason::Controller if event.queue_name() == Some(L4S) => {
+            format!("the probability of the L4S queue, coupled to the classic one, chose it{by_chance}")
+        }
+        Reason::Controller if event.queue_name() == Some(CLASSIC) => {
+            format!("the squared probability of the classic queue chose it{by_chance}")
+        }
         Reason::Controller => format!("the controller's probability chose it{by_chance}"),
-        Reason::Step => "it had waited longer than the step of the low-latency queue".into(),
-        Reason::Overload => "marking alone did not hold the delay".into(),
+        Reason::Step if event.gauge("counter before").is_some() => {
+            format!("it had waited longer than the step of the L4S queue{by_chance}")
+        }
+        // In Linux the random number of the coupled probability has spared it.
+        Reason::Step => "it had waited longer than the step of the L4S queue".into(),
+        Reason::Overload => format!("marking alone did not hold the delay{by_chance}"),
         Reason::Policed => "it was out of its profile, and the meter drops such packets".into(),
     };
     format!("This {color} packet of {class} was {act} because {why}.")

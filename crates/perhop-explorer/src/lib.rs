@@ -11,12 +11,14 @@
 
 mod answer;
 mod controls;
+mod default_value;
 mod describe;
 mod edit;
 mod explain;
 mod frame;
 mod measure;
 mod problem;
+mod rules;
 mod run;
 mod session;
 pub mod wasm;

@@ -30,6 +30,9 @@ pub struct Column {
 #[derive(Debug)]
 pub struct LiveRun {
     toml: String,
+    /// The text at time zero, and the texts that took its place while the run went on.
+    start: String,
+    changes: Vec<(Instant, String)>,
     scenario: Scenario,
     seed: u64,
     stepping: Stepping,
@@ -63,6 +66,8 @@ impl LiveRun {
         let columns = columns(&stepping, &gauges);
         let mut run = Self {
             toml: toml.into(),
+            start: toml.into(),
+            changes: Vec::new(),
             interval: sample_interval(scenario.duration),
             scenario,
             seed,
@@ -156,7 +161,40 @@ impl LiveRun {
         self.witness().set_links(&network.links);
         self.toml = toml.into();
         self.scenario = scenario;
+        self.changes.push((self.now(), toml.into()));
         Ok(())
+    }
+
+    /// The same run anew, up to `until`: what was changed by then changes again at its time, and what was changed later is undone.
+    ///
+    /// # Errors
+    /// What is wrong with a text, which the run has refused so far.
+    pub fn replayed(&self, until: Instant) -> Result<Self, Problem> {
+        let mut anew = Self::new(&self.start, self.seed)?;
+        for (at, toml) in self.changes.iter().take_while(|(at, _)| *at <= until) {
+            anew.run_until(*at);
+            let scenario = describe::read(toml)?;
+            anew.become_scenario(toml, scenario).map_err(|refused| Problem::new(refused.to_string()))?;
+        }
+        anew.run_until(until);
+        Ok(anew)
+    }
+
+    /// The scenario that a packet met at this time: a change acts on what happens after its time.
+    ///
+    /// # Errors
+    /// What is wrong with a text, which the run has refused so far.
+    pub fn scenario_at(&self, at: Instant) -> Result<Scenario, Problem> {
+        let met = self.changes.iter().rev().find(|(changed, _)| *changed < at);
+        if met.or(self.changes.first()).is_none() {
+            return Ok(self.scenario.clone());
+        }
+        describe::read(met.map_or(&self.start, |(_, toml)| toml))
+    }
+
+    /// How many times the text was changed while the run went on.
+    pub fn changes(&self) -> usize {
+        self.changes.len()
     }
 
     /// The rest of the run, which ends with what was measured.

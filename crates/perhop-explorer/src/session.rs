@@ -46,6 +46,11 @@ impl Session {
         self.runs.get_mut(which).ok_or_else(|| Problem::new("nothing is compared at the moment"))
     }
 
+    /// How many runs there are: one or two.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     /// Up to when everything has happened.
     pub fn now(&self) -> Instant {
         self.runs[0].now()
@@ -56,19 +61,21 @@ impl Session {
         self.runs.iter().all(|run| run.now() >= run.end())
     }
 
-    /// Goes on up to this time; a time that has passed begins again.
+    /// Goes on up to this time; for a time that has passed the runs begin again, and what was changed by then changes again. Returns
+    /// how many later changes are undone by that.
     ///
     /// # Errors
     /// What is wrong with a scenario, which a run has refused so far.
-    pub fn seek(&mut self, until: Instant) -> Result<(), Problem> {
-        if until < self.now() {
-            for run in &mut self.runs {
-                *run = LiveRun::new(run.toml(), self.seed)?;
-            }
-            self.begin_generation();
+    pub fn seek(&mut self, until: Instant) -> Result<usize, Problem> {
+        if until >= self.now() {
+            self.advance(until);
+            return Ok(0);
         }
-        self.advance(until);
-        Ok(())
+        let changes = |runs: &[LiveRun]| runs.iter().map(LiveRun::changes).sum::<usize>();
+        let before = changes(&self.runs);
+        self.runs = self.runs.iter().map(|run| run.replayed(until)).collect::<Result<_, _>>()?;
+        self.begin_generation();
+        Ok(before - changes(&self.runs))
     }
 
     /// Goes on up to this time.

@@ -7,6 +7,8 @@ use perhop_core::{Color, Direction, Instant, Reason};
 use perhop_sim::LinkSpec;
 use perhop_sim::observer::{Decision, Observed, Observer, PacketEvent};
 
+use crate::explain::{CLASSIC, FLOW_QUEUE, L4S};
+
 /// Drops and marks that can still be explained; earlier ones are forgotten.
 const MOST_EVENTS: usize = 50_000;
 /// Packets on links, above which those that have arrived are cleared away.
@@ -33,6 +35,20 @@ pub struct Event {
     pub sojourn_s: Option<f64>,
     /// What the AQM's verdict rested on; `None` where no AQM judged it, or one that a scheduler holds inside.
     pub trace: Option<Trace>,
+}
+
+impl Event {
+    /// What the rule noted under this name.
+    pub fn gauge(&self, name: &str) -> Option<f64> {
+        let gauges = &self.trace.as_ref()?.gauges;
+        gauges.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    /// Of a scheduler that decides itself, which of its queues the packet was in: `l4s`, `classic`, or `flow` for that of its flow.
+    pub fn queue_name(&self) -> Option<&'static str> {
+        let of = [(FLOW_QUEUE, "flow"), (L4S, L4S), (CLASSIC, CLASSIC)];
+        of.into_iter().find_map(|(gauge, name)| self.gauge(gauge).map(|_| name))
+    }
 }
 
 /// A packet on a link.

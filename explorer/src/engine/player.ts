@@ -1,6 +1,6 @@
 /** Lets a session of the engine run at a speed, and sends frames. It knows of no worker: its caller gives it time. */
 
-import type { Changed, Frame, Opened, Request } from "../protocol.ts";
+import type { Changed, Frame, Opened, Request, Sought } from "../protocol.ts";
 import { frameOf, type Header } from "./frames.ts";
 import type { Engine } from "./module.ts";
 
@@ -111,10 +111,12 @@ export class Player {
         this.#take(this.#engine.ask<Progress>({ do: "step", link: request.link }).value);
         this.#send(began);
         return null;
-      case "seek":
-        this.#take(this.#engine.ask<Progress>({ do: "seek", timeS: request.timeS }).value);
+      case "seek": {
+        const sought = this.#engine.ask<Progress & Sought>({ do: "seek", timeS: request.timeS }).value;
+        this.#take(sought);
         this.#send(began);
-        return null;
+        return { undone: sought.undone, opened: sought.opened };
+      }
       case "set":
       case "text": {
         const { id: _, ...asked } = request;

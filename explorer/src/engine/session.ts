@@ -13,6 +13,7 @@ import {
   type Request,
   ScenarioProblem,
   type Session,
+  type Sought,
   type Which,
 } from "../protocol.ts";
 import { Seeds } from "./seeds.ts";
@@ -123,7 +124,7 @@ class WorkerSession implements Session {
   step(link: number | null): Promise<void> {
     return this.#remote.ask({ do: "step", link });
   }
-  seek(timeS: number): Promise<void> {
+  seek(timeS: number): Promise<Sought> {
     return this.#remote.ask({ do: "seek", timeS });
   }
   set(path: string, value: string, which: Which = 0): Promise<Changed> {

@@ -6,6 +6,7 @@ import type { Control } from "../protocol.ts";
 import { runName } from "./charts.tsx";
 import { Marked } from "./marked.tsx";
 import * as store from "./store.ts";
+import { toToml } from "./values.ts";
 
 const filter = signal("");
 
@@ -52,25 +53,47 @@ export function Controls() {
           }}
         />
       </label>
-      {[...groups].map(([group, members]) => {
-        const inside = (
-          <>
-            {members.map((control) => (
-              <Field key={`${store.target.value} ${control.path}`} control={control} />
-            ))}
-          </>
-        );
-        return (
-          <details key={group} open={search !== "" || (first.length === 0 && group.startsWith("links"))}>
-            <summary>
-              {group} <span class="count">{members.length}</span>
-            </summary>
-            {inside}
-          </details>
-        );
-      })}
+      {[...groups].map(([group, members]) => (
+        <Group
+          key={group}
+          name={group}
+          members={members}
+          open={search !== "" || (first.length === 0 && group.startsWith("links"))}
+          openMore={search !== ""}
+        />
+      ))}
       {found.length === 0 && <p class="hint">No parameter matches.</p>}
     </div>
+  );
+}
+
+/** The parameters of a link or of flows: those of the text, and folded those that it leaves out. */
+function Group(props: { name: string; members: Control[]; open: boolean; openMore: boolean }) {
+  const { name, members } = props;
+  const optional = store.optional.value;
+  const given = members.filter(({ path }) => !optional.has(path));
+  const more = members.filter(({ path }) => optional.has(path));
+  const set = more.filter(({ isSet }) => isSet).length;
+  const fields = (shown: Control[]) =>
+    shown.map((control) => <Field key={`${store.target.value} ${control.path}`} control={control} />);
+  return (
+    <details open={props.open}>
+      <summary>
+        {name} <span class="count">{members.length}</span>
+      </summary>
+      {fields(given)}
+      {more.length > 0 && (
+        <details class="more" open={props.openMore}>
+          <summary>
+            More parameters{" "}
+            <span class="count">
+              {more.length}, {set === 0 ? "all by default" : `${set} set`}
+            </span>
+          </summary>
+          {fields(more)}
+        </details>
+      )}
+    </details>
   );
 }
 
@@ -103,7 +126,7 @@ function Field(props: { control: Control }) {
   const which = store.target.value;
   const problem = store.problems.value[which];
   const wrong = problem?.key === control.path ? problem.text : "";
-  const send = (value: number | boolean | string) => void store.set(control.path, store.toToml(control, value), which);
+  const send = (value: number | boolean | string) => void store.set(control.path, toToml(control, value), which);
   return (
     <div class={control.isSet ? "field" : "field default"}>
       <div class="name">
@@ -116,6 +139,7 @@ function Field(props: { control: Control }) {
             </span>
           )}
         </label>
+        <Default control={control} onReset={() => send("")} />
       </div>
       {control.kind === "switch" && (
         <input
@@ -126,13 +150,21 @@ function Field(props: { control: Control }) {
         />
       )}
       {control.kind === "choice" && (
-        <select id={id} value={String(control.value)} onChange={(event) => send(event.currentTarget.value)}>
+        <select id={id} value={String(control.value ?? "")} onChange={(event) => send(event.currentTarget.value)}>
+          {control.value === null && <option value="">as by default</option>}
           {control.choices.map((choice) => (
             <option key={choice}>{choice}</option>
           ))}
         </select>
       )}
-      {control.kind === "text" && <Text id={id} value={String(control.value)} onChange={send} />}
+      {control.kind === "text" && (
+        <Text
+          id={id}
+          value={String(control.value ?? "")}
+          example={control.value === null ? control.text : ""}
+          onChange={send}
+        />
+      )}
       {control.kind === "number" && <NumberField id={id} control={control} onChange={send} />}
       {control.doc && (
         <p class="doc">
@@ -148,7 +180,25 @@ function Field(props: { control: Control }) {
   );
 }
 
-function Text(props: { id: string; value: string; onChange: (value: string) => void }) {
+/** The default that acts, or the way back to it. */
+function Default(props: { control: Control; onReset: () => void }) {
+  const { control } = props;
+  if (control.default === "") return null;
+  if (!control.isSet) return <span class="as-default">default {control.default}</span>;
+  return (
+    <button
+      type="button"
+      class="reset"
+      aria-label={`${control.label}: back to the default, ${control.default}`}
+      title="Takes the key out of the text"
+      onClick={props.onReset}
+    >
+      ↶ default {control.default}
+    </button>
+  );
+}
+
+function Text(props: { id: string; value: string; example: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(props.value);
   useEffect(() => setText(props.value), [props.value]);
   return (
@@ -156,6 +206,7 @@ function Text(props: { id: string; value: string; onChange: (value: string) => v
       id={props.id}
       value={text}
       spellcheck={false}
+      placeholder={props.example && `such as ${props.example}`}
       onInput={(event) => setText(event.currentTarget.value)}
       onChange={(event) => props.onChange(event.currentTarget.value)}
     />
@@ -183,17 +234,20 @@ function fromSlider(control: Control, at: number): number {
 
 function NumberField(props: { id: string; control: Control; onChange: (value: number) => void }) {
   const { control } = props;
-  const given = Number(control.value);
+  // Without a value there is nothing for a slider to move.
+  const isKnown = control.value !== null;
+  const given = isKnown ? Number(control.value) : Number.NaN;
+  const shown = isKnown ? String(given) : "";
   const [value, setValue] = useState(given);
-  const [text, setText] = useState(String(given));
+  const [text, setText] = useState(shown);
   const [held, setHeld] = useState(false);
   const setting = store.setting.value;
   useEffect(() => {
     // What comes back while one still moves is older than what one sees.
     if (held || setting) return;
     setValue(given);
-    setText(String(given));
-  }, [given, held, setting]);
+    setText(shown);
+  }, [given, shown, held, setting]);
   const log = control.log && control.max > 0;
   const top = Math.max(control.max, given);
   const slide = (raw: number) => {
@@ -204,20 +258,22 @@ function NumberField(props: { id: string; control: Control; onChange: (value: nu
   };
   return (
     <div class="number">
-      <input
-        type="range"
-        aria-label={`${control.label}, slider`}
-        aria-valuetext={`${value} ${control.unit}`}
-        data-path={control.path}
-        min={log ? 0 : control.min}
-        max={log ? STEPS : top}
-        step={log ? 1 : control.step}
-        value={log ? toSlider(control, value) : value}
-        onPointerDown={() => setHeld(true)}
-        onPointerUp={() => setHeld(false)}
-        onPointerCancel={() => setHeld(false)}
-        onInput={(event) => slide(Number(event.currentTarget.value))}
-      />
+      {isKnown && (
+        <input
+          type="range"
+          aria-label={`${control.label}, slider`}
+          aria-valuetext={`${value} ${control.unit}`}
+          data-path={control.path}
+          min={log ? 0 : control.min}
+          max={log ? STEPS : top}
+          step={log ? 1 : control.step}
+          value={log ? toSlider(control, value) : value}
+          onPointerDown={() => setHeld(true)}
+          onPointerUp={() => setHeld(false)}
+          onPointerCancel={() => setHeld(false)}
+          onInput={(event) => slide(Number(event.currentTarget.value))}
+        />
+      )}
       <input
         id={props.id}
         class="exact"
@@ -227,8 +283,10 @@ function NumberField(props: { id: string; control: Control; onChange: (value: nu
         onChange={(event) => {
           const next = Number(event.currentTarget.value.replace(",", "."));
           if (event.currentTarget.value.trim() === "" || !Number.isFinite(next)) {
-            store.say(`${control.path}: expected a number, such as ${given}.`, true);
-            setText(String(given));
+            if (isKnown || event.currentTarget.value.trim() !== "") {
+              store.say(`${control.path}: expected a number, such as ${isKnown ? given : "0.5"}.`, true);
+            }
+            setText(shown);
             return;
           }
           setValue(next);

@@ -1,6 +1,7 @@
 // The scenario as text, with the program's own messages at the line.
 
 import { useEffect, useRef } from "preact/hooks";
+import type { Which } from "../protocol.ts";
 import { RunChoice } from "./controls.tsx";
 import { Marked } from "./marked.tsx";
 import * as store from "./store.ts";
@@ -100,11 +101,18 @@ export function Editor() {
         >
           Discard edits
         </button>
-        {!problem && <span class="hint">{edited ? "Edited, not running yet." : "This text runs."}</span>}
+        {!problem && <span class="hint">{edited ? "Edited, not running yet." : runningHint(which)}</span>}
       </div>
       <Notices />
     </div>
   );
+}
+
+function runningHint(which: Which): string {
+  const first = store.changes.value.find((change) => change.which === which);
+  return first
+    ? `This text runs since you changed it during the run; until ${first.atS.toFixed(2)} s it had other values.`
+    : "This text runs.";
 }
 
 function Notices() {

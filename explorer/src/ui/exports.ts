@@ -1,6 +1,7 @@
 // Files of what the page shows.
 
 import type { ExportKind, Which } from "../protocol.ts";
+import type { Change } from "../state.ts";
 import { charts, latestOf } from "./chart.tsx";
 import { number } from "./format.ts";
 import * as store from "./store.ts";
@@ -38,10 +39,24 @@ export async function data(kind: ExportKind, which: Which): Promise<void> {
   );
 }
 
-/** The scenario as it is now. */
+/** The scenario as it is now; what was changed during the run stands before it, as comments. */
 export function toml(which: Which): void {
   const shown = store.runs.value[which];
-  if (shown) download(fileName(which, ".toml"), new Blob([shown.opened.toml], { type: "application/toml" }));
+  if (!shown) return;
+  const text = `${remarks(which)}${shown.opened.toml}`;
+  download(fileName(which, ".toml"), new Blob([text], { type: "application/toml" }));
+}
+
+/** Of a slider that moved only where it stopped. */
+function remarks(which: Which): string {
+  const made = store.changes.value.filter((change) => change.which === which);
+  if (made.length === 0) return "";
+  const stops = made.filter(({ path }, i) => made[i + 1]?.path !== path);
+  // Names are those of a scenario, which may come from a link: a line stays one line.
+  const line = ({ atS, path, value }: Change) =>
+    `# at ${atS.toFixed(3)} s: ${store.said(path, value)}`.replaceAll(/\p{C}/gu, " ");
+  const heading = `# Changed while the run went on, seed ${store.seed.value}; this file has the latest values from time zero on:`;
+  return `${[heading, ...stops.map(line)].join("\n")}\n\n`;
 }
 
 /** All charts with their headings and legends, in one picture. */

@@ -1,11 +1,9 @@
-// The state of the page and what one can do. Components read the signals; everything that acts goes through the functions here.
+// What one can do with the page. Components read the signals; everything that acts goes through the functions here.
 
-import { batch, computed, signal } from "@preact/signals";
+import { batch } from "@preact/signals";
 import { GivenUp } from "../engine/seeds.ts";
 import {
   type Changed,
-  type Control,
-  type Explanation,
   type Frame,
   type GalleryEntry,
   type Intervals,
@@ -15,61 +13,41 @@ import {
   type Session,
   type Which,
 } from "../protocol.ts";
-import { type Change, decodeState, encodeState, isSeed, MOST_LINK, type PageState, type Panel } from "../state.ts";
+import { type Change, decodeState, encodeState, isSeed, MOST_CHANGES, MOST_LINK, type PageState } from "../state.ts";
 import { History } from "./history.ts";
+import {
+  changes,
+  chosen,
+  compareLabel,
+  drafts,
+  drawn,
+  ended,
+  entry,
+  explanation,
+  first,
+  follow,
+  gallery,
+  intervals,
+  linkName,
+  linkOf,
+  measuring,
+  message,
+  optional,
+  panel,
+  playing,
+  problems,
+  runs,
+  type Shown,
+  seed,
+  seedCount,
+  setting,
+  speed,
+  target,
+  time,
+  wholeRun,
+} from "./signals.ts";
 
-/** The speeds that one can choose, in simulated seconds per second. */
-export const SPEEDS = [0.01, 0.03, 0.1, 0.3, 1, 2, 5, 10, 20, 50];
-
-/** A run on the page. */
-export interface Shown {
-  opened: Opened;
-  history: History;
-}
-
-export const runs = signal<readonly [Shown | null, Shown | null]>([null, null]);
-export const gallery = signal<GalleryEntry[]>([]);
-/** The scenario of the gallery that is open. */
-export const entry = signal<GalleryEntry | null>(null);
-export const time = signal(0);
-export const playing = signal(false);
-export const ended = signal(false);
-export const speed = signal(1);
-export const seed = signal("1");
-export const busy = signal("");
-/** Counts up when there is something new to draw. */
-export const drawn = signal(0);
-export const panel = signal<Panel>("parameters");
-/** Whose parameters and text the panels show. */
-export const target = signal<Which>(0);
-/** The link that the charts show, by name. */
-export const linkName = signal("");
-/** What the editors hold, per run; it may differ from what runs. */
-export const drafts = signal<readonly [string, string]>(["", ""]);
-export const problems = signal<readonly [Problem | null, Problem | null]>([null, null]);
-/** A message for all to see, and hear by a screen reader. */
-export const message = signal<{ text: string; bad: boolean } | null>(null);
-export const explanation = signal<Explanation | null>(null);
-export const chosen = signal<{ id: number; which: Which } | null>(null);
-export const intervals = signal<readonly [Intervals | null, Intervals | null]>([null, null]);
-export const seedCount = signal(10);
-export const follow = signal(false);
-export const measuring = signal(false);
-/** Changes since time zero. */
-export const changes = signal<readonly Change[]>([]);
-/** A change acts on the whole run: it begins again, and catches up. */
-export const wholeRun = signal(false);
-export const compareLabel = signal("");
-
-export const first = computed(() => runs.value[0]);
-export const second = computed(() => runs.value[1]);
-export const shown = computed(() => runs.value[target.value] ?? runs.value[0]);
-
-/** The number of the link that the charts show, in one run. */
-export function linkOf(opened: Opened): number {
-  const named = opened.links.findIndex((link) => link.name === linkName.value && link.measured);
-  return named >= 0 ? named : opened.links.findIndex((link) => link.measured);
-}
+export * from "./signals.ts";
 
 let session: Session | null = null;
 let generation = -1;
@@ -147,6 +125,8 @@ function show(which: Which, opened: Opened | null, keep: boolean): void {
       Object.assign(history, { ...before.history, opened });
     }
     next = { opened, history };
+    const absent = opened.controls.filter(({ isSet }) => !isSet).map(({ path }) => path);
+    optional.value = new Set([...optional.value, ...absent]);
     setDraft(which, opened.toml);
   }
   runs.value = which === 0 ? [next, runs.value[1]] : [runs.value[0], next];
@@ -244,6 +224,7 @@ export async function openEntry(item: GalleryEntry, quietly = false): Promise<vo
   linkName.value = item.link;
   compareLabel.value = "";
   const toml = await response.text();
+  optional.value = new Set();
   if (!(await open(toml, { seed: "1" }))) return;
   if (item.compare) await compareBy(item.compare);
   panel.value = "parameters";
@@ -256,14 +237,14 @@ export async function openEntry(item: GalleryEntry, quietly = false): Promise<vo
 
 /** Puts a copy of the scenario with these changes beside it. */
 async function compareBy(sets: { path: string; value: string; label: string }[]): Promise<void> {
-  await compare(base[0]);
-  for (const { path, value } of sets) {
-    const changed = await setIn(1, path, value);
-    if (changed) took(1, changed);
-  }
-  base = [base[0], runs.value[1]?.opened.toml ?? null];
-  changes.value = [];
-  compareLabel.value = sets[0]?.label ?? "";
+  let toml: string | null = base[0];
+  for (const { path, value } of sets) toml = await edit(toml, path, value);
+  if (toml !== null && (await compare(toml))) compareLabel.value = sets[0]?.label ?? "";
+}
+
+/** The text with another value; `null` after saying what is wrong, or without a text. */
+async function edit(toml: string | null, path: string, value: string): Promise<string | null> {
+  return toml === null ? null : attempt((engine) => engine.edited(toml, path, value));
 }
 
 /** Puts a copy beside the scenario, with this table as the queue of a link; `null` leaves the copy as it is. */
@@ -272,25 +253,18 @@ export async function compareWith(queue: { link: string; table: string; label: s
   if (!shown) return;
   const was = playing.value;
   await pause();
-  await compare(shown.opened.toml);
-  if (queue) {
-    const path = `links.${queue.link}.queue`;
-    const changed = await setIn(1, path, queue.table);
-    if (!changed) {
-      await compare(null);
-      return;
-    }
-    took(1, changed);
-    compareLabel.value = queue.label;
-    base = [base[0], changed.toml];
+  const copy = shown.opened.toml;
+  const toml = queue ? await edit(copy, `links.${queue.link}.queue`, queue.table) : copy;
+  if (toml !== null && (await compare(toml))) {
+    compareLabel.value = queue?.label ?? "";
+    say(`Beside it on the same seed: ${queue?.label ?? "a copy"}.`);
+    edited();
   }
-  say(`Beside it on the same seed: ${queue?.label ?? "a copy"}.`);
-  edited();
   if (was) await play();
 }
 
 /** Puts a scenario beside the first, on the same seed; `null` takes it away. */
-export async function compare(toml: string | null): Promise<void> {
+export async function compare(toml: string | null): Promise<boolean> {
   if (toml === null) {
     if (runs.value[1]) await attempt((engine) => engine.compare(null));
     batch(() => {
@@ -301,7 +275,7 @@ export async function compare(toml: string | null): Promise<void> {
     });
     base = [base[0], null];
     drawn.value++;
-    return;
+    return true;
   }
   setDraft(1, toml);
   hold();
@@ -309,9 +283,13 @@ export async function compare(toml: string | null): Promise<void> {
   urgent = true;
   if (opened) show(1, opened, false);
   release(false);
-  if (!opened) return;
-  base = [base[0], opened.toml];
+  if (!opened) {
+    setDraft(1, runs.value[1]?.opened.toml ?? "");
+    return false;
+  }
+  beganAnew(1, opened.toml);
   drawn.value++;
+  return true;
 }
 
 export async function play(): Promise<void> {
@@ -365,9 +343,38 @@ export async function nextDrop(): Promise<void> {
   );
 }
 
+/** To another time. Going back, the run begins again: changes made by then act again at their times, later ones are undone. */
 export async function seek(timeS: number): Promise<void> {
-  ended.value = false;
-  await attempt((engine) => engine.seek(timeS));
+  const isBack = timeS < time.value;
+  if (isBack) {
+    explanation.value = null;
+    chosen.value = null;
+  }
+  hold();
+  const sought = await attempt((engine) => engine.seek(timeS));
+  batch(() => {
+    if (sought) {
+      const isKept = ({ atS }: Change) => Math.round(atS * 1e9) <= Math.round(timeS * 1e9);
+      if (isBack) changes.value = changes.value.filter(isKept);
+      for (const which of [0, 1] as const) {
+        const opened = sought.opened[which];
+        if (opened) show(which, opened, true);
+      }
+      urgent = true;
+    }
+    release(false);
+    drawn.value++;
+  });
+  if (!sought || !isBack) return;
+  const replayed = changes.value.length;
+  const undone = sought.undone > 0 ? ` ${count(sought.undone, "later change")} undone.` : "";
+  say(`Back at ${timeS.toFixed(2)} s, ${count(replayed, "change")} replayed.${undone}`);
+  edited();
+}
+
+/** `3 changes`. */
+function count(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? "" : "s"}`;
 }
 
 /** Back to time zero, with the parameters as they are. */
@@ -407,16 +414,18 @@ function took(which: Which, changed: Changed): void {
     release(false);
     drawn.value++;
   });
-  if (changed.how === "restarted") {
-    base = [runs.value[0]?.opened.toml ?? "", runs.value[1]?.opened.toml ?? null];
-    changes.value = [];
-  }
+  // The other run went on, with its changes.
+  if (changed.how === "restarted") beganAnew(which, changed.toml);
+}
+
+/** This run begins with this text, at time zero. */
+function beganAnew(which: Which, toml: string): void {
+  base = which === 0 ? [toml, base[1]] : [base[0], toml];
+  changes.value = changes.value.filter((change) => change.which !== which);
 }
 
 /** What waits to be set: of several values of a slider only the newest. */
 const waiting = new Map<string, { path: string; value: string; which: Which }>();
-/** Values are on their way to the engine. */
-export const setting = signal(false);
 
 /** Sets a parameter, to a value in TOML. */
 export async function set(path: string, value: string, which: Which): Promise<void> {
@@ -443,12 +452,18 @@ async function setNow(path: string, value: string, which: Which): Promise<void> 
   const atS = time.value;
   if (changed.how === "live") changes.value = [...changes.value, { atS, which, path, value }];
   if (wholeRun.value && changed.how === "live") await again(atS);
+  const what = said(path, value);
   say(
     changed.how === "live" && !wholeRun.value
-      ? `${path} = ${value} from ${atS.toFixed(2)} s on.`
-      : `${path} = ${value}: the run began again on the same seed.`,
+      ? `${what} from ${atS.toFixed(2)} s on.`
+      : `${what}: the run began again on the same seed.`,
   );
   edited();
+}
+
+/** What a change sets; no value takes the key out of the text. */
+export function said(path: string, value: string): string {
+  return value === "" ? `${path} as by default` : `${path} = ${value}`;
 }
 
 /** The run from time zero with the parameters as they are, up to this time. */
@@ -560,6 +575,10 @@ export function state(): PageState {
 
 /** A link to all this, also in the address bar; `null` if it would be too long. */
 export async function share(): Promise<string | null> {
+  if (changes.value.length > MOST_CHANGES) {
+    say(`More than ${MOST_CHANGES} changes are too many for a link; restart, or export the scenario as TOML.`, true);
+    return null;
+  }
   const hash = await encodeState(state());
   if (hash.length > MOST_LINK) {
     say(`The scenario is too long for a link (${hash.length} characters); export it as TOML.`, true);
@@ -576,6 +595,7 @@ async function restore(wanted: PageState): Promise<void> {
   speed.value = wanted.speed;
   written = location.hash;
   panel.value = wanted.panel;
+  optional.value = new Set();
   if (!(await open(wanted.toml, { seed: wanted.seed, compare: wanted.compare }))) {
     panel.value = "scenario";
     return;
@@ -591,17 +611,4 @@ async function restore(wanted: PageState): Promise<void> {
   if (atS > 0) await attempt((engine) => engine.seek(atS));
   written = location.hash;
   say(`Opened from a link, at ${atS.toFixed(2)} s, paused.`);
-}
-
-/** A control's value as TOML. */
-export function toToml(control: Control, value: number | boolean | string): string {
-  if (control.kind === "switch") return value ? "true" : "false";
-  if (control.kind === "number")
-    return control.unit === "" ? plain(value) : JSON.stringify(`${plain(value)}${control.unit}`);
-  return JSON.stringify(String(value));
-}
-
-function plain(value: number | boolean | string): string {
-  const number = Number(value);
-  return String(Number.parseFloat(number.toPrecision(10)));
 }

@@ -51,15 +51,35 @@ export function Transport() {
         </select>
       </label>
       <Seed />
-      <div class="clock">
-        <b>{seconds(store.time.value)}</b>
-        <span class="of"> of {duration} s</span>
-        <progress
-          max={duration}
-          value={Math.min(store.time.value, duration)}
-          aria-label="Part of the run that is done"
-        />
-      </div>
+      <Clock duration={duration} />
+    </div>
+  );
+}
+
+/** The time, which one can move. */
+function Clock(props: { duration: number }) {
+  const { duration } = props;
+  const [wanted, setWanted] = useState<number | null>(null);
+  const shown = wanted ?? Math.min(store.time.value, duration);
+  return (
+    <div class="clock">
+      <b>{seconds(shown)}</b>
+      <span class="of"> of {duration} s</span>
+      <input
+        type="range"
+        aria-label="Time"
+        aria-valuetext={`${seconds(shown)} of ${duration} s`}
+        title="To another time; going back, your changes act again at their times"
+        min={0}
+        max={duration}
+        step={duration / 200 || 1}
+        value={shown}
+        onInput={(event) => setWanted(Number(event.currentTarget.value))}
+        onChange={async (event) => {
+          await store.seek(Number(event.currentTarget.value));
+          setWanted(null);
+        }}
+      />
     </div>
   );
 }

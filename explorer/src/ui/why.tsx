@@ -1,6 +1,6 @@
 // "Why was this packet dropped?": the latest drops and marks at a link, and the rule that decided one of them.
 
-import type { Explanation } from "../protocol.ts";
+import type { Explanation, Fact } from "../protocol.ts";
 import { RunChoice } from "./controls.tsx";
 import { number } from "./format.ts";
 import * as store from "./store.ts";
@@ -74,9 +74,7 @@ function Explained(props: { explanation: Explanation; names: readonly string[] }
           {explanation.facts.map((fact) => (
             <tr key={fact.name}>
               <th scope="row">{fact.name}</th>
-              <td>
-                {exact(fact.value)} {fact.unit}
-              </td>
+              <td>{shown(fact)}</td>
             </tr>
           ))}
         </tbody>
@@ -98,6 +96,14 @@ function Explained(props: { explanation: Explanation; names: readonly string[] }
   );
 }
 
+/** Spans of less than a second in ms; times of the run as the list of drops has them. */
+function shown({ name, value, unit, text }: Fact): string {
+  if (text !== undefined) return text;
+  if (unit === "s" && / (at|since)$/.test(name)) return `${value.toFixed(4)} s`;
+  if (unit === "s" && value < 1) return `${exact(value * 1000)} ms`;
+  return `${exact(value)} ${unit}`;
+}
+
 function exact(value: number): string {
   return Math.abs(value) < 10 && value !== Math.round(value) ? value.toPrecision(4) : number(value);
 }
@@ -115,6 +121,10 @@ function Draw(props: { explanation: Explanation }) {
   const max = fact(/^max(?!_p|imum p| p)/i);
   const probability = fact(/^(p$|p_a|p,|drop probability|probability|final probability)/i);
   const random = fact(/random/i);
+  // In place of a random number: what has added up since the last hit, to which the probability is added.
+  const counter = fact(/^counter before$/);
+  const sojourn = fact(/^sojourn/);
+  const target = fact(/^target$/);
   return (
     <>
       {average && min && max && max.value > 0 && (
@@ -129,6 +139,31 @@ function Draw(props: { explanation: Explanation }) {
           at={average.value}
           name={average.name}
           color={colors.accent}
+        />
+      )}
+      {sojourn && target && (
+        <Scale
+          label={`Sojourn time ${exact(sojourn.value)} s, target ${exact(target.value)} s`}
+          top={Math.max(target.value, sojourn.value) * 1.3}
+          ticks={[{ at: target.value, name: "target" }]}
+          range={[target.value, Math.max(target.value, sojourn.value) * 1.3]}
+          at={sojourn.value}
+          name="sojourn time"
+          color={colors.drop}
+        />
+      )}
+      {probability && counter && (
+        <Scale
+          label={`The counter rose by the probability ${exact(probability.value)} from ${exact(counter.value)} above 1`}
+          top={Math.max(1.25, (counter.value + probability.value) * 1.1)}
+          ticks={[
+            { at: counter.value, name: "before" },
+            { at: 1, name: "1" },
+          ].filter(({ at }, i) => i === 1 || at < 0.9)}
+          range={[counter.value, counter.value + probability.value]}
+          at={counter.value + probability.value}
+          name="counter"
+          color={colors.drop}
         />
       )}
       {probability && random && (

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test as base, expect, type Page } from "@playwright/test";
+import type { Change } from "../../src/state.ts";
 
 export { expect };
 export const HERE = dirname(fileURLToPath(import.meta.url));
@@ -32,6 +33,8 @@ export interface Probe {
   perhopExplorer: {
     store: {
       time: { value: number };
+      changes: { value: Change[] };
+      seek(timeS: number): Promise<void>;
       playing: { value: boolean };
       drawn: { value: number };
       drafts: { value: [string, string] };
@@ -49,6 +52,16 @@ export async function open(page: Page, fragment = "#g=red"): Promise<void> {
 /** The simulated time. */
 export function time(page: Page): Promise<number> {
   return page.evaluate(() => (globalThis as unknown as Probe).perhopExplorer.store.time.value);
+}
+
+/** What was changed while the run went on. */
+export function changes(page: Page): Promise<Change[]> {
+  return page.evaluate(() => [...(globalThis as unknown as Probe).perhopExplorer.store.changes.value]);
+}
+
+/** Goes to this time. */
+export function seek(page: Page, timeS: number): Promise<void> {
+  return page.evaluate((at) => (globalThis as unknown as Probe).perhopExplorer.store.seek(at), timeS);
 }
 
 /** Lets it run until this time, and pauses. */

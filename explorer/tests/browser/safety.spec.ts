@@ -140,13 +140,20 @@ for (const colorScheme of ["light", "dark"] as const) {
       await look(panel);
       await shot(page, `${colorScheme}-${panel.toLowerCase().replaceAll(/\W+/g, "-")}`);
     }
+    await page.getByRole("tab", { name: "Parameters" }).click();
+    for (const summary of [/^links\./, /^More parameters/])
+      await page.locator("summary:visible", { hasText: summary }).first().click();
+    await look("more parameters");
+    await shot(page, `${colorScheme}-more-parameters`);
     await page.getByRole("button", { name: "Next drop" }).click();
     await expect(page.locator(".explained")).toBeVisible();
     await look("explanation");
     await shot(page, `${colorScheme}-explanation`);
-    for (const name of ["Scenarios", "Compare", "Export", "Help"]) {
-      await page.getByRole("button", { name }).first().click();
+    for (const name of ["Scenarios", "Compare", "Share", "Export", "Help"]) {
+      await page.getByRole("button", { name, exact: true }).first().click();
+      await expect(page.getByRole("dialog")).toBeVisible();
       await look(name);
+      await shot(page, `${colorScheme}-dialog-${name.toLowerCase()}`);
       await page.keyboard.press("Escape");
     }
     expect(found).toEqual([]);

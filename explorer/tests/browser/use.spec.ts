@@ -1,7 +1,8 @@
 // What one does with the page: load, move a slider, compare, ask why, write TOML, share, export; by mouse, by keyboard, on a phone.
 
 import { readFileSync } from "node:fs";
-import { expect, open, shot, still, test, time, until } from "./page.ts";
+import type { Page } from "@playwright/test";
+import { changes, expect, open, type Probe, seek, shot, still, test, time, until } from "./page.ts";
 
 test("the first scenario of the gallery opens and plays", async ({ page }) => {
   await open(page, "");
@@ -62,6 +63,64 @@ test("why a packet was dropped", async ({ page }) => {
   await shot(page, "why");
 });
 
+test("why FQ-CoDel and DualPI2 dropped or marked: the flow's queue and CoDel's state, the coupled probabilities", async ({
+  page,
+}) => {
+  const why = async (gallery: string, at: number) => {
+    await page.goto("about:blank");
+    await open(page, `#g=${gallery}`);
+    await until(page, at);
+    await page.getByRole("button", { name: "Next drop" }).click();
+    await expect(page.locator(".explained .sentence")).toContainText(/dropped|marked/);
+    await expect(page.locator(".rule .decided").first()).toBeVisible();
+    await shot(page, `why-${gallery}`);
+    return page.locator(".explained table");
+  };
+  const fq = await why("calls-beside-downloads", 8);
+  await expect(page.locator(".explained .sentence")).toContainText("its flow's queue");
+  for (const fact of ["queue of the flow", "count", "next drop due at", "target", "packets left in all queues"])
+    await expect(fq).toContainText(fact);
+  await expect(page.locator(".rule")).toContainText("the queue of its flow");
+  await expect(page.locator(".scale").first()).toBeVisible();
+  const dual = await why("l4s-dualpi2", 8);
+  await expect(page.locator(".explained .sentence")).toContainText("queue");
+  for (const fact of ["p'", "p_CL", "p_C", "counter before", "probability", "delay at the last update"])
+    await expect(dual).toContainText(fact);
+  await expect(dual).toContainText(/queueL4S|queueclassic/);
+});
+
+test("a parameter that the text leaves out: its default, set, and back", async ({ page }) => {
+  await open(page, "#g=pie");
+  await until(page, 3);
+  const text = () => page.evaluate(() => (globalThis as unknown as Probe).perhopExplorer.store.drafts.value[0]);
+  const before = await text();
+  await page.locator("summary", { hasText: "links.downlink" }).click();
+  const more = page.locator("details.more").filter({ hasText: "max-burst" });
+  const field = more.locator(".field").filter({ hasText: "max-burst" });
+  await expect(field).toBeHidden();
+  await more.locator("summary").click();
+  await expect(field).toContainText("default 150 ms");
+  expect(await text()).toBe(before);
+  await field.scrollIntoViewIfNeeded();
+  await shot(page, "more-parameters");
+  const slider = field.getByRole("slider");
+  await slider.focus();
+  for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowRight");
+  await expect(page.getByRole("status")).toContainText("max-burst");
+  await expect(slider).toBeFocused();
+  await still(page);
+  const value = await field.locator("input.exact").inputValue();
+  expect(Number(value)).toBeGreaterThan(150);
+  await expect.poll(text).toContain(`max-burst = "${value}ms"`);
+  await expect(more.locator("summary")).toContainText("1 set");
+  await shot(page, "more-parameters-set");
+  await field.getByRole("button", { name: /back to the default, 150 ms/ }).click();
+  await expect.poll(text).toBe(before);
+  await expect(page.getByRole("status")).toContainText("as by default");
+  await expect(field.locator("input.exact")).toHaveValue("150");
+  await expect(more.locator("summary")).toContainText("all by default");
+});
+
 test("broken TOML gives the program's message at its line, and the run goes on", async ({ page }) => {
   await open(page);
   await page.getByRole("tab", { name: "Scenario" }).click();
@@ -100,6 +159,101 @@ test("a link carries scenario, changes, seed and time", async ({ page, context }
   await expect(other.getByLabel("Seed", { exact: true })).toHaveValue("7");
   await expect(other.locator(".field input.exact").first()).toHaveValue("0.3");
   await expect(other.locator(".figures")).toHaveText(figures);
+});
+
+test("a change while it plays: it goes on, going back replays it, and link and file say so", async ({
+  page,
+  context,
+}) => {
+  await open(page);
+  await expect.poll(() => time(page)).toBeGreaterThan(3);
+  const slider = page.getByRole("slider", { name: /max_p/ }).first();
+  await slider.focus();
+  for (let i = 0; i < 20; i++) await page.keyboard.press("ArrowRight");
+  const changed = await time(page);
+  await expect(page.getByRole("button", { name: "Pause" })).toBeVisible();
+  const exact = page.locator(".field input.exact").first();
+  await expect.poll(() => exact.inputValue().then(Number)).toBeGreaterThan(0.12);
+  await until(page, changed + 4);
+  const value = await exact.inputValue();
+  const now = await time(page);
+  const made = await changes(page);
+  expect(made.length).toBeGreaterThan(0);
+  expect(made.at(-1)).toMatchObject({ which: 0, value });
+  const [first, last] = [made[0]?.atS ?? 0, made.at(-1)?.atS ?? 0];
+  expect(first).toBeGreaterThan(3);
+  expect(last).toBeLessThan(now);
+  const figures = async (of: Page) => (await of.locator(".figures").textContent()) ?? "";
+  const before = await figures(page);
+
+  // The link: the same run, with the changes at their times.
+  await page.getByRole("button", { name: "Share" }).click();
+  const link = await page.locator("#link").inputValue();
+  await shot(page, "share");
+  await page.keyboard.press("Escape");
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(other.getByRole("status")).toContainText("Opened from a link");
+  expect(await time(other)).toBeCloseTo(now, 9);
+  expect(await figures(other)).toBe(before);
+  expect(await changes(other)).toEqual(made);
+  await expect(other.locator(".field input.exact").first()).toHaveValue(value);
+  await other.close();
+
+  // The file: the values of now, and when they changed.
+  await page.getByRole("button", { name: "Export" }).click();
+  await expect(page.getByRole("dialog")).toContainText("The link (Share) replays the changes");
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "TOML of the scenario" }).click();
+  const text = readFileSync(await (await download).path(), "utf8");
+  expect(text).toContain(`/${value}"`);
+  expect(text).toContain(`# at ${last.toFixed(3)} s: links.bottleneck.queue.thresholds.max_p = ${value}\n`);
+  await page.keyboard.press("Escape");
+
+  // Back to after the last change, and on: the same run.
+  await seek(page, last + 1);
+  await expect(page.getByRole("status")).toContainText(`Back at ${(last + 1).toFixed(2)} s`);
+  expect(await changes(page)).toEqual(made);
+  await seek(page, now);
+  await still(page);
+  expect(await figures(page)).toBe(before);
+
+  // Back to before the first: it is undone, and the slider says so.
+  const clock = page.getByRole("slider", { name: "Time", exact: true });
+  await clock.focus();
+  await page.keyboard.press("Home");
+  await expect(page.getByRole("status")).toContainText("undone");
+  await expect.poll(() => time(page)).toBe(0);
+  expect(await changes(page)).toEqual([]);
+  await expect(exact).toHaveValue("0.1");
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => time(page)).toBeCloseTo(0.6, 6);
+  await shot(page, "back-in-time");
+});
+
+test("a second run keeps out of the first one's changes", async ({ page, context }) => {
+  await open(page);
+  await until(page, 3);
+  const exact = page.locator(".field input.exact").first();
+  await exact.fill("0.4");
+  await exact.press("Enter");
+  await expect(page.getByRole("status")).toContainText("0.4");
+  const changed = await time(page);
+  await seek(page, changed + 2);
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.getByRole("button", { name: "codel", exact: true }).click();
+  await expect(page.getByText("B: codel").first()).toBeVisible();
+  await seek(page, changed + 4);
+  const made = await changes(page);
+  expect(made.map(({ which, value }) => [which, value])).toEqual([[0, "0.4"]]);
+  await page.getByRole("button", { name: "Share" }).click();
+  const link = await page.locator("#link").inputValue();
+  const figures = (await page.locator(".figures").textContent()) ?? "";
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(other.getByRole("status")).toContainText("Opened from a link");
+  await expect(other.locator(".figures")).toHaveText(figures);
+  expect(await changes(other)).toEqual(made);
 });
 
 test("several seeds give intervals, and differences of both runs", async ({ page }) => {
@@ -188,6 +342,11 @@ test("a phone's width needs no sideways scrolling", async ({ page }) => {
   }
   await page.getByRole("tab", { name: "Parameters" }).click();
   await shot(page, "phone", true);
+  await page.locator("summary", { hasText: "links.bottleneck" }).click();
+  await page.locator("details.more summary").first().click();
+  await page.locator("details.more").first().scrollIntoViewIfNeeded();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  await shot(page, "phone-more");
   await page.getByRole("button", { name: "Scenarios" }).click();
   await shot(page, "phone-gallery");
 });

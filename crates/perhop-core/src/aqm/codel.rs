@@ -116,6 +116,15 @@ impl Clock {
         }
     }
 
+    #[cfg(feature = "trace")]
+    fn seconds(&self, ticks: Ticks) -> f64 {
+        let nanos = match self {
+            Self::Rfc => ticks,
+            Self::Linux { .. } => ticks << 10,
+        };
+        nanos as f64 * 1e-9
+    }
+
     /// Whether an interval that ends at `until` has passed.
     #[inline]
     fn has_passed(&self, until: Ticks, now: Ticks) -> bool {
@@ -292,8 +301,28 @@ impl Codel {
         self.dropping = true;
     }
 
+    /// Why it is about to mark or drop a packet.
+    #[cfg(feature = "trace")]
+    fn tell(&self, behind: Behind) {
+        let later = behind == Behind::Drop;
+        let next = if later { self.control_law(self.next) } else { self.next };
+        crate::trace::note("dropping already", f64::from(u8::from(later)));
+        if later {
+            crate::trace::note("this drop was due at_s", self.clock.seconds(self.next));
+        } else if let Some(until) = self.above_until {
+            let interval = self.clock.ticks(self.params.interval.as_nanos());
+            crate::trace::note(
+                "above the target since_s",
+                self.clock.seconds(until.saturating_sub(interval)),
+            );
+        }
+        crate::trace::note("next drop due at_s", self.clock.seconds(next));
+    }
+
     /// Marks or drops a packet. After a drop, the packet behind it is judged for the same transmission.
     fn signal(&mut self, packet: &Header, behind: Behind) -> Verdict {
+        #[cfg(feature = "trace")]
+        self.tell(behind);
         if self.params.ecn && packet.ecn.is_capable() {
             if behind == Behind::Drop {
                 self.next = self.control_law(self.next);

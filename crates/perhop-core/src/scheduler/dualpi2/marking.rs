@@ -90,6 +90,15 @@ pub(super) fn new(params: &DualPi2Params) -> (PiLaw, Marking) {
 }
 
 impl Marking {
+    /// k p'.
+    #[cfg(feature = "trace")]
+    pub(super) fn coupled(&self, p: f64) -> f64 {
+        match self {
+            Self::Exact(exact) => exact.k * p,
+            Self::Linux(linux) => linux.k as f64 / 65_536.0 * p,
+        }
+    }
+
     #[inline]
     pub(super) fn of_l4s(&mut self, state: &State<'_>, rng: &mut Rng) -> Verdict {
         match (self, state.law) {
@@ -123,6 +132,8 @@ impl Exact {
         }
         let native = if state.behind < self.step_length { 0.0 } else { self.ramp.at(state.sojourn) };
         let reason = if native > coupled { Reason::Step } else { Reason::Controller };
+        #[cfg(feature = "trace")]
+        crate::trace::note("p'_L", native);
         if self.l4s_marks.hits(native.max(coupled).min(1.0)) {
             Verdict::Notify(reason)
         } else {
@@ -155,6 +166,11 @@ impl Ramp {
 impl Recur {
     #[inline]
     fn hits(&mut self, probability: f64) -> bool {
+        #[cfg(feature = "trace")]
+        {
+            crate::trace::note("probability", probability);
+            crate::trace::note("counter before", self.0);
+        }
         self.0 += probability;
         let hit = self.0 > 1.0;
         if hit {
@@ -205,7 +221,10 @@ impl Linux {
 
 /// Even at zero it hits once in 2^32.
 fn roll(p: u32, rng: &mut Rng) -> bool {
-    (rng.next_u64() >> 32) as u32 <= p
+    let number = (rng.next_u64() >> 32) as u32;
+    #[cfg(feature = "trace")]
+    crate::trace::draw((f64::from(p) + 1.0) / 4_294_967_296.0, f64::from(number) / 4_294_967_296.0);
+    number <= p
 }
 
 #[cfg(test)]

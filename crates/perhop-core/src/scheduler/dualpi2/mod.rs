@@ -465,15 +465,40 @@ impl<P: Packet> DualPi2<P> {
     }
 }
 
+#[cfg(feature = "trace")]
+impl<P: Packet> DualPi2<P> {
+    /// What a packet of this class met that is dropped or marked.
+    fn tell(&self, class: usize) {
+        if !crate::trace::is_recording() {
+            return;
+        }
+        let p = self.controller.p();
+        let gauges = vec![
+            (name(class), 1.0),
+            ("p'", p),
+            ("p_CL", self.marking.coupled(p)),
+            ("p_C", p * p),
+            ("delay at the last update_s", self.controller.delay().as_secs_f64()),
+            ("packets left in the L4S queue", self.l4s.packets.len() as f64),
+            ("packets left in the classic queue", self.classic.packets.len() as f64),
+        ];
+        crate::trace::end(gauges, self.total.packets(), self.total.bytes());
+    }
+}
+
 impl<P: Packet> Discipline<P> for DualPi2<P> {
     #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.settle(now);
         let class = self.admitted_to(packet.header(), now);
         let room = !self.total.is_full_for(packet.header(), self.limit);
+        #[cfg(feature = "trace")]
+        crate::trace::begin();
         let queue = if class == L4S { &mut self.l4s } else { &mut self.classic };
         let decide = |_: &mut Header| if room { Ok(None) } else { Err(Reason::Overflow) };
         if let Err(reason) = queue.counters.through.arrival(packet.header_mut(), now, decide) {
+            #[cfg(feature = "trace")]
+            self.tell(class);
             return Err((packet, reason));
         }
         let Header { color, size, .. } = *packet.header();
@@ -495,7 +520,13 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         let Header { color, size, .. } = *packet.header();
         queue.counters.occupancy.remove(color, size);
         self.total.remove(color, size);
+        #[cfg(feature = "trace")]
+        crate::trace::begin();
         let judged = self.judge(class, packet.header(), now).apply(packet.header_mut());
+        #[cfg(feature = "trace")]
+        if judged != Ok(None) {
+            self.tell(class);
+        }
         let through = &mut self.queue_mut(class).counters.through;
         match judged {
             Ok(notified) => {

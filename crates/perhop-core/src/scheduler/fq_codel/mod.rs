@@ -379,7 +379,15 @@ impl<P: Packet> FqCodel<P> {
             Backlog::Queue => chain.occupancy(),
         };
         let header = packet.header_mut();
-        match codel.on_departure(header, left, &mut Context { now, rng }).apply(header) {
+        #[cfg(feature = "trace")]
+        crate::trace::begin();
+        let judged = codel.on_departure(header, left, &mut Context { now, rng }).apply(header);
+        #[cfg(feature = "trace")]
+        if crate::trace::is_recording() && judged != Ok(None) {
+            tell(number, chain, occupancy);
+            crate::trace::end(codel.gauges(), chain.occupancy().packets(), chain.occupancy().bytes());
+        }
+        match judged {
             Ok(notified) => {
                 if let Some(reason) = notified {
                     through.notify(header.color, reason);
@@ -442,6 +450,14 @@ impl<P: Packet> FqCodel<P> {
     }
 }
 
+/// Which queue a packet was in, and how much it and all hold without it.
+#[cfg(feature = "trace")]
+fn tell(number: u32, chain: &Chain, all: &Occupancy) {
+    crate::trace::note("queue of the flow", f64::from(number));
+    crate::trace::note("bytes left in that queue", chain.occupancy().bytes() as f64);
+    crate::trace::note("packets left in all queues", all.packets() as f64);
+}
+
 impl<P: Packet> Discipline<P> for FqCodel<P> {
     #[inline]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
@@ -466,6 +482,13 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
     fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
         let mut excess = self.excess.take()?;
         let packet = self.pop(excess.queue)?;
+        #[cfg(feature = "trace")]
+        if crate::trace::is_recording() {
+            let chain = &self.queues[excess.queue as usize].chain;
+            crate::trace::begin();
+            tell(excess.queue, chain, &self.class.occupancy);
+            crate::trace::end(Vec::new(), chain.occupancy().packets(), chain.occupancy().bytes());
+        }
         let Header { color, size, .. } = *packet.header();
         self.class.through.drop(color, Reason::Overflow);
         if self.params.law == FqLaw::Linux {

@@ -1,10 +1,14 @@
 //! What a page can set of a scenario: a control for each value, with its unit, range and description from the JSON Schema.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::default_value::{DefaultValue, quantity};
 use crate::edit;
 use crate::problem::Problem;
 
@@ -28,12 +32,14 @@ pub struct Control {
     pub group: String,
     /// `number`, `choice`, `switch` or `text`.
     pub kind: &'static str,
-    /// As it is now.
+    /// As it is now; null where the text leaves the key out and its default is no plain value.
     pub value: Value,
     /// The same in TOML.
     pub text: String,
     /// It stands in the text; otherwise this is the default.
     pub is_set: bool,
+    /// What acts where the text leaves the key out, in words: `15 ms`, `the target`. Empty if it cannot be left out.
+    pub default: String,
     /// A number is written as text with this unit, in quotes; without quotes if that is empty.
     pub unit: String,
     /// The slider's range.
@@ -61,7 +67,13 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
         |path: &str, group: &str| Place { path: path.into(), group: group.into(), ..Place::default() };
     let properties = &schema()["properties"];
     for key in ["duration", "warmup"] {
-        walk.property(&properties[key], &scenario[key], Some(&text[key]), &place(key, "run"));
+        let default = DefaultValue::of(&properties[key], scenario);
+        walk.property(
+            &properties[key],
+            &scenario[key],
+            Some(&text[key]),
+            &Place { default, ..place(key, "run") },
+        );
     }
     for (key, definition) in [("links", "Link"), ("profiles", "Meter")] {
         for (name, value) in scenario[key].as_object().into_iter().flatten() {
@@ -147,6 +159,19 @@ fn does_fit(node: &'static Value, value: &Value) -> bool {
             .all(|(key, one)| one.get("const").is_none_or(|only| table.get(key) == Some(only)))
 }
 
+/// What a property is that may also be null.
+fn nullable(node: &'static Value) -> Option<&'static Value> {
+    let either = node["anyOf"].as_array()?;
+    let is_null = |one: &&Value| one["type"] == "null";
+    either.iter().any(|one| is_null(&one)).then(|| either.iter().find(|one| !is_null(one)))?
+}
+
+/// The words of which a value is one, if it is.
+fn choices_of(node: &'static Value) -> Vec<String> {
+    let words = |all: &'static Vec<Value>| all.iter().filter_map(|one| one["const"].as_str());
+    alternatives(resolve(node).0).into_iter().flat_map(words).map(str::to_owned).collect()
+}
+
 /// Where a walk is.
 #[derive(Clone, Debug, Default)]
 struct Place {
@@ -155,6 +180,8 @@ struct Place {
     /// Within an AQM, whose parameters can change during a run.
     in_aqm: bool,
     is_udp: bool,
+    /// Of the key, if it can be left out.
+    default: Option<DefaultValue>,
 }
 
 impl Place {
@@ -175,12 +202,21 @@ impl Walk {
         let Some(properties) = found["properties"].as_object() else { return };
         let in_aqm = place.in_aqm || properties.get("aqm").is_some_and(|tag| tag.get("const").is_some());
         let place = Place { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
+        let required = found["required"].as_array().map_or(&[][..], Vec::as_slice);
         for (key, property) in properties {
-            let inner = place.key(key);
+            let is_optional = !required.iter().any(|one| one == key);
+            // A choice that may be left out without a word on its default: others decide it.
+            let automatic = || nullable(property).filter(|one| !choices_of(one).is_empty());
+            let default = DefaultValue::of(property, value);
+            let default = default.or_else(|| automatic().map(|_| DefaultValue::automatic()));
+            let default = default.filter(|_| is_optional);
+            let inner = Place { default, ..place.key(key) };
             if let Some(name) = property["const"].as_str() {
                 self.tag(key, name, beside, text, &inner);
-            } else if let Some(value) = value.get(key) {
+            } else if let Some(value) = value.get(key).filter(|value| !value.is_null()) {
                 self.property(property, value, text.and_then(|text| text.get(key)), &inner);
+            } else if text.is_some_and(Value::is_object) {
+                self.absent(property, &inner);
             }
         }
     }
@@ -191,6 +227,8 @@ impl Walk {
             return;
         }
         match value {
+            // A table that the text leaves out has no place for its keys.
+            Value::Object(_) if text.is_none_or(Value::is_null) => {}
             Value::Object(_) => self.any(node, value, text, place),
             Value::Array(values) => {
                 let Some((found, _)) = fitting(node, value) else { return };
@@ -201,6 +239,43 @@ impl Walk {
                 }
             }
             _ => self.leaf(node, value, text, place),
+        }
+    }
+
+    /// A key that neither the text nor a plain default gives a value.
+    fn absent(&mut self, node: &'static Value, place: &Place) {
+        let last = place.path.rsplit('.').next().unwrap_or_default();
+        let Some(default) = place.default.as_ref().filter(|_| !NAMES.contains(&last)) else { return };
+        let (resolved, name) = resolve(nullable(node).unwrap_or(node));
+        let is = |kind: &str| resolved["type"] == kind || resolved["type"][0] == kind;
+        if is_ramp(name) {
+            return;
+        }
+        // The value that the default would be in the text, if it is a plain one.
+        let plain = if is("integer") || is("number") {
+            default.value.parse::<f64>().ok().map(|_| default.value.parse().unwrap_or(Value::Null))
+        } else {
+            quantity(&default.value)
+                .filter(|(_, unit)| !unit.is_empty() && !unit.contains(' '))
+                .map(|(number, unit)| format!("{number}{unit}").into())
+        };
+        match plain {
+            Some(plain) => self.leaf(node, &plain, None, place),
+            None if is("integer") || is("number") || is("string") && resolved.get("pattern").is_some() => {
+                let kind = if is("string") { "text" } else { "number" };
+                let doc = node["description"].as_str().unwrap_or_default();
+                let example = resolved["examples"][0].as_str().unwrap_or_default();
+                let control = Self::control(doc, &Value::Null, false, place);
+                self.controls.push(Control { kind, integer: is("integer"), text: example.into(), ..control });
+            }
+            None => {
+                let choices = choices_of(resolved);
+                if !choices.is_empty() {
+                    let doc = node["description"].as_str().unwrap_or_default();
+                    let control = Self::control(doc, &Value::Null, false, place);
+                    self.controls.push(Control { kind: "choice", choices, ..control });
+                }
+            }
         }
     }
 
@@ -215,6 +290,7 @@ impl Walk {
         let chosen = beside.iter().find(|one| resolve(one).0["properties"][key]["const"] == name);
         let doc = chosen.and_then(|one| resolve(one).0["description"].as_str()).unwrap_or_default();
         let is_set = text.is_some_and(|text| text.get(key).is_some());
+        let place = &Place { default: None, ..place.clone() };
         let control = Control { kind: "choice", choices, ..Self::control(doc, &name.into(), is_set, place) };
         self.controls.push(Control { live: false, ..control });
     }
@@ -271,6 +347,7 @@ impl Walk {
                 unit: unit.into(),
                 min: if log { 0.001_f64.min(number) } else { 0.0 },
                 max: most,
+                default: String::new(),
                 step: if log { 0.001 } else { 1.0 },
                 log,
                 integer: !log && unit != "kB" && unit != "MB",
@@ -280,7 +357,7 @@ impl Walk {
     }
 
     fn control(doc: &str, value: &Value, is_set: bool, place: &Place) -> Control {
-        let Place { path, group, in_aqm, is_udp } = place;
+        let Place { path, group, in_aqm, is_udp, default } = place;
         let label = path.strip_prefix(group.as_str()).unwrap_or(path).trim_start_matches('.');
         let last = path.rsplit('.').next().unwrap_or_default();
         let is_of_link = group.starts_with("links.") && (label == "rate" || label == "delay");
@@ -293,6 +370,13 @@ impl Walk {
             value: value.clone(),
             text: value.to_string(),
             is_set,
+            default: match (default, value.as_str()) {
+                (Some(default), Some(acting)) if !is_set && *default == DefaultValue::automatic() => {
+                    acting.into()
+                }
+                (Some(default), _) => default.shown(),
+                (None, _) => String::new(),
+            },
             unit: String::new(),
             min: 0.0,
             max: 0.0,
@@ -303,13 +387,6 @@ impl Walk {
             live: *in_aqm || is_of_link || (*is_udp && last == "rate"),
         }
     }
-}
-
-/// `20Mbps` as 20 and `Mbps`.
-fn quantity(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, text[end..].trim()))
 }
 
 /// A number with the range of its slider: a factor around what it is, within the bounds of the schema.
@@ -466,75 +543,5 @@ fn ordinary((schema, name): (&'static Value, Option<&'static str>), table: Optio
             (_, Some(minimum)) => minimum.to_string(),
             _ => "1".into(),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::describe;
-
-    const TEXT: &str = r#"
-duration = "5s"
-[links.up]
-from = "a"
-to = "b"
-rate = "10Mbps"
-delay = "10ms"
-queue = { aqm = "red", thresholds = "5/15/0.1", limit = "60p" }
-[[flows]]
-name = "bulk"
-count = 3
-from = "a"
-to = "b"
-transport = { tcp = "linux" }
-"#;
-
-    fn scenario(text: &str) -> Value {
-        serde_json::to_value(describe::read(text).unwrap()).unwrap()
-    }
-
-    fn control(path: &str) -> Control {
-        let all = controls(&scenario(TEXT), TEXT);
-        let paths: Vec<_> = all.iter().map(|control| control.path.clone()).collect();
-        all.into_iter().find(|control| control.path == path).unwrap_or_else(|| panic!("{paths:?}"))
-    }
-
-    #[test]
-    fn values_have_units_ranges_and_descriptions() {
-        let rate = control("links.up.rate");
-        assert_eq!(
-            (rate.unit.as_str(), &rate.value, rate.live, rate.is_set),
-            ("Mbps", &10.0.into(), true, true)
-        );
-        assert_eq!((rate.min, rate.max, rate.log), (0.5, 200.0, true));
-        assert_eq!(rate.doc, "Rate of each direction.");
-        let max_p = control("links.up.queue.thresholds.max_p");
-        assert_eq!((max_p.unit.as_str(), &max_p.value, max_p.max, max_p.live), ("", &0.1.into(), 1.0, true));
-        let weight = control("links.up.queue.weight");
-        assert_eq!((weight.is_set, weight.log, weight.max), (false, true, 1.0));
-        let count = control("flows.bulk.count");
-        assert_eq!((count.integer, count.min, count.max, count.live), (true, 0.0, 20.0, false));
-        assert_eq!(control("links.up.queue.gentle").kind, "switch");
-        assert!(control("links.up.queue.thresholds.min").integer);
-    }
-
-    #[test]
-    fn blocks_are_a_choice() {
-        let aqm = control("links.up.queue.aqm");
-        assert!(aqm.choices.contains(&"codel".to_owned()) && aqm.choices.contains(&"pie".to_owned()));
-        assert_eq!((aqm.kind, aqm.live), ("choice", false));
-        assert!(control("flows.bulk.transport.tcp").choices.contains(&"newreno".to_owned()));
-    }
-
-    #[test]
-    fn every_aqm_can_take_the_place_of_red() {
-        let aqm = control("links.up.queue.aqm");
-        for name in aqm.choices.iter().filter(|name| *name != "dwred") {
-            let text = set(&scenario(TEXT), TEXT, "links.up.queue.aqm", &format!("\"{name}\"")).unwrap();
-            if let Err(problem) = describe::read(&text) {
-                panic!("{name}: {problem:?}\n{text}");
-            }
-        }
     }
 }
