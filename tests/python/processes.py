@@ -25,7 +25,6 @@ LOADED = (
     "perhop.sweep.tune",
     "perhop.sweep.tune_report",
     "perhop.verify",
-    "typer._adapters",
 )
 """What commands load, which takes them two seconds of the processor."""
 LONGEST_S = 300
