@@ -1,4 +1,4 @@
-"""`perhop export --to perhop-router`: the tables of the scenario, remarks, refusals, the check of the router."""
+"""`perhop export --to perhop-router`: tables of the scenario, remarks, refusals, the check of the router."""
 
 from __future__ import annotations
 
