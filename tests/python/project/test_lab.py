@@ -1,4 +1,4 @@
-"""The containers of `contrib`: their files name what is there. The lab, in network namespaces, forwards packets."""
+"""Containers: the files of `contrib` name what is there; the lab, in network namespaces, forwards packets."""
 
 from __future__ import annotations
 
