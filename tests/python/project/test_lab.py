@@ -167,6 +167,12 @@ def test_the_lab_s_router_is_what_is_exported_of_the_example() -> None:
     assert ours == tomllib.loads(done.text)
 
 
+def capabilities() -> str:
+    """Those that the page gives a router's container, as setpriv takes them."""
+    (given,) = re.findall(r"--cap-drop all --cap-add ([\w,]+) ", PAGE)
+    return "".join(f",+{name}" for name in given.split(","))
+
+
 def ip(words: str) -> None:
     done = subprocess.run(["ip", *words.split()], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -229,7 +235,8 @@ def said(path: Path, process: subprocess.Popen[str], text: str) -> None:
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="namespaces with veth pairs need root"
 )
 @pytest.mark.skipif(
-    not all(shutil.which(program) for program in ("ip", "ethtool")), reason="needs ip (iproute2) and ethtool"
+    not all(shutil.which(program) for program in ("ip", "ethtool", "setpriv")),
+    reason="needs ip (iproute2), ethtool and setpriv (util-linux)",
 )
 @pytest.mark.skipif(router_binary() is None, reason="no perhop-router: cargo build --package perhop-router")
 def test_the_lab_in_namespaces_forwards_each_codepoint_through_its_queue(tmp_path: Path) -> None:
