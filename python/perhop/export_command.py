@@ -26,7 +26,11 @@ def export(
     *,
     dialect: Annotated[
         str,
-        typer.Option("--to", metavar="DIALECT", help="The router's language: ios (Cisco), tc (Linux)."),
+        typer.Option(
+            "--to",
+            metavar="DIALECT",
+            help="The router's language: ios (Cisco), tc (Linux), perhop-router.",
+        ),
     ],
     link: Annotated[
         str | None,
@@ -39,6 +43,14 @@ def export(
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Leave out what the language cannot express, and say so.")
     ] = False,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            "--devices",
+            metavar="IN,OUT",
+            help="For perhop-router: its interface towards the customers, and that towards the network.",
+        ),
+    ] = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -51,18 +63,26 @@ def export(
     """Write the queue and the meters of a link as lines of a router's configuration.
 
     Comments in it, and the report, say which values are rounded and by how much, what the router does in
-    another way, and with --lenient what is left out. Only the forward direction is written.
+    another way, and with --lenient what is left out. Only the forward direction is written; for
+    perhop-router, also the reverse one if it has a queue.
 
     \b
     Examples:
       perhop export branch.toml --to ios -o branch.cfg
       perhop export network.toml --link uplink --to ios --shape -o uplink.cfg
       perhop export network.toml --link uplink --to tc --shape -o uplink.sh
+      perhop export branch.toml --to perhop-router --devices eth1,eth0 -o perhop-router.toml
     """  # noqa: D301
     where = files.prepare_file(output, "--output", reads=[scenario])
     json_path = None if json_file is None else files.prepare_file(json_file, reads=[scenario])
     done = routers.exported(
-        simulation.canonical(scenario), str(scenario), dialect, link=link, shape=shape, lenient=lenient
+        simulation.canonical(scenario),
+        str(scenario),
+        dialect,
+        link=link,
+        shape=shape,
+        lenient=lenient,
+        devices=devices,
     )
     say = terminal.note if files.STDOUT in {where, json_path} else terminal.say
     if where == files.STDOUT:

@@ -28,6 +28,16 @@ LOADED = (
 )
 """What commands load, which takes them two seconds of the processor."""
 LONGEST_S = 300
+ROOT = Path(__file__).parents[2]
+
+
+def router_binary() -> Path | None:
+    """The `perhop-router` that was built last, in release or debug mode; None if there is none."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = [target / mode / "perhop-router" for mode in ("release", "debug")]
+    return max(
+        (path for path in built if path.is_file()), key=lambda path: path.stat().st_mtime, default=None
+    )
 
 
 class Server:

@@ -31,6 +31,7 @@ SECTIONS = {
         "For researchers <guides/researcher>",
         "For teachers <guides/teacher>",
         "For people with data <guides/data>",
+        "Routers' configurations <guides/configurations>",
         "Plan growth <guides/plan>",
     ],
     "Course": [
@@ -53,6 +54,7 @@ SECTIONS = {
         "replay",
         "live",
         "router",
+        "containers",
     ],
     "Evidence": [
         "The papers <papers/index>",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import to_ios, to_tc
+from perhop.routers import to_ios, to_perhop_router, to_tc
 from perhop.routers.outgoing import Remarks, outgoing
 
 if TYPE_CHECKING:
@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 
     from perhop.routers.outgoing import Outgoing, Remark
 
-WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {"ios": to_ios.lines, "tc": to_tc.lines}
+WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
+    "ios": to_ios.lines,
+    "tc": to_tc.lines,
+    "perhop-router": to_perhop_router.lines,
+}
 """Every dialect that can be written. A new one is a file and a line here."""
-COMMENTS = {"ios": "!", "tc": "#"}
+COMMENTS = {"ios": "!", "tc": "#", "perhop-router": "#"}
+NATIVE = frozenset({"perhop-router"})
+"""Dialects that have perhop's own queues, and two interfaces that are named (`--devices`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ def exported(
     link: str | None = None,
     shape: bool = False,
     lenient: bool = False,
+    devices: str | None = None,
 ) -> Exported:
     """The queue and the meters of a link as lines of a router's configuration.
 
@@ -56,15 +63,19 @@ def exported(
         link: The link's name; None: the only one with a queue.
         shape: Shape to the link's rate: the interface is faster.
         lenient: Leave out what the dialect cannot express, in place of refusing.
+        devices: For perhop-router, the interfaces inside and outside: `eth1,eth0`.
 
     Raises:
         PerhopError: The dialect or the link is not known, or the dialect cannot express something.
     """
     if dialect not in WRITERS:
         raise PerhopError(f"--to must be one of {', '.join(WRITERS)}, not `{dialect}`")
+    if devices is not None and dialect not in NATIVE:
+        raise PerhopError(f"--devices has no effect with --to {dialect}: only {', '.join(NATIVE)} names two")
     remarks = Remarks()
-    found = outgoing(canonical, origin, link, linux=dialect == "tc")
+    found = outgoing(canonical, origin, link, linux=dialect == "tc", native=dialect in NATIVE)
     found.shape = shape
+    found.devices = None if devices is None else to_perhop_router.checked_devices(devices)
     body = WRITERS[dialect](found, remarks)
     missing = [remark for remark in remarks.listed if remark.kind == "left out"]
     if missing and not lenient:

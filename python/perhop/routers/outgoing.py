@@ -104,6 +104,12 @@ class Outgoing:
     """Rate and burst."""
     shape: bool = False
     """Whether the interface is faster than the link, so that lines must shape to the link's rate."""
+    scenario: dict[str, Any] = field(default_factory=dict)
+    """All of it, for a dialect that has perhop's own queues; `queues` and `meters` are then empty."""
+    origin: str = ""
+    """Its name in messages."""
+    devices: tuple[str, str] | None = None
+    """The interfaces towards the customers and towards the network, for a dialect that names both."""
 
 
 RemarkKind = Literal["rounded", "differs", "left out"]
@@ -199,8 +205,12 @@ def chosen(scenario: dict[str, Any], origin: str, link: str | None) -> str:
     return queued[0]
 
 
-def outgoing(canonical: str, origin: str, link: str | None, *, linux: bool = False) -> Outgoing:
+def outgoing(
+    canonical: str, origin: str, link: str | None, *, linux: bool = False, native: bool = False
+) -> Outgoing:
     """The link of a checked scenario. `linux`: with the schedulers that only Linux has.
+
+    With `native` its queues stay the tables of the scenario, for a dialect that has the same.
 
     Raises:
         PerhopError: There is no such link, or its queue is of a kind that no router's configuration has.
@@ -209,6 +219,10 @@ def outgoing(canonical: str, origin: str, link: str | None, *, linux: bool = Fal
     name = chosen(scenario, origin, link)
     table = scenario["links"][name]
     place = f"links.{name}"
+    if native:
+        return Outgoing(
+            name, place, rate(table["rate"]), "single", {}, [], [], scenario=scenario, origin=origin
+        )
     queue, path = table["queue"], f"{place}.queue"
     shaper = None
     if queue.get("scheduler") == "shaper":

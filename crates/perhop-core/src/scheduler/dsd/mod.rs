@@ -276,10 +276,9 @@ impl<P: Packet> Dsd<P> {
     #[inline]
     fn condemned(&self, now: Instant) -> Option<(Service, Reason)> {
         let dropped = |held: &Held<P>| held.decided.and_then(Result::err);
-        match self.green.front() {
-            Some(green) if now > green.deadline => return Some((Service::Green, Reason::Late)),
-            Some(green) if let Some(reason) = dropped(green) => return Some((Service::Green, reason)),
-            _ => {}
+        let late = |held: &Held<P>| (now > held.deadline).then_some(Reason::Late);
+        if let Some(reason) = self.green.front().and_then(|green| late(green).or_else(|| dropped(green))) {
+            return Some((Service::Green, reason));
         }
         Some((Service::Blue, dropped(self.blue.packets.front()?)?))
     }

@@ -48,7 +48,7 @@ impl Schedule for Pending<Event> {
     }
 }
 
-impl<T> Default for Pending<T> {
+impl<T: Timed> Default for Pending<T> {
     fn default() -> Self {
         Self { heap: BinaryHeap::new(), added: 0 }
     }
