@@ -72,6 +72,11 @@ impl TswTcm {
             ((peak - committed) / rate, (rate - peak) / rate)
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.estimator.take_over(&before.estimator);
+        Ok(())
+    }
 }
 
 impl Meter for TswTcm {
