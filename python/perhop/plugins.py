@@ -184,7 +184,8 @@ _WATCHED: list[Block] | None = None
 def watching() -> Iterator[list[Block]]:
     """The objects that the engine has made meanwhile."""
     global _WATCHED  # noqa: PLW0603 - the engine calls `create`, and knows of no watcher
-    _WATCHED = made = []
+    made: list[Block] = []
+    _WATCHED = made
     try:
         yield made
     finally:
@@ -193,7 +194,9 @@ def watching() -> Iterator[list[Block]]:
 
 def rewritten(block: Block) -> str | None:
     """A parameter that the class has written to, past what forbids that: in `__post_init__`, or by `vars`."""
-    values, _ = read(type(block), {key.replace("-", "_"): value for key, value in vars(block)["_table"].items()})
+    values, _ = read(
+        type(block), {key.replace("-", "_"): value for key, value in vars(block)["_table"].items()}
+    )
     for name, value in values.items():
         now = vars(block).get(name)
         if repr(now) != repr(value):

@@ -110,11 +110,11 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda content: content.update(command="perhop live a.toml"),
         "was made on real packets",
     ),
-    "a sweep": (
-        lambda content: content.update(command="perhop sweep a.toml"),
-        "this was made by `perhop sweep a.toml`: run that again",
+    "a search": (
+        lambda content: content.update(command="perhop tune a.toml"),
+        "run `perhop tune a.toml` again",
     ),
-    "two": (lambda content: content["scenarios"].append({}), "is not of `perhop run`"),
+    "two": (lambda content: content["scenarios"].append({}), "not of `perhop run`"),
     "no scenario": (
         lambda content: _entry(content).pop("scenario"),
         "scenarios[0].scenario: a table is missing",
