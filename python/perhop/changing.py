@@ -37,7 +37,7 @@ FIXED = ("name", "match", "aqm", "scheduler", "marker", "class", "source", "af",
 """Keys of queues and meters that say what there is."""
 
 
-def settable(scenario: Mapping[str, Any], key: str) -> str:
+def settable(scenario: Mapping[str, Any], key: str, most: int = MOST_NAMED) -> str:
     """What can be set, for a message: paths like this one first."""
     found: list[str] = []
     for name, link in scenario["links"].items():
@@ -53,7 +53,7 @@ def settable(scenario: Mapping[str, Any], key: str) -> str:
             found += _leaves(profile, f"{place}.profile")
     for name, profile in scenario.get("profiles", {}).items():
         found += _leaves(profile, f"profiles.{name}")
-    near = difflib.get_close_matches(key, found, n=MOST_NAMED, cutoff=0)
+    near = difflib.get_close_matches(key, found, n=most, cutoff=0)
     more = len(found) - len(near)
     return f"these can be set: {', '.join(near)}" + (f" and {more} more" if more else "")
 

@@ -140,8 +140,10 @@ def _parameters(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(made: list[plugins.Block]) -> Check:
-    written = (plugins.rewritten(block) for block in made)
-    return "parameters stay as they were given", next((text for text in written if text is not None), None)
+    written = (
+        f"{plugins.path_of(type(block))}: {text}" for block in made if (text := plugins.rewritten(block))
+    )
+    return "parameters stay as they were given", next(written, None)
 
 
 def _round_trip(role: str, table: dict[str, Any]) -> Check:

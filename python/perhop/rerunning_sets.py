@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -207,7 +208,7 @@ def _simulated(manifest: SetManifest, jobs: int | None, engine: Engine | None, s
 
     for number, part in enumerate(manifest.parts):
         result = simulation.run(
-            part.checked.text,
+            json.loads(part.checked.text),
             runs=len(part.seeds),
             seed=part.seeds[0],
             jobs=jobs,

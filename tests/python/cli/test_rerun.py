@@ -175,7 +175,7 @@ scenario = "small.toml"
 runs = 2
 seed = 3
 [grid]
-"links.l.queue.limit" = ["20p", "40p"]
+"links.bottleneck.queue.limit" = ["20p", "40p"]
 """
 
 
@@ -207,7 +207,7 @@ def test_another_number_of_a_sweep_is_found(perhop: Perhop, swept: Path) -> None
     values[place] = -1.0
     samples.with_columns(value=pl.Series(values)).write_parquet(swept / "samples.parquet")
     (found,) = rerun(swept).differences
-    assert found.place == f"samples.parquet, {row['metric']}[links.l.queue.limit = 40p, 4]"
+    assert found.place == f"samples.parquet, {row['metric']}[links.bottleneck.queue.limit = 40p, 4]"
     assert (found.then, found.now) == (-1.0, row["value"])
     samples.drop_nulls("value").head(5).write_parquet(swept / "samples.parquet")
     done = perhop("rerun", swept)
