@@ -97,11 +97,11 @@ def test_a_class_owns_its_recoveries() -> None:
     table = scenario(Owner(), sack=True)
     one, other = (perhop.run(table, engine=engine).runs[0] for engine in ("batched", "reference"))
     assert same(one.raw, other.raw)
-    assert sum(one.flows("retransmitted")) > 50
     # Its window is in force throughout: after a timeout it is one segment, else its own.
     simulation = perhop.Simulation(table, seed=1)
     windows = {sample.flows["tcp/0"].window for sample in simulation.samples("20ms") if sample.time_s > 1}
     assert windows <= {1.0, 12.0}
+    assert sum(simulation.flows[f"tcp/{number}"].retransmitted for number in range(6)) > 50
     for tell, problem in (
         ("acks", "on_ack .*: an ACK of a recovery"),
         ("losses", "on_lost .*: True, a lost"),
@@ -228,7 +228,7 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
             "prr: `.*:Owner` sets the window in recoveries itself",
         ),
         (
-            {"congestion": f"{MODULE}:Owner", "idle-restart": False},
+            {"congestion": f"{MODULE}:Owner", "idle-restart": "none"},
             "idle-restart: `.*:Owner` has a model of the path instead",
         ),
         ({"congestion": f"{MODULE}:Reno", "ecn-backoff": True}, "ecn-backoff: RFC 8511 speaks of"),

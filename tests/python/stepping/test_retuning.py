@@ -71,7 +71,13 @@ def scenario(queue: dict[str, Any] = RED, marker: str = "token-bucket") -> dict[
     """Two flows under a profile and two of best effort, over one link, with a meter there."""
     ends: dict[str, Any] = {"from": "a", "to": "b", "transport": {"tcp": "linux"}, "start": "0s"}
     profile = {"marker": marker, "rate": "500kbps", **METERS[marker]}
+    policer = {**profile, "rate": "1Mbps", "out": "drop"}
     access = {"rate": "20Mbps", "delay": "5ms"}
+    rest: dict[str, Any] = {"name": "rest", "count": 2, **ends}
+    if queue.get("scheduler") in ("edf", "dsd"):
+        rest |= {"service": "green"}
+    elif queue.get("scheduler") == "dualpi2":
+        rest |= {"transport": {"tcp": "linux", "congestion": "prague"}, "ecn": "accurate"}
     return {
         "duration": "4s",
         "links": {
@@ -81,13 +87,13 @@ def scenario(queue: dict[str, Any] = RED, marker: str = "token-bucket") -> dict[
                 "rate": "4Mbps",
                 "delay": "10ms",
                 "queue": queue,
-                "meters": [{"name": "m", "match": {"dscp": 0}, "profile": {**profile, "rate": "1Mbps"}}],
+                "meters": [{"name": "m", "match": {"dscp": [0, 3]}, "profile": policer}],
             }
         },
         "flows": [
             {"name": "gold", "count": 2, **ends, "access": access, "profile": profile},
             {"name": "edge", **ends, "profile": "shared"},
-            {"name": "rest", "count": 2, **ends},
+            rest,
         ],
         "profiles": {"shared": profile},
     }
@@ -181,22 +187,28 @@ def test_the_rate_of_a_profile_that_is_set_at_the_start_is_the_scenarios(marker:
     }
     for path, value in changed.items():
         paths.put(other, path, value, "")
-    # An estimate begins at the profile's rate, which has begun by then.
-    for place in (other["flows"][0]["profile"], other["profiles"]["shared"]):
-        place.pop("initial", None)
-    sim = moved(table, changed)
-    result = sim.finish()
-    if marker in ("tsw", "three-precedence", "tswtcm"):
-        assert not same(result, perhop.run(table, seed=3))
+    result = moved(table, changed).finish().runs[0].raw
+    expected = perhop.run(other, seed=3).runs[0].raw
+    if "window" in METERS[marker]:
+        # The estimates began at the rate of the start; nothing else tells the two apart.
+        assert not told(result, expected)
+        expected = perhop.run(table, seed=3).runs[0].raw
+        assert not told(result, expected)
     else:
-        assert same(result, perhop.run(other, seed=3))
+        assert told(result, expected)
+
+
+def told(one: Any, other: Any) -> bool:  # noqa: ANN401 - what the engine measures
+    """Whether flows and links have the same numbers; groups tell the rate of the start."""
+    pairs = [(one["flows"][key], other["flows"][key]) for key in one["flows"]]
+    return repr(one["links"]) == repr(other["links"]) and all(repr(a) == repr(b) for a, b in pairs)
 
 
 def test_both_engines_agree_on_what_is_set_during_a_run() -> None:
     for name, path, value in (
         ("shaper", "links.l.queue.rate", "1Mbps"),
         ("shaper", "links.l.queue.rate", "3900kbps"),
-        ("wfq", "links.l.queue.queues.rest.weight", 9),
+        ("wfq", "links.l.queue.queues.gold.rate", "3Mbps"),
         ("htb", "links.l.queue.classes.link.classes.gold.ceil", "1Mbps"),
         ("llq", "links.l.queue.priority.gold.rate", "100kbps"),
         ("drr", "links.l.meters.m.profile.rate", "100kbps"),
@@ -215,7 +227,7 @@ def test_both_engines_agree_on_what_is_set_during_a_run() -> None:
 
 
 def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand() -> None:
-    # 4 Mbit/s of packets of 1000 bytes into a shaper of 1 Mbit/s: it is full after a moment, and sends one each 8 ms.
+    # 3.9 Mbit/s into a shaper of 1 Mbit/s: it is full after a moment, and sends a packet each 8 ms.
     cbr = {"udp": "cbr", "rate": "3900kbps", "packet": "1000B", "jitter": 0}
     shaper = {
         "scheduler": "shaper",
@@ -252,7 +264,7 @@ def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand(
         ("links.l.queue.queues.gold.name", "silver", "cannot change during a run"),
         ("links.l.queue.queues.gold.match", {"dscp": 3}, "cannot change during a run"),
         ("links.l.queue.queues.silver.weight", 2, "`links.l.queue.queues` has no `silver`"),
-        ("links.l.meters.m.profile.out", "drop", "cannot change during a run"),
+        ("links.l.meters.m.profile.out", "mark", "cannot change during a run"),
         ("links.l.meters.m.profile.burst", "-1B", "burst"),
         ("links.l.meters.m.match", {"dscp": 1}, "cannot change during a run"),
         ("links.l.meters.m.profile.marker", "srtcm", "the kind of a meter cannot change during a run"),

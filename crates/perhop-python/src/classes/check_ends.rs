@@ -159,6 +159,7 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
             let of_recovery =
                 |most: u64, rng: &mut Rng| if owns_recovery { rng.up_to(most) as u32 } else { 0 };
             let delivered = 1 + rng.up_to(3) as u32;
+            let in_flight = rng.up_to(100);
             let sample = DeliverySample {
                 delivered: rng.up_to(100),
                 interval: Duration::from_nanos(rng.up_to(100_000_000)),
@@ -174,8 +175,8 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
                 delivered,
                 marked: rng.up_to(u64::from(delivered)) as u32,
                 acked: 0,
-                in_flight: rng.up_to(100) as u32,
-                pipe: of_recovery(100, rng),
+                in_flight: in_flight as u32,
+                pipe: of_recovery(in_flight, rng),
                 lost: of_recovery(3, rng),
                 recovering: of_recovery(1, rng) == 1,
                 smoothed_rtt,

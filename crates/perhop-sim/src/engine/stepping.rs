@@ -435,7 +435,7 @@ fn profile_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<
     let knows = match &after.transport {
         _ if after.population.is_some() => Some("the flows of a population get it when they begin"),
         _ if after.path.is_some() => Some("the window control of a path may know it"),
-        TransportSpec::Tcp(tcp) if tcp.class.is_some() || tcp.congestion == Congestion::TwoWindows => {
+        TransportSpec::Tcp(tcp) if tcp.class.is_some() || tcp.control() == Congestion::TwoWindows => {
             Some("its congestion control knows it")
         }
         _ => None,
