@@ -265,7 +265,13 @@ macro_rules! register_schedulers {
                     $((Self::$variant(scheduler), SchedulerParams::$variant(before), SchedulerParams::$variant(after)) => {
                         scheduler.retune(&to.of(before, after, to.rate))
                     })+
-                    _ => Err(fixed(SchedulerParams::TAG)),
+                    _ => {
+                        let text = format!(
+                            "`{}` cannot replace another scheduler during a run; start a run with it",
+                            to.after.name()
+                        );
+                        Err(UnitError::new(at_key(SchedulerParams::TAG, text)))
+                    }
                 }
             }
         }
