@@ -83,7 +83,7 @@ class Prague(CongestionControl):
     acked, marked, ends, began, rounds, increase, reduced = 0, 0, 0, 0, 0, ONE, -1
 
     @property
-    def window(self) -> float:  # type: ignore[override]
+    def window(self) -> float:
         return float(max(-(-self.fraction // ONE), 1))
 
     @window.setter

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::services::{classes_are_services, services};
-use super::{ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule};
+use super::{ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -107,7 +107,9 @@ impl<P: Packet> Scheduler for Edf<P> {
                 *service = Deadlines { offset, due: 0 };
             }
         }
-        self.queue.retune(to.after.rule.clone(), Environment { rate: to.rate }).map_err(in_rule)
+        let queue = &mut self.queue;
+        let environment = Environment { rate: to.rate };
+        retune_aqm(&to.before.rule, &to.after.rule, |rule| queue.retune(rule, environment)).map_err(in_rule)
     }
 
     fn aqms<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {

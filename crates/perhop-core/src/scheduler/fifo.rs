@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dequeued, Discipline, Part, Retuning, Scheduler};
+use super::{Dequeued, Discipline, Part, Retuning, Scheduler, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
@@ -42,7 +42,9 @@ impl<P: Packet> Scheduler for Fifo<P> {
     }
 
     fn retune(&mut self, to: &Retuning<'_, FifoParams>) -> Result<(), UnitError> {
-        self.queue.retune(to.after.rule.clone(), Environment { rate: to.rate })
+        let queue = &mut self.queue;
+        let environment = Environment { rate: to.rate };
+        retune_aqm(&to.before.rule, &to.after.rule, |rule| queue.retune(rule, environment))
     }
 
     fn aqms<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {

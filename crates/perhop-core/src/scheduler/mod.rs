@@ -177,6 +177,17 @@ fn fixed(key: &str) -> UnitError {
     UnitError::new(at_key(key, "it cannot change during a run; start a run with it"))
 }
 
+/// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps what it has: the driver has
+/// given an implementation to the first table alone.
+fn retune_aqm(
+    before: &AqmParams,
+    after: &AqmParams,
+    retune: impl FnOnce(AqmParams) -> Result<(), UnitError>,
+) -> Result<(), UnitError> {
+    let stays = matches!(after, AqmParams::Foreign(_)) && before == after;
+    if stays { Ok(()) } else { retune(after.clone()) }
+}
+
 /// The place of a problem with the AQM of a scheduler's only queue.
 #[expect(clippy::needless_pass_by_value, reason = "it is an argument of `map_err`")]
 fn in_rule(problem: UnitError) -> UnitError {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::protection::QueueProtection;
-use super::{ClassKey, Part, QueueProtectionParams, fixed};
+use super::{ClassKey, Part, QueueProtectionParams, fixed, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
@@ -407,7 +407,9 @@ impl<P: Packet> Queues<P> {
             if before.selector() != after.selector() {
                 return Err(fixed(&format!("{key}[{n}].match")));
             }
-            let retuned = queue.packets.retune(after.rule().clone(), Environment { rate });
+            let packets = &mut queue.packets;
+            let retuned =
+                retune_aqm(before.rule(), after.rule(), |rule| packets.retune(rule, Environment { rate }));
             retuned.map_err(|problem| at_inner_key(&format!("{key}[{n}].rule"), &problem))?;
         }
         Ok(())

@@ -263,8 +263,9 @@ impl Stepping {
     }
 
     /// The run goes on with another network, which differs from the present one only in what can change: the rates and delays of
-    /// links, the parameters of AQMs (which keep what they have measured), and the rates of flows over UDP. A packet that is being
-    /// sent is finished at the earlier rate.
+    /// links, the parameters of schedulers (which keep their packets), AQMs and meters (which keep what they have measured), and the
+    /// rates of flows over UDP. A packet that is being sent is finished at the earlier rate. The batched engine changes the queues and
+    /// meters of links only.
     ///
     /// # Errors
     /// What cannot change; the run then goes on as before.

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use self::control::Control;
 use self::flat::{Decision, Flat};
 use super::services::{classes_are_services, services};
-use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, fixed, in_rule};
+use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, fixed, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -200,7 +200,8 @@ impl<P: Packet> Scheduler for Dsd<P> {
         }
         (self.bound, self.green_drop, self.refused_green) = (bound, green_drop, refused_green);
         let environment = Environment { rate: self.rate };
-        self.flat.retune(to.after.rule.clone(), environment).map_err(in_rule)
+        let flat = &mut self.flat;
+        retune_aqm(&to.before.rule, &to.after.rule, |rule| flat.retune(rule, environment)).map_err(in_rule)
     }
 
     fn aqms<'a>(params: &'a DsdParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
