@@ -404,6 +404,15 @@ class Ack:
     @property
     def is_app_limited(self) -> bool:
         """The application had no more to send, so the delivery rate says little of the path."""
+    @property
+    def pipe(self) -> int:
+        """Segments thought to be in the network. Requires the need `recovery`, as the properties below."""
+    @property
+    def lost(self) -> int:
+        """Segments found to be lost since the ACK before this."""
+    @property
+    def recovering(self) -> bool:
+        """Losses are being repaired."""
 
 @final
 class Loss:

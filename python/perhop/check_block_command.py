@@ -64,7 +64,9 @@ def check_block(
         "congestion-control": _engine.check_congestion_control,
         "application": _engine.check_application,
     }[role]
-    checks += harness(json.dumps({cls.TAG: "python", **table}), sequences)
+    with plugins.watching() as made:
+        checks += harness(json.dumps({cls.TAG: "python", **table}), sequences)
+    checks.append(_kept(made))
     for what, problem in checks:
         _tell(f"  ok      {what}" if problem is None else f"  FAILED  {what}: {problem}")
     failures = sum(problem is not None for _, problem in checks)
@@ -135,6 +137,13 @@ def _parameters(table: dict[str, Any]) -> dict[str, Any]:
     """What the class is created with."""
     said = plugins.load(table["class"], plugins.role_of(table["class"])).SAYS
     return {key: value for key, value in table.items() if key not in ("class", "source", *said)}
+
+
+def _kept(made: list[plugins.Block]) -> Check:
+    written = (
+        f"{plugins.path_of(type(block))}: {text}" for block in made if (text := plugins.rewritten(block))
+    )
+    return "parameters stay as they were given", next(written, None)
 
 
 def _round_trip(role: str, table: dict[str, Any]) -> Check:

@@ -25,6 +25,7 @@ import re
 import sys
 import traceback
 import types
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,7 @@ from perhop.parameters import (
 from perhop.roles import BASES, Application, Aqm, Block, Color, CongestionControl, Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = [
     "BASES",
@@ -170,7 +171,37 @@ def create(role: str, path: str, parameters: str, place: object) -> Block:
         raise PerhopError(f"{path} has changed since the scenario was read")
     made: Block = cls(**{key.replace("-", "_"): value for key, value in given.items()})
     made.placed(place)
+    if _WATCHED is not None:
+        _WATCHED.append(made)
     return made
+
+
+_WATCHED: list[Block] | None = None
+"""The objects that `create` has made, while somebody watches."""
+
+
+@contextmanager
+def watching() -> Iterator[list[Block]]:
+    """The objects that the engine has made meanwhile."""
+    global _WATCHED  # noqa: PLW0603 - the engine calls `create`, and knows of no watcher
+    made: list[Block] = []
+    _WATCHED = made
+    try:
+        yield made
+    finally:
+        _WATCHED = None
+
+
+def rewritten(block: Block) -> str | None:
+    """A parameter that the class has written to, past what forbids that: in `__post_init__`, or by `vars`."""
+    values, _ = read(
+        type(block), {key.replace("-", "_"): value for key, value in vars(block)["_table"].items()}
+    )
+    for name, value in values.items():
+        now = vars(block).get(name)
+        if repr(now) != repr(value):
+            return f"`{name}` is {now!r}, and was given as {value!r}; keep state under another name"
+    return None
 
 
 def change_parameters(block: Block, parameters: str) -> None:

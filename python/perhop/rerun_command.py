@@ -9,6 +9,7 @@ import typer
 
 from perhop import interrupts, terminal
 from perhop.lazy import Lazy
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from perhop import rerunning, simulation
@@ -27,17 +28,19 @@ def rerun(
         Path,
         typer.Argument(
             metavar="MANIFEST.json",
-            help="The manifest.json that `perhop run --out` wrote, or its folder.",
+            help="The manifest.json that `perhop run`, `sweep` or `compare` wrote by --out, or its folder.",
         ),
     ],
     *,
     jobs: terminal.Jobs = None,
     engine: terminal.Engine = None,
 ) -> None:
-    """Run the scenario of a report again, on the same seeds, and say whether every number agrees.
+    """Run the scenarios of a report again, on the same seeds, and say whether every number agrees.
 
-    Compares the means and intervals that the manifest holds and, if samples.parquet is beside it, each number
-    of each flow in each run. Nothing is written. The exit status is 1 if a number differs, else 0.
+    Of `perhop run`: the means and intervals that the manifest holds and, if samples.parquet is beside it,
+    each number of each flow in each run. Of `perhop sweep`: each measure of each run. Of `perhop compare`:
+    each simulated number; real packets never give the same ones twice. Nothing is written. The exit status
+    is 1 if a number differs, else 0.
 
     \b
     Examples:
@@ -46,20 +49,24 @@ def rerun(
     """  # noqa: D301
     threads = simulation.workers(jobs)
     first = rerunning.read(manifest)
-    terminal.warn(first.checked.notices)
+    terminal.warn(dict.fromkeys(notice for one in first.scenarios for notice in one.notices))
     if first.version != rerunning.version():
         terminal.note(f"{first.path} was made by perhop {first.version}; this is {rerunning.version()}.")
-    with terminal.progress("runs", len(first.seeds)) as step:
+    with terminal.progress("runs", first.runs) as step:
         again = rerunning.rerun(
             first, jobs=threads, engine=engine, progress=lambda _done, _all: step(), waiting=step.waiting
         )
     interrupts.leaves("interrupted")
-    what = simulation.describe_runs(again.result.runs)
-    terminal.say(f"{again.result.title}: {what}")
-    if first.results is None:
-        terminal.say("The manifest has no means: only the flows of each run are compared.")
-    if first.samples is None:
-        terminal.say("samples.parquet is not beside the manifest: only the means are compared.")
+    if isinstance(first, rerunning.Manifest):
+        assert again.result is not None
+        _say_what(first, again.result)
+    else:
+        what = counted(len(first.parts), "point" if first.kind == "sweep" else "scenario")
+        terminal.say(f"perhop {first.kind}: {what}, {counted(first.runs, 'run')}")
+        if first.kind == "compare":
+            terminal.say(
+                "Only the simulated numbers are compared: real packets never give the same ones twice."
+            )
     if again.agrees:
         terminal.say(f"All {again.compared:,} numbers agree.")
         return
@@ -71,3 +78,12 @@ def rerun(
     if len(again.differences) > MOST_SHOWN:
         terminal.say(f"and {len(again.differences) - MOST_SHOWN:,} more")
     raise typer.Exit(1)
+
+
+def _say_what(first: rerunning.Manifest, result: simulation.Result) -> None:
+    """What was run, and what is not compared."""
+    terminal.say(f"{result.title}: {simulation.describe_runs(result.runs)}")
+    if first.results is None:
+        terminal.say("The manifest has no means: only the flows of each run are compared.")
+    if first.samples is None:
+        terminal.say("samples.parquet is not beside the manifest: only the means are compared.")

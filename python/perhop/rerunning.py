@@ -1,4 +1,4 @@
-"""Run what a manifest of `perhop run --out` describes once more, and compare every number."""
+"""Run what a manifest describes once more, and compare every number: of `perhop run`, `sweep`, `compare`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import _engine, simulation
+from perhop import _engine, rerunning_sets, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output.summary import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from perhop.rerunning_sets import SetManifest
     from perhop.simulation import Checked, Engine, Result
 
 LIMIT = 64_000_000
@@ -44,6 +45,16 @@ class Manifest:
     results: Mapping[str, Any] | None
     samples: pl.DataFrame | None
 
+    @property
+    def scenarios(self) -> list[Checked]:
+        """The one scenario."""
+        return [self.checked]
+
+    @property
+    def runs(self) -> int:
+        """One for each seed."""
+        return len(self.seeds)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -60,13 +71,13 @@ class Rerun:
 
     Attributes:
         manifest: The first time.
-        result: All that came of it.
+        result: All that came of it; None of several scenarios.
         compared: How many numbers were compared.
         differences: Those that differ.
     """
 
-    manifest: Manifest
-    result: Result
+    manifest: Manifest | SetManifest
+    result: Result | None
     compared: int
     differences: tuple[Difference, ...]
 
@@ -76,11 +87,11 @@ class Rerun:
         return not self.differences
 
 
-def read(path: Path) -> Manifest:
+def read(path: Path) -> Manifest | SetManifest:
     """Read a manifest, or that of a report's folder, with the samples beside it.
 
     Raises:
-        PerhopError: It cannot be read, is not of `perhop run`, or holds nothing to compare with.
+        PerhopError: It cannot be read, is of another command, or holds nothing to compare with.
     """
     if path.is_dir():
         path /= "manifest.json"
@@ -89,10 +100,16 @@ def read(path: Path) -> Manifest:
     entries = content.get("scenarios")
     if not isinstance(command, str) or not isinstance(entries, list):
         raise PerhopError(f"{path}: is no manifest; give the manifest.json that `perhop run --out DIR` wrote")
+    kind = command.split()[1] if command.startswith("perhop ") and len(command.split()) > 1 else ""
+    if kind in rerunning_sets.KINDS:
+        samples = _samples(path.with_name(SAMPLES))
+        return rerunning_sets.read(
+            content, path, kind, samples, lambda found, place: _seeds(found, path, place)
+        )
     if command.split()[:2] == ["perhop", "live"]:
         raise PerhopError(f"{path}: was made on real packets, whose numbers are never the same twice")
     if command.split()[:2] != ["perhop", "run"] or len(entries) != 1 or not isinstance(entries[0], dict):
-        raise PerhopError(f"{path}: is not of `perhop run`; this was made by `{command}`: run that again")
+        raise PerhopError(f"{path}: not of `perhop run`, `sweep` or `compare`; run `{command}` again")
     entry = entries[0]
     try:
         checked = simulation.read(_table(entry.get("scenario")))
@@ -115,7 +132,7 @@ def read(path: Path) -> Manifest:
 
 
 def rerun(
-    manifest: Manifest | Path | str,
+    manifest: Manifest | SetManifest | Path | str,
     *,
     jobs: int | None = None,
     engine: Engine | None = None,
@@ -127,7 +144,8 @@ def rerun(
     Args:
         manifest: As `read` returns it, or its file or folder.
         jobs: As for `perhop.run`.
-        engine: As for `perhop.run`; the engine of the first time need not be the same.
+        engine: As for `perhop.run`; the engine of the first time need not be the same. Runs of a sweep have
+            no choice.
         progress: As for `perhop.run`.
         waiting: As for `perhop.run`.
 
@@ -135,7 +153,10 @@ def rerun(
         PerhopError: As `read`, or an argument is out of range.
         ScenarioError: The engine that is requested refuses the network.
     """
-    first = manifest if isinstance(manifest, Manifest) else read(Path(manifest))
+    first = read(Path(manifest)) if isinstance(manifest, Path | str) else manifest
+    if not isinstance(first, Manifest):
+        compared, others = rerunning_sets.rerun(first, jobs=jobs, engine=engine, progress=progress)
+        return Rerun(first, None, compared, tuple(Difference(*one) for one in others))
     result = simulation.run(
         json.loads(first.checked.text),
         runs=len(first.seeds),
@@ -180,14 +201,14 @@ def _table(scenario: object) -> dict[str, Any]:
     return scenario
 
 
-def _seeds(found: object, path: Path) -> range:
+def _seeds(found: object, path: Path, place: str = "scenarios[0]") -> range:
     """Seeds that follow each other, as `perhop run` takes them."""
     whole = isinstance(found, list) and all(type(one) is int for one in found)
     if not isinstance(found, list) or not found or not whole or found[-1] - found[0] + 1 != len(found):
-        raise PerhopError(f"{path}: scenarios[0].seeds: must be whole numbers one after the other")
+        raise PerhopError(f"{path}: {place}.seeds: must be whole numbers one after the other")
     simulation.seeds(found[0], len(found))
     if found != list(range(found[0], found[-1] + 1)):
-        raise PerhopError(f"{path}: scenarios[0].seeds: must be whole numbers one after the other")
+        raise PerhopError(f"{path}: {place}.seeds: must be whole numbers one after the other")
     return range(found[0], found[-1] + 1)
 
 

@@ -202,7 +202,7 @@ class Meter(Block, PythonMeter):
         raise NotImplementedError(f"{type(self).__name__} has no method on_packet")
 
 
-NEEDS = ("colors", "delivery", "marks", "pacing")
+NEEDS = ("colors", "delivery", "l4s", "marks", "pacing", "recovery")
 """What a sender keeps only for congestion controls that ask for it."""
 
 
@@ -229,7 +229,8 @@ class CongestionControl(Block, PythonCongestionControl):
     Attributes:
         NEEDS: What the sender keeps for the class: `delivery` (round trips and delivery rates of segments),
             `marks` (how many segments were marked), `pacing` (segments leave at `pacing_rate`), `colors`
-            (the color of a lost segment).
+            (the color of a lost segment), `recovery` (the class sets the window during recoveries, too, and
+            gets their ACKs and each loss), `l4s` (data is ECT(1); the flow has accurate ECN).
         window: The congestion window in segments, at least 1; at first the initial window.
         threshold: The slow-start threshold in segments; at first `initial-ssthresh` or the receiver's window.
         pacing_rate: The rate at which segments leave, headers included, in bit/s; None: unlimited.
@@ -279,11 +280,11 @@ class CongestionControl(Block, PythonCongestionControl):
             self.place(name, value)
 
     def on_ack(self, ack: Ack, now: int, random: Random) -> None:
-        """New data was acknowledged; not called during a recovery from losses.
+        """New data was acknowledged; called during a recovery from losses only with the need `recovery`.
 
         Args:
             ack: Its `delivered` segments, `in_flight`, `smoothed_rtt_s`; with `NEEDS` also `marked`, `rtt`,
-                `delivery_rate`, `round`, `is_app_limited`.
+                `delivery_rate`, `round`, `is_app_limited`, `pipe`, `lost`, `recovering`.
             now: The time in ns.
             random: `uniform()`, `chance(p)`, `exponential()`, `normal()`, `up_to(most)`.
         """
@@ -303,6 +304,16 @@ class CongestionControl(Block, PythonCongestionControl):
     def on_ecn(self, loss: Loss, now: int, random: Random) -> None:
         """Packets were marked (ECN): at most once in a window of data. By default as a loss."""
         self.on_loss(loss, now, random)
+
+    def on_lost(self, lost: int, in_flight: int, now: int, random: Random) -> None:
+        """A segment is lost; called with the needs `recovery` and `delivery`, before `on_ack`.
+
+        Args:
+            lost: Segments found to be lost since it was sent, itself included.
+            in_flight: Segments in the network when it was sent, itself included.
+            now: The time in ns.
+            random: As of `on_ack`.
+        """
 
     def on_timeout(self, loss: Loss, now: int, random: Random) -> None:
         """The retransmission timer expired. By default as a loss, and slow start from one segment."""

@@ -10,25 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from perhop import _engine, memory
+from perhop.changing import KINDS, at, endless, put, settable
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.runs import COLORS, Run
 from perhop.simulation import ENGINES, Engine, Result, ScenarioSource, read, seeds
-from perhop.sweep.paths import put
 from perhop.tables import plain
 
 Time: TypeAlias = "str | float"
 """A time as scenarios write it (`5s`, `20ms`), or in seconds."""
-
-THRESHOLD_PARTS = ("min", "max", "max_p")
-"""The parts of a threshold set, which scenarios write as one text: `30/90/0.05`."""
-KINDS = {
-    "aqm": "an AQM",
-    "scheduler": "a scheduler",
-    "marker": "a meter",
-    "tcp": "a transport",
-    "udp": "a transport",
-}
-"""What the keys name that say what a table is."""
 
 
 def nanoseconds(time: Time, name: str = "time") -> int:
@@ -290,8 +279,8 @@ class Simulation:
             scenario: See `perhop.simulation.ScenarioSource`.
             seed: As in `perhop.run`.
             engine: `reference` shows everything and can be changed. `batched` is faster and gives the same
-                result, but simulates hosts ahead of the clock: links can be read, flows cannot, and nothing
-                can be set.
+                result, but simulates hosts ahead of the clock: links can be read, flows cannot, and only the
+                parameters of a link's schedulers, AQMs and meters can be set.
 
         Raises:
             ScenarioError: The scenario is wrong, or the batched engine refuses the network.
@@ -431,9 +420,11 @@ class Simulation:
         """Change a value of the scenario from now on.
 
         What can change: `rate` and `delay` of a link (a packet that is being sent is finished at the earlier
-        rate), the parameters of a link's AQMs (which keep their averages and counts), the `rate` of a flow
-        over UDP, and the parameters of a congestion control in Python. Everything else is refused, and then
-        nothing changes. What acts differently than one may think is a `PerhopWarning`, as in a scenario.
+        rate), the parameters of a link's schedulers (packets that wait stay where they are), AQMs (which keep
+        their averages and counts) and meters (which keep their tokens), of profiles, the `rate` of a flow
+        over UDP, and the parameters of a congestion control in Python; on the batched engine those of the
+        schedulers, AQMs and meters of links. Everything else is refused, and then nothing changes. What acts
+        differently than one may think is a `PerhopWarning`, as in a scenario.
 
         Args:
             key: A dotted path as in sweeps: `links.uplink.queue.limit`,
@@ -456,14 +447,19 @@ class Simulation:
             raise PerhopError(f"set `{key}`: the run is at its end, {self.end:g} s; nothing can act any more")
         table = json.loads(self._scenario)
         value = plain(value, key)
+        if (number := endless(value)) is not None:
+            raise PerhopError(f"set `{key}`: `{number}`: expected a finite number")
         place = key.rpartition(".")[2]
-        if place in KINDS and isinstance(_at(table, key), str) and _at(table, key) != value:
+        if place in KINDS and isinstance(at(table, key), str) and at(table, key) != value:
             raise PerhopError(f"set `{key}`: the kind of {KINDS[place]} cannot change during a run")
-        _put(table, key, value)
+        try:
+            put(table, key, value)
+        except PerhopError as error:
+            raise PerhopError(f"{error}; {settable(json.loads(self._scenario), key)}") from None
         try:
             self._scenario, notices = self._stepper.change(json.dumps(table, allow_nan=False))
         except (ScenarioError, ValueError) as error:
-            raise PerhopError(f"set `{key}`: {error}") from None
+            raise PerhopError(f"set `{key}`: {str(error).removeprefix('scenario: ')}") from None
         for notice in notices:
             warnings.warn(f"set `{key}`: {notice}", PerhopWarning, stacklevel=2)
         self.changes = (*self.changes, Change(self.now, key, value))
@@ -538,42 +534,3 @@ def _sum(counts: list[ByColor]) -> ByColor:
 def _by_reason(counts: list[Mapping[str, ByColor]]) -> dict[str, ByColor]:
     reasons = dict.fromkeys(reason for count in counts for reason in count)
     return {reason: _sum([count[reason] for count in counts if reason in count]) for reason in reasons}
-
-
-def _put(scenario: dict[str, Any], key: str, value: object) -> None:
-    """Set what a path names, which may be a part of a threshold set.
-
-    Raises:
-        PerhopError: There is no such table, or no threshold set.
-    """
-    where = f"set `{key}`"
-    parent, _, part = key.rpartition(".")
-    if part not in THRESHOLD_PARTS:
-        put(scenario, key, value, where)
-        return
-    for path in (parent, f"{parent}.thresholds"):
-        found = _at(scenario, path)
-        if isinstance(found, str) and found.count("/") == 2:
-            parts = found.split("/")
-            parts[THRESHOLD_PARTS.index(part)] = str(value)
-            put(scenario, path, "/".join(parts), where)
-            return
-    raise PerhopError(
-        f"{where}: `{parent}` is no threshold set such as 30/90/0.05, and has none as `thresholds`"
-    )
-
-
-def _at(scenario: dict[str, Any], path: str) -> object:
-    """What a path names; None if nothing."""
-    probe = json.loads(json.dumps(scenario))
-    try:
-        keys = put(probe, path, None, path)
-    except PerhopError:
-        return None
-    found: Any = scenario
-    for key in keys:
-        try:
-            found = found[key]
-        except (KeyError, IndexError):
-            return None
-    return found

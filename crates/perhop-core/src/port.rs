@@ -3,11 +3,12 @@
 
 use std::slice;
 
-use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::measure::{PortStatistics, PortView, TransitCounts};
 use crate::prefetch::{prefetch, prefetch_start};
-use crate::scheduler::{AnyScheduler, Dequeued, Discipline, DisciplineVisitor, Part, SchedulerParams};
+use crate::scheduler::{
+    AnyScheduler, Dequeued, Discipline, DisciplineVisitor, Part, Retuning, SchedulerParams,
+};
 use crate::units::UnitError;
 use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Packet, Reason, Serializer, Streams};
 
@@ -128,6 +129,11 @@ impl<P: Packet> Port<P> {
         self.line.link.busy_until()
     }
 
+    /// Whether the link is free although packets wait: the scheduler holds them until a time.
+    pub fn is_held(&self) -> bool {
+        self.line.idle && !self.queue.occupancy().is_empty()
+    }
+
     /// Whether nothing waits and the link is free.
     pub fn is_done(&self, now: Instant) -> bool {
         self.line.link.busy_until() <= now && self.queue.occupancy().is_empty()
@@ -140,18 +146,18 @@ impl<P: Packet> Port<P> {
         self.line.link.transmit(0, busy_until);
     }
 
-    /// The AQMs have these parameters from now on, in the order of [`SchedulerParams::aqms`], and keep what they have measured. Other
-    /// parameters of the scheduler stay as they are.
+    /// The scheduler and its AQMs have other parameters from now on, and keep their packets and what they have measured: see
+    /// [`Scheduler::retune`](crate::scheduler::Scheduler::retune). If the link is free, the port must be served: what waited for a time
+    /// may go now, or at another time.
     ///
     /// # Errors
-    /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
-    pub fn retune(&mut self, params: &SchedulerParams) -> Result<(), UnitError>
+    /// The key that cannot change; nothing has changed then.
+    pub fn retune(&mut self, to: &Retuning<'_, SchedulerParams>) -> Result<(), UnitError>
     where
         P: Clone,
     {
-        let aqms: Vec<&AqmParams> = params.aqms(None).into_iter().map(|(_, aqm)| aqm).collect();
         let mut queue = self.queue.clone();
-        queue.retune(&aqms)?;
+        queue.retune(to)?;
         self.queue = queue;
         Ok(())
     }

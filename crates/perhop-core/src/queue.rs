@@ -216,8 +216,10 @@ impl<P: Packet> ManagedQueue<P> {
     ///
     /// # Errors
     /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
-    pub fn retune(&mut self, aqm: AqmParams) -> Result<(), UnitError> {
-        self.aqm.retune(aqm, self.environment)
+    pub fn retune(&mut self, aqm: AqmParams, environment: Environment) -> Result<(), UnitError> {
+        self.aqm.retune(aqm, environment)?;
+        self.environment = environment;
+        Ok(())
     }
 
     /// A control message for the AQM.

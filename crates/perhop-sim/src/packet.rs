@@ -61,6 +61,11 @@ impl SimPacket {
         }
     }
 
+    /// The packet, of a flow with this contracted rate.
+    pub(crate) fn contracted(self, service: ServiceLevel) -> Self {
+        Self { contract: self.contract & !0xffff | u64::from(service.get()), ..self }
+    }
+
     /// When it comes to the next step of its route.
     #[inline]
     pub fn at(self) -> Instant {

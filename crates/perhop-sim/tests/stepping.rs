@@ -271,9 +271,9 @@ fn what_cannot_change_is_refused_and_changes_nothing() {
     for (network, told) in [
         (codel, "`codel` cannot replace another block during a run; start a run with it"),
         (bytes, "the average is in packets since the run began; write thresholds in packets"),
-        (fq, "this cannot change during a run; these can: a link's `rate` and `delay`"),
+        (fq, "`fq-codel` cannot replace another scheduler during a run; start a run with it"),
         (none, "this cannot change during a run"),
-        (longer, "this cannot change during a run"),
+        (longer, "this cannot change during a run; these can: a link's `rate` and `delay`"),
         (started, "this cannot change during a run"),
         (fewer, "this cannot change during a run"),
     ] {
@@ -281,8 +281,43 @@ fn what_cannot_change_is_refused_and_changes_nothing() {
         assert!(refused.to_string().starts_with(told), "{refused}");
     }
     let mut batched = Stepping::new(&start, 1, Engine::Batched).unwrap();
-    assert_eq!(batched.become_network(&with_max_p(&start, "0.5")), Err(Refused::AheadOfClock));
+    let nearer = changed(&|network| network.links[0].delay = Duration::from_millis(1));
+    assert_eq!(batched.become_network(&nearer), Err(Refused::AheadOfClock));
     assert_eq!(batched.flow(0), Err(Unseen::AheadOfClock));
     let unbroken = run(&start, Engine::Reference);
     assert_eq!(text(&stepped.finish().unwrap()), text(&unbroken));
+}
+
+#[test]
+fn the_engines_agree_where_a_queue_changes_during_a_run() {
+    let shaper = |rate: &str, queue: &str| {
+        let text = format!(
+            r#"{{"scheduler": "shaper", "rate": "{rate}", "burst": "3kB", "queue": {{"scheduler": "drr", "queues": [
+                {{"name": "all", "rule": {queue}}}]}}}}"#
+        );
+        network(&scheduler(&text))
+    };
+    let red = r#"{"aqm": "red", "thresholds": "5/15/0.1", "limit": "40p"}"#;
+    let codel = r#"{"aqm": "codel", "limit": "40p"}"#;
+    let tight = r#"{"aqm": "codel", "limit": "7p", "target": "1ms"}"#;
+    let one = with_max_p(&network(&aqm("drop-tail", r#"{"limit": "9p"}"#).into()), "0.02");
+    let other = with_max_p(&one, "0.5");
+    for (before, after) in [
+        (one, other),
+        (shaper("2Mbps", red), shaper("500kbps", red)),
+        (shaper("500kbps", codel), shaper("2900kbps", tight)),
+    ] {
+        let outcome = |engine| {
+            let mut run = Stepping::new(&before, 1, engine).unwrap();
+            run.run_until(seconds(1.3));
+            run.become_network(&after).unwrap();
+            run.run_until(seconds(2.1));
+            run.become_network(&before).unwrap();
+            run.finish().unwrap()
+        };
+        let (reference, batched) = (outcome(Engine::Reference), outcome(Engine::Batched));
+        assert_eq!(format!("{:?}", reference.flows), format!("{:?}", batched.flows));
+        assert_eq!(format!("{:?}", reference.links), format!("{:?}", batched.links));
+        assert_ne!(format!("{:?}", reference.links), format!("{:?}", run(&before, Engine::Reference).links));
+    }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,67 @@ def test_a_report_says_how_to_get_it_again(perhop: Perhop) -> None:
     assert again.code == 0, again.out + again.err
 
 
+WRITES = """from perhop import Aqm, CongestionControl, Depth, Verdict
+
+class Rewrites(Aqm):
+    '''Writes to its parameters where nothing forbids it.'''
+
+    limit: Depth = Depth("20p")
+    share: float = 0.5
+
+    def __post_init__(self):
+        self.share = 0.25
+
+    def on_arrival(self, packet, queue, now, random):
+        return Verdict.OVERFLOW if queue.is_full(self.limit) else Verdict.PASS
+
+class Later(Rewrites):
+    def __post_init__(self):
+        pass
+
+    def on_arrival(self, packet, queue, now, random):
+        vars(self)["share"] = 0.75
+        return super().on_arrival(packet, queue, now, random)
+
+class Plainly(Rewrites):
+    def __post_init__(self):
+        pass
+
+    def on_arrival(self, packet, queue, now, random):
+        self.share = 1.0
+        return Verdict.PASS
+
+class Shrinks(CongestionControl):
+    def on_ack(self, ack, now, random):
+        self.window -= 0.75
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "Rewrites",
+            "FAILED parameters stay as they were given: writes:Rewrites: `share` is 0.25, and was given as",
+        ),
+        (
+            "Later",
+            "FAILED parameters stay as they were given: writes:Later: `share` is 0.75, and was given as 0.5",
+        ),
+        (
+            "Plainly",
+            "writes:Plainly: on_arrival at link `harness` .*`share` is a parameter, which cannot change",
+        ),
+        ("Shrinks", "writes:Shrinks: on_ack at flow `harness` at .*it is a number of segments, at least 1"),
+    ],
+)
+def test_what_a_class_must_not_do_is_found(perhop: Perhop, tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "writes.py").write_text(WRITES, encoding="utf-8")
+    done = perhop("check-block", f"writes:{name}", "--sequences", "5")
+    assert done.code == 1
+    assert re.search(told, " ".join(done.out.split())), done.out
+
+
 @pytest.mark.usefixtures("place")
 def test_a_registered_class_is_listed(perhop: Perhop) -> None:
     done = perhop("list", "blocks", "my-blue", "--plugin", "my_aqm")
@@ -118,11 +180,11 @@ def test_a_class_is_checked(perhop: Perhop, place: Path) -> None:
     assert done.out.startswith(
         'my_aqm:MyBlue: limit = "9p", increment = 0.02, decrement = 0.002, freeze = "1ms"\n'
     )
-    assert done.out.count("  ok  ") == 8
+    assert done.out.count("  ok  ") == 9
     lucky = perhop("check-block", "faulty:Lucky", "--sequences", "20")
     assert lucky.code == 1
     assert "FAILED  two runs with one seed decide alike" in lucky.out
-    assert lucky.out.splitlines()[-1] == "2 checks of 8 failed"
+    assert lucky.out.splitlines()[-1] == "2 checks of 9 failed"
     assert max(map(len, lucky.out.splitlines())) <= 80
     raises = perhop("check-block", "faulty:Raises")
     assert (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from perhop import _engine
+from perhop import _engine, simulation
+from perhop.live.equivalence import collect
 from perhop.rerunning import rerun
 
 if TYPE_CHECKING:
@@ -110,11 +111,11 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda content: content.update(command="perhop live a.toml"),
         "was made on real packets",
     ),
-    "a sweep": (
-        lambda content: content.update(command="perhop sweep a.toml"),
-        "this was made by `perhop sweep a.toml`: run that again",
+    "a search": (
+        lambda content: content.update(command="perhop tune a.toml"),
+        "run `perhop tune a.toml` again",
     ),
-    "two": (lambda content: content["scenarios"].append({}), "is not of `perhop run`"),
+    "two": (lambda content: content["scenarios"].append({}), "not of `perhop run`"),
     "no scenario": (
         lambda content: _entry(content).pop("scenario"),
         "scenarios[0].scenario: a table is missing",
@@ -167,3 +168,106 @@ def test_damaged_or_missing_first_results_are_refused(perhop: Perhop, report: Pa
     done = perhop("rerun", report)
     assert done.code == 2
     assert "there is nothing to compare with" in done.err
+
+
+SWEEP = """title = "Limits"
+scenario = "small.toml"
+runs = 2
+seed = 3
+[grid]
+"links.bottleneck.queue.limit" = ["20p", "40p"]
+"""
+
+
+@pytest.fixture
+def swept(perhop: Perhop, small: Path, tmp_path: Path) -> Path:
+    """The folder of the report of a sweep of two points, two runs each."""
+    (tmp_path / "limits.toml").write_text(SWEEP, encoding="utf-8")
+    done = perhop("sweep", "limits.toml", "--out", "out", "--store", "store")
+    assert done.code == 0, done.err
+    small.unlink()
+    return tmp_path / "out"
+
+
+def test_every_number_of_a_sweep_comes_out_again(perhop: Perhop, swept: Path) -> None:
+    done = perhop("rerun", swept, "--jobs", "1")
+    assert done.code == 0, done.err
+    samples = pl.read_parquet(swept / "samples.parquet")
+    assert samples["point"].n_unique() == 2
+    assert samples["seed"].unique().to_list() == [3, 4]
+    assert "perhop sweep: 2 points, 4 runs" in done.out
+    assert f"All {samples.height:,} numbers agree." in done.out
+
+
+def test_another_number_of_a_sweep_is_found(perhop: Perhop, swept: Path) -> None:
+    samples = pl.read_parquet(swept / "samples.parquet")
+    place = samples.with_row_index().filter((pl.col("point") == 1) & (pl.col("seed") == 4))["index"][0]
+    values = samples["value"].to_list()
+    row = samples.row(place, named=True)
+    values[place] = -1.0
+    samples.with_columns(value=pl.Series(values)).write_parquet(swept / "samples.parquet")
+    (found,) = rerun(swept).differences
+    assert found.place == f"samples.parquet, {row['metric']}[links.bottleneck.queue.limit = 40p, 4]"
+    assert (found.then, found.now) == (-1.0, row["value"])
+    samples.drop_nulls("value").head(5).write_parquet(swept / "samples.parquet")
+    done = perhop("rerun", swept)
+    assert done.code == 1
+    assert "nothing" in done.out
+    assert f"of {samples.height:,} numbers differ" in done.out
+
+
+def test_what_cannot_be_run_of_a_sweep_is_refused(perhop: Perhop, swept: Path) -> None:
+    before = (swept / "manifest.json").read_bytes()
+    for change, message in (
+        (lambda content: _entry(content).pop("scenario"), "at most 1000 points"),
+        (lambda content: _entry(content).update(seeds=[4, 3]), "scenarios[0].seeds: must be whole numbers"),
+        (lambda content: _entry(content).update(seeds="x"), "scenarios[0].seeds: must be whole numbers"),
+        (lambda content: content.update(scenarios=[]), "has no scenarios"),
+    ):
+        _edit(swept, change)
+        done = perhop("rerun", swept)
+        assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
+        assert message in done.err
+        (swept / "manifest.json").write_bytes(before)
+    assert "each run of a sweep chooses" in perhop("rerun", swept, "--engine", "reference").err
+    samples = pl.read_parquet(swept / "samples.parquet")
+    samples.drop("metric").write_parquet(swept / "samples.parquet")
+    assert "its columns are not those of `perhop sweep`" in perhop("rerun", swept).err
+    (swept / "samples.parquet").unlink()
+    done = perhop("rerun", swept)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "there is nothing to compare with" in done.err
+
+
+def test_the_simulated_numbers_of_a_comparison_come_out_again(
+    perhop: Perhop, small: Path, tmp_path: Path
+) -> None:
+    # What `perhop compare` writes, without the real packets, which not every machine can send.
+    result = simulation.run(small, runs=2, seed=7)
+    rows = [
+        ("small", "simulated", seed, key.kind, key.name, key.measure, value)
+        for key, values in collect(result.runs).items()
+        for seed, value in values.items()
+    ]
+    out = tmp_path / "compared"
+    out.mkdir()
+    names = ("scenario", "source", "seed", "kind", "name", "measure", "value")
+    live = ("small", "live", 7, "class", "x", "throughput", 1.0)
+    pl.DataFrame([*rows, live], schema=names, orient="row").write_parquet(out / "samples.parquet")
+    entry = {
+        "name": "small",
+        "seeds": {"simulated": [7, 8], "live": [7]},
+        "scenario": json.loads(result.scenario),
+    }
+    content = {"perhop": _engine.version, "command": "perhop compare small.toml", "scenarios": [entry]}
+    (out / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
+    done = perhop("rerun", out)
+    assert done.code == 0, done.err
+    assert "perhop compare: 1 scenario, 2 runs" in done.out
+    assert "Only the simulated numbers are compared" in done.out
+    assert f"All {len(rows):,} numbers agree." in done.out
+    _edit(out, lambda content: _entry(content)["seeds"].update(simulated=[8, 9]))
+    done = perhop("rerun", out)
+    assert done.code == 1
+    _edit(out, lambda content: _entry(content).update(seeds=[7, 8]))
+    assert "scenarios[0].seeds: must be whole numbers" in perhop("rerun", out).err

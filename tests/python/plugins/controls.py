@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from perhop import CongestionControl, Probability
+from perhop import CongestionControl, Duration, Probability
 
 if TYPE_CHECKING:
     from perhop._engine import Ack, Loss, Random
@@ -59,6 +59,125 @@ class Dctcp(Reno):
     def on_ecn(self, loss: Loss, now: int, random: Random) -> None:
         self.threshold = max(loss.window * (1 - self.alpha / 2), 2.0)
         self.window = self.threshold
+
+
+BITS = 20
+"""Windows of Prague are counted in 2^-20 segments."""
+ONE = 1 << BITS
+GAIN = 4
+TRANSITION = 500
+
+
+class Prague(CongestionControl):
+    """TCP Prague as the engine has it: RFC 9331, section 4.
+
+    Attributes:
+        target: Round-trip times up to this get the same rate.
+    """
+
+    NEEDS = ("l4s", "marks", "pacing")
+
+    target: Duration = Duration("25ms")
+
+    fraction, limit, srtt, upscaled, saw_mark = 0, 0, 0.0, ONE << GAIN, False
+    acked, marked, ends, began, rounds, increase, reduced = 0, 0, 0, 0, 0, ONE, -1
+
+    @property
+    def window(self) -> float:
+        return float(max(-(-self.fraction // ONE), 1))
+
+    @window.setter
+    def window(self, segments: float) -> None:
+        self.fraction = int(segments * ONE)
+        self.pace()
+
+    def placed(self, place: dict[str, Any]) -> None:
+        super().placed(place)
+        self.limit = int(self.threshold * ONE)
+
+    def pace(self) -> None:
+        if self.srtt > 0:
+            gain = 2.0 if self.fraction < self.limit // 2 else 1.0
+            rate = gain * (self.fraction / ONE) / self.srtt * float(self.packet * 8)
+            self.pacing_rate = float(int(max(rate, 1.0)))
+
+    def on_ack(self, ack: Ack, now: int, random: Random) -> None:
+        self.srtt = ack.smoothed_rtt_s
+        marked = min(ack.marked, ack.delivered)
+        self.saw_mark = self.saw_mark or marked > 0
+        self.acked += ack.delivered
+        self.marked += marked
+        self.grow(ack.delivered - marked)
+        if ack.acked >= self.ends and (not self.independent() or now >= self.began + self.target):
+            self.begin_round(ack, now)
+        self.pace()
+
+    def on_loss(self, loss: Loss, now: int, random: Random) -> None:
+        self.reduce(self.fraction - (self.fraction >> 1))
+
+    def on_ecn(self, loss: Loss, now: int, random: Random) -> None:
+        if self.reduced < 0 or now >= self.reduced + self.target or not self.independent():
+            self.reduced = now
+            alpha = self.upscaled >> GAIN
+            self.reduce(self.fraction - ((alpha * self.fraction + ONE) >> (BITS + 1)))
+
+    def leave_slow_start(self) -> None:
+        self.limit = self.fraction
+        self.pace()
+
+    def grow(self, segments: int) -> None:
+        slow = min(segments << BITS, max(self.limit - self.fraction, 0))
+        self.fraction += slow
+        left = segments - -(-slow // ONE)
+        if left > 0:
+            window = max(-(-self.fraction // ONE), 1)
+            self.fraction += max((left * self.increase + window // 2) // window, left)
+        self.fraction = min(self.fraction, self.most << BITS)
+
+    def reduce(self, window: int) -> None:
+        self.fraction = self.limit = max(window, min(2 << BITS, self.fraction))
+        self.pace()
+
+    def independent(self) -> bool:
+        return self.target > 0 and self.fraction >= self.limit and self.rounds >= TRANSITION
+
+    def begin_round(self, ack: Ack, now: int) -> None:
+        if self.saw_mark:
+            share = (self.marked << BITS) // max(self.acked, 1)
+            self.upscaled = min(self.upscaled - (self.upscaled >> GAIN) + share, ONE << GAIN)
+            self.began = now
+        self.acked = self.marked = 0
+        self.ends = ack.acked + ack.in_flight
+        self.rounds += self.fraction >= self.limit
+        rtt, target = int(ack.smoothed_rtt_s * 1e6) >> 7, max(self.target // 1000 >> 7, 1)
+        self.increase = ONE
+        if self.rounds >= TRANSITION and self.target > 0 and 0 < rtt < target and rtt <= 100_000 >> 7:
+            square = target * target
+            self.increase = ((rtt << BITS) * rtt + square // 2) // square
+
+
+class Owner(CongestionControl):
+    """Holds its window whatever is lost, and says what it sees of a recovery by an error."""
+
+    NEEDS = ("delivery", "recovery")
+
+    segments: float = 12.0
+    tell: str = ""
+    repaired = 0
+
+    def on_ack(self, ack: Ack, now: int, random: Random) -> None:
+        self.window = self.segments
+        self.repaired += ack.recovering
+        assert ack.pipe <= ack.in_flight
+        if self.tell == "acks" and self.repaired > 3 and ack.lost > 0:
+            raise RuntimeError("an ACK of a recovery")
+
+    def on_lost(self, lost: int, in_flight: int, now: int, random: Random) -> None:
+        if self.tell == "losses" and lost > 1:
+            raise RuntimeError(f"{in_flight >= 1}, a lost segment")
+
+    def on_loss(self, loss: Loss, now: int, random: Random) -> None:
+        pass
 
 
 class Rate(CongestionControl):
@@ -116,6 +235,8 @@ class Faulty(CongestionControl):
             ack.delivered = 1  # type: ignore[misc]
         elif self.what == "needs":
             self.seen = int(ack.rtt or 0)
+        elif self.what == "pipe":
+            self.seen = ack.pipe
         elif self.what == "paces":
             self.pacing_rate = 1e6
         else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.python.plugins import controls
-from tests.python.plugins.controls import Dctcp, Faulty, Rate, Reno
+from tests.python.plugins.controls import Dctcp, Faulty, Owner, Prague, Rate, Reno
 from tests.python.plugins.test_plugins import same
 
 import perhop
@@ -75,6 +75,41 @@ def test_dctcp_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any]) ->
     (theirs,) = perhop.run(scenario("dctcp", ecn, **keys)).runs
     assert same(mine.raw, theirs.raw)
     assert sum(mine.link("l")["measured"]["notified"]["early"]) > 50
+
+
+@pytest.mark.parametrize("engine", ["batched", "reference"])
+@pytest.mark.parametrize("keys", [{}, {"prr": True, "loss-detection": "rack"}, {"accecn": "ace"}])
+def test_prague_in_python_is_the_compiled_one_to_the_bit(keys: dict[str, Any], engine: Any) -> None:  # noqa: ANN401
+    found = []
+    for congestion in (Prague(), "prague"):
+        table = scenario(congestion, "accurate", sack=True, duration="15s", **keys)
+        table["links"]["l"] |= {"delay": "5ms", "queue": {"scheduler": "dualpi2"}}
+        found.append(perhop.run(table, engine=engine, seed=2).runs[0])
+    mine, theirs = found
+    assert same(mine.raw, theirs.raw)
+    # ECT(1): its packets join the L4S queue, which marks.
+    l4s, classic = mine.link("l")["classes"]
+    assert (l4s["name"], classic["name"]) == ("l4s", "classic")
+    assert sum(sum(of) for of in l4s["measured"]["notified"].values()) > 50
+
+
+def test_a_class_owns_its_recoveries() -> None:
+    table = scenario(Owner(), sack=True)
+    one, other = (perhop.run(table, engine=engine).runs[0] for engine in ("batched", "reference"))
+    assert same(one.raw, other.raw)
+    # Its window is in force throughout: after a timeout it is one segment, else its own.
+    simulation = perhop.Simulation(table, seed=1)
+    windows = {sample.flows["tcp/0"].window for sample in simulation.samples("20ms") if sample.time_s > 1}
+    assert windows <= {1.0, 12.0}
+    assert sum(simulation.flows[f"tcp/{number}"].retransmitted for number in range(6)) > 50
+    for tell, problem in (
+        ("acks", "on_ack .*: an ACK of a recovery"),
+        ("losses", "on_lost .*: True, a lost"),
+    ):
+        with pytest.raises(BlockError, match=problem):
+            perhop.run(scenario(Owner(tell=tell), sack=True))
+    with pytest.raises(BlockError, match=r'`ack.pipe` is not measured; write NEEDS = \("recovery",\)'):
+        perhop.run(scenario(Faulty(what="pipe"), sack=True))
 
 
 def test_a_population_and_an_application_have_a_control_for_each_connection() -> None:
@@ -187,6 +222,15 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
         ),
         ({"congestion": f"{MODULE}:Rate", "send-jitter": "1ms"}, "send-jitter: the congestion control paces"),
         ({"congestion": f"{MODULE}:Dctcp"}, "ecn: `.*:Dctcp` reduces its window by the share"),
+        ({"congestion": f"{MODULE}:Prague"}, "ecn: `.*:Prague` requires exact counts of marks"),
+        (
+            {"congestion": f"{MODULE}:Owner", "sack": True, "prr": True},
+            "prr: `.*:Owner` sets the window in recoveries itself",
+        ),
+        (
+            {"congestion": f"{MODULE}:Owner", "idle-restart": "none"},
+            "idle-restart: `.*:Owner` has a model of the path instead",
+        ),
         ({"congestion": f"{MODULE}:Reno", "ecn-backoff": True}, "ecn-backoff: RFC 8511 speaks of"),
         ({"congestion": f"{MODULE}:Reno", "target-delay": "5ms"}, "target-delay: only `ledbat` aims"),
         ({"tcp": f"{MODULE}:Reno", "congestion": "cubic"}, "congestion: `tcp` names a class"),
@@ -249,7 +293,7 @@ def test_the_harness_passes_sound_classes_and_refuses_others() -> None:
         table = json.dumps(block.to_dict())
         return [what for what, problem in _engine.check_congestion_control(table, 20) if problem]
 
-    for sound in (Reno(), Dctcp(), Rate()):
+    for sound in (Reno(), Dctcp(), Rate(), Prague(), Owner()):
         assert failures(sound) == []
     assert failures(controls.Forgetful()) == [
         "two runs with one seed decide alike",
@@ -294,7 +338,7 @@ def test_the_command_line_checks_lists_and_runs_a_class(perhop: Perhop, small: P
         encoding="utf-8",
     )
     checked = perhop("check-block", "halver:Halver", "step=0.25", "--sequences", "20")
-    assert "5 checks passed (20 sequences of calls)" in checked.out
+    assert "6 checks passed (20 sequences of calls)" in checked.out
     assert checked.code == 0
     listed = perhop("list", "blocks", "halver", "--plugin", "halver")
     assert "Halves at losses" in listed.out

@@ -223,11 +223,11 @@ class HalfGreen(Meter):
 def test_commands_take_the_class_and_real_packets_refuse_it(perhop: Perhop, small: Path) -> None:
     (small.parent / "half.py").write_text(METER, encoding="utf-8")
     checked = perhop("check-block", "half:HalfGreen", "rate=1Mbps", "--sequences", "5")
-    assert "5 checks passed" in checked.out
+    assert "6 checks passed" in checked.out
     listed = perhop("list", "blocks", "half-green", "--plugin", "half")
     assert "Every second packet is green" in listed.out
     by_name = perhop("check-block", "half-green", "rate=1Mbps", "--plugin", "half", "--sequences", "5")
-    assert "5 checks passed" in by_name.out
+    assert "6 checks passed" in by_name.out
     text = small.read_text(encoding="utf-8")
     small.write_text(
         text + '\n[profiles]\nhalf = { marker = "half:HalfGreen", rate = "1Mbps" }\n', encoding="utf-8"

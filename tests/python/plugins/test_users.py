@@ -165,6 +165,12 @@ def test_a_class_that_loops_for_ever_can_be_cancelled() -> None:
         perhop.run(scenario(Faulty(what="loops")), cancel=cancel)
 
 
+def test_a_class_that_waits_for_no_time_ends_its_run() -> None:
+    problem = "Stuck: on_timer at user . of `users` at .* it has waited 0 ns 100000 times in a row"
+    with pytest.raises(BlockError, match=problem):
+        perhop.run(scenario(users.Stuck()))
+
+
 def test_actions_are_values() -> None:
     assert Action.request(5) == Action.request(5, connection=0) != Action.respond(5)
     assert repr([Action.respond(7, 2), Action.wait(9)]) == "[Action.respond(7, connection=2), Action.wait(9)]"
@@ -190,6 +196,7 @@ def test_the_harness_passes_sound_classes_and_refuses_others() -> None:
         "two runs with one seed decide alike",
         "a copy decides as its original",
     ]
+    assert failures(users.Stuck()) == ["time goes on while it waits"]
     assert failures(Faulty(what="raises")) == [
         "no sequence of calls raises an error, and each returns actions"
     ]
@@ -228,7 +235,7 @@ class Pulse(Application):
 def test_the_command_line_checks_lists_and_runs_a_class(perhop: Perhop, small: Path) -> None:
     (small.parent / "pulse.py").write_text(USER, encoding="utf-8")
     checked = perhop("check-block", "pulse:Pulse", "gap=10ms", "--sequences", "20")
-    assert "6 checks passed (20 sequences of calls)" in checked.out
+    assert "8 checks passed (20 sequences of calls)" in checked.out
     listed = perhop("list", "blocks", "pulse", "--plugin", "pulse")
     assert "Asks for a kilobyte again and again" in listed.out
     assert "application" in listed.out

@@ -108,6 +108,16 @@ class Forgetful(Client):
         return Action.wait(1000 * len(self.calls))
 
 
+class Stuck(Client):
+    """Waits for the time that it is."""
+
+    def on_response(self, connection: int, now: int, random: Random) -> Actions:
+        return Action.wait(0)
+
+    def on_timer(self, now: int, random: Random) -> Actions:
+        return Action.wait(0)
+
+
 class Unready(Client):
     """Fails before the run begins."""
 

@@ -124,3 +124,15 @@ def test_what_a_class_raises_by_hand_names_it() -> None:
 def test_a_wrong_parameter_is_refused_by_hand() -> None:
     with pytest.raises(PerhopError, match="limit"):
         perhop.drive({"aqm": "tests.python.plugins.rules:Blue", "limit": "many"})
+
+
+def test_a_class_within_a_scheduler_that_changes_goes_on_as_the_built_in_rule_does() -> None:
+    found = []
+    for rule in (BLUE, perhop.Blue(limit="30p")):
+        queue = {"scheduler": "shaper", "rate": "3Mbps", "burst": "3kB", "queue": rule.to_dict()}
+        simulation = perhop.Simulation(scenario(queue), seed=1).run_until("1s")
+        simulation.set("links.uplink.queue.rate", "1Mbps")
+        (run,) = simulation.finish().runs
+        found.append(run.link("uplink")["measured"])
+    assert repr(found[0]) == repr(found[1])
+    assert sum(sum(packets) for packets in found[0]["dropped"].values()) > 0

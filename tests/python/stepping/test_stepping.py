@@ -154,7 +154,7 @@ def test_what_is_set_acts_from_then_on() -> None:
         ("links.uplink.queue.thresholds", "5kB/15kB/0.1", "the average is in packets"),
         ("links.uplink.queue.thresholds", "15/5/0.1", "min"),
         ("links.uplink.queue.limit.max_p", 0.1, "no threshold set"),
-        ("links.uplink.queue.weight", math.nan, "JSON"),
+        ("links.uplink.queue.weight", math.nan, "`nan`: expected a finite number"),
         ("flows.bulk.count", 4, "cannot change during a run"),
         ("flows.bulk.transport.tcp", "newreno", "cannot change during a run"),
         ("flows.video.transport.packet", "500B", "cannot change during a run"),

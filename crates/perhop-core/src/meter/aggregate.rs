@@ -172,6 +172,35 @@ impl AggregateMeters {
         Self(meters.iter().map(aggregate).collect())
     }
 
+    /// The meters, of the same names and for the same packets, have other parameters from now on.
+    ///
+    /// # Errors
+    /// The key that cannot change, below `meters`; meters before that one have changed then.
+    pub fn retune(
+        &mut self,
+        (before, after): (&[AggregateMeter], &[AggregateMeter]),
+        now: Instant,
+    ) -> Result<(), UnitError> {
+        let fixed =
+            |key: &str| UnitError::new(at_key(key, "it cannot change during a run; start a run with it"));
+        if before.len() != after.len() {
+            return Err(fixed(""));
+        }
+        for (n, (meter, (was, is))) in self.0.iter_mut().zip(before.iter().zip(after)).enumerate() {
+            if was == is {
+                continue;
+            }
+            let same = AggregateMeter { profile: was.profile.clone(), ..is.clone() };
+            if same != *was {
+                return Err(fixed(&format!("[{n}]")));
+            }
+            let retuned = meter.conditioner.retune(&is.profile, Bitrate::MAX, now);
+            retuned.map_err(|problem| at_inner_key(&format!("[{n}].profile"), &problem))?;
+            meter.remarker = is.remarker();
+        }
+        Ok(())
+    }
+
     /// A packet passes the meter that matches it, which marks it.
     ///
     /// # Errors

@@ -24,6 +24,11 @@ impl Source {
         Self { rate: rate.as_bps(), drawn: Instant::ZERO }
     }
 
+    /// Goes on from where one of another rate was [drawn](Self::draw) last.
+    pub(crate) fn take_over(&mut self, before: &Self) {
+        self.drawn = before.drawn;
+    }
+
     /// The tokens that have arrived since the last call.
     #[inline]
     pub(crate) fn draw(&mut self, now: Instant) -> u64 {
@@ -38,6 +43,11 @@ impl Bucket {
     pub(crate) fn new(depth: Bytes) -> Self {
         let depth = depth.bits().saturating_mul(SCALE);
         Self { depth, tokens: depth }
+    }
+
+    /// Has the tokens of one of another depth, as far as there is room.
+    pub(crate) fn take_over(&mut self, before: &Self) {
+        self.tokens = before.tokens.min(self.depth);
     }
 
     /// Adds tokens and returns those that overflow it.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{AnyMeter, Meter, MeterParams};
 use crate::control::Message;
+use crate::table::at_key;
+use crate::units::UnitError;
 use crate::{Bitrate, Color, Context, Environment, Header, Instant, Reason, Rng};
 
 /// What happens to packets out of profile, behind a meter of two colors.
@@ -100,6 +102,18 @@ impl Conditioner {
     /// The conditioner of a profile, to which packets can come at `rate`.
     pub fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
         Self { meter: params.clone().build(Environment { rate }), actions: params.actions(), rng }
+    }
+
+    /// The meter has these parameters from now on, and keeps its tokens and what it has measured; packets can come to it at `rate`.
+    ///
+    /// # Errors
+    /// The parameters are of another meter, or the key that cannot change; nothing has changed then, but the meter is up to date.
+    pub fn retune(&mut self, params: &MeterParams, rate: Bitrate, now: Instant) -> Result<(), UnitError> {
+        if params.actions() != self.actions {
+            return Err(UnitError::new(at_key("out", "it cannot change during a run; start a run with it")));
+        }
+        self.meter.settle(now);
+        self.meter.retune(params.clone(), Environment { rate })
     }
 
     /// What becomes of the next packet, which comes at `now`.

@@ -37,7 +37,7 @@ use crate::control::Message;
 use crate::marker::AfClass;
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Bytes, Color, Context, Header};
+use crate::{Bitrate, Bytes, Color, Context, Header, Instant};
 
 /// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets out of profile,
 /// of type `$out`.
@@ -120,6 +120,9 @@ fn small_bursts(
 pub trait Meter {
     /// The color of the next packet of the flow.
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
+
+    /// Brings what depends on the time up to now: its parameters are about to [change](AnyMeter::retune).
+    fn settle(&mut self, _now: Instant) {}
 
     /// A control message from another block; most meters ignore it.
     fn on_message(&mut self, _message: &Message) {}

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`Rfc4115`].
@@ -77,6 +77,14 @@ impl FromParams for Rfc4115 {
             mode: params.mode,
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.committed.0.take_over(&before.committed.0);
+        self.committed.1.take_over(&before.committed.1);
+        self.excess.0.take_over(&before.excess.0);
+        self.excess.1.take_over(&before.excess.1);
+        Ok(())
+    }
 }
 
 impl Meter for Rfc4115 {
@@ -92,6 +100,12 @@ impl Meter for Rfc4115 {
             Color::Yellow
         } else {
             Color::Red
+        }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        for (source, bucket) in [&mut self.committed, &mut self.excess] {
+            bucket.add(source.draw(now));
         }
     }
 }

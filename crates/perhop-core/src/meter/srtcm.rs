@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`SrTcm`].
@@ -75,6 +75,13 @@ impl FromParams for SrTcm {
             mode: params.mode,
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.source.take_over(&before.source);
+        self.committed.take_over(&before.committed);
+        self.excess.take_over(&before.excess);
+        Ok(())
+    }
 }
 
 impl Meter for SrTcm {
@@ -90,6 +97,11 @@ impl Meter for SrTcm {
         } else {
             Color::Red
         }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        let overflow = self.committed.add(self.source.draw(now));
+        self.excess.add(overflow);
     }
 }
 

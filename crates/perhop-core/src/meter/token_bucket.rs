@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
 use super::{Meter, meter_params, small_bursts};
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
+use crate::units::UnitError;
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
@@ -43,6 +44,12 @@ impl FromParams for TokenBucket {
     fn new(params: TokenBucketParams, _: Environment) -> Self {
         Self { source: Source::new(params.rate), bucket: Bucket::new(params.burst) }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.source.take_over(&before.source);
+        self.bucket.take_over(&before.bucket);
+        Ok(())
+    }
 }
 
 impl Meter for TokenBucket {
@@ -51,13 +58,17 @@ impl Meter for TokenBucket {
         self.bucket.add(self.source.draw(cx.now));
         if self.bucket.take_if_held(packet.size) { Color::Green } else { Color::Yellow }
     }
+
+    fn settle(&mut self, now: Instant) {
+        self.bucket.add(self.source.draw(now));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Out;
     use super::*;
-    use crate::{FlowId, Instant, Rng};
+    use crate::{FlowId, Rng};
 
     fn bucket(rate: &str, burst: &str) -> TokenBucket {
         let params = TokenBucketParams {

@@ -12,7 +12,7 @@ use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, meter_params, not_below, small_bursts};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`TrTcm`].
@@ -78,6 +78,14 @@ impl FromParams for TrTcm {
             mode: params.mode,
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.committed.0.take_over(&before.committed.0);
+        self.committed.1.take_over(&before.committed.1);
+        self.peak.0.take_over(&before.peak.0);
+        self.peak.1.take_over(&before.peak.1);
+        Ok(())
+    }
 }
 
 impl Meter for TrTcm {
@@ -93,6 +101,12 @@ impl Meter for TrTcm {
             Color::Yellow
         } else {
             Color::Green
+        }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        for (source, bucket) in [&mut self.committed, &mut self.peak] {
+            bucket.add(source.draw(now));
         }
     }
 }

@@ -24,6 +24,16 @@ impl RateEstimator {
         Self { window: window.as_secs_f64(), rate: initial, last: Instant::ZERO }
     }
 
+    /// It smooths over this window from now on, and so also over the time since the last packet; the rate stays.
+    pub fn set_window(&mut self, window: Duration) {
+        self.window = window.as_secs_f64();
+    }
+
+    /// Goes on with the rate of another one.
+    pub(super) fn take_over(&mut self, before: &Self) {
+        *self = Self { window: self.window, ..before.clone() };
+    }
+
     /// Counts a packet and returns the rate in bit/s, this packet included.
     #[inline]
     pub fn update(&mut self, packet: &Header, now: Instant) -> f64 {
@@ -127,6 +137,7 @@ pub(super) fn not_empty(key: &str, window: Duration) -> Result<(), UnitError> {
 pub struct Tsw {
     profile: f64,
     rule: OutRule,
+    initial: InitialRate,
     estimator: RateEstimator,
 }
 
@@ -147,8 +158,18 @@ impl FromParams for Tsw {
         Self {
             profile: params.rate.as_bps() as f64,
             rule: params.rule,
+            initial: params.initial,
             estimator: RateEstimator::new(params.window, params.initial.of(params.rate)),
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        if self.initial != before.initial {
+            let text = "the run has begun, so it has no effect any more; start a run with it";
+            return Err(UnitError::new(at_key("initial", text)));
+        }
+        self.estimator.take_over(&before.estimator);
+        Ok(())
     }
 }
 
@@ -245,6 +266,12 @@ impl FromParams for ThreePrecedence {
             long: RateEstimator::new(long_window, initial.of(rate)),
             split,
         }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.short.take_over(&before.short)?;
+        self.long.take_over(&before.long);
+        Ok(())
     }
 }
 

@@ -57,6 +57,11 @@ impl FromParams for TswTcm {
             estimator: RateEstimator::new(params.window, committed),
         }
     }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.estimator.take_over(&before.estimator);
+        Ok(())
+    }
 }
 
 impl TswTcm {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meter, meter_params};
 use crate::control::Message;
+use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header, Origin};
 
 /// How the denominator of equation 3 is interpreted.
@@ -80,6 +81,11 @@ impl Block for Twam {
 impl FromParams for Twam {
     fn new(_: TwamParams, _: Environment) -> Self {
         Self { share: 1.0 }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.share = before.share;
+        Ok(())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Disciplines within a discipline: which one takes a packet, and the classes, counters and AQMs of all of them as one.
 
 use super::queues::{Match, Place};
-use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Part, SchedulerParams, below};
+use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Part, Retuning, SchedulerParams, below, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
+use crate::table::at_inner_key;
 use crate::units::UnitError;
 use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams};
 
@@ -90,8 +91,6 @@ struct Branch<P> {
     queue: AnyScheduler<P>,
     /// The number of its first class.
     first: usize,
-    /// How many AQMs it has.
-    aqms: usize,
 }
 
 impl<P: Packet> Branches<P> {
@@ -109,13 +108,7 @@ impl<P: Packet> Branches<P> {
             let queue = params.queue.clone().build(Environment { rate }, Streams { path, ..streams });
             let first = classes.len();
             classes.extend(params.classes().into_iter().map(|class| (class.name, all.len())));
-            all.push(Branch {
-                name: params.name.into(),
-                takes: Matcher::new(params.selector),
-                aqms: params.queue.aqms(None).len(),
-                queue,
-                first,
-            });
+            all.push(Branch { name: params.name.into(), takes: Matcher::new(params.selector), queue, first });
         }
         Self { all, classes, total: Occupancy::EMPTY, serving: None, joined: 0 }
     }
@@ -223,12 +216,20 @@ impl<P: Packet> Branches<P> {
         }
     }
 
-    /// See [`Discipline::retune`].
-    pub(super) fn retune(&mut self, mut aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        for branch in &mut self.all {
-            let (ours, others) = aqms.split_at(branch.aqms.min(aqms.len()));
-            branch.queue.retune(ours)?;
-            aqms = others;
+    /// See [`Scheduler::retune`](super::Scheduler::retune): for the branches, which are served at these rates.
+    pub(super) fn retune(
+        &mut self,
+        (before, after): (&[BranchParams<'_>], &[BranchParams<'_>]),
+        rates: &[Bitrate],
+        now: Instant,
+    ) -> Result<(), UnitError> {
+        for ((branch, &rate), (before, after)) in self.all.iter_mut().zip(rates).zip(before.iter().zip(after))
+        {
+            if before.selector != after.selector {
+                return Err(fixed(&format!("{}.match", after.key)));
+            }
+            let to = Retuning { before: before.queue, after: after.queue, rate, now };
+            branch.queue.retune(&to).map_err(|problem| at_inner_key(&after.queue_key(), &problem))?;
         }
         Ok(())
     }

@@ -25,6 +25,16 @@ impl Bucket {
         Self { rate: i128::from(rate.as_bps()), depth, tokens: depth, filled: Instant::ZERO }
     }
 
+    /// Tokens arrive at this rate from now on, up to this depth; those that are there stay if there is room.
+    pub(super) fn retune(&mut self, rate: Bitrate, burst: Bytes, now: Instant) {
+        let Self { rate, depth, .. } = Self::new(rate, burst);
+        if (rate, depth) != (self.rate, self.depth) {
+            self.fill(now);
+            (self.rate, self.depth) = (rate, depth);
+            self.tokens = self.tokens.min(depth);
+        }
+    }
+
     /// Takes the tokens of a packet.
     #[inline]
     pub(super) fn charge(&mut self, packet: &Header) {

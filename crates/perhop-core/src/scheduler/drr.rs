@@ -18,7 +18,7 @@ use super::queues::{
     Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
     classes_are_queues, classes_of, paths_of, shares,
 };
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::at_key;
@@ -89,6 +89,13 @@ impl<P: Packet> Scheduler for Drr<P> {
         paths_of(&mut params.queues)
     }
 
+    fn retune(&mut self, to: &Retuning<'_, DrrParams>) -> Result<(), UnitError> {
+        let shares = shares(&to.after.queues, to.rate);
+        let quanta = to.after.quanta(&shares);
+        self.accounts.iter_mut().zip(quanta).for_each(|(account, quantum)| account.quantum = quantum);
+        self.queues.retune_protected((&to.before.queues, &to.after.queues), &shares)
+    }
+
     fn aqms<'a>(params: &'a DrrParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         aqms_of(&params.queues, path)
     }
@@ -103,17 +110,25 @@ impl<P: Packet> Scheduler for Drr<P> {
 
     fn new(params: DrrParams, environment: Environment, streams: Streams<'_>) -> Self {
         let shares = shares(&params.queues, environment.rate);
-        let smallest = shares.iter().min().map_or(1, |share| share.as_bps());
-        let quantum = |share: &Bitrate| {
-            let bytes = u128::from(params.quantum.get()) * u128::from(share.as_bps()) / u128::from(smallest);
-            u64::try_from(bytes).unwrap_or(u64::MAX)
-        };
+        let quanta = params.quanta(&shares).into_iter();
         Self {
-            accounts: shares.iter().map(|share| Account { quantum: quantum(share), deficit: 0 }).collect(),
+            accounts: quanta.map(|quantum| Account { quantum, deficit: 0 }).collect(),
             active: VecDeque::with_capacity(shares.len()),
             queues: Queues::protected(&params.queues, &shares, streams),
             granted: false,
         }
+    }
+}
+
+impl DrrParams {
+    /// The quanta of queues with these shares.
+    fn quanta(&self, shares: &[Bitrate]) -> Vec<u64> {
+        let smallest = shares.iter().min().map_or(1, |share| share.as_bps());
+        let quantum = |share: &Bitrate| {
+            let bytes = u128::from(self.quantum.get()) * u128::from(share.as_bps()) / u128::from(smallest);
+            u64::try_from(bytes).unwrap_or(u64::MAX)
+        };
+        shares.iter().map(quantum).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::services::{classes_are_services, services};
-use super::{ClassKey, Dequeued, Discipline, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -100,6 +100,18 @@ impl<P: Packet> Scheduler for Edf<P> {
         }
     }
 
+    fn retune(&mut self, to: &Retuning<'_, EdfParams>) -> Result<(), UnitError> {
+        for (service, offset) in self.services.iter_mut().zip([to.after.blue, to.after.green]) {
+            if service.offset != offset {
+                // Deadlines asked for may go back once; packets that wait keep theirs.
+                *service = Deadlines { offset, due: 0 };
+            }
+        }
+        let queue = &mut self.queue;
+        let environment = Environment { rate: to.rate };
+        retune_aqm(&to.before.rule, &to.after.rule, |rule| queue.retune(rule, environment)).map_err(in_rule)
+    }
+
     fn aqms<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         vec![("rule".into(), &params.rule)]
     }
@@ -178,10 +190,6 @@ impl<P: Packet> Discipline<P> for Edf<P> {
 
     fn on_message(&mut self, _label: u32, message: &Message) {
         self.queue.on_message(message);
-    }
-
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        aqms.first().map_or(Ok(()), |&aqm| self.queue.retune(aqm.clone()))
     }
 
     fn settle(&mut self, now: Instant) {

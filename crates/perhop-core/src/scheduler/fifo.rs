@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dequeued, Discipline, Part, Scheduler};
+use super::{Dequeued, Discipline, Part, Retuning, Scheduler, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
@@ -39,6 +39,12 @@ impl<P: Packet> Block for Fifo<P> {
 impl<P: Packet> Scheduler for Fifo<P> {
     fn new(params: FifoParams, environment: Environment, streams: Streams<'_>) -> Self {
         Self { queue: ManagedQueue::new(1, params.rule, environment, streams.of("aqm")) }
+    }
+
+    fn retune(&mut self, to: &Retuning<'_, FifoParams>) -> Result<(), UnitError> {
+        let queue = &mut self.queue;
+        let environment = Environment { rate: to.rate };
+        retune_aqm(&to.before.rule, &to.after.rule, |rule| queue.retune(rule, environment))
     }
 
     fn aqms<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
@@ -79,10 +85,6 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
 
     fn on_message(&mut self, _label: u32, message: &Message) {
         self.queue.on_message(message);
-    }
-
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        aqms.first().map_or(Ok(()), |&aqm| self.queue.retune(aqm.clone()))
     }
 
     fn settle(&mut self, now: Instant) {

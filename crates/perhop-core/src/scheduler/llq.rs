@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::bucket::Bucket;
 use super::queues::{Place, Queues, aqms_at, check_places, paths_at, queue_params};
 use super::{
-    AnyScheduler, ClassKey, Dequeued, Discipline, Match, Part, PathName, Scheduler, SchedulerParams,
-    ShapedQueue, below,
+    AnyScheduler, ClassKey, Dequeued, Discipline, Match, Part, PathName, Retuning, Scheduler,
+    SchedulerParams, ShapedQueue, below, fixed,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::{at_key, split_key};
+use crate::table::{at_inner_key, at_key, split_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
@@ -157,6 +157,25 @@ impl<P: Packet> Scheduler for Llq<P> {
         })
     }
 
+    fn retune(&mut self, to: &Retuning<'_, LlqParams>) -> Result<(), UnitError> {
+        let LlqParams { priority, queue } = to.after;
+        let rates = priority.iter().map(|queue| queue.rate.unwrap_or(to.rate));
+        self.priority.retune("priority", (&to.before.priority, priority), rates)?;
+        for (n, (policer, params)) in self.policers.iter_mut().zip(priority).enumerate() {
+            match (policer, params.rate) {
+                (None, None) => {}
+                (Some(policer), Some(rate)) => {
+                    policer.bucket.retune(rate, params.burst(rate), to.now);
+                    policer.when = params.when();
+                }
+                _ => return Err(fixed(&format!("priority[{n}].rate"))),
+            }
+        }
+        let left = to.after.left(to.rate).unwrap_or(to.rate);
+        let others = to.of(&*to.before.queue.0, &*queue.0, left);
+        self.others.retune(&others).map_err(|problem| at_inner_key("queue", &problem))
+    }
+
     fn paths(params: &mut LlqParams) -> Vec<(String, &mut PathName)> {
         let others = params.queue.0.paths().into_iter().map(|(key, path)| (below("queue", &key), path));
         paths_at("priority", &mut params.priority).into_iter().chain(others).collect()
@@ -189,12 +208,22 @@ impl<P: Packet> Scheduler for Llq<P> {
     }
 }
 
+impl LlqQueue {
+    /// How much can come at once within this rate.
+    fn burst(&self, rate: Bitrate) -> Bytes {
+        self.burst.unwrap_or_else(|| Bytes::new(rate.as_bps() / 8 / 5))
+    }
+
+    fn when(&self) -> Policing {
+        self.police.unwrap_or(Policing::InCongestion)
+    }
+}
+
 impl Policer {
     /// That of a queue with a rate.
     fn of(params: &LlqQueue) -> Option<Self> {
         let rate = params.rate?;
-        let burst = params.burst.unwrap_or_else(|| Bytes::new(rate.as_bps() / 8 / 5));
-        Some(Self { bucket: Bucket::new(rate, burst), when: params.police.unwrap_or(Policing::InCongestion) })
+        Some(Self { bucket: Bucket::new(rate, params.burst(rate)), when: params.when() })
     }
 
     /// Whether a packet that comes now is dropped.
@@ -306,12 +335,6 @@ impl<P: Packet> Discipline<P> for Llq<P> {
         if !self.priority.on_message(label, message) {
             self.others.on_message(label, message);
         }
-    }
-
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        let (ours, others) = aqms.split_at(self.policers.len().min(aqms.len()));
-        self.priority.retune(ours)?;
-        self.others.retune(others)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

@@ -37,6 +37,7 @@ use ambassador::delegatable_trait;
 
 use crate::aqm::{AqmParams, ForeignParams};
 use crate::control::Message;
+use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, ClassCounters, Counters, Direction, Environment, Header, Instant, Occupancy, Packet,
@@ -121,12 +122,6 @@ pub trait Discipline<P> {
     /// A control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, label: u32, message: &Message);
 
-    /// Its AQMs have these parameters from now on, in the order of [`Scheduler::aqms`], and keep what they have measured.
-    ///
-    /// # Errors
-    /// The parameters are of another AQM, or the key that cannot change; AQMs before that one have changed.
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError>;
-
     /// Calls a function with each packet that waits.
     fn inspect(&self, show: &mut dyn FnMut(&P));
 
@@ -152,11 +147,65 @@ pub trait DisciplineVisitor<P> {
     fn visit<D: Discipline<P>>(self, discipline: &mut D) -> Self::Output;
 }
 
+/// Other parameters for a scheduler at work.
+#[derive(Debug)]
+pub struct Retuning<'a, T> {
+    /// Those that it has.
+    pub before: &'a T,
+    /// Those that it has from now on; they have passed [`check`](Block::check) and [`fits`](Scheduler::fits).
+    pub after: &'a T,
+    /// The rate at which it is served.
+    pub rate: Bitrate,
+    /// The present time.
+    pub now: Instant,
+}
+
+impl<'a, T> Retuning<'a, T> {
+    /// The same for a part of the scheduler, with these parameters, which is served at this rate.
+    fn of<U>(&self, before: &'a U, after: &'a U, rate: Bitrate) -> Retuning<'a, U> {
+        Retuning { before, after, rate, now: self.now }
+    }
+
+    /// A parameter that cannot change has not.
+    fn keeps<U: PartialEq>(&self, key: &str, part: impl Fn(&'a T) -> U) -> Result<(), UnitError> {
+        if part(self.before) == part(self.after) { Ok(()) } else { Err(fixed(key)) }
+    }
+}
+
+/// A parameter of this key cannot change.
+fn fixed(key: &str) -> UnitError {
+    UnitError::new(at_key(key, "it cannot change during a run; start a run with it"))
+}
+
+/// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps what it has: the driver has
+/// given an implementation to the first table alone.
+fn retune_aqm(
+    before: &AqmParams,
+    after: &AqmParams,
+    retune: impl FnOnce(AqmParams) -> Result<(), UnitError>,
+) -> Result<(), UnitError> {
+    let stays = matches!(after, AqmParams::Foreign(_)) && before == after;
+    if stays { Ok(()) } else { retune(after.clone()) }
+}
+
+/// The place of a problem with the AQM of a scheduler's only queue.
+#[expect(clippy::needless_pass_by_value, reason = "it is an argument of `map_err`")]
+fn in_rule(problem: UnitError) -> UnitError {
+    at_inner_key("rule", &problem)
+}
+
 /// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its parameters.
 pub trait Scheduler: Block {
     /// The scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several from
     /// `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment, streams: Streams<'_>) -> Self;
+
+    /// Gives the scheduler other parameters during a run. Packets that wait stay where they are; tokens, deficits and tags stay as they
+    /// are, and what comes or is sent from now on counts by the new parameters. AQMs keep what they have measured.
+    ///
+    /// # Errors
+    /// The key that cannot change; the scheduler must not be used any more then.
+    fn retune(&mut self, to: &Retuning<'_, Self::Params>) -> Result<(), UnitError>;
 
     /// Checks the parameters that depend on the rate of the link.
     ///
@@ -216,6 +265,25 @@ macro_rules! register_schedulers {
             /// Does the work under the scheduler of this variant.
             pub fn accept<V: DisciplineVisitor<P>>(&mut self, visitor: V) -> V::Output {
                 match self { $(Self::$variant(scheduler) => visitor.visit(scheduler),)+ }
+            }
+
+            /// See [`Scheduler::retune`].
+            ///
+            /// # Errors
+            /// The key that cannot change, or the parameters are of another scheduler; this one must not be used any more then.
+            pub fn retune(&mut self, to: &Retuning<'_, SchedulerParams>) -> Result<(), UnitError> {
+                match (self, to.before, to.after) {
+                    $((Self::$variant(scheduler), SchedulerParams::$variant(before), SchedulerParams::$variant(after)) => {
+                        scheduler.retune(&to.of(before, after, to.rate))
+                    })+
+                    _ => {
+                        let text = format!(
+                            "`{}` cannot replace another scheduler during a run; start a run with it",
+                            to.after.name()
+                        );
+                        Err(UnitError::new(at_key(SchedulerParams::TAG, text)))
+                    }
+                }
             }
         }
 

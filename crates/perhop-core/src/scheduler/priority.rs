@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
 use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, classes_of, paths_of, queue_params};
-use super::{ClassKey, Dequeued, Discipline, Match, Part, PathName, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, Match, Part, PathName, Retuning, Scheduler, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::meter::RateEstimator;
@@ -135,6 +135,24 @@ impl<P: Packet> Scheduler for Priority<P> {
 
     fn paths(params: &mut PriorityParams) -> Vec<(String, &mut PathName)> {
         paths_of(&mut params.queues)
+    }
+
+    fn retune(&mut self, to: &Retuning<'_, PriorityParams>) -> Result<(), UnitError> {
+        to.keeps("meter", |params| params.meter)?;
+        self.queues.retune("queues", (&to.before.queues, &to.after.queues), std::iter::repeat(to.rate))?;
+        for (n, (cap, queue)) in self.caps.iter_mut().zip(&to.after.queues).enumerate() {
+            match (cap, queue.cap) {
+                (None, None) => {}
+                (Some(Cap::TokenBucket(bucket)), Some(rate)) => bucket.retune(rate, to.after.burst, to.now),
+                (Some(Cap::Tsw(window)), Some(rate)) => {
+                    window.cap = rate.as_bps() as f64;
+                    window.sent.set_window(to.after.window);
+                }
+                _ => return Err(fixed(&format!("queues[{n}].cap"))),
+            }
+        }
+        self.excess = to.after.excess;
+        Ok(())
     }
 
     fn aqms<'a>(params: &'a PriorityParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {

@@ -17,7 +17,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::flow_of;
+use super::{fixed, flow_of};
 use crate::rng::mixed;
 use crate::table::at_key;
 use crate::units::UnitError;
@@ -143,6 +143,10 @@ struct Bucket {
 impl QueueProtection {
     /// For a queue that is served at this rate.
     pub(super) fn new(params: &QueueProtectionParams, rate: Bitrate, rng: &mut Rng) -> Self {
+        Self::salted(params, rate, rng.next_u64())
+    }
+
+    fn salted(params: &QueueProtectionParams, rate: Bitrate, salt: u64) -> Self {
         let nanos = |span: Duration| span.as_nanos() as f64;
         let floor = rate.time_of(TWO_FRAMES).as_nanos();
         Self {
@@ -153,10 +157,24 @@ impl QueueProtection {
             cost: (1_u64 << (30 - params.aging_exponent)) as f64,
             max_score: nanos(params.max_score),
             attempts: params.attempts,
-            salt: rng.next_u64(),
+            salt,
             buckets: vec![Bucket { flow: None, expires: 0.0 }; params.buckets as usize + 1],
             redirected: 0,
         }
+    }
+
+    /// These parameters and this rate from now on; scores stay.
+    ///
+    /// # Errors
+    /// The number of buckets cannot change.
+    pub(super) fn retune(&mut self, params: &QueueProtectionParams, rate: Bitrate) -> Result<(), UnitError> {
+        if params.buckets as usize + 1 != self.buckets.len() {
+            return Err(fixed("queue-protection.buckets"));
+        }
+        let Self { salt, redirected, .. } = *self;
+        let buckets = std::mem::take(&mut self.buckets);
+        *self = Self { salt, buckets, redirected, ..Self::salted(params, rate, salt) };
+        Ok(())
     }
 
     /// Whether a packet that arrives is to join the other queue, while this many bytes wait in its own.

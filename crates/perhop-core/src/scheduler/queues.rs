@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::protection::QueueProtection;
-use super::{ClassKey, Part, QueueProtectionParams};
+use super::{ClassKey, Part, QueueProtectionParams, fixed, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
@@ -388,9 +388,52 @@ impl<P: Packet> Queues<P> {
         self.all[number].packets.len(0)
     }
 
-    /// See [`Discipline::retune`](super::Discipline::retune).
-    pub(super) fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        self.all.iter_mut().zip(aqms).try_for_each(|(queue, &aqm)| queue.packets.retune(aqm.clone()))
+    /// See [`Scheduler::retune`](super::Scheduler::retune): for the queues at this key, which are served at these rates.
+    pub(super) fn retune<Q: QueueParams>(
+        &mut self,
+        key: &str,
+        (before, after): (&[Q], &[Q]),
+        rates: impl IntoIterator<Item = Bitrate>,
+    ) -> Result<(), UnitError> {
+        if before.len() != after.len() {
+            return Err(fixed(key));
+        }
+        for (n, ((queue, (before, after)), rate)) in
+            self.all.iter_mut().zip(before.iter().zip(after)).zip(rates).enumerate()
+        {
+            if before.name() != after.name() {
+                return Err(fixed(&format!("{key}[{n}].name")));
+            }
+            if before.selector() != after.selector() {
+                return Err(fixed(&format!("{key}[{n}].match")));
+            }
+            let packets = &mut queue.packets;
+            let retuned =
+                retune_aqm(before.rule(), after.rule(), |rule| packets.retune(rule, Environment { rate }));
+            retuned.map_err(|problem| at_inner_key(&format!("{key}[{n}].rule"), &problem))?;
+        }
+        Ok(())
+    }
+
+    /// The same with queue protection, for queues with these shares of the link.
+    pub(super) fn retune_protected(
+        &mut self,
+        (before, after): (&[SharingQueue], &[SharingQueue]),
+        shares: &[Bitrate],
+    ) -> Result<(), UnitError> {
+        self.retune("queues", (before, after), shares.iter().copied())?;
+        for (n, (queue, (params, &share))) in self.all.iter_mut().zip(after.iter().zip(shares)).enumerate() {
+            let key = || format!("queues[{n}]");
+            match (&mut queue.protection, &params.queue_protection) {
+                (None, None) => {}
+                (Some(held), Some(protection)) => {
+                    let retuned = held.retune(protection, share);
+                    retuned.map_err(|problem| at_inner_key(&key(), &problem))?;
+                }
+                _ => return Err(fixed(&format!("{}.queue-protection", key()))),
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn occupancy(&self) -> &Occupancy {
@@ -479,10 +522,6 @@ macro_rules! classes_are_queues {
         fn on_message(&mut self, label: u32, message: &Message) {
             self.queues.on_message(label, message);
         }
-        fn retune(&mut self, aqms: &[&$crate::aqm::AqmParams]) -> Result<(), $crate::units::UnitError> {
-            self.queues.retune(aqms)
-        }
-
         fn inspect(&self, show: &mut dyn FnMut(&P)) {
             self.queues.inspect(show);
         }

@@ -14,10 +14,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use super::bucket::Bucket;
-use super::{AnyScheduler, ClassKey, Dequeued, Discipline, PathName, Scheduler, SchedulerParams, below};
+use super::{
+    AnyScheduler, ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, SchedulerParams, below,
+};
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::{at_key, nested, split_key};
+use crate::table::{at_inner_key, at_key, nested, split_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
@@ -179,6 +181,15 @@ impl<P: Packet> Scheduler for Shaper<P> {
         })
     }
 
+    fn retune(&mut self, to: &Retuning<'_, ShaperParams>) -> Result<(), UnitError> {
+        let ShaperParams { rate, burst, queue, .. } = to.after;
+        self.bucket.retune(*rate, *burst, to.now);
+        let inner = to.of(&*to.before.queue.0, &*queue.0, to.rate.min(*rate));
+        self.inner.retune(&inner).map_err(|problem| at_inner_key("queue", &problem))?;
+        self.recount();
+        Ok(())
+    }
+
     fn paths(params: &mut ShaperParams) -> Vec<(String, &mut PathName)> {
         params.queue.0.paths().into_iter().map(|(key, path)| (inner(&key), path)).collect()
     }
@@ -288,10 +299,6 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
 
     fn on_message(&mut self, label: u32, message: &Message) {
         self.inner.on_message(label, message);
-    }
-
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        self.inner.retune(aqms)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

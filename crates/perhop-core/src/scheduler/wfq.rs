@@ -19,7 +19,7 @@ use super::queues::{
     Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
     classes_are_queues, classes_of, paths_of, shares,
 };
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
@@ -77,6 +77,16 @@ impl<P: Packet> Scheduler for Wfq<P> {
 
     fn paths(params: &mut WfqParams) -> Vec<(String, &mut PathName)> {
         paths_of(&mut params.queues)
+    }
+
+    fn retune(&mut self, to: &Retuning<'_, WfqParams>) -> Result<(), UnitError> {
+        let shares = shares(&to.after.queues, to.rate);
+        for (clock, share) in self.clocks.iter_mut().zip(&shares) {
+            if clock.share != share.as_bps() {
+                (clock.share, clock.remainder) = (share.as_bps(), 0);
+            }
+        }
+        self.queues.retune_protected((&to.before.queues, &to.after.queues), &shares)
     }
 
     fn aqms<'a>(params: &'a WfqParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {

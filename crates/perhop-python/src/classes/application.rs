@@ -99,7 +99,8 @@ impl UserImplementation for PythonUsers {
                 }
             };
             let (connections, fault) = (self.connections, self.fault.clone());
-            Box::new(PythonUser { object, rng, connections, place, fault }) as Box<dyn ForeignUser>
+            let woken = (Instant::ZERO, 0);
+            Box::new(PythonUser { object, rng, connections, woken, place, fault }) as Box<dyn ForeignUser>
         })
     }
 }
@@ -122,9 +123,14 @@ struct PythonUser {
     object: Option<Object>,
     rng: Rng,
     connections: u32,
+    /// When its timer expired last, and how often one after the other.
+    woken: (Instant, u32),
     place: Place,
     fault: Arc<Fault>,
 }
+
+/// So often a timer may expire at one time, without anything in between that takes time.
+const MOST_WAKES: u32 = 100_000;
 
 impl fmt::Debug for PythonUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,6 +189,16 @@ impl PythonUser {
         Ok(())
     }
 
+    /// Time goes on while it waits.
+    fn goes_on(&self) -> PyResult<()> {
+        if self.woken.1 < MOST_WAKES {
+            return Ok(());
+        }
+        let text =
+            format!("it has waited 0 ns {MOST_WAKES} times in a row, so time never goes on; wait longer");
+        Err(PyValueError::new_err(text))
+    }
+
     fn add(&self, chosen: Chosen, now: Instant, actions: &mut Vec<Action>) -> PyResult<()> {
         let grant = |connection: u32, direction, bytes| {
             if connection < self.connections {
@@ -214,8 +230,13 @@ impl ForeignUser for PythonUser {
     fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>) {
         let Some(method) = method_for(event).filter(|_| !self.fault.is_set()) else { return };
         let before = actions.len();
+        self.woken = match event {
+            Event::Wakes if self.woken.0 == now => (now, self.woken.1 + 1),
+            _ => (now, 0),
+        };
         Python::attach(|py| {
-            if let Err(error) = self.chosen(py, method, now, actions) {
+            let chosen = self.chosen(py, method, now, actions).and_then(|()| self.goes_on());
+            if let Err(error) = chosen {
                 actions.truncate(before);
                 self.fault.set(self.place.error(py, error, method.0, Some(now), None));
             }
@@ -235,8 +256,9 @@ impl ForeignUser for PythonUser {
                 }
             })
         });
-        let Self { rng, connections, place, fault, .. } = self;
+        let Self { rng, connections, woken, place, fault, .. } = self;
         let (place, fault) = (place.clone(), fault.clone());
-        Box::new(Self { object, rng: rng.clone(), connections: *connections, place, fault })
+        let (rng, connections, woken) = (rng.clone(), *connections, *woken);
+        Box::new(Self { object, rng, connections, woken, place, fault })
     }
 }

@@ -10,7 +10,7 @@ use perhop_sim::application::{
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tcp::congestion::{
     AckSample, CongestionEvent, CongestionImplementation, DeliverySample, ForeignCongestion,
-    ForeignCongestionParams, Setup,
+    ForeignCongestionParams, LostSegment, Need, Setup,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -105,6 +105,7 @@ fn windows(
     let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
     let place = Place { class: params.class.clone(), at: AT.into(), flows: Arc::default() };
     let (parameters, needs) = (text_of(&params.parameters), params.needs.clone());
+    let owns = needs.contains(&Need::Recovery);
     let controls = PythonControls { parameters, needs, place, fault: fault.clone() };
     let mut rng = Rng::stream(seed, "events");
     let setup = Setup {
@@ -130,7 +131,7 @@ fn windows(
         if copied && call == calls / 2 {
             control = control.boxed_clone();
         }
-        event(&mut *control, &mut rng, now);
+        event(&mut *control, &mut rng, now, owns);
         let rate = control.pacing_rate().map(perhop_core::Bitrate::as_bps);
         found.push((control.window(), control.slow_start_threshold(), rate));
     }
@@ -138,7 +139,7 @@ fn windows(
 }
 
 /// Something happens to a connection, most often an ACK.
-fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant) {
+fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_recovery: bool) {
     let smoothed_rtt = [0.0, 0.001, 0.1, 10.0][rng.up_to(3) as usize];
     let window = control.window();
     let color = Color::ALL[rng.up_to(2) as usize];
@@ -150,8 +151,15 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant) {
         3 => control.leave_slow_start(),
         4 => control.on_idle(Duration::from_nanos(rng.up_to(10_000_000_000))),
         5 => control.set_window(1.0 + rng.up_to(9) as f64),
+        6 if owns_recovery => {
+            let (lost, in_flight) = (1 + rng.up_to(9) as u32, 1 + rng.up_to(99) as u32);
+            control.on_lost(&LostSegment { now, lost, in_flight });
+        }
         _ => {
+            let of_recovery =
+                |most: u64, rng: &mut Rng| if owns_recovery { rng.up_to(most) as u32 } else { 0 };
             let delivered = 1 + rng.up_to(3) as u32;
+            let in_flight = rng.up_to(100);
             let sample = DeliverySample {
                 delivered: rng.up_to(100),
                 interval: Duration::from_nanos(rng.up_to(100_000_000)),
@@ -167,10 +175,10 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant) {
                 delivered,
                 marked: rng.up_to(u64::from(delivered)) as u32,
                 acked: 0,
-                in_flight: rng.up_to(100) as u32,
-                pipe: 0,
-                lost: 0,
-                recovering: false,
+                in_flight: in_flight as u32,
+                pipe: of_recovery(in_flight, rng),
+                lost: of_recovery(3, rng),
+                recovering: of_recovery(1, rng) == 1,
                 smoothed_rtt,
                 delivery: rng.chance(0.9).then_some(sample),
             });
@@ -187,7 +195,7 @@ pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> 
         return Err(PyValueError::new_err("it names no class"));
     };
     let mut found = Findings::default();
-    let mut silent = None;
+    let (mut silent, mut stuck) = (None, None);
     for seed in 0..sequences {
         py.check_signals()?;
         let went_on = found.compare(py, seed, |copied| {
@@ -196,6 +204,9 @@ pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> 
             implement_users(&mut params, "harness".into(), &fault);
             let user = params.user(0, Rng::stream(seed, "user"));
             let actions = actions(user, seed, copied);
+            if waits_at(&actions).is_some_and(|times| times >= MOST_WAITS) {
+                stuck = Some("it waits 0 ns again and again, so time never goes on; wait longer".to_owned());
+            }
             if actions.is_empty() {
                 silent = Some("it never requests, responds or waits, so nothing happens in a run".to_owned());
             }
@@ -207,7 +218,18 @@ pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> 
     }
     let mut lines = found.lines("no sequence of calls raises an error, and each returns actions");
     lines.push(("it begins with an action", silent));
+    lines.push(("time goes on while it waits", stuck));
     Ok(lines)
+}
+
+/// So many waits in a row at one time: more than any user has a reason for.
+const MOST_WAITS: usize = 40;
+
+/// The most waits for this very moment in a row.
+fn waits_at(actions: &[(u64, Action)]) -> Option<usize> {
+    let is_now =
+        |&(now, action): &(u64, Action)| matches!(action, Action::WakeAt(at) if at.as_nanos() == now);
+    actions.chunk_by(|one, other| one.0 == other.0 && is_now(one) && is_now(other)).map(<[_]>::len).max()
 }
 
 /// What a user does in a random sequence of events, each with its time.

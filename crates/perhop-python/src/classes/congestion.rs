@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use perhop_core::{Bitrate, Color, Duration, Instant, Rng};
 use perhop_sim::transport::tcp::congestion::{
-    AckSample, CongestionControl, CongestionEvent, CongestionImplementation, ForeignCongestion, Need, Setup,
+    AckSample, CongestionControl, CongestionEvent, CongestionImplementation, ForeignCongestion, LostSegment,
+    Need, Setup,
 };
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -60,6 +61,7 @@ impl PythonControls {
             sample: nothing(),
             marks: needs(Need::Marks),
             delivery: needs(Need::Delivery),
+            recovery: needs(Need::Recovery),
             packet: setup.packet.bits() as f64,
         };
         let loss =
@@ -91,6 +93,7 @@ pub(crate) struct AckView {
     sample: AckSample,
     marks: bool,
     delivery: bool,
+    recovery: bool,
     /// The bits of a full segment.
     packet: f64,
 }
@@ -171,6 +174,27 @@ impl AckView {
     #[getter]
     fn is_app_limited(&self) -> PyResult<bool> {
         Ok(self.delivered_since("ack.is_app_limited")?.is_some_and(|sample| sample.limited))
+    }
+
+    /// Segments thought to be in the network. Requires the need `recovery`.
+    #[getter]
+    fn pipe(&self) -> PyResult<u32> {
+        Self::needed(self.recovery, "ack.pipe", "recovery")?;
+        Ok(self.sample.pipe)
+    }
+
+    /// Segments found to be lost since the ACK before this. Requires the need `recovery`.
+    #[getter]
+    fn lost(&self) -> PyResult<u32> {
+        Self::needed(self.recovery, "ack.lost", "recovery")?;
+        Ok(self.sample.lost)
+    }
+
+    /// Losses are being repaired. Requires the need `recovery`.
+    #[getter]
+    fn recovering(&self) -> PyResult<bool> {
+        Self::needed(self.recovery, "ack.recovering", "recovery")?;
+        Ok(self.sample.recovering)
     }
 
     fn __repr__(&self) -> String {
@@ -343,6 +367,13 @@ impl CongestionControl for PythonControl {
             object.ack.borrow_mut(py).sample = *ack;
             let arguments = (object.ack.bind(py), ack.now.as_nanos(), object.random.bind(py));
             object.on_ack.bind(py).call1(arguments).map(drop)
+        });
+    }
+
+    fn on_lost(&mut self, lost: &LostSegment) {
+        self.call("on_lost", Some(lost.now), |py, object| {
+            let arguments = (lost.lost, lost.in_flight, lost.now.as_nanos(), object.random.bind(py));
+            object.control.bind(py).call_method1(intern!(py, "on_lost"), arguments).map(drop)
         });
     }
 

@@ -286,15 +286,15 @@ fn check_ecn(flow: &Flow, under: impl Fn(&str) -> Vec<KeyPart>) -> Checked {
         return if flow.ecn.is_off() || datagrams { Ok(()) } else { Err(Problem::at(under("ecn"), text)) };
     };
     let control = params.control().info();
-    if control.is_l4s && !flow.ecn.counts() {
+    if params.is_l4s() && !flow.ecn.counts() {
         let text = format!(
             "`{}` requires exact counts of marks: give the flow `ecn = \"accurate\"`, and the transport `sack = true`",
-            control.name
+            params.control_name()
         );
         return Err(Problem::at(under("ecn"), text));
     }
     if params.needs().marks && flow.ecn.is_off() {
-        let name = params.class.as_ref().map_or(control.name, |class| &class.class);
+        let name = params.control_name();
         let text = format!(
             "`{name}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
              \"classic\"`, or another `congestion`",

@@ -6,6 +6,9 @@
 use std::fmt;
 
 use perhop_core::measure::PortView;
+use perhop_core::meter::MeterParams;
+use perhop_core::scheduler::{Retuning, SchedulerParams};
+use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
 use super::{Engine, Failure, Run, Simulation};
@@ -13,8 +16,8 @@ use crate::flow::FlowState;
 use crate::network::{FlowSpec, LinkSpec, Network, TransportSpec};
 use crate::observer::Observation;
 use crate::outcome::Outcome;
-use crate::transport::tcp::TcpParams;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
+use crate::transport::tcp::{Congestion, TcpParams};
 use crate::transport::udp::UdpParams;
 
 /// A run in progress, with the network as it is by now. A clone is a snapshot: both go on by themselves.
@@ -65,7 +68,7 @@ impl std::error::Error for Unseen {}
 pub enum Refused {
     /// The batched engine simulates hosts ahead of the clock.
     AheadOfClock,
-    /// The queue of a link: a parameter that is not an AQM's, or one that the AQM cannot change, with the key if there is one.
+    /// The queue or a meter of a link: a parameter that cannot change, with the key if there is one.
     Queue {
         /// The link's name.
         link: String,
@@ -82,6 +85,13 @@ pub enum Refused {
         /// The link's name.
         link: String,
     },
+    /// A parameter of a profile: of a flow's, or of a shared one.
+    Profile {
+        /// Whose, in words.
+        owner: String,
+        /// The reason, with a key in front as [`split_key`](perhop_core::table::split_key) takes it off.
+        problem: String,
+    },
     /// Something of a flow besides the rate of UDP.
     Flow {
         /// The flow's name.
@@ -92,16 +102,20 @@ pub enum Refused {
 }
 
 /// What can change during a run.
-const CHANGEABLE: &str = "a link's `rate` and `delay`, the parameters of its AQMs, the `rate` of a flow over UDP, and the parameters of a congestion \
-     control in Python";
+const CHANGEABLE: &str = "a link's `rate` and `delay`, the parameters of its schedulers, AQMs and meters, those of profiles, the `rate` of a flow over \
+     UDP, and the parameters of a congestion control in Python";
+
+/// What can change where hosts are simulated ahead of the clock.
+const CHANGEABLE_AHEAD: &str = "the batched engine simulates hosts ahead of the clock, so nothing but the parameters of a link's schedulers, AQMs and \
+     meters can change during a run; use the reference engine";
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AheadOfClock => f.write_str(
-                "the batched engine simulates hosts ahead of the clock, so nothing can change during a run; use the reference engine",
-            ),
-            Self::Queue { problem, .. } => f.write_str(perhop_core::table::split_key(problem).1),
+            Self::AheadOfClock => f.write_str(CHANGEABLE_AHEAD),
+            Self::Queue { problem, .. } | Self::Profile { problem, .. } => {
+                f.write_str(perhop_core::table::split_key(problem).1)
+            }
             Self::Traced { .. } => f.write_str("the link's rate follows a trace"),
             Self::Link { .. } | Self::Flow { .. } | Self::Other => {
                 write!(f, "this cannot change during a run; these can: {CHANGEABLE}")
@@ -112,11 +126,52 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// Parameters that can be refused, of a queue or a meter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Retuned<'a> {
+    /// This link had the queue and the meters of one specification, and gets those of the other.
+    Link(usize, &'a LinkSpec, &'a LinkSpec),
+    /// The profile of this flow.
+    Profile(usize, &'a FlowSpec),
+    /// This profile, which flows share.
+    Shared(usize, &'a MeterParams),
+}
+
+/// Whose parameters were refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Link(usize),
+    Flow(usize),
+    Shared(usize),
+}
+
+/// Other parameters for the queue of a link, if they are others. Where only those of AQMs are, its queues keep their shares of the rate
+/// `shared`; else they share that of the link now.
+pub(crate) fn retuning<'a>(
+    before: &'a LinkSpec,
+    after: &'a LinkSpec,
+    shared: &mut Bitrate,
+    now: Instant,
+) -> Option<Retuning<'a, SchedulerParams>> {
+    let (was, is) = (before.queue.as_ref()?, after.queue.as_ref()?);
+    if was == is {
+        return None;
+    }
+    if !was.differs_only_in_aqms(is) {
+        *shared = after.rate;
+    }
+    Some(Retuning { before: was, after: is, rate: *shared, now })
+}
+
 /// A change of a running network.
 #[derive(Clone, Debug)]
 enum Change {
-    /// The AQMs of this link have the parameters that its new queue says.
+    /// The queue and the meters of this link have the parameters that its new specification says.
     Queue(usize),
+    /// The same of this flow's own profile, and of the contracted rate that its packets carry.
+    Profile(usize),
+    /// The same of this profile, which flows share.
+    Shared(usize),
     /// The rate and the delay of this link.
     Link(usize, Bitrate, Duration),
     /// The rate of this flow.
@@ -208,8 +263,9 @@ impl Stepping {
     }
 
     /// The run goes on with another network, which differs from the present one only in what can change: the rates and delays of
-    /// links, the parameters of AQMs (which keep what they have measured), and the rates of flows over UDP. A packet that is being
-    /// sent is finished at the earlier rate.
+    /// links, the parameters of schedulers (which keep their packets), AQMs and meters (which keep what they have measured), and the
+    /// rates of flows over UDP. A packet that is being sent is finished at the earlier rate. The batched engine changes the queues and
+    /// meters of links only.
     ///
     /// # Errors
     /// What cannot change; the run then goes on as before.
@@ -218,21 +274,44 @@ impl Stepping {
         if changes.is_empty() {
             return Ok(());
         }
-        let Run::Reference(engine) = &mut self.simulation.run else { return Err(Refused::AheadOfClock) };
-        // Queues first, because only they can refuse.
-        let queue = |change: &Change| match change {
-            Change::Queue(number) => Some(*number),
+        // What can be refused first.
+        let retuned = |change: &Change| match *change {
+            Change::Queue(n) => Some(Retuned::Link(n, &self.network.links[n], &network.links[n])),
+            Change::Profile(n) => Some(Retuned::Profile(n, &network.flows[n])),
+            Change::Shared(n) => Some(Retuned::Shared(n, &network.shared_meters[n].params)),
             Change::Link(..) | Change::Flow(..) | Change::Control(..) => None,
         };
-        let numbers = changes.iter().filter_map(queue);
-        let queues: Vec<_> = numbers.filter_map(|n| Some((n, network.links[n].queue.as_ref()?))).collect();
-        engine.retune(&queues).map_err(|(number, problem)| Refused::Queue {
-            link: network.links[number].name.clone(),
-            problem: problem.to_string(),
-        })?;
+        let retuned: Vec<Retuned<'_>> = changes.iter().filter_map(retuned).collect();
+        let refused = |(place, problem): (Place, UnitError)| {
+            let problem = problem.to_string();
+            match place {
+                Place::Link(n) => Refused::Queue { link: network.links[n].name.clone(), problem },
+                Place::Flow(n) => {
+                    Refused::Profile { owner: format!("flow `{}`", network.flows[n].name), problem }
+                }
+                Place::Shared(n) => {
+                    let owner = format!("profile `{}`", network.shared_meters[n].name);
+                    Refused::Profile { owner, problem }
+                }
+            }
+        };
+        let engine = match &mut self.simulation.run {
+            Run::Reference(engine) => engine,
+            Run::Batched(engine) => {
+                let links = |change: &Change| matches!(change, Change::Queue(_));
+                if !changes.iter().all(links) {
+                    return Err(Refused::AheadOfClock);
+                }
+                engine.retune(&retuned).map_err(refused)?;
+                self.network = network.clone();
+                return Ok(());
+            }
+            Run::Parallel(_) => return Err(Refused::AheadOfClock),
+        };
+        engine.retune(&retuned).map_err(refused)?;
         for change in changes {
             match change {
-                Change::Queue(..) => {}
+                Change::Queue(..) | Change::Profile(..) | Change::Shared(..) => {}
                 Change::Link(number, rate, delay) => engine.change_link(number, rate, delay),
                 Change::Flow(number, params) => engine.change_rate(number, &params),
                 Change::Control(number, params) => engine.change_control(number, &params),
@@ -264,7 +343,23 @@ fn changes(before: &Network, after: &Network) -> Result<Vec<Change>, Refused> {
     for (number, (before, after)) in before.flows.iter().zip(&after.flows).enumerate() {
         changes.extend(flow_change(number, before, after)?);
     }
-    let rest = |network: &Network| Network { links: Vec::new(), flows: Vec::new(), ..network.clone() };
+    for (number, (before, after)) in before.shared_meters.iter().zip(&after.shared_meters).enumerate() {
+        if before.name == after.name && before.params != after.params {
+            changes.push(Change::Shared(number));
+        }
+    }
+    let names = |network: &Network| -> Vec<String> {
+        network.shared_meters.iter().map(|meter| meter.name.clone()).collect()
+    };
+    if names(before) != names(after) {
+        return Err(Refused::Other);
+    }
+    let rest = |network: &Network| Network {
+        links: Vec::new(),
+        flows: Vec::new(),
+        shared_meters: Vec::new(),
+        ..network.clone()
+    };
     if rest(before) == rest(after) { Ok(changes) } else { Err(Refused::Other) }
 }
 
@@ -274,18 +369,17 @@ fn link_changes(number: usize, before: &LinkSpec, after: &LinkSpec) -> Result<Ve
         return Ok(changes);
     }
     let link = || after.name.clone();
-    let same =
-        LinkSpec { rate: before.rate, delay: before.delay, queue: before.queue.clone(), ..after.clone() };
+    let same = LinkSpec {
+        rate: before.rate,
+        delay: before.delay,
+        queue: before.queue.clone(),
+        meters: before.meters.clone(),
+        ..after.clone()
+    };
     if same != *before || before.queue.is_some() != after.queue.is_some() {
         return Err(Refused::Link { link: link() });
     }
-    if let (Some(queue), Some(next)) = (&before.queue, &after.queue)
-        && queue != next
-    {
-        if !queue.differs_only_in_aqms(next) {
-            let problem = format!("this cannot change during a run; these can: {CHANGEABLE}");
-            return Err(Refused::Queue { link: link(), problem });
-        }
+    if before.queue != after.queue || before.meters != after.meters {
         changes.push(Change::Queue(number));
     }
     if (before.rate, before.delay) != (after.rate, after.delay) {
@@ -302,6 +396,10 @@ fn flow_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Opt
         return Ok(None);
     }
     let refused = || Refused::Flow { flow: after.name.clone() };
+    if before.marking != after.marking || before.service != after.service || before.reserved != after.reserved
+    {
+        return profile_change(number, before, after).map(Some);
+    }
     if let (TransportSpec::Tcp(tcp), TransportSpec::Tcp(next)) = (&before.transport, &after.transport) {
         let same = FlowSpec { transport: before.transport.clone(), ..after.clone() };
         let same_tcp = TcpParams { class: tcp.class.clone(), ..next.clone() };
@@ -326,4 +424,27 @@ fn flow_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Opt
         return Err(refused());
     }
     Ok(Some(Change::Flow(number, Box::new(next.clone()))))
+}
+
+/// Of the profile of a flow, its own or a shared one.
+fn profile_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Change, Refused> {
+    let FlowSpec { marking, service, reserved, .. } = before.clone();
+    let same = FlowSpec { marking, service, reserved, ..after.clone() };
+    if same != *before || std::mem::discriminant(&before.marking) != std::mem::discriminant(&after.marking) {
+        return Err(Refused::Flow { flow: after.name.clone() });
+    }
+    let knows = match &after.transport {
+        _ if after.population.is_some() => Some("the flows of a population get it when they begin"),
+        _ if after.path.is_some() => Some("the window control of a path may know it"),
+        TransportSpec::Tcp(tcp) if tcp.class.is_some() || tcp.control() == Congestion::TwoWindows => {
+            Some("its congestion control knows it")
+        }
+        _ => None,
+    };
+    if let (Some(reason), true) = (knows, before.reserved != after.reserved) {
+        let owner = format!("flow `{}`", after.name);
+        let problem = format!("the profile's rate cannot change during a run for {owner}: {reason}");
+        return Err(Refused::Profile { owner, problem });
+    }
+    Ok(Change::Profile(number))
 }

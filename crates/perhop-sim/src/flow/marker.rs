@@ -4,6 +4,7 @@
 
 use perhop_core::control::Message;
 use perhop_core::meter::{Conditioner, MeterParams, Verdict};
+use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Header, Instant, Rng};
 
 use crate::network::{FlowSpec, Marking, SharedMeter};
@@ -34,10 +35,33 @@ impl Marker {
         (self.conditioner.judge(&header, now), self.marks)
     }
 
+    /// It has these parameters from now on, and keeps its tokens and what it has measured.
+    ///
+    /// # Errors
+    /// The key that cannot change; nothing has changed then.
+    fn retune(&mut self, params: &MeterParams, rate: Bitrate, now: Instant) -> Result<(), UnitError> {
+        self.conditioner.retune(params, rate, now)?;
+        self.marks = Marks::of(params.af());
+        Ok(())
+    }
+
+    /// The same for a meter that several flows share.
+    ///
+    /// # Errors
+    /// The key that cannot change; nothing has changed then.
+    pub(crate) fn retune_shared(&mut self, params: &MeterParams, now: Instant) -> Result<(), UnitError> {
+        self.retune(params, Bitrate::MAX, now)
+    }
+
     /// A control message for the meter.
     pub(super) fn on_message(&mut self, message: &Message) {
         self.conditioner.on_message(message);
     }
+}
+
+/// The rate at which packets can leave a flow's host.
+fn host_rate(spec: &FlowSpec) -> Bitrate {
+    spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate)
 }
 
 /// Where a flow's packets are marked, and by what.
@@ -52,12 +76,24 @@ pub(crate) enum MarkingPoint {
 
 impl MarkingPoint {
     pub(super) fn new(spec: &FlowSpec, rng: impl FnOnce() -> Rng) -> Self {
-        let host_rate = spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate);
+        let host_rate = host_rate(spec);
         match &spec.marking {
             Marking::None => Self::Nowhere,
             Marking::Host(params) => Self::Host(Box::new(Marker::new(params, host_rate, rng()))),
             Marking::Ingress(params) => Self::FirstRouter(Box::new(Marker::new(params, Bitrate::MAX, rng()))),
             Marking::Edge(number) => Self::Edge(*number),
+        }
+    }
+
+    /// The flow's own meter has the parameters of this specification from now on; of a shared one nothing changes.
+    ///
+    /// # Errors
+    /// The key that cannot change; nothing has changed then.
+    pub(super) fn retune(&mut self, spec: &FlowSpec, now: Instant) -> Result<(), UnitError> {
+        match (self, &spec.marking) {
+            (Self::Host(marker), Marking::Host(params)) => marker.retune(params, host_rate(spec), now),
+            (Self::FirstRouter(marker), Marking::Ingress(params)) => marker.retune(params, Bitrate::MAX, now),
+            _ => Ok(()),
         }
     }
 

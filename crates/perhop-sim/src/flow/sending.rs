@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use perhop_core::control::Message;
 use perhop_core::meter::Verdict;
-use perhop_core::{Color, Context, Ecn, Header, Instant, Rng};
+use perhop_core::units::UnitError;
+use perhop_core::{Color, Context, Ecn, Header, Instant, Rng, ServiceLevel};
 
 use super::marker::{Marker, MarkingPoint};
 use crate::control::Post;
@@ -173,6 +174,16 @@ impl SendingHost {
         if let MarkingPoint::Host(marker) | MarkingPoint::FirstRouter(marker) = &mut self.marked_at {
             marker.on_message(message);
         }
+    }
+
+    /// The flow's profile is that of this specification from now on: its own meter, and the contracted rate that its packets carry.
+    ///
+    /// # Errors
+    /// The key that cannot change; nothing has changed then.
+    pub(crate) fn retune(&mut self, spec: &FlowSpec, now: Instant) -> Result<(), UnitError> {
+        self.marked_at.retune(spec, now)?;
+        self.template = self.template.contracted(spec.service.map_or(ServiceLevel::NONE, ServiceLevel::of));
+        Ok(())
     }
 
     /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.

@@ -32,6 +32,12 @@ impl Control {
         }
     }
 
+    /// These parameters from now on; the present interval ends when it would have.
+    pub(super) fn retune(&mut self, interval: Duration, params: &DsdParams) {
+        let Self { step, base_rtt, .. } = Self::new(interval, params);
+        (self.interval, self.step, self.base_rtt) = (interval, step, base_rtt);
+    }
+
     /// Ends the interval if its time has passed, and moves the bias.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, bias: &mut f64) {

@@ -80,7 +80,7 @@ impl Flat {
     pub(super) fn retune(&mut self, aqm: AqmParams, environment: Environment) -> Result<(), UnitError> {
         match self {
             Self::Precomputed(duplicates) => duplicates.fifo.retune(aqm, environment),
-            Self::Served(served) => served.queue.retune(aqm),
+            Self::Served(served) => served.queue.retune(aqm, environment),
         }
     }
 

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use self::control::Control;
 use self::flat::{Decision, Flat};
 use super::services::{classes_are_services, services};
-use super::{Admitted, ClassKey, Dequeued, Discipline, Scheduler};
+use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, fixed, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -186,6 +186,22 @@ impl<P: Packet> Scheduler for Dsd<P> {
             control: params.control.map(|interval| Control::new(interval, &params)),
             rng: streams.of("scheduler"),
         }
+    }
+
+    fn retune(&mut self, to: &Retuning<'_, DsdParams>) -> Result<(), UnitError> {
+        let DsdParams { bound, bias, green_drop, refused_green, .. } = *to.after;
+        match (&mut self.control, to.after.control) {
+            (None, None) => self.bias = bias.get(),
+            (Some(control), Some(interval)) => {
+                to.keeps("bias", |params| params.bias)?;
+                control.retune(interval, to.after);
+            }
+            _ => return Err(fixed("control")),
+        }
+        (self.bound, self.green_drop, self.refused_green) = (bound, green_drop, refused_green);
+        let environment = Environment { rate: self.rate };
+        let flat = &mut self.flat;
+        retune_aqm(&to.before.rule, &to.after.rule, |rule| flat.retune(rule, environment)).map_err(in_rule)
     }
 
     fn aqms<'a>(params: &'a DsdParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
@@ -378,11 +394,6 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
 
     fn on_message(&mut self, _label: u32, message: &Message) {
         self.flat.on_message(message);
-    }
-
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        let environment = Environment { rate: self.rate };
-        aqms.first().map_or(Ok(()), |&aqm| self.flat.retune(aqm.clone(), environment))
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

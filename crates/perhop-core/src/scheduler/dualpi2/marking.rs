@@ -99,6 +99,14 @@ impl Marking {
         }
     }
 
+    /// Goes on where one of the same kind has come to.
+    pub(super) fn take_over(&mut self, before: &Self) {
+        if let (Self::Exact(exact), Self::Exact(before)) = (self, before) {
+            let Exact { l4s_marks, l4s_drops, classic, .. } = *before;
+            (exact.l4s_marks, exact.l4s_drops, exact.classic) = (l4s_marks, l4s_drops, classic);
+        }
+    }
+
     #[inline]
     pub(super) fn of_l4s(&mut self, state: &State<'_>, rng: &mut Rng) -> Verdict {
         match (self, state.law) {

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use self::marking::{Marking, State};
 use super::protection::QueueProtection;
-use super::{ClassKey, Dequeued, Discipline, QueueProtectionParams, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, QueueProtectionParams, Retuning, Scheduler, fixed};
 use crate::aqm::{AqmParams, PiController, Verdict, check_gains, check_target};
 use crate::control::Message;
 use crate::table::at_key;
@@ -362,6 +362,26 @@ impl<P: Packet> Scheduler for DualPi2<P> {
         }
     }
 
+    fn retune(&mut self, to: &Retuning<'_, DualPi2Params>) -> Result<(), UnitError> {
+        to.keeps("law", |params| params.law)?;
+        to.keeps("order", |params| params.order)?;
+        to.keeps("l4s-dscp", |params| &params.l4s_dscp)?;
+        match (&mut self.protection, &to.after.queue_protection) {
+            (None, None) => {}
+            (Some(held), Some(params)) => held.retune(params, to.rate)?,
+            _ => return Err(fixed("queue-protection")),
+        }
+        let (law, mut marking) = marking::new(to.after);
+        marking.take_over(&self.marking);
+        let mut controller = PiController::new(law, to.after.target, to.after.interval());
+        controller.take_over(&self.controller);
+        let mut turns = to.after.turns();
+        turns.take_over(&self.turns);
+        (self.controller, self.marking, self.turns) = (controller, marking, turns);
+        self.limit = to.after.limit(Environment { rate: to.rate });
+        Ok(())
+    }
+
     fn aqms<'a>(_: &'a DualPi2Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         Vec::new()
     }
@@ -388,6 +408,15 @@ impl<P: Packet> Queue<P> {
 }
 
 impl Turns {
+    /// Goes on with the credit of earlier turns of the same kind.
+    fn take_over(&mut self, before: &Self) {
+        if let (Self::WeightedRoundRobin { credit, .. }, Self::WeightedRoundRobin { credit: reached, .. }) =
+            (self, before)
+        {
+            *credit = *reached;
+        }
+    }
+
     /// Whether the L4S queue sends next, where both have packets with heads that came at these times.
     #[inline]
     fn choose_l4s(&self, l4s: Instant, classic: Instant) -> bool {
@@ -574,10 +603,6 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
     }
 
     fn on_message(&mut self, _label: u32, _message: &Message) {}
-
-    fn retune(&mut self, _: &[&AqmParams]) -> Result<(), UnitError> {
-        Ok(())
-    }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.l4s.packets.iter().chain(&self.classic.packets).for_each(show);

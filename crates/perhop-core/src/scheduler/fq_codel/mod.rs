@@ -28,14 +28,14 @@ use serde::{Deserialize, Serialize};
 
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
-use super::{Dequeued, Discipline, Scheduler};
+use super::{Dequeued, Discipline, Retuning, Scheduler};
 use crate::aqm::{Aqm, AqmParams, Codel, CodelLaw};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
-    Block, Bytes, ClassCounters, Context, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
-    Reason, Rng, Streams,
+    Block, Bytes, ClassCounters, Context, Duration, Environment, FromParams, Header, Instant, Occupancy,
+    Origin, Packet, Reason, Rng, Streams,
 };
 
 pub use self::table::FlowHash;
@@ -253,6 +253,20 @@ impl<P: Packet> Scheduler for FqCodel<P> {
             rng,
             params,
         }
+    }
+
+    fn retune(&mut self, to: &Retuning<'_, FqCodelParams>) -> Result<(), UnitError> {
+        to.keeps("flows", |params| params.flows)?;
+        to.keeps("hash", |params| params.hash)?;
+        to.keeps("law", |params| params.law)?;
+        self.params = to.after.clone();
+        let fresh = Queue::new(&self.params).codel;
+        self.queues.iter_mut().try_for_each(|queue| {
+            let mut codel = fresh.clone();
+            codel.take_over(&queue.codel)?;
+            queue.codel = codel;
+            Ok(())
+        })
     }
 
     fn aqms<'a>(_: &'a FqCodelParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
@@ -534,10 +548,6 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
     }
 
     fn on_message(&mut self, _label: u32, _message: &Message) {}
-
-    fn retune(&mut self, _: &[&AqmParams]) -> Result<(), UnitError> {
-        Ok(())
-    }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.packets.inspect(show);

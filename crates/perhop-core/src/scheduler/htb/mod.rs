@@ -26,13 +26,14 @@ mod tree;
 pub use params::{HtbClass, HtbParams};
 
 use super::branches::{self, Branches};
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Scheduler, SchedulerParams};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler, SchedulerParams, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
 };
+use params::Found;
 use tree::Tree;
 
 /// A tree of classes that borrow from each other.
@@ -63,6 +64,24 @@ impl<P: Packet> Scheduler for Htb<P> {
         let leaves = found.iter().filter(|one| one.class.queue.is_some());
         let rates = leaves.map(|one| one.class.served_at().min(environment.rate));
         Self { queues: Branches::new(&params.leaves(), rates, streams), tree: Tree::new(&found, params.r2q) }
+    }
+
+    fn retune(&mut self, to: &Retuning<'_, HtbParams>) -> Result<(), UnitError> {
+        let (before, after) = (to.before.found(), to.after.found());
+        if before.len() != after.len() {
+            return Err(fixed("classes"));
+        }
+        for (was, is) in before.iter().zip(&after) {
+            let place =
+                |one: &Found<'_>| (one.key.clone(), one.class.name.clone(), one.class.queue.is_some());
+            if place(was) != place(is) {
+                return Err(fixed(&is.key));
+            }
+        }
+        self.tree.retune(&after, to.after.r2q, to.now);
+        let leaves = after.iter().filter(|one| one.class.queue.is_some());
+        let rates: Vec<Bitrate> = leaves.map(|one| one.class.served_at().min(to.rate)).collect();
+        self.queues.retune((&to.before.leaves(), &to.after.leaves()), &rates, to.now)
     }
 
     fn fits(params: &HtbParams, _: Bitrate) -> Result<(), UnitError> {
@@ -155,10 +174,6 @@ impl<P: Packet> Discipline<P> for Htb<P> {
 
     fn on_message(&mut self, label: u32, message: &Message) {
         self.queues.on_message(label, message);
-    }
-
-    fn retune(&mut self, aqms: &[&AqmParams]) -> Result<(), UnitError> {
-        self.queues.retune(aqms)
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {

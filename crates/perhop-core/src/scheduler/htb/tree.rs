@@ -1,7 +1,7 @@
 //! The tree of classes: who may send now, by its own rate or by a loan.
 
 use super::super::bucket::Bucket;
-use super::params::{Found, PRIOS};
+use super::params::{Found, HtbClass, PRIOS};
 use crate::{Duration, Header, Instant};
 
 /// A bucket's debt is at most what arrives in this time (`mbuffer` in Linux).
@@ -65,6 +65,10 @@ pub(super) struct Choice {
     prio: usize,
 }
 
+fn quantum(class: &HtbClass, r2q: u32) -> i64 {
+    i64::try_from(class.quantum(r2q)).unwrap_or(i64::MAX)
+}
+
 impl Tree {
     /// All classes with full buckets.
     pub(super) fn new(found: &[Found<'_>], r2q: u32) -> Self {
@@ -76,7 +80,7 @@ impl Tree {
             let queue = class.queue.is_some().then(|| Turns {
                 number: leaves.len(),
                 prio: class.prio.unwrap_or(0),
-                quantum: i64::try_from(class.quantum(r2q)).unwrap_or(i64::MAX),
+                quantum: quantum(class, r2q),
                 deficits: vec![0; levels],
                 held: None,
             });
@@ -99,6 +103,18 @@ impl Tree {
             });
         }
         Self { nodes, leaves, rows: vec![[0; PRIOS as usize]; levels] }
+    }
+
+    /// Classes of the same places have these parameters from now on; tokens and deficits stay.
+    pub(super) fn retune(&mut self, found: &[Found<'_>], r2q: u32, now: Instant) {
+        for (node, Found { class, .. }) in self.nodes.iter_mut().zip(found) {
+            node.rate.retune(class.rate, class.burst, now);
+            node.ceil.retune(class.ceil(), class.cburst, now);
+            if let Some(turns) = &mut node.queue {
+                turns.prio = class.prio.unwrap_or(0);
+                turns.quantum = quantum(class, r2q);
+            }
+        }
     }
 
     /// A packet joined this queue.

@@ -17,15 +17,18 @@ use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::{
     Admitted, Departures, Discipline, FifoParams, Part, PrecomputedFifo, SchedulerParams,
 };
+use perhop_core::table::at_inner_key;
+use perhop_core::units::UnitError;
 use perhop_core::{
-    Context, Duration, Environment, Instant, Offered, Port, PortVisitor, Rng, Served, Streams, TypedPort,
-    prefetch, prefetch_start,
+    Bitrate, Context, Duration, Environment, Instant, Offered, Port, PortVisitor, Rng, Served, Streams,
+    TypedPort, prefetch, prefetch_start,
 };
 
 use super::departures::MANY;
 use super::traffic::Traffic;
 use crate::engine::WATCH_INTERVAL;
 use crate::engine::setup::Step;
+use crate::engine::stepping::retuning;
 use crate::network::LinkSpec;
 use crate::packet::{Queued, SimPacket};
 use crate::wire::Wire;
@@ -39,6 +42,8 @@ pub(super) struct Link {
     /// The meters of the link, if it has any.
     meters: Option<Box<AggregateMeters>>,
     queue: Queue,
+    /// The rate that its scheduler shares among its queues.
+    shared: Bitrate,
     /// Some packets pass the meter of their flow or a control on their way to its queue.
     metered: bool,
     /// Some packets come to another link, or must wait for their time, behind it; else all go to a host.
@@ -85,7 +90,7 @@ impl Link {
         };
         let wire = Wire::new(spec.rate, spec.delay);
         let meters = (!spec.meters.is_empty()).then(|| Box::new(AggregateMeters::new(&spec.meters, streams)));
-        Self { wire, delay: spec.delay, meters, queue, metered: false, leads_on: false }
+        Self { wire, delay: spec.delay, meters, queue, shared: spec.rate, metered: false, leads_on: false }
     }
 
     /// When everything is sent that it has taken so far.
@@ -134,7 +139,7 @@ impl Link {
     /// had to do something, and how many packets came. If the run is to end, it returns in between. Packets that leave it are among
     /// the [departures](super::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
-        let Self { wire, delay, meters, queue, metered, leads_on } = self;
+        let Self { wire, delay, meters, queue, metered, leads_on, .. } = self;
         let mut gone = traffic.departures.lend(*leads_on);
         let (mut came, mut services, mut watch_at) = (0, 0, WATCH_INTERVAL);
         while let Some((mut packets, ready)) = traffic.links.queue(number).lend(bound) {
@@ -193,6 +198,37 @@ impl Link {
             Queue::Precomputed(queue) => queue.fifo.on_message(message),
             Queue::Served(served) => served.port.on_message(label, message),
         }
+    }
+
+    /// See the reference engine's.
+    ///
+    /// # Errors
+    /// The key that cannot change; the link must not be used any more then.
+    pub(super) fn retune(
+        &mut self,
+        before: &LinkSpec,
+        after: &LinkSpec,
+        now: Instant,
+    ) -> Result<(), UnitError> {
+        let in_queue = |problem: UnitError| at_inner_key("queue", &problem);
+        if let Some(to) = retuning(before, after, &mut self.shared, now) {
+            match (&mut self.queue, to.after) {
+                (Queue::Precomputed(queue), SchedulerParams::Fifo(FifoParams { rule })) => {
+                    let environment = Environment { rate: to.rate };
+                    queue.fifo.retune(rule.clone(), environment).map_err(in_queue)?;
+                }
+                (Queue::Served(served), _) => {
+                    served.port.retune(&to).map_err(in_queue)?;
+                    if served.port.is_held() {
+                        served.services.push(now);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Some(meters) = &mut self.meters else { return Ok(()) };
+        let retuned = meters.retune((&before.meters, &after.meters), now);
+        retuned.map_err(|problem| at_inner_key("meters", &problem))
     }
 
     /// Brings the queue's counters up to `now`.

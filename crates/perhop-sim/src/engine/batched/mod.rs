@@ -23,6 +23,7 @@ mod traffic;
 use perhop_core::control::Message;
 use perhop_core::measure::{LinkOutcome, PortView};
 use perhop_core::scheduler::Part;
+use perhop_core::units::UnitError;
 use perhop_core::{Duration, Imbalance, Instant, prefetch};
 
 pub(super) use acceptance::Accepted;
@@ -30,6 +31,7 @@ pub use acceptance::Refusal;
 pub(super) use border::{Border, Crossing, Passport};
 
 use super::setup::{Setup, schedule_probe};
+use super::stepping::{Place, Retuned};
 use super::{Failure, WATCH_INTERVAL};
 use crate::control::{Destination, Post};
 use crate::events::{Event, EventSource};
@@ -385,6 +387,25 @@ impl Batched {
 
     pub(super) fn end(&self) -> Instant {
         self.traffic.recorder.times.end()
+    }
+
+    /// Queues and meters of links have other parameters: all of them or, after an error, none.
+    ///
+    /// # Errors
+    /// Whose, and the key that cannot change.
+    pub(super) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (Place, UnitError)> {
+        let mut links = Vec::new();
+        for change in changes {
+            let Retuned::Link(number, before, after) = *change else { continue };
+            let mut link = self.links[number].clone();
+            link.retune(before, after, self.now).map_err(|problem| (Place::Link(number), problem))?;
+            links.push((number, link));
+        }
+        for (number, link) in links {
+            self.traffic.links.settle(number, link.next_service());
+            self.links[number] = link;
+        }
+        Ok(())
     }
 
     /// A link with a queue under an AQM as it is now.

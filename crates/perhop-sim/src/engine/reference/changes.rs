@@ -1,12 +1,11 @@
 //! Changes of a running network, between two steps: see [`Stepping`](crate::Stepping).
 
 use perhop_core::measure::PortView;
-use perhop_core::scheduler::SchedulerParams;
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Duration};
 
 use super::Reference;
-use super::link::Link;
+use crate::engine::stepping::{Place, Retuned};
 use crate::flow::Flow;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::udp::UdpParams;
@@ -22,19 +21,37 @@ impl Reference {
         &self.flows[number]
     }
 
-    /// The AQMs of links have the parameters that these queues say: of all these links or, after an error, of none.
+    /// Queues and meters have other parameters: all of them or, after an error, none.
     ///
     /// # Errors
-    /// The link, and the key that cannot change, or that the parameters are those of another AQM.
-    pub(crate) fn retune(&mut self, queues: &[(usize, &SchedulerParams)]) -> Result<(), (usize, UnitError)> {
-        let retuned = |&(number, queue): &(usize, &SchedulerParams)| {
-            let mut link = self.links[number].clone();
-            link.retune(queue).map(|()| (number, link)).map_err(|problem| (number, problem))
-        };
-        let retuned: Vec<(usize, Link)> = queues.iter().map(retuned).collect::<Result<_, _>>()?;
-        for (number, link) in retuned {
-            self.links[number] = link;
+    /// Whose, and the key that cannot change.
+    pub(crate) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (Place, UnitError)> {
+        let (mut links, mut flows, mut shared) = (Vec::new(), Vec::new(), self.shared_meters.clone());
+        for change in changes {
+            match *change {
+                Retuned::Link(number, before, after) => {
+                    let mut link = self.links[number].clone();
+                    let retuned = link.retune(before, after, self.now);
+                    retuned.map_err(|problem| (Place::Link(number), problem))?;
+                    links.push((number, link));
+                }
+                Retuned::Profile(number, after) => {
+                    let mut sending = self.flows[number].sending.clone();
+                    let retuned = sending.retune(after, self.now);
+                    retuned.map_err(|problem| (Place::Flow(number), problem))?;
+                    flows.push((number, sending));
+                }
+                Retuned::Shared(number, params) => {
+                    let retuned = shared[number].retune_shared(params, self.now);
+                    retuned.map_err(|problem| (Place::Shared(number), problem))?;
+                }
+            }
         }
+        self.shared_meters = shared;
+        flows.into_iter().for_each(|(number, sending)| self.flows[number].sending = sending);
+        let numbers: Vec<usize> = links.iter().map(|(number, _)| *number).collect();
+        links.into_iter().for_each(|(number, link)| self.links[number] = link);
+        numbers.into_iter().for_each(|number| self.serve_retuned(number));
         Ok(())
     }
 

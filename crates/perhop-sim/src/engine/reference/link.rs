@@ -5,12 +5,14 @@ use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::SchedulerParams;
+use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Color, Depth, Duration, Instant, Offered, Port, Reason, Served, Streams};
 
 use super::{Pending, Reference};
 use crate::control::Post;
 use crate::engine::setup::Step;
+use crate::engine::stepping::retuning;
 use crate::medium::{self, MediumState};
 use crate::network::LinkSpec;
 use crate::packet::{Queued, SimPacket};
@@ -38,6 +40,8 @@ enum Queue {
 #[derive(Clone, Debug)]
 struct Managed {
     port: Port<Queued>,
+    /// The rate that its scheduler shares among its queues.
+    shared: Bitrate,
     meters: AggregateMeters,
     /// When the port is to be served.
     services: Pending<ServiceTime>,
@@ -76,7 +80,16 @@ impl Link {
                 let delay = spec.delay;
                 let timetable =
                     spec.medium.trace.as_ref().map(|trace| (Timetable::new(trace), Instant::ZERO));
-                Queue::Managed(Box::new(Managed { port, meters, services, delay, is_down: false, timetable }))
+                let shared = spec.rate;
+                Queue::Managed(Box::new(Managed {
+                    port,
+                    shared,
+                    meters,
+                    services,
+                    delay,
+                    is_down: false,
+                    timetable,
+                }))
             }
         };
         Self { arrivals: Pending::default(), queue, medium }
@@ -109,15 +122,22 @@ impl Link {
         }
     }
 
-    /// Its AQMs have the parameters that this queue says.
+    /// Its queue and its meters have the parameters of `after`, in place of those of `before`.
     ///
     /// # Errors
-    /// The key that cannot change, or that they are those of another AQM.
-    pub(super) fn retune(&mut self, queue: &SchedulerParams) -> Result<(), UnitError> {
-        match &mut self.queue {
-            Queue::Unlimited(_) => Ok(()),
-            Queue::Managed(managed) => managed.port.retune(queue),
+    /// The key that cannot change; the link must not be used any more then.
+    pub(super) fn retune(
+        &mut self,
+        before: &LinkSpec,
+        after: &LinkSpec,
+        now: Instant,
+    ) -> Result<(), UnitError> {
+        let Queue::Managed(managed) = &mut self.queue else { return Ok(()) };
+        if let Some(to) = retuning(before, after, &mut managed.shared, now) {
+            managed.port.retune(&to).map_err(|problem| at_inner_key("queue", &problem))?;
         }
+        let meters = managed.meters.retune((&before.meters, &after.meters), now);
+        meters.map_err(|problem| at_inner_key("meters", &problem))
     }
 
     /// It has this rate and this delay for the packets that it begins to send from now on.
@@ -295,6 +315,15 @@ impl Reference {
             let packet = packet.into();
             self.observe_drop(number, packet, reason);
             self.lose(packet);
+        }
+    }
+
+    /// A port has other parameters: what waits for a time may go now, or at another time.
+    pub(super) fn serve_retuned(&mut self, number: usize) {
+        if let Queue::Managed(managed) = &self.links[number].queue
+            && managed.port.is_held()
+        {
+            self.serve(number);
         }
     }
 

@@ -553,7 +553,7 @@ impl TcpParams {
     /// Keys that are given and cannot act.
     fn check_idle_keys(&self) -> Result<(), Refused> {
         if self.prr && self.needs().recovery {
-            let name = self.control().info().name;
+            let name = self.control_name();
             let why = format!("`{name}` sets the window in recoveries itself; leave this key out");
             return refuse("prr", &why);
         }
@@ -628,10 +628,9 @@ impl TcpParams {
     }
 
     fn check_pacing(&self) -> Result<(), Refused> {
-        let control = self.control().info();
         let paces = self.needs().pacing;
         if self.pacing.is_some() && paces {
-            let name = self.class.as_ref().map_or(control.name, |class| &class.class);
+            let name = self.control_name();
             let why = format!("`{name}` paces at a rate of its own; leave this key out");
             return refuse("pacing", &why);
         }
@@ -653,7 +652,8 @@ impl TcpParams {
         match given.filter(|_| self.needs().recovery) {
             None => Ok(()),
             Some((key, _)) => {
-                refuse(key, "the congestion control has a model of the path instead; leave this key out")
+                let name = self.control_name();
+                refuse(key, &format!("`{name}` has a model of the path instead; leave this key out"))
             }
         }
     }
@@ -674,6 +674,19 @@ impl TcpParams {
             (Congestion::Foreign, Some(class)) => class.needs(),
             (control, _) => control.info().needs,
         }
+    }
+
+    /// Whether its data is ECT(1), and its feedback must be accurate.
+    pub fn is_l4s(&self) -> bool {
+        match (self.control(), &self.class) {
+            (Congestion::Foreign, Some(class)) => class.is_l4s(),
+            (control, _) => control.info().is_l4s,
+        }
+    }
+
+    /// The name of its congestion control: that of a class as `module:Class`.
+    pub fn control_name(&self) -> &str {
+        self.class.as_ref().map_or(self.control().info().name, |class| &class.class)
     }
 
     /// The congestion control of a new connection.

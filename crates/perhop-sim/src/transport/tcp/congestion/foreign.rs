@@ -40,6 +40,10 @@ pub enum Need {
     Marks,
     /// See [`Needs::pacing`].
     Pacing,
+    /// See [`Needs::recovery`].
+    Recovery,
+    /// See [`Algorithm::IS_L4S`].
+    L4s,
 }
 
 /// The table of a congestion control that is implemented outside.
@@ -78,8 +82,13 @@ impl ForeignCongestionParams {
             delivery: self.needs.contains(&Need::Delivery),
             marks: self.needs.contains(&Need::Marks),
             pacing: self.needs.contains(&Need::Pacing),
-            recovery: false,
+            recovery: self.needs.contains(&Need::Recovery),
         }
+    }
+
+    /// Its data is ECT(1).
+    pub(in crate::transport::tcp) fn is_l4s(&self) -> bool {
+        self.needs.contains(&Need::L4s)
     }
 }
 

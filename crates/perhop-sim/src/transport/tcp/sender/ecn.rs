@@ -10,7 +10,7 @@ use perhop_core::{Ecn, Instant};
 use super::TcpSender;
 use crate::transport::tcp::TcpEcn;
 use crate::transport::tcp::ace::{self, AccEcn, AceReader};
-use crate::transport::tcp::congestion::{CongestionControl, CongestionInfo};
+use crate::transport::tcp::congestion::CongestionControl;
 
 /// What a sender remembers of marks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,8 +32,8 @@ pub(in crate::transport::tcp) struct EcnState {
 }
 
 impl EcnState {
-    pub(super) fn new(ecn: TcpEcn, accecn: AccEcn, control: &CongestionInfo, hears_marks: bool) -> Self {
-        let codepoint = if control.is_l4s && !ecn.is_off() { Ecn::Capable1 } else { ecn.codepoint() };
+    pub(super) fn new(ecn: TcpEcn, accecn: AccEcn, is_l4s: bool, hears_marks: bool) -> Self {
+        let codepoint = if is_l4s && !ecn.is_off() { Ecn::Capable1 } else { ecn.codepoint() };
         let ace = (accecn == AccEcn::Ace && ecn.counts()).then(AceReader::default);
         Self { ecn, codepoint, hears_marks, ace, ..Self::default() }
     }

@@ -173,7 +173,7 @@ impl TcpSender {
             rare: Box::new(Rare {
                 rto,
                 recovery: Recovery::default(),
-                ecn: EcnState::new(ecn, params.accecn, &params.control().info(), needs.marks),
+                ecn: EcnState::new(ecn, params.accecn, params.is_l4s(), needs.marks),
                 delivery: (needs.delivery || early_exit.is_some()).then(DeliveryRate::default),
                 early_exit,
                 has_own_pace: needs.pacing,

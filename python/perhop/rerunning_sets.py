@@ -1,0 +1,241 @@
+"""Run what a manifest of `perhop sweep` or `perhop compare` describes once more, and compare every number."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from perhop import simulation
+from perhop.errors import PerhopError, ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from perhop.simulation import Checked, Engine
+
+KINDS = ("sweep", "compare")
+"""Commands whose manifests hold several scenarios."""
+Row = tuple[int, int, str, float | None]
+"""The number of a scenario, a seed, the name of a measure, and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One scenario of several: a point of a sweep, or what was compared with real packets.
+
+    Attributes:
+        label: What tells it from the others.
+        checked: The scenario.
+        seeds: One after the other.
+    """
+
+    label: str
+    checked: Checked
+    seeds: range
+
+
+@dataclass(frozen=True, slots=True)
+class SetManifest:
+    """What is to be run again, and what came of it.
+
+    Attributes:
+        path: The file.
+        version: Of perhop, when it was written.
+        kind: The command, `sweep` or `compare`.
+        parts: The scenarios.
+        samples: Every simulated number of the first time: `part`, `seed`, `metric`, `value`.
+    """
+
+    path: Path
+    version: str
+    kind: str
+    parts: tuple[Part, ...]
+    samples: pl.DataFrame
+
+    @property
+    def scenarios(self) -> list[Checked]:
+        """All of them."""
+        return [part.checked for part in self.parts]
+
+    @property
+    def runs(self) -> int:
+        """Of all scenarios together."""
+        return sum(len(part.seeds) for part in self.parts)
+
+
+def read(
+    content: Mapping[str, Any],
+    path: Path,
+    kind: str,
+    samples: pl.DataFrame | None,
+    seeds: Callable[[object, str], range],
+) -> SetManifest:
+    """Read a manifest of several scenarios.
+
+    Args:
+        content: What the file holds.
+        path: The file.
+        kind: The command.
+        samples: What is beside it.
+        seeds: Checks that whole numbers follow each other; given their place, too.
+
+    Raises:
+        PerhopError: It holds no scenarios, or nothing to compare with.
+    """
+    if samples is None:
+        raise PerhopError(f"{path}: samples.parquet is not beside it: there is nothing to compare with")
+    parts = []
+    for number, entry in enumerate(content["scenarios"]):
+        place = f"scenarios[{number}]"
+        table = entry.get("scenario") if isinstance(entry, dict) else None
+        if not isinstance(table, dict):
+            hint = "; a manifest holds the scenarios of at most 1000 points" if kind == "sweep" else ""
+            raise PerhopError(f"{path}: {place}.scenario: a table is missing here{hint}")
+        try:
+            checked = simulation.read(table)
+        except (PerhopError, ScenarioError) as error:
+            raise PerhopError(f"{path}: {place}: {error}") from None
+        found = entry.get("seeds")
+        if kind == "compare":
+            found = found.get("simulated") if isinstance(found, dict) else None
+        elif isinstance(found, list) and len(found) == 2 and all(type(one) is int for one in found):
+            found = list(range(found[0], min(found[1], found[0] + simulation.MAX_RUNS) + 1))
+        parts.append(Part(_label(entry, kind), checked, seeds(found, place)))
+    if not parts:
+        raise PerhopError(f"{path}: has no scenarios: there is nothing to run")
+    return SetManifest(
+        path, str(content.get("perhop")), kind, tuple(parts), _known(samples, parts, kind, path)
+    )
+
+
+def _label(entry: Mapping[str, Any], kind: str) -> str:
+    if kind == "compare":
+        return str(entry.get("name"))
+    factors = entry.get("factors")
+    named = factors.items() if isinstance(factors, dict) else ()
+    return ", ".join(f"{name} = {value}" for name, value in named)
+
+
+def _known(samples: pl.DataFrame, parts: Sequence[Part], kind: str, path: Path) -> pl.DataFrame:
+    """The simulated numbers of the first time, in a form that both kinds share."""
+    try:
+        if kind == "sweep":
+            frame = samples.select(pl.col("point").cast(pl.Int64).alias("part"), "seed", "metric", "value")
+        else:
+            numbers = {part.label: number for number, part in enumerate(parts)}
+            frame = samples.filter(pl.col("source") == "simulated").select(
+                pl.col("scenario").replace_strict(numbers, return_dtype=pl.Int64).alias("part"),
+                "seed",
+                pl.concat_str("kind", "name", "measure", separator=" ").alias("metric"),
+                "value",
+            )
+        return frame.cast({"seed": pl.Int64, "metric": pl.String, "value": pl.Float64})
+    except pl.exceptions.PolarsError:
+        raise PerhopError(
+            f"{path.with_name('samples.parquet')}: its columns are not those of `perhop {kind}`"
+        ) from None
+
+
+def rerun(
+    manifest: SetManifest,
+    *,
+    jobs: int | None = None,
+    engine: Engine | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[int, list[tuple[str, object, object]]]:
+    """Run all scenarios on their seeds.
+
+    Args:
+        manifest: As `read` returns it.
+        jobs: As for `perhop.run`.
+        engine: As for `perhop.run`; of a sweep, none.
+        progress: As for `perhop.run`.
+
+    Returns:
+        How many numbers were compared, and those that differ: the place, then, and now.
+
+    Raises:
+        PerhopError: An argument is out of range.
+        ScenarioError: The engine that is requested refuses a network.
+    """
+    step = _Steps(manifest.runs, progress)
+    if manifest.kind == "sweep":
+        if engine is not None:
+            raise PerhopError("--engine: each run of a sweep chooses its engine; leave this option out")
+        rows = list(_swept(manifest, simulation.workers(jobs), step))
+    else:
+        rows = list(_simulated(manifest, jobs, engine, step))
+    schema = {"part": pl.Int64, "seed": pl.Int64, "metric": pl.String, "value": pl.Float64}
+    now = pl.DataFrame(rows, schema=schema, orient="row")
+    return _compared(manifest, now)
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts runs."""
+
+    total: int
+    progress: Callable[[int, int], None] | None
+    done: int = 0
+
+    def __call__(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
+    from perhop.sweep.backend import LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
+
+    texts = [part.checked.text for part in manifest.parts]
+    tasks = [Task(number, seed) for number, part in enumerate(manifest.parts) for seed in part.seeds]
+    with LocalBackend(jobs) as backend, contextlib.closing(backend.run(texts, tasks)) as groups:  # type: ignore[type-var]
+        for group in groups:
+            for task, run in group:
+                for name, value in zip(run.names, run.values, strict=True):
+                    yield task.scenario, task.seed, name, None if math.isnan(value) else value
+                step()
+
+
+def _simulated(manifest: SetManifest, jobs: int | None, engine: Engine | None, step: _Steps) -> Iterator[Row]:
+    from perhop.live.equivalence import collect  # noqa: PLC0415 - only comparisons have it
+
+    for number, part in enumerate(manifest.parts):
+        result = simulation.run(
+            json.loads(part.checked.text),
+            runs=len(part.seeds),
+            seed=part.seeds[0],
+            jobs=jobs,
+            engine=engine,
+            progress=lambda _done, _all: step(),
+        )
+        for key, values in collect(result.runs).items():
+            for seed, value in values.items():
+                yield number, seed, f"{key.kind} {key.name} {key.measure}", value
+
+
+def _compared(manifest: SetManifest, now: pl.DataFrame) -> tuple[int, list[tuple[str, object, object]]]:
+    keys = ["part", "seed", "metric"]
+    then = manifest.samples.with_columns(there=pl.lit(1))
+    both = then.join(now.with_columns(here=pl.lit(1)), on=keys, how="full", coalesce=True, suffix="_now")
+    other = ~pl.col("value").eq_missing(pl.col("value_now")) | (pl.col("there") != pl.col("here")).fill_null(
+        value=True
+    )
+    differences: list[tuple[str, object, object]] = []
+    for row in both.filter(other).sort(keys).iter_rows(named=True):
+        label = manifest.parts[row["part"]].label if row["part"] < len(manifest.parts) else row["part"]
+        place = f"samples.parquet, {row['metric']}[{', '.join(filter(None, (str(label), str(row['seed']))))}]"
+        differences.append(
+            (
+                place,
+                "nothing" if row["there"] is None else row["value"],
+                "nothing" if row["here"] is None else row["value_now"],
+            )
+        )
+    return both.height, differences
