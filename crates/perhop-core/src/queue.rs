@@ -3,6 +3,8 @@
 //! Every scheduler is composed of these. A [`ManagedQueue`] applies the AQM's verdicts, so a scheduler only decides which queue,
 //! or which class within a queue, sends next.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use std::collections::VecDeque;
 use std::slice;
 
@@ -81,7 +83,7 @@ impl<P: Packet> ManagedQueue<P> {
     ///
     /// # Errors
     /// The packet and why it is dropped.
-    #[inline]
+    #[inline(always)]
     pub fn offer(
         &mut self,
         class: usize,
@@ -128,7 +130,7 @@ impl<P: Packet> ManagedQueue<P> {
     }
 
     /// Takes the head of a class, if it has one, after the AQM's verdict on its departure.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, class: usize, now: Instant) -> Option<Taken<P>> {
         let Self { classes, occupancy, aqm, needs_head, judges_departures, rng, .. } = self;
         let mut packet = classes[class].packets.pop_front()?;

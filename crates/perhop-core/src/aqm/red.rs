@@ -12,6 +12,8 @@
 //! idle time, as an arrival would find it. So adaptations come each interval whether packets arrive or not, as in the paper; ns-2 and
 //! ns-3 make one at the first arrival after an interval (`an_interval_without_arrivals_is_made_up_for`).
 
+#![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
+
 use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
@@ -401,7 +403,7 @@ impl Red {
 }
 
 impl Aqm for Red {
-    #[inline]
+    #[inline(always)]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         if self.next_adaptation <= cx.now {
             self.make_up(cx.now);

@@ -5,6 +5,8 @@
 //! goes before every green packet that comes later. Deadlines rise within a service, so two FIFOs are enough,
 //! and the scheduler compares only their heads, whatever the number of packets.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +147,7 @@ impl<P: Packet> Edf<P> {
 }
 
 impl<P: Packet> Discipline<P> for Edf<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
         let service = Service::of(packet.header().dscp).index();
         let deadline = now + self.services[service].offset;
@@ -158,7 +160,7 @@ impl<P: Packet> Discipline<P> for Edf<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         let service = match (self.head(Service::Blue), self.head(Service::Green)) {
             (None, None) => {

@@ -15,6 +15,8 @@
 //! - Linux takes no quantum below 256 bytes and skips nothing; here, rounds in which nobody could send are skipped at once
 //!   (`rounds_without_a_packet_are_skipped`).
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 mod packets;
 mod table;
 #[cfg(test)]
@@ -310,6 +312,15 @@ impl Turns {
 }
 
 impl FqLaw {
+    /// Whether a queue with this credit has to wait for its next turn.
+    #[inline]
+    const fn lacks(self, credit: i64) -> bool {
+        match self {
+            Self::Rfc => credit < 0,
+            Self::Linux => credit <= 0,
+        }
+    }
+
     /// How many quanta a queue needs before it may send; none while it may.
     #[inline]
     const fn missing(self, credit: i64, quantum: i64) -> i64 {
@@ -383,7 +394,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// The head of a queue, if it has one: sent, or dropped by the queue's `CoDel`.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, number: u32, now: Instant) -> Option<Dequeued<P>> {
         let mut packet = self.pop(number)?;
         let Self { queues, class: ClassCounters { occupancy, through }, rng, params, .. } = self;
@@ -473,7 +484,7 @@ fn tell(number: u32, chain: &Chain, all: &Occupancy) {
 }
 
 impl<P: Packet> Discipline<P> for FqCodel<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         let number = self.queue_of(packet.header());
         let header = packet.header_mut();
@@ -514,10 +525,10 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         Some((packet, Reason::Overflow))
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         while let Some((number, is_new)) = self.turns.first() {
-            if self.params.law.missing(self.queues[number as usize].credit, 1) > 0 {
+            if self.params.law.lacks(self.queues[number as usize].credit) {
                 self.pass_over(number, is_new);
                 continue;
             }

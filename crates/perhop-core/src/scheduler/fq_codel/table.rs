@@ -109,7 +109,10 @@ impl FlowTable {
 
     #[inline]
     fn bucket(&self, hash: u64) -> usize {
-        (hash % self.buckets.len() as u64) as usize
+        let buckets = self.buckets.len() as u64;
+        // The same, and a division takes far longer.
+        let is_mask_enough = buckets.is_power_of_two();
+        (if is_mask_enough { hash & (buckets - 1) } else { hash % buckets }) as usize
     }
 }
 

@@ -32,7 +32,7 @@ impl AckRecord {
 
     /// It reports nothing but which segment is expected, and marks.
     #[inline]
-    fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         let [(begin, end), ..] = self.blocks; // The others are none if the first is.
         begin == end && self.duplicate.is_none()
     }

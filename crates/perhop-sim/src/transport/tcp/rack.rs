@@ -11,6 +11,7 @@
 //! - A probe timer that may not send a probe leaves the retransmission timer as it is; section 7.3 restarts it.
 //! - Linux, by contrast, waits a tick longer before a probe, and has a reordering window of 1 ms at least.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use perhop_core::{Duration, Instant};
@@ -69,12 +70,35 @@ pub(super) struct Rack {
     is_measured: bool,
 }
 
-/// A transmission of a segment. The first field is its number: transmissions are compared by their order (`RACK_sent_after`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A transmission of a segment. Each has a number of its own, by which they are compared: that is their order (`RACK_sent_after`).
+#[derive(Clone, Copy, Debug)]
 struct Transmission {
     number: u64,
     at: Instant,
     sequence: u32,
+}
+
+impl PartialEq for Transmission {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Transmission {}
+
+impl PartialOrd for Transmission {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Transmission {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number.cmp(&other.number)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -188,9 +212,16 @@ impl Rack {
     }
 
     /// From now on the order of transmissions may differ from that of the segments.
+    #[inline]
     fn keep_order(&mut self) {
-        let segments = &self.segments;
-        self.order.get_or_insert_with(|| segments.iter().map(|segment| segment.last).collect());
+        if self.order.is_none() {
+            self.make_order();
+        }
+    }
+
+    #[inline(never)]
+    fn make_order(&mut self) {
+        self.order = Some(self.segments.iter().map(|segment| segment.last).collect());
     }
 
     /// Forgets void entries of the order of transmissions.
@@ -208,7 +239,7 @@ impl Rack {
         self.lost == 0
             && self.resent <= self.first
             && self.probe.is_none()
-            && self.segments.front().map(|segment| segment.last) > self.newest
+            && self.segments.front().is_some_and(|first| self.newest.is_none_or(|newest| first.last > newest))
     }
 
     /// While it [is clean](Self::is_clean), outside of recoveries: everything below `expected`, but not all, has arrived, and so many
@@ -309,7 +340,11 @@ impl Rack {
         self.keep_order();
         while let Some(&transmission) = self.order.as_ref().and_then(VecDeque::front) {
             if self.is_in_network(transmission) {
-                if transmission >= newest || now < self.due(transmission) {
+                if transmission >= newest {
+                    return self.lost - before;
+                }
+                if now < self.due(transmission) {
+                    self.deadline = self.last_due(newest);
                     break;
                 }
                 self.lose(transmission.sequence);
@@ -317,12 +352,16 @@ impl Rack {
             }
             self.order.as_mut().map(VecDeque::pop_front);
         }
-        // The last of those that may be lost: when the timer expires, all of them are.
-        let earlier = self.order.iter().flatten().take_while(|transmission| **transmission < newest);
-        if let Some(&last) = earlier.filter(|transmission| self.is_in_network(**transmission)).last() {
-            self.deadline = self.due(last);
-        }
         self.lost - before
+    }
+
+    /// When the last of those is due that may be lost, which were sent before `newest`: when the reordering timer expires, all of
+    /// them are lost.
+    fn last_due(&self, newest: Transmission) -> Instant {
+        let Some(order) = &self.order else { return Instant::NEVER };
+        let earlier = order.partition_point(|transmission| *transmission < newest);
+        let last = order.range(..earlier).rev().find(|transmission| self.is_in_network(**transmission));
+        last.map_or(Instant::NEVER, |&last| self.due(last))
     }
 
     /// Whether this is the last transmission of a segment that is in the network, as far as is known.

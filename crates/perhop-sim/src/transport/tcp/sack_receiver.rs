@@ -131,18 +131,25 @@ impl SackReceiver {
             self.held.retain(|&(begin, _)| begin >= expected);
             return;
         }
-        let (mut begin, mut end) = (sequence, sequence + 1);
-        self.held.retain(|block| {
-            let (before, after) = (block.1 == sequence, block.0 == sequence + 1);
-            if before {
-                begin = block.0;
+        let before = self.held.iter().position(|&(_, end)| end == sequence);
+        let after = self.held.iter().position(|&(begin, _)| begin == sequence + 1);
+        match (before, after) {
+            (None, None) => self.held.insert(0, (sequence, sequence + 1)),
+            (Some(place), None) => {
+                self.held[place].1 = sequence + 1;
+                self.held[..=place].rotate_right(1);
             }
-            if after {
-                end = block.1;
+            (None, Some(place)) => {
+                self.held[place].0 = sequence;
+                self.held[..=place].rotate_right(1);
             }
-            !before && !after
-        });
-        self.held.insert(0, (begin, end));
+            (Some(place), Some(behind)) => {
+                self.held[place].1 = self.held[behind].1;
+                self.held[..=place].rotate_right(1);
+                // What was before it is one place further on.
+                self.held.remove(if behind < place { behind + 1 } else { behind });
+            }
+        }
     }
 
     fn record(&self, expected: u32, duplicate: Option<u32>) -> AckRecord {

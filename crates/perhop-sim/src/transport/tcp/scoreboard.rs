@@ -1,6 +1,6 @@
 //! The sender's scoreboard: RFC 6675, section 4, in whole segments.
 
-use super::acks::AckRecord;
+use super::acks::{AckRecord, Block, MOST_BLOCKS};
 
 /// `DupThresh`: a segment is lost when this many beyond it have arrived.
 pub(super) const DUP_THRESH: u32 = 3;
@@ -22,6 +22,8 @@ pub(super) struct Scoreboard {
     /// Below, what is not held was sent again (`HighRxt` + 1).
     resent: u32,
     counts: Counts,
+    /// The ranges that were reported last: most of them are reported again.
+    reported: [Block; MOST_BLOCKS],
 }
 
 /// How many outstanding segments there are.
@@ -64,6 +66,7 @@ impl Scoreboard {
             judged: 0,
             resent: 0,
             counts: Counts::default(),
+            reported: [(0, 0); MOST_BLOCKS],
         }
     }
 
@@ -124,11 +127,20 @@ impl Scoreboard {
         let in_order = self.advance(ack.expected.min(self.sent), &mut name);
         let mut held = 0;
         for (begin, end) in ack.blocks {
+            if begin == end {
+                break; // The others are none, too.
+            }
+            if self.reported.contains(&(begin, end)) {
+                continue; // All of it is held, or acknowledged in order since.
+            }
             let end = end.min(self.sent);
             let mut sequence = begin.max(self.acked);
             while sequence < end {
                 sequence = self.hold_word(sequence, end, &mut held, &mut name);
             }
+        }
+        if !ack.is_plain() {
+            self.reported = ack.blocks;
         }
         Arrived { in_order, held }
     }

@@ -40,11 +40,13 @@ pub(super) struct RecentMax<const N: usize> {
     /// The greatest of each round, at its number mod `N`.
     values: [f64; N],
     round: u64,
+    /// The greatest of all: asked for far more often than rounds end.
+    greatest: f64,
 }
 
 impl<const N: usize> Default for RecentMax<N> {
     fn default() -> Self {
-        Self { values: [0.0; N], round: 0 }
+        Self { values: [0.0; N], round: 0, greatest: 0.0 }
     }
 }
 
@@ -54,20 +56,30 @@ impl<const N: usize> RecentMax<N> {
         self.advance(round);
         let slot = &mut self.values[(round % N as u64) as usize];
         *slot = slot.max(value);
+        self.greatest = self.greatest.max(*slot);
     }
 
     /// Goes on to a round.
     pub(super) fn advance(&mut self, round: u64) {
+        if round == self.round {
+            return;
+        }
         let first = (self.round + 1).max((round + 1).saturating_sub(N as u64));
         for passed in first..=round {
             self.values[(passed % N as u64) as usize] = 0.0;
         }
         self.round = round;
+        self.greatest = self.values.iter().copied().fold(0.0, f64::max);
+    }
+
+    /// None of them counts any more.
+    fn forget(&mut self) {
+        (self.values, self.greatest) = ([0.0; N], 0.0);
     }
 
     /// The greatest of all of them.
     pub(super) fn get(&self) -> f64 {
-        self.values.iter().copied().fold(0.0, f64::max)
+        self.greatest
     }
 }
 
@@ -209,7 +221,7 @@ impl Aggregation {
 
     /// What came before this round counts no more.
     pub(super) fn forget(&mut self) {
-        self.extra.values = [0.0; 10];
+        self.extra.forget();
     }
 
     /// The most of the last ten rounds.

@@ -58,18 +58,18 @@ impl SackSender {
         let by_window = (tcp.window() as u32).saturating_sub(board.outstanding());
         let by_receiver = tcp.most().saturating_sub(first - tcp.acked);
         let room = by_window.min(by_receiver).min(tcp.end.saturating_sub(first));
-        for _ in 0..room {
-            if tcp.waits_for_pace(now) {
-                return first..tcp.next;
-            }
+        let end = first + room;
+        while tcp.next < end && !tcp.waits_for_pace(now) {
             board.on_sent();
-            tcp.send_new(now);
+            tcp.send_paced(now);
             if let Some(rack) = rack {
                 rack.on_sent(now);
                 rack.arm_probe(tcp.smoothed_span(), tcp.expiry, now);
             }
         }
-        tcp.hold();
+        if tcp.next == end {
+            tcp.hold();
+        }
         first..tcp.next
     }
 

@@ -348,7 +348,9 @@ impl SackSender {
         }
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
         let flight = tcp.highest - tcp.acked - self.board.held() + update.arrived.all();
-        let prr = tcp.rare.params.prr.then(|| Prr::new(flight));
+        // A control that owns its recoveries has its own window in force.
+        let shrinks_by_prr = tcp.rare.params.prr && !tcp.owns_recovery();
+        let prr = shrinks_by_prr.then(|| Prr::new(flight));
         self.phase = Phase::Recovery(Recovery { point: tcp.highest, rescued: tcp.acked + 1, prr });
         self.pace(update);
     }
@@ -363,6 +365,9 @@ impl SackSender {
 
     /// With PRR, the window of the next moment.
     fn pace(&mut self, update: AckUpdate) {
+        if !matches!(self.phase, Phase::Recovery(Recovery { prr: Some(_), .. })) {
+            return;
+        }
         let pipe = self.pipe();
         let Phase::Recovery(Recovery { prr: Some(prr), .. }) = &mut self.phase else { return };
         let safe = update.advances && update.lost == 0;
@@ -666,6 +671,7 @@ mod tests {
     /// All of a sender's state, but what it keeps for ACKs without selective acknowledgement.
     fn state(sender: &mut SackSender) -> String {
         sender.tcp.start();
+        sender.tcp.forget_gap();
         if let Some(rack) = &mut sender.rack {
             rack.forget_void();
         }

@@ -55,7 +55,8 @@ impl TcpSender {
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
             self.rare.opened_at_once = self.rare.statistics.retransmitted == 0;
-            self.control.set_window(self.rare.params.initial_window.get() as f64);
+            let window = self.rare.params.initial_window.get() as f64;
+            self.control_mut().set_window(window);
         } else if !self.notes {
             self.tell_control(delivered, now);
         } else if self.validate(before, now) && self.may_grow() {
@@ -113,6 +114,7 @@ impl TcpSender {
     pub(in crate::transport::tcp) fn tell_owner(&mut self, delivered: u32, before: u32, now: Instant) {
         let opens = self.handshake && before == 0 && self.acked > 0;
         if self.rare.owns_recovery && (self.rare.lost > 0 || delivered > 0) {
+            self.rare.gap = None;
             self.tell_control(delivered - u32::from(opens), now);
         }
     }
@@ -135,7 +137,7 @@ impl TcpSender {
         }
         self.rare.lost += 1;
         if let Some(lost) = self.rare.delivery.as_mut().and_then(|delivery| delivery.on_lost(sequence, now)) {
-            self.control.on_lost(&lost);
+            self.control_mut().on_lost(&lost);
         }
     }
 

@@ -97,9 +97,9 @@ impl TcpSender {
             return;
         }
         let event = self.congestion_event(now);
-        self.control.on_congestion_experienced(&event);
+        self.control_mut().on_congestion_experienced(&event);
         if self.control.window() > event.window {
-            self.control.set_window(event.window);
+            self.control_mut().set_window(event.window);
         }
         self.rare.statistics.ecn_reductions += 1;
         self.end_first_slow_start();

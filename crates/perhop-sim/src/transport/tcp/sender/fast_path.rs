@@ -109,13 +109,15 @@ impl TcpSender {
             && !self.rare.ecn.has_to_say_reduced()
     }
 
-    /// What [`send`](Self::send) does of a full segment of new data, on the fast path.
+    /// What [`send`](Self::send) does of a full segment of new data of a paced sender, on the fast path: no more is outstanding than
+    /// the window.
     #[inline(always)]
-    pub(in crate::transport::tcp) fn send_new(&mut self, now: Instant) {
+    pub(in crate::transport::tcp) fn send_paced(&mut self, now: Instant) {
         let sequence = self.next;
         self.next += 1;
-        if self.notes {
-            self.note_sent(sequence, self.packet, now);
+        self.note_grant_used(now);
+        if let Some(gap) = self.gap() {
+            self.rare.paced_until = self.rare.paced_until.max(now) + gap;
         }
         self.highest = self.next;
         if self.timed == UNTIMED {
@@ -139,6 +141,7 @@ impl TcpSender {
     #[inline(always)]
     fn take_timed(&mut self, expected: u32, now: Instant) -> u32 {
         self.rare.ecn.marks = 0;
+        self.rare.gap = None;
         if self.timed < expected {
             self.sample(now);
         }

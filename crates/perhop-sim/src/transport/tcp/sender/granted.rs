@@ -84,11 +84,12 @@ impl TcpSender {
     /// Nothing was outstanding: after a retransmission timeout without sending, the window is at most the initial one.
     fn end_idle_time(&mut self, now: Instant) {
         let Some(granted) = &self.rare.granted else { return };
-        let idle = now.since(granted.last_sent);
-        self.control.on_idle(idle);
-        if granted.restarts && idle > self.timeout && !self.rare.owns_recovery {
+        let (idle, restarts) = (now.since(granted.last_sent), granted.restarts);
+        self.control_mut().on_idle(idle);
+        if restarts && idle > self.timeout && !self.rare.owns_recovery {
             let initial = self.rare.params.initial_window.get() as f64;
-            self.control.set_window(self.control.window().min(initial));
+            let window = self.control.window().min(initial);
+            self.control_mut().set_window(window);
         }
     }
 
@@ -113,7 +114,7 @@ impl TcpSender {
 
     /// Nothing more leaves now: if the application has no more, delivery rates are its, not the network's.
     pub(super) fn note_limit(&mut self) {
-        if self.rare.granted.is_none() || self.next < self.end {
+        if self.next < self.end {
             return;
         }
         let pipe = (self.next - self.acked).saturating_sub(self.rare.absent);

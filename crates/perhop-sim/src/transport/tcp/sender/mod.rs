@@ -112,6 +112,8 @@ pub(super) struct Rare {
     has_own_pace: bool,
     /// A paced segment may leave from then on.
     paced_until: Instant,
+    /// See [`TcpSender::gap`].
+    gap: Option<Duration>,
     /// The congestion control's window is in force in recoveries, and it hears of all that happens there.
     owns_recovery: bool,
     /// Outstanding segments that are not in the network, as far as ACKs tell.
@@ -178,6 +180,7 @@ impl TcpSender {
                 early_exit,
                 has_own_pace: needs.pacing,
                 paced_until: Instant::ZERO,
+                gap: None,
                 owns_recovery: needs.recovery,
                 absent: 0,
                 lost: 0,
@@ -200,6 +203,13 @@ impl TcpSender {
         self.notes = needs.delivery || needs.recovery || !is_simple;
     }
 
+    /// The congestion control, for whatever may change what it says.
+    #[inline(always)]
+    fn control_mut(&mut self) -> &mut AnyCongestion {
+        self.rare.gap = None;
+        &mut self.control
+    }
+
     /// One past the last segment, and by how many bytes that is shorter than a full one.
     pub(in crate::transport) fn last(&self) -> (u32, u16) {
         (self.end, self.packet.saturating_sub(self.last))
@@ -207,7 +217,7 @@ impl TcpSender {
 
     /// Its congestion control, which is implemented outside, has these parameters from now on.
     pub(in crate::transport) fn set_control(&mut self, params: &ForeignCongestionParams) {
-        if let AnyCongestion::Foreign(control) = &mut self.control {
+        if let AnyCongestion::Foreign(control) = self.control_mut() {
             control.set_parameters(&params.parameters);
         }
         self.limit = self.allowed();
@@ -301,7 +311,7 @@ impl TcpSender {
         let window = (self.window() - 1.0).max(1.0);
         match self.recovery() {
             Some(recovery) => recovery.window = window,
-            None => self.control.set_window(window),
+            None => self.control_mut().set_window(window),
         }
         self.limit = self.allowed();
     }

@@ -10,7 +10,7 @@
 //! - Before the first loss the slow-start threshold is `initial-ssthresh`, or the receiver's window; Linux has none then, and the
 //!   ratio stays 2.
 
-use perhop_core::Bitrate;
+use perhop_core::{Bitrate, Bytes, Duration};
 
 use super::TcpSender;
 use crate::transport::tcp::congestion::{CongestionControl, bitrate};
@@ -20,6 +20,28 @@ const SLOW_START_RATIO: f64 = 2.0;
 const AVOIDANCE_RATIO: f64 = 1.2;
 
 impl TcpSender {
+    /// The time that a full segment takes at the pacing rate, while no more is outstanding than the window: the rate is then the same
+    /// until something happens besides transmissions. It is kept until then.
+    #[inline(always)]
+    pub(super) fn gap(&mut self) -> Option<Duration> {
+        debug_assert!(self.rare.gap.is_none() || self.rare.gap == self.find_gap());
+        if self.rare.gap.is_none() {
+            self.rare.gap = self.find_gap();
+        }
+        self.rare.gap
+    }
+
+    /// Finds it anew when it is asked for.
+    #[cfg(test)]
+    pub(in crate::transport::tcp) fn forget_gap(&mut self) {
+        self.rare.gap = None;
+    }
+
+    #[inline(never)]
+    fn find_gap(&self) -> Option<Duration> {
+        self.pacing_rate().map(|rate| rate.time_of(Bytes::new(u64::from(self.packet))))
+    }
+
     /// The rate at which segments of a paced sender may leave; unlimited before it is known.
     pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
         if self.rare.has_own_pace { self.control.pacing_rate() } else { self.window_rate() }

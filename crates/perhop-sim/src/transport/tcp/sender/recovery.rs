@@ -81,7 +81,7 @@ impl TcpSender {
         self.rare.statistics.fast_retransmits += 1;
         if self.rare.owns_recovery || !self.has_answered_marks() {
             let event = self.congestion_event(now);
-            self.control.on_loss(&event);
+            self.control_mut().on_loss(&event);
         }
         self.note_reduction();
         self.end_first_slow_start();
@@ -96,7 +96,7 @@ impl TcpSender {
     /// A loss has been repaired before it was found: the window is lowered (RFC 8985, section 7.4).
     pub(in crate::transport::tcp) fn answer_repaired_loss(&mut self, now: Instant) {
         let event = self.congestion_event(now);
-        self.control.on_loss(&event);
+        self.control_mut().on_loss(&event);
         self.note_reduction();
         self.end_first_slow_start();
     }

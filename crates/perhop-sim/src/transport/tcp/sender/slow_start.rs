@@ -126,6 +126,7 @@ impl TcpSender {
     /// Passes an ACK of new data to the congestion control; in the first slow start `HyStart` may limit its growth, or end it.
     #[cold]
     pub(super) fn tell_control_in_notes(&mut self, delivered: u32, now: Instant) {
+        self.rare.gap = None;
         match self.rare.early_exit.as_deref() {
             None => _ = self.tell_control(delivered, now),
             Some(EarlyExit::PlusPlus(_)) => self.grow_by_hystart_plus_plus(delivered, now),

@@ -37,7 +37,7 @@ impl TcpSender {
         self.rare.statistics.timeouts += 1;
         // Segments that left the network during a recovery are no part of the window that is lowered.
         let event = self.congestion_event(now);
-        self.control.on_timeout(&event);
+        self.control_mut().on_timeout(&event);
         self.note_reduction();
         self.end_first_slow_start();
         self.duplicates = 0;
@@ -53,7 +53,8 @@ impl TcpSender {
     #[inline(never)]
     pub(in crate::transport::tcp) fn sample(&mut self, now: Instant) {
         self.timed = UNTIMED;
-        let Rare { rto, statistics, .. } = &mut *self.rare;
+        let Rare { rto, statistics, gap, .. } = &mut *self.rare;
+        *gap = None;
         rto.sample(self.timed_at, now);
         self.timeout = rto.timeout();
         let (samples, sum) = &mut statistics.rtt_samples;

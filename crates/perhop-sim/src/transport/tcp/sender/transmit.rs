@@ -56,19 +56,22 @@ impl TcpSender {
     /// waits until the one before it has left at the pacing rate.
     #[inline(always)]
     pub(in crate::transport::tcp) fn may_send_yet(&mut self, cx: &mut Context<'_>) -> bool {
-        matches!(self.release, Release::Always | Release::Released) || !self.waits(cx)
+        match self.release {
+            Release::Always | Release::Released => true,
+            Release::Paced => !self.waits_for_pace(cx.now),
+            Release::Waits => {
+                self.draw_wait(cx);
+                false
+            }
+        }
     }
 
     #[cold]
-    fn waits(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.release == Release::Paced {
-            return self.waits_for_pace(cx.now);
-        }
+    fn draw_wait(&mut self, cx: &mut Context<'_>) {
         if self.next_send == Instant::NEVER {
             let wait = cx.rng.up_to(self.rare.params.send_jitter.as_nanos());
             self.next_send = cx.now + Duration::from_nanos(wait);
         }
-        true
     }
 
     /// Whether a paced segment waits now until the one before it has left at the pacing rate.
@@ -112,7 +115,7 @@ impl TcpSender {
         if self.release == Release::Released {
             self.release = Release::Waits;
         }
-        if self.notes {
+        if self.notes && self.rare.granted.is_some() {
             self.note_limit();
         }
     }
