@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import depth, rate, size, takes, thresholds
+from perhop.routers.outgoing import depth, lost, rate, size, takes, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -240,6 +240,8 @@ class _Writer:
                 (f"dscp {_dscp(code)}", "thresholds" if kind == "red" else _key(queue, code))
                 for code in sorted(queue.codepoints)
             ]
+            if kind == "wred":
+                lost(queue, self._remarks)
         result.append(f"  random-detect exponential-weighting-constant {self._exponent(place, rule)}")
         missing = [name for name, key in selectors if key not in curves]
         if missing:

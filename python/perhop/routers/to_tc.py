@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from perhop.routers import tc_units, units
-from perhop.routers.outgoing import depth, rate, size, thresholds
+from perhop.routers.outgoing import depth, lost, rate, size, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -277,7 +277,11 @@ class _Writer:
     def _block(self, rule: dict[str, Any], place: str, kind: str, limit: Depth | None, head: str) -> None:
         """A block that Linux has."""
         words = [kind.replace("-", "_")]
-        if limit is not None:
+        if limit is None:
+            if rule.get("law") != "linux":
+                text = f"not given: {words[0]} has its own default"
+                self._remarks.differs(f"{place}.limit", text)
+        else:
             if not limit.packets:
                 self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
             words.append(f"limit {limit.number:.0f}")
@@ -347,9 +351,16 @@ class _Writer:
         if rule.get("profiles"):
             self._remarks.left_out(f"{place}.profiles", "profiles cannot be written for tc yet; colors can")
             return
-        curves = [color for color in ("green", "yellow", "red") if color in rule]
+        lost(queue, self._remarks)
+        acting = {code: queue.curve(code, queue.color(code)) for code in sorted(queue.codepoints)}
+        bare = [code for code, key in acting.items() if key is None]
+        if bare:
+            names = ", ".join(map(str, units.shown_codepoints(bare[:3])))
+            text = f"no curve for {names}: every virtual queue of gred has one"
+            self._remarks.left_out(place, text)
+        used = set(acting.values()) - {None}
+        curves = [color for color in ("green", "yellow", "red") if color in used]
         if not curves:
-            self._remarks.left_out(place, "wred without curves")
             return
         change = f"{parent} handle {head.rpartition(' ')[2]} gred"
         modes = ECN[rule.get("ecn", False)]
@@ -362,10 +373,8 @@ class _Writer:
         self._add("qdisc", f"{head} gred setup vqs {len(curves)} default 0 grio{size_of}{modes}")
         for number, words in enumerate(made):
             self._add("qdisc", f"{change} vq {number} {words} prio 1", "change")
-        last = len(curves) - 1
-        for code in sorted(queue.codepoints):
-            number = min(("green", "yellow", "red").index(queue.color(code)), last)
-            if number:
+        for code, key in acting.items():
+            if key is not None and (number := curves.index(key)):
                 self._virtual.append((code, number))
 
 

@@ -52,6 +52,7 @@ def read_back(done: Exported, **answers: Any) -> dict[str, Any]:  # noqa: ANN401
     return link(imported(Source([("x.cfg", done.text.encode())]), Answers(**given), dialect="ios").toml)
 
 
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
 EDGE = """\
 [links.wan.queue]
 scheduler = "wfq"
@@ -266,6 +267,78 @@ def test_links_are_chosen_by_name() -> None:
     assert "  queue-limit 50 packets\n" in exported(text, "x.toml", "ios", link="lan").text
 
 
+LOST = """\
+[links.wan.queue]
+scheduler = "wfq"
+[[links.wan.queue.queues]]
+name = "DATA"
+match = { dscp = [8, 16] }
+weight = 1
+rule = { aqm = "wred", green = "30/60/0.05", yellow = "20/50/0.1", red = "10/40/0.2", limit = "100p" }
+[[links.wan.queue.queues]]
+name = "class-default"
+weight = 1
+rule = { aqm = "drop-tail", limit = "64p" }
+"""
+
+
+@pytest.mark.parametrize("dialect", ["ios", "tc"])
+def test_a_curve_that_no_codepoint_gets_is_not_lost_silently(dialect: str) -> None:
+    flows = "".join(
+        f'[[flows]]\nname = "{name}"\nfrom = "a"\nto = "b"\ndscp = {code}\ncolor = "{color}"\n'
+        'transport = { tcp = "newreno" }\n'
+        for name, code, color in (("g", 8, "green"), ("y", 16, "yellow"))
+    )
+    text = simulation.canonical(HEAD + LOST + flows)
+    with pytest.raises(PerhopError, match=r"queues\[0\].rule.red: no codepoint of the queue has this color"):
+        exported(text, "x.toml", dialect)
+    done = exported(text, "x.toml", dialect, lenient=True)
+    places = [r.place for r in done.remarks if r.kind == "left out"]
+    assert places == ["links.wan.queue.queues[0].rule.red"]
+    # The colors of packets that a meter takes do not come from flows.
+    metered = 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "9kB", af = 1, out = "mark" }\n'
+    metered = f'[[links.wan.meters]]\nname = "m"\nmatch = {{ dscp = [8, 16] }}\n{metered}'
+    done = exported(simulation.canonical(HEAD + LOST + metered + flows), "x.toml", dialect, lenient=True)
+    lost = {r.place.rpartition(".")[2] for r in done.remarks if "has this color" in r.text}
+    assert lost == {"yellow", "red"}
+
+
+def test_a_profile_by_color_that_no_codepoint_has_is_named() -> None:
+    rule = 'aqm = "wred"\nlimit = "60p"\nprofiles = [{ match = { color = "red" }, curve = "5/9/0.5" }, '
+    rule += '{ match = { color = "green" }, curve = "10/30/0.1" }, { curve = "8/20/0.1" }]\n'
+    table = '[links.wan.queue]\nscheduler = "wfq"\n[[links.wan.queue.queues]]\nname = "D"\n'
+    table += 'match = { dscp = ["AF11", "AF12"] }\nweight = 1\n'
+    table += "rule = { " + rule.strip().replace("\n", ", ") + " }\n"
+    table += (
+        '[[links.wan.queue.queues]]\nname = "class-default"\nrule = { aqm = "drop-tail", limit = "9p" }\n'
+    )
+    done = written(table, lenient=True)
+    (lost,) = [r.place for r in done.remarks if r.kind == "left out"]
+    assert lost == "links.wan.queue.queues[0].rule.profiles[0]"
+
+
+def test_codepoints_have_the_colors_of_flows_also_without_keys() -> None:
+    """A flow that says neither is best effort, with the default color yellow."""
+    table = '[links.wan.queue]\naqm = "wred"\nlimit = "60p"\ngreen = "10/30/0.1"\nyellow = "5/20/0.2"\n'
+    assert "\n  random-detect dscp default 5 20 5\n" in written(table).text
+
+
+def test_links_of_a_topology_are_links() -> None:
+    text = simulation.canonical(EXAMPLES[0].parent / "network.toml")
+    with pytest.raises(PerhopError, match=r"choose one with --link: core1--core2, .* and 59 more"):
+        exported(text, "x.toml", "ios")
+    with pytest.raises(
+        PerhopError, match="no such link; those with a queue: core1-agg1--core2, core1-agg1--core1, "
+    ):
+        exported(text, "x.toml", "ios", link="core1-agg1--core")
+    done = exported(text, "x.toml", "ios", link="core1--core2", lenient=True)
+    assert "\n  random-detect dscp af12 10 40 10\n" in done.text
+    bare = HEAD.split("[links.wan]")[0] + "[topology]\nchain = 3\nlink = { rate = '1Mbps', delay = '1ms' }\n"
+    flow = FLOW.replace('"a"', '"r1"').replace('"b"', '"r3"')
+    with pytest.raises(PerhopError, match=r"no link has a queue; give \[topology.link\] or a tier one"):
+        exported(simulation.canonical(bare + flow), "x.toml", "ios")
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGURATIONS.glob("ios-*")), ids=lambda path: path.name)
 def test_import_reads_what_was_exported(path: Path) -> None:
     toml = imported(Source([(path.name, path.read_bytes())]), ANSWERS).toml
@@ -303,9 +376,6 @@ def test_a_second_export_changes_nothing(path: Path) -> None:
     left_out = [remark for remark in first.remarks if remark.kind == "left out"]
     assert one == other or left_out
     assert not [remark for remark in second.remarks if remark.kind == "rounded"]
-
-
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
 
 
 def test_every_link_of_the_examples_is_written_or_refused_in_one_line() -> None:

@@ -174,6 +174,23 @@ def test_what_tc_cannot_say_is_refused(table: str, said: str) -> None:
     assert any(r.kind == "left out" and said in r.text for r in tc(table, lenient=True).remarks)
 
 
+def test_gred_has_a_curve_for_every_codepoint_or_says_so() -> None:
+    table = RED.replace('"red"', '"wred"').replace("thresholds", "green")
+    done = tc(table, lenient=True)
+    # FLOW has the default color, yellow, and no codepoint: it has no curve.
+    assert "no curve for CS0, AF12, AF13: every virtual queue" in " ".join(r.text for r in done.remarks)
+    table = table.replace("green", "red")  # red only: yellow packets do not get it
+    assert "no curve for CS0, 1, 2" in " ".join(r.text for r in tc(table, lenient=True).remarks)
+
+
+def test_a_limit_that_is_not_given_is_said() -> None:
+    table = '[links.wan.queue]\nscheduler = "dualpi2"\n'
+    places = {r.place for r in tc(table, lenient=True).remarks if r.kind == "differs"}
+    assert "links.wan.queue.limit" in places
+    places = {r.place for r in tc(table + 'law = "linux"\n', lenient=True).remarks}
+    assert "links.wan.queue.limit" not in places
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in CONFIGURATIONS.glob("*.*")))
 def test_the_second_pass_changes_nothing(name: str) -> None:
     """What was exported, imported and exported again is the same but for remarks and names of scenarios."""
