@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import to_ios, to_tc
+from perhop.routers import to_ios, to_junos, to_tc
 from perhop.routers.outgoing import Remarks, outgoing
 
 if TYPE_CHECKING:
@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
     from perhop.routers.outgoing import Outgoing, Remark
 
-WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {"ios": to_ios.lines, "tc": to_tc.lines}
+WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
+    "ios": to_ios.lines,
+    "junos": to_junos.lines,
+    "tc": to_tc.lines,
+}
 """Every dialect that can be written. A new one is a file and a line here."""
-COMMENTS = {"ios": "!", "tc": "#"}
+COMMENTS = {"ios": "!", "junos": "#", "tc": "#"}
 
 
 @dataclass(frozen=True, slots=True)

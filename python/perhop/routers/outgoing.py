@@ -71,7 +71,7 @@ class QueueOut:
     """Colors of codepoints, as flows of the scenario have them."""
 
     def curve(self, codepoint: int, color: Color) -> str | None:
-        """The drop curve of a packet: the number of a profile, or the key of a color; None: on overflow only."""
+        """The drop curve of a packet: a profile's number, or a color; None: it drops on overflow only."""
         profiles = self.rule.get("profiles", [])
         for number, profile in enumerate(profiles):
             if takes(profile.get("match", {}), codepoint, color):
@@ -211,7 +211,7 @@ MOST_NAMES = 8
 
 
 def chosen(scenario: dict[str, Any], origin: str, link: str | None, where: str) -> str:
-    """The name of the link: the one asked for, or the only one with a queue; `where` one gives links a queue."""
+    """The name of the link: the one asked for, or the only one with a queue, which `where` gives them."""
     links: dict[str, Any] = scenario.get("links") or {}
     queued = [name for name, table in links.items() if "queue" in table]
     named = queued
@@ -382,7 +382,7 @@ def _meters(tables: list[dict[str, Any]], place: str, origin: str) -> list[Meter
 def _colors(scenario: dict[str, Any], metered: frozenset[int]) -> dict[int, Color]:
     """The color of each codepoint whose flows agree about it.
 
-    A flow with a profile has its marker's codepoints, and those of meters of the link have the meter's colors.
+    A flow with a profile has its marker's codepoints; packets that a meter of the link takes get its colors.
     """
     found: dict[int, set[Color]] = {}
     for flow in scenario.get("flows") or []:

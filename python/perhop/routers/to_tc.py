@@ -358,8 +358,8 @@ class _Writer:
             names = ", ".join(map(str, units.shown_codepoints(bare[:3])))
             text = f"no curve for {names}: every virtual queue of gred has one"
             self._remarks.left_out(place, text)
-        used = set(acting.values()) - {None}
-        curves = [color for color in ("green", "yellow", "red") if color in used]
+        used = set(acting.values())
+        curves: list[str] = [key for key in ("green", "yellow", "red") if key in used]
         if not curves:
             return
         change = f"{parent} handle {head.rpartition(' ')[2]} gred"

@@ -323,6 +323,9 @@ def test_codepoints_have_the_colors_of_flows_also_without_keys() -> None:
     assert "\n  random-detect dscp default 5 20 5\n" in written(table).text
 
 
+TOPOLOGY = "[topology]\nchain = 3\nlink = { rate = '1Mbps', delay = '1ms' }\n"
+
+
 def test_links_of_a_topology_are_links() -> None:
     text = simulation.canonical(EXAMPLES[0].parent / "network.toml")
     with pytest.raises(PerhopError, match=r"choose one with --link: core1--core2, .* and 59 more"):
@@ -333,7 +336,7 @@ def test_links_of_a_topology_are_links() -> None:
         exported(text, "x.toml", "ios", link="core1-agg1--core")
     done = exported(text, "x.toml", "ios", link="core1--core2", lenient=True)
     assert "\n  random-detect dscp af12 10 40 10\n" in done.text
-    bare = HEAD.split("[links.wan]")[0] + "[topology]\nchain = 3\nlink = { rate = '1Mbps', delay = '1ms' }\n"
+    bare = HEAD.partition("[links.wan]")[0] + TOPOLOGY
     flow = FLOW.replace('"a"', '"r1"').replace('"b"', '"r3"')
     with pytest.raises(PerhopError, match=r"no link has a queue; give \[topology.link\] or a tier one"):
         exported(simulation.canonical(bare + flow), "x.toml", "ios")

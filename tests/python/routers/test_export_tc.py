@@ -160,7 +160,8 @@ def test_colors_are_virtual_queues_with_one_average() -> None:
         (RED.replace("ecn = true", "gentle = true"), "tc has no `gentle`"),
         (
             RED.replace('"red"', '"wred"').replace(
-                'thresholds = "30kB/90kB/0.02', 'green = "segmented 30kB/0.1, 60kB/0.5'
+                'thresholds = "30kB/90kB/0.02',
+                'yellow = "9kB/90kB/0.1"\ngreen = "segmented 30kB/0.1, 60kB/0.5',
             ),
             "tc has one segment",
         ),
