@@ -315,8 +315,8 @@ class _Writer:
             chosen = next((acting[code] for code in acting if loss[code] == level), None)
             if chosen is None:
                 continue
-            where, text = self._text_of(queue, chosen)
-            name = None if text is None else self._curve(where, text, whole, queue)
+            where, curve = self._text_of(queue, chosen)
+            name = None if curve is None else self._curve(where, curve, whole, queue)
             if name is not None:
                 maps.append(f"drop-profile-map loss-priority {level} protocol any drop-profile {name}")
         return maps, loss
