@@ -27,7 +27,9 @@ _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
 _DEEPEST = 80
 """As for scenarios; no key of a sweep or a tuning lies deeper than ten."""
-_FRACTION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*")
+FRACTION = r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*"
+"""A fraction as text."""
+_FRACTION = re.compile(FRACTION)
 
 
 @dataclass(frozen=True, slots=True)
