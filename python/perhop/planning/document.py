@@ -222,7 +222,7 @@ def read_plan(
         PerhopError: The file cannot be read or makes no plan; the message names file and key.
         ScenarioError: The scenario is wrong.
     """
-    data = document.read(path)
+    data = document.read(path, "a plan needs a `scenario` or a `configuration`, and `objectives`")
     kinds.expect("plan", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
-from perhop.inputs import read_text
+from perhop.inputs import SCENARIO_NEEDS, read_text
 from perhop.sweep.paths import Keys, put
 from perhop.sweep.space import text_of
 
@@ -95,15 +95,15 @@ class Base:
                 )
 
 
-def read(path: Path) -> dict[str, Any]:
-    """A TOML file as plain data.
+def read(path: Path, needs: str = SCENARIO_NEEDS) -> dict[str, Any]:
+    """A TOML file as plain data; `needs`: what an empty one lacks.
 
     Raises:
         PerhopError: It cannot be read, or it is no TOML.
     """
     deep = PerhopError(f"{path}: tables and lists lie more than {_DEEPEST} deep within each other")
     try:
-        data = tomllib.loads(read_text(path))
+        data = tomllib.loads(read_text(path, needs))
     except tomllib.TOMLDecodeError as error:
         raise PerhopError(f"{path}: {error}") from None
     except RecursionError:

@@ -180,7 +180,7 @@ def read_plan(path: Path, given: Given) -> Plan:
         PerhopError: The file cannot be read or makes no sweep; the message names file and key.
         ScenarioError: A point is no scenario that can be run.
     """
-    data = document.read(path)
+    data = document.read(path, "a sweep needs a `scenario`, and what to vary in it")
     kinds.expect("sweep", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)

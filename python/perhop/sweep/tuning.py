@@ -213,7 +213,7 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
         PerhopError: The file cannot be read or makes no search; the message names file and key.
         ScenarioError: No point of the search that was looked at is a scenario.
     """
-    data = document.read(path)
+    data = document.read(path, "a search needs a `scenario`, `objectives` and a [search]")
     kinds.expect("tune", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)
