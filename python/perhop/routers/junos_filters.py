@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.junos_words import Block, code_points, short, word
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import MeterOut, rate, size
+from perhop.routers.outgoing import policer, rate, size
 
 if TYPE_CHECKING:
     from perhop.routers.junos_words import Node
-    from perhop.routers.outgoing import Outgoing, QueueOut, Remarks
+    from perhop.routers.outgoing import MeterOut, Outgoing, QueueOut, Remarks
 
 SLOWEST = 61_000.0
 """Bit/s: slower policers have coarse steps on old platforms (Junos 9.3)."""
@@ -42,8 +42,8 @@ class _Filters:
             found = self._policer(meter, name)
             if found is None:
                 continue
-            policer, then = found
-            policers.append(policer)
+            made, then = found
+            policers.append(made)
             others = frozenset[int]().union(*(one.codepoints for one in meters if one is not meter))
             held: list[Node] = [Block("then", [then, "accept"])]
             if not (meter is meters[-1] and meter.codepoints == ALL_CODEPOINTS - others):
@@ -75,12 +75,7 @@ class _Filters:
         if not queue.policed_always:
             text = "the policer acts always, not in congestion only; import reads it as a meter of the link"
         self._remarks.differs(f"{queue.place}.rate", text)
-        profile: dict[str, Any] = {"marker": "token-bucket", "out": "drop"}
-        profile |= {
-            "rate": f"{units.plain(queue.cap or 0.0)}bps",
-            "burst": f"{units.plain(queue.burst or 0.0)}B",
-        }
-        return MeterOut(queue.place, queue.name, queue.codepoints, profile)
+        return policer(queue)
 
     def _policer(self, meter: MeterOut, name: str) -> tuple[Node, Node] | None:
         """A policer, and the statement that applies it."""

@@ -103,6 +103,14 @@ class MeterOut:
     profile: dict[str, Any]
 
 
+def policer(queue: QueueOut) -> MeterOut:
+    """The policer of a strict queue, as a meter."""
+    profile: dict[str, Any] = {"marker": "token-bucket", "out": "drop"}
+    profile["rate"] = f"{units.plain(queue.cap or 0.0)}bps"
+    profile["burst"] = f"{units.plain(queue.burst or 0.0)}B"
+    return MeterOut(queue.place, queue.name, queue.codepoints, profile)
+
+
 @dataclass(slots=True)
 class Outgoing:
     """The forward direction of a link. Rates are bit/s, bursts bytes."""

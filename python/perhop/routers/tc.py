@@ -55,6 +55,8 @@ class Filter:
     line: int
     order: float
     parent: str
+    shared: str = ""
+    """The index of a policer that filters share."""
 
 
 class Reader:
@@ -121,20 +123,36 @@ class Reader:
         for command in [*device.qdiscs, *device.classes, *device.filters]:
             port.lines |= command.lines
         self._root(port, device, roots[-1], filters)
-        for found in filters:
-            if found.meter is not None:
-                name = f"police {found.target or 'filter'}"
-                port.meters.append((found.match, name, found.meter))
+        for found, meter, match in self._policers(filters):
+            port.meters.append((match, f"police {found.target or 'filter'}", meter))
         return port
 
+    def _policers(self, filters: list[Filter]) -> list[tuple[Filter, Meter, Match]]:
+        """The first filter of each policer, the policer, and the packets of all filters that share it."""
+        groups: dict[str, list[Filter]] = {}
+        for found in filters:
+            if found.meter is not None or found.shared:
+                groups.setdefault(found.shared or f"line {found.line}", []).append(found)
+        result = []
+        for index, group in groups.items():
+            meter = next((found.meter for found in group if found.meter is not None), None)
+            if meter is None:
+                self._account.find("W15", group[0].line, f"police: index {index} is not defined")
+                continue
+            codes = [found.match.codepoints for found in group]
+            known = [code for code in codes if code is not None]
+            union = frozenset[int]().union(*known) if len(known) == len(codes) else None
+            result.append((group[0], meter, replace(group[0].match, codepoints=union)))
+        return result
+
     def _ingress(self, device: Device, ingress: list[Command], filters: list[Filter]) -> Port | None:
-        policed = [f for f in filters if f.meter is not None]
+        policed = self._policers(filters)
         if not ingress or not policed:
             return None
         port = Port(device.name or "dev", ingress[0].line, "input")
         for command in [*device.qdiscs, *device.filters]:
             port.lines |= command.lines
-        port.meters = [(f.match, f"police {f.line}", f.meter) for f in policed if f.meter is not None]
+        port.meters = [(match, f"police {found.line}", meter) for found, meter, match in policed]
         return port
 
     def _root(self, port: Port, device: Device, root: Command, filters: list[Filter], depth: int = 0) -> None:
@@ -435,12 +453,14 @@ class Reader:
             unknown.append((line, shown))
         everything = codes is None or codes == ALL_CODEPOINTS
         match = Match(None if everything else codes, tuple(dict.fromkeys(unknown)), line)
-        meter = self._police(police, line, shown) if police is not None else None
-        if not target and meter is None:
+        shared = _index(police or [])
+        by_another = bool(shared) and "rate" not in (police or [])
+        meter = None if police is None or by_another else self._police(police, line, shown)
+        if not target and meter is None and not shared:
             self._account.ignore(line, "a filter without a class or policer")
             return None
         order = command.prio
-        return Filter(match, target, meter, line, order, command.parent)
+        return Filter(match, target, meter, line, order, command.parent, shared)
 
     def _police(self, words: list[str], line: int, shown: str) -> Meter | None:
         rate = burst = None
@@ -479,6 +499,11 @@ class Reader:
             text = f"police: what exceeds is not dropped but `{exceed}`; here it becomes yellow"
             self._account.find("W10", line, text)
         return Meter("one-bucket", rate, burst, line, exceed="drop" if exceed in {"drop", "shot"} else "mark")
+
+
+def _index(words: list[str]) -> str:
+    """The index by which filters share a policer, if it has one."""
+    return words[words.index("index") + 1] if "index" in words[:-1] else ""
 
 
 def _u32(words: list[str]) -> tuple[int, frozenset[int] | None]:
