@@ -26,7 +26,9 @@ def export(
     *,
     dialect: Annotated[
         str,
-        typer.Option("--to", metavar="DIALECT", help="The router's language: ios (Cisco), tc (Linux)."),
+        typer.Option(
+            "--to", metavar="DIALECT", help="The router's language: ios (Cisco), junos, tc (Linux)."
+        ),
     ],
     link: Annotated[
         str | None,
@@ -57,6 +59,7 @@ def export(
     Examples:
       perhop export branch.toml --to ios -o branch.cfg
       perhop export network.toml --link uplink --to ios --shape -o uplink.cfg
+      perhop export network.toml --link uplink --to junos --shape -o uplink.conf
       perhop export network.toml --link uplink --to tc --shape -o uplink.sh
     """  # noqa: D301
     where = files.prepare_file(output, "--output", reads=[scenario])

@@ -21,6 +21,8 @@ WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
     "tc": to_tc.lines,
 }
 """Every dialect that can be written. A new one is a file and a line here."""
+TREES = frozenset({"ios", "tc"})
+"""Those with classes within classes."""
 COMMENTS = {"ios": "!", "junos": "#", "tc": "#"}
 
 
@@ -67,7 +69,7 @@ def exported(
     if dialect not in WRITERS:
         raise PerhopError(f"--to must be one of {', '.join(WRITERS)}, not `{dialect}`")
     remarks = Remarks()
-    found = outgoing(canonical, origin, link, linux=dialect == "tc")
+    found = outgoing(canonical, origin, link, linux=dialect == "tc", trees=dialect in TREES)
     found.shape = shape
     body = WRITERS[dialect](found, remarks)
     missing = [remark for remark in remarks.listed if remark.kind == "left out"]

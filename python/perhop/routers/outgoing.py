@@ -241,8 +241,17 @@ def chosen(scenario: dict[str, Any], origin: str, link: str | None, where: str) 
     return queued[0]
 
 
-def outgoing(canonical: str, origin: str, link: str | None, *, linux: bool = False) -> Outgoing:
-    """The link of a checked scenario. `linux`: with the schedulers that only Linux has.
+def outgoing(
+    canonical: str, origin: str, link: str | None, *, linux: bool = False, trees: bool = False
+) -> Outgoing:
+    """The link of a checked scenario.
+
+    Args:
+        canonical: The scenario.
+        origin: Its name in messages.
+        link: The link's name.
+        linux: With the schedulers that only Linux has.
+        trees: With trees of classes, `htb`.
 
     Raises:
         PerhopError: There is no such link, or its queue is of a kind that no router's configuration has.
@@ -276,7 +285,7 @@ def outgoing(canonical: str, origin: str, link: str | None, *, linux: bool = Fal
         kind = queue.get("scheduler", "single")
         if kind == "fifo":
             kind, queue = "single", queue["rule"]
-    kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if linux else set())
+    kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if trees else set())
     if kind not in kinds or (kind == "htb" and queues) or (kind == "priority" and queues):
         within = " within llq" if queues else ""
         raise PerhopError(f"{origin}: {path}: no dialect here can express the scheduler {kind}{within}")

@@ -407,10 +407,9 @@ class Reader:
 
     def _filter(self, command: Command) -> Filter | None:
         """A filter; None (with a finding) if it does nothing with queues."""
-        words = list(command.words)
+        words, line, target = list(command.words), command.line, ""
         codes: frozenset[int] | None = None
         unknown: list[tuple[int, str]] = []
-        target, line = "", command.line
         police: list[str] | None = None
         shown = " ".join([command.kind, *command.words])
         if command.kind in {"fw", "route", "bpf", "cgroup", "flow", "tcindex", "rsvp"}:
@@ -454,8 +453,8 @@ class Reader:
         everything = codes is None or codes == ALL_CODEPOINTS
         match = Match(None if everything else codes, tuple(dict.fromkeys(unknown)), line)
         shared = _index(police or [])
-        by_another = bool(shared) and "rate" not in (police or [])
-        meter = None if police is None or by_another else self._police(police, line, shown)
+        defined = police is not None and ("rate" in police or not shared)
+        meter = self._police(police or [], line, shown) if defined else None
         if not target and meter is None and not shared:
             self._account.ignore(line, "a filter without a class or policer")
             return None

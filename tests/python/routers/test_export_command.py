@@ -61,7 +61,7 @@ def test_lines_and_report_as_json(perhop: Perhop, scenario: str) -> None:
     ("words", "said"),
     [
         (("none.toml", "--to", "ios"), "none.toml: no such file"),
-        (("branch.toml", "--to", "dos"), "--to must be one of ios, tc, not `dos`"),
+        (("branch.toml", "--to", "dos"), f"--to must be one of {', '.join(WRITERS)}, not `dos`"),
         (("branch.toml", "--to", "ios", "--link", "x"), "branch.toml: --link x: there is no such link"),
         (("branch.toml", "--to", "ios", "-o", "no/such.cfg"), "--output no/such.cfg"),
         (

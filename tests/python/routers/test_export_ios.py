@@ -444,3 +444,106 @@ def test_any_curve_comes_back_up_to_the_stated_rounding(
 def written_rate(kbps: int) -> str:
     """As scenarios write it."""
     return f"{kbps}kbps" if kbps < 1000 else f"{kbps / 1000:g}Mbps"
+
+
+TREE = """\
+[links.wan.queue]
+scheduler = "htb"
+[[links.wan.queue.classes]]
+name = "all"
+rate = "16Mbps"
+[[links.wan.queue.classes.classes]]
+name = "voice"
+match = { dscp = ["EF"] }
+rate = "2Mbps"
+ceil = "16Mbps"
+queue = { aqm = "drop-tail", limit = "50p" }
+[[links.wan.queue.classes.classes]]
+name = "data"
+rate = "10Mbps"
+ceil = "12Mbps"
+[[links.wan.queue.classes.classes.classes]]
+name = "gold"
+match = { dscp = ["AF11"] }
+rate = "8Mbps"
+ceil = "12Mbps"
+queue = { aqm = "red", thresholds = "40/80/0.05", limit = "100p", weight = 0.015625, wait = false }
+[[links.wan.queue.classes.classes.classes]]
+name = "silver"
+match = { dscp = ["AF21"] }
+rate = "2Mbps"
+ceil = "4Mbps"
+queue = { aqm = "drop-tail", limit = "60p" }
+[[links.wan.queue.classes.classes]]
+name = "rest"
+rate = "4Mbps"
+ceil = "16Mbps"
+queue = { aqm = "drop-tail", limit = "40p" }
+"""
+
+
+def test_a_tree_is_nested_policies() -> None:
+    done = written(TREE, shape=True)
+    lines = [line for line in done.text.splitlines() if line[0] != "!"]
+    assert lines == [
+        "class-map match-any voice",
+        " match dscp ef",
+        "class-map match-any gold",
+        " match dscp af11",
+        "class-map match-any silver",
+        " match dscp af21",
+        "policy-map WAN-DATA",
+        " class gold",
+        "  bandwidth 8000",
+        "  queue-limit 100 packets",
+        "  random-detect dscp-based",
+        "  random-detect exponential-weighting-constant 6",
+        "  random-detect dscp af11 40 80 20",
+        " class silver",
+        "  bandwidth 2000",
+        "  shape average 4000000",
+        "  queue-limit 60 packets",
+        "class-map match-any data",
+        " match dscp af11 af21",
+        "policy-map WAN-ALL",
+        " class voice",
+        "  bandwidth 2000",
+        "  queue-limit 50 packets",
+        " class data",
+        "  bandwidth 10000",
+        "  shape average 12000000",
+        "   service-policy WAN-DATA",
+        " class class-default",
+        "  bandwidth 4000",
+        "  queue-limit 40 packets",
+        "policy-map WAN-OUT",
+        " class class-default",
+        "  shape average 16000000",
+        "   service-policy WAN-ALL",
+        "interface wan",
+        " service-policy output WAN-OUT",
+    ]
+    assert {r.kind for r in done.remarks} == {"differs"}
+    assert any(r.text.startswith("the tree is nested policies") for r in done.remarks)
+
+
+def test_one_level_of_a_tree_comes_back_as_shares() -> None:
+    """Import has one level, in shares, where the guarantees leave nothing over."""
+    start = TREE.index('[[links.wan.queue.classes.classes]]\nname = "data"')
+    end = TREE.index('[[links.wan.queue.classes.classes]]\nname = "rest"')
+    back = read_back(written(TREE[:start] + TREE[end:]), link_rate=2e7)["queue"]
+    assert (back["scheduler"], back["rate"]) == ("shaper", "16Mbps")
+    (voice, rest) = back["queue"]["queues"]
+    assert (voice["rate"], rest["rate"]) == ("2Mbps", "4Mbps")
+    assert (voice["rule"]["limit"], rest["rule"]["limit"]) == ("50p", "40p")
+
+
+def test_a_tree_deeper_than_policies_is_left_out() -> None:
+    more = '[[links.wan.queue.classes.classes.classes.classes]]\nname = "deep"\nrate = "1Mbps"\n'
+    more += 'match = { dscp = ["AF21"] }\nqueue = { aqm = "drop-tail", limit = "60p" }\n'
+    at = TREE.index('match = { dscp = ["AF21"] }')
+    end = TREE.index('[[links.wan.queue.classes.classes]]\nname = "rest"')
+    deep = TREE[:at] + 'rate = "2Mbps"\n' + more + TREE[end:]
+    with pytest.raises(PerhopError, match="IOS has 3 policies within one another, not more"):
+        written(deep)
+    assert written(deep, lenient=True).text.count("policy-map") == 4
