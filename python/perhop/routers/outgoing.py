@@ -75,7 +75,7 @@ class QueueOut:
         profiles = self.rule.get("profiles", [])
         for number, profile in enumerate(profiles):
             if takes(profile.get("match", {}), codepoint, color):
-                return str(number)
+                return str(number) if "curve" in profile else None
         keys = ("red", "yellow") if color == "red" else (color,)  # red falls back to yellow
         return next((key for key in keys if isinstance(self.rule.get(key), str)), None)
 

@@ -197,6 +197,7 @@ class Reader:
 
     def _child(self, device: Device, classid: str) -> Command | None:
         found = [q for q in device.qdiscs if ":" in q.parent and same_class(q.parent, classid)]
+        found = [q for q in found if q.verb != "change"] or found
         return found[-1] if found else None
 
     def _tbf(
@@ -257,7 +258,7 @@ class Reader:
         port.quantum_divisor = None if r2q is None else (max(1, int(r2q)), root.line)
         for leaf in tree.leaves:
             child = self._child(device, leaf.handle)
-            queue = self._leaves.queue(leaf.handle, child or leaf, device.qdiscs, {})
+            queue = self._leaves.queue(leaf.handle, child or leaf, device.qdiscs, self._virtual(filters))
             queue.line = leaf.line
             queue.guarantee, queue.ceiling = tree.rates(leaf)
             queue.match = self._matched(leaf.handle, filters, leaf.line, root)
@@ -330,7 +331,9 @@ class Reader:
         targeted = [f for f in filters if any(same_class(f.target, name) for name in names)]
         for band, name in enumerate(names):
             child = self._child(device, name)
-            queue = self._leaves.queue(name, child or root, device.qdiscs, {}, plain=child is None)
+            queue = self._leaves.queue(
+                name, child or root, device.qdiscs, self._virtual(filters), plain=child is None
+            )
             if root.kind == "prio" or band < strict:
                 queue.level, queue.level_line = band, root.line
             else:
@@ -370,7 +373,7 @@ class Reader:
             given.close()
             child = self._child(device, command.handle)
             queue = self._leaves.queue(
-                command.handle, child or command, device.qdiscs, {}, plain=child is None
+                command.handle, child or command, device.qdiscs, self._virtual(filters), plain=child is None
             )
             number = quantum.number if quantum is not None else 1514.0
             text = quantum.text if quantum is not None else "quantum of one MTU"

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from perhop.routers import tc_units, units
+from perhop.routers.curves import COLORS
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.outgoing import depth, lost, policer, rate, size, thresholds
 
@@ -422,16 +423,16 @@ class _Writer:
             text = 'the kernel updates an average at arrivals of its own packets: `averages = "own-class"`'
             self._remarks.differs(f"{place}.averages", text)
         setup, change = self._gred_words(head, parent, 2)
-        made = [self._ramp(f"{place}.{key}", rule, rule[key], limit, queue) for key in ("in", "total")]
+        # A packet without a filter has tc_index 0: OUT, which is not within a contract.
+        made = [self._ramp(f"{place}.{key}", rule, rule[key], limit, queue) for key in ("total", "in")]
         whole = re.search(r"limit (\d+)", made[0])
         size_of = f" limit {whole[1]}" if whole else ""
-        # The default is OUT: what no filter names is not within a contract.
         grio = " grio" if coupled else ""
-        self._add("qdisc", f"{setup} default 1{grio}{size_of}{self._gred_ecn(rule, place)}")
+        self._add("qdisc", f"{setup} default 0{grio}{size_of}{self._gred_ecn(rule, place)}")
         for number, words in enumerate(made):
-            self._add("qdisc", f"{change} vq {number} {words} prio {number + 1 if coupled else 1}", "change")
+            self._add("qdisc", f"{change} vq {number} {words} prio {2 - number if coupled else 1}", "change")
         green = [code for code in sorted(queue.codepoints) if queue.color(code) == "green"]
-        self._virtual += [(code, 0) for code in green]
+        self._virtual += [(code, 1) for code in green]
         if not green or len(green) == len(queue.codepoints):
             which = "green" if green else "yellow or red"
             text = f"all codepoints of the queue are {which} in the scenario; give flows `dscp` and `color`"
@@ -455,9 +456,6 @@ class _Writer:
     ) -> None:
         """WRED: virtual queues with one priority have one average."""
         place = queue.rule_place
-        if rule.get("profiles"):
-            self._remarks.left_out(f"{place}.profiles", "profiles cannot be written for tc yet; colors can")
-            return
         lost(queue, self._remarks)
         acting = {code: queue.curve(code, queue.color(code)) for code in sorted(queue.codepoints)}
         bare = [code for code, key in acting.items() if key is None]
@@ -465,21 +463,48 @@ class _Writer:
             names = ", ".join(map(str, units.shown_codepoints(bare[:3])))
             text = f"no curve for {names}: every virtual queue of gred has one"
             self._remarks.left_out(place, text)
-        used = set(acting.values())
-        curves: list[str] = [key for key in ("green", "yellow", "red") if key in used]
-        if not curves:
+        keys = [key for key in dict.fromkeys(acting.values()) if key is not None]
+        keys.sort(key=lambda key: (not key.isdecimal(), COLORS.index(key) if key in COLORS else int(key)))
+        written = {key: words for key in keys if (words := self._virtual_queue(queue, key, limit))}
+        listed = [written[key] for key in acting.values() if key in written]
+        made = list(dict.fromkeys(written.values()))
+        if not made:
             return
+        if len(made) > MOST_VQS:
+            text = f"gred has {MOST_VQS} virtual queues, not {len(made)}"
+            self._remarks.left_out(f"{place}.profiles", text)
+            made = made[:MOST_VQS]
+        # A packet without a filter has tc_index 0: the virtual queue of most codepoints is number 0.
+        most = max(made, key=listed.count)
+        made.sort(key=lambda words: words != most)
         modes = self._gred_ecn(rule, place)
-        made = [self._ramp(f"{place}.{color}", rule, rule[color], limit, queue) for color in curves]
-        whole = re.search(r"limit (\d+)", made[0])
-        size_of = f" limit {whole[1]}" if whole else ""
-        setup, change = self._gred_words(head, parent, len(curves))
-        self._add("qdisc", f"{setup} default 0 grio{size_of}{modes}")
+        if len(made) == 1:  # one curve for all packets
+            self._add("qdisc", f"{head} red {made[0]}{ECN[rule.get('ecn', False)]}")
+            return
+        limits = [int(found[1]) for words in made if (found := re.search(r"limit (\d+)", words))]
+        setup, change = self._gred_words(head, parent, len(made))
+        self._add("qdisc", f"{setup} default 0 grio limit {max(limits)}{modes}")
         for number, words in enumerate(made):
             self._add("qdisc", f"{change} vq {number} {words} prio 1", "change")
         for code, key in acting.items():
-            if key is not None and (number := curves.index(key)):
+            words = written.get(key or "", "")
+            if words in made and (number := made.index(words)):
                 self._virtual.append((code, number))
+
+    def _virtual_queue(self, queue: QueueOut, key: str, limit: Depth | None) -> str:
+        """The parameters of the virtual queue of a color, or of a profile by its number."""
+        rule, place = queue.rule, queue.rule_place
+        if not key.isdecimal():
+            return self._ramp(f"{place}.{key}", rule, rule[key], limit, queue)
+        where = f"{place}.profiles[{key}]"
+        profile = rule["profiles"][int(key)]
+        if "limit" in profile and profile["limit"] != rule.get("limit"):
+            text = "a virtual queue counts its own packets against its limit; here it is of the whole queue"
+            self._remarks.differs(f"{where}.limit", text)
+            limit = depth(profile["limit"])
+        if profile.get("ecn", rule.get("ecn", False)) != rule.get("ecn", False):
+            self._remarks.left_out(f"{where}.ecn", "ECN is written for all virtual queues, or for none")
+        return self._ramp(f"{where}.curve", rule, profile["curve"], limit, queue)
 
 
 def _classes(tables: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
