@@ -83,6 +83,8 @@ class _Writer:
                 self._bands(parent, len(link.queues))
             case _ if any(queue.strict for queue in link.queues):
                 self._bands(parent, sum(queue.strict for queue in link.queues))
+            case _ if len({queue.rate is None for queue in link.queues}) > 1:
+                self._mixed(parent)
             case _:
                 self._drr(parent)
         self._egress()
@@ -233,6 +235,30 @@ class _Writer:
                 words.append(f"prio {table['prio']}")
             self._add("class", " ".join(words))
             self._tree(inner, minor[table["name"]], f"{place}.classes", minor)
+
+    def _mixed(self, parent: str) -> None:
+        """Guaranteed rates beside weights: a tree of one level, whose classes borrow from each other."""
+        link = self._link
+        queues, place = link.queues, f"{link.place}.queue"
+        text = (
+            "rates beside weights are a tree (htb): a weight is a rate there, its share of what rates leave"
+        )
+        self._remarks.differs(place, text)
+        total = link.rate if link.shaper is None else link.shaper[0]
+        left = max(total - sum(queue.rate or 0.0 for queue in queues), 8.0)
+        weights = sum(queue.weight or 1.0 for queue in queues if queue.rate is None)
+        self._add("qdisc", f"{parent} handle {HANDLE} htb default {len(queues) + 1:x}")
+        whole = self._rate(place, "rate", total)
+        self._add("class", f"parent {HANDLE} classid 1:1 htb rate {whole}")
+        for number, queue in enumerate(queues, 2):
+            name = f"1:{number:x}"
+            self._renamed(queue, name)
+            own = left * (queue.weight or 1.0) / weights if queue.rate is None else queue.rate
+            words = f"rate {self._rate(queue.place, 'share', own)} ceil {whole}"
+            self._add("class", f"parent 1:1 classid {name} htb {words}")
+            self._leaf(queue, f"parent {name}", f"{0x10 + number:x}:")
+        for number, queue in enumerate(queues[:-1], 2):
+            self._filters(queue.codepoints, f"1:{number:x}")
 
     def _renamed(self, queue: QueueOut, name: str) -> None:
         if queue.name != name:

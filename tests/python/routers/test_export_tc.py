@@ -378,3 +378,21 @@ def test_the_kernel_takes_what_it_has(table: str, wanted: str, tmp_path: Path) -
     there = read_back(done)
     assert back["queue"] == there["queue"]
     assert [m["profile"] for m in back.get("meters", [])] == [m["profile"] for m in there.get("meters", [])]
+
+
+def test_rates_beside_weights_are_a_tree() -> None:
+    text = queues("wfq", ('rate = "5Mbps"', "weight = 2"))
+    third = '[[links.wan.queue.queues]]\nname = "1:3"\nweight = 1\nmatch = { dscp = "AF11" }\n'
+    third += 'rule = { aqm = "drop-tail", limit = "64p" }\n'
+    at = text.rindex("[[links.wan.queue.queues]]")
+    done = tc(text[:at] + third + text[at:])
+    # 15 Mbit/s are left of 20: 5 and 10 for weights 1 and 2.
+    assert [line for line in commands(done) if line.startswith("class")] == [
+        "class add dev wan parent 1: classid 1:1 htb rate 20mbit",
+        "class add dev wan parent 1:1 classid 1:2 htb rate 5mbit ceil 20mbit",
+        "class add dev wan parent 1:1 classid 1:3 htb rate 5mbit ceil 20mbit",
+        "class add dev wan parent 1:1 classid 1:4 htb rate 10mbit ceil 20mbit",
+    ]
+    assert any("a weight is a rate there" in r.text for r in done.remarks)
+    (root,) = read_back(done)["queue"]["classes"]
+    assert [leaf["rate"] for leaf in root["classes"]] == ["5Mbps", "5Mbps", "10Mbps"]

@@ -391,8 +391,9 @@ def test_each_class_has_the_virtual_queues_of_its_own_gred() -> None:
     text += "tc filter add dev eth0 egress protocol ip prio 1 u32 match ip dsfield 0x30 0xfc classid :1\n"
     found = of_text(text, link_rate=1e8)
     first, second = (found.queues[name]["rule"]["profiles"] for name in ("1:1", "1:2"))
-    # AF12 has a filter; everything else is of virtual queue 0.
+    # AF12 has a filter, which AF11, the only other codepoint of the class, has not: virtual queue 0.
     assert first == [
-        {"match": {"dscp": ["AF12"]}, "curve": "10kB/90kB/0.2"}, {"curve": "10kB/90kB/0.1"},
+        {"match": {"dscp": ["AF11"]}, "curve": "10kB/90kB/0.1"},
+        {"match": {"dscp": ["AF12"]}, "curve": "10kB/90kB/0.2"},
     ]  # fmt: skip
     assert second[-1] == {"curve": "20kB/90kB/0.1"}
