@@ -229,7 +229,7 @@ def test_the_second_pass_changes_nothing(name: str) -> None:
     again = imported(Source([("x.sh", one.text.encode())]), answers, dialect="tc").toml
     two = exported(simulation.canonical(again), "x", "tc", lenient=True)
     for word in ("class", "gred"):
-        # Guaranteed rates come back as weights, so averages idle at the link's rate. tc's own burst is 1600 B.
+        # Rates come back as weights, so averages idle at the link's rate; tc's own burst is 1600 B.
         kept = [
             [
                 re.sub(r" (bandwidth \S+|c?burst 1600\b)", "", c)
