@@ -154,7 +154,7 @@ router: cargo ## Build perhop-router, for real packets on Linux (target/release/
 # All targets in turn, each for so many seconds (FUZZ_SECONDS=1800 for half an hour).
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= parse plane reload run_loop scenario engines router_config request capture replay
-FUZZ_PYTHON_TARGETS ?= sweep tune scenario_file runs measures record endpoint
+FUZZ_PYTHON_TARGETS ?= sweep tune plan configuration export scenario_file runs measures record endpoint
 
 .PHONY: fuzz
 fuzz: cargo $(ENGINE) $(DEV) ## Feed every input whatever bytes there are (a minute for each target; FUZZ_SECONDS=N)

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tools.builder import builder
 from tools.dictionary import dictionary
 from tools.outcome import outcome
 
-from perhop import _engine, catalog
+from perhop import _engine, catalog, schemas
 from perhop import blocks as catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -218,9 +219,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     )
 
 
-def json_schema() -> str:
-    """`docs/scenario.schema.json`: the JSON Schema (2020-12) of the scenario format."""
-    return json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False) + "\n"
+def json_schema(kind: str) -> str:
+    """`docs/KIND.schema.json`: the JSON Schema (2020-12) of a kind of file."""
+    return schemas.text(kind) + "\n"
 
 
 def measures() -> str:
@@ -246,7 +247,7 @@ VIEWS: dict[str, Callable[[], str]] = {
     "docs/blocks.md": blocks,
     "docs/measures.md": measures,
     "docs/scenario.md": scenario_format,
-    "docs/scenario.schema.json": json_schema,
+    **{f"docs/{kind}.schema.json": partial(json_schema, kind) for kind in schemas.KINDS},
     "fuzz/dictionaries/toml.dict": lambda: dictionary(
         json.loads(_engine.scenario_schema()), (ROOT / "docs/router.md").read_text(encoding="utf-8")
     ),

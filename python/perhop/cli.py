@@ -43,7 +43,17 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perhop import judging, parallel, plugins, recording, reproduction, simulation, store, studies
+    from perhop import (
+        judging,
+        parallel,
+        plugins,
+        recording,
+        reproduction,
+        schemas,
+        simulation,
+        store,
+        studies,
+    )
     from perhop.output import files, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore, RunStore
@@ -54,6 +64,7 @@ else:
     plugins = Lazy("perhop.plugins")
     recording = Lazy("perhop.recording")
     reproduction = Lazy("perhop.reproduction")
+    schemas = Lazy("perhop.schemas")
     simulation = Lazy("perhop.simulation")
     store = Lazy("perhop.store")
     studies = Lazy("perhop.studies")
@@ -451,10 +462,14 @@ app.command("explore", short_help="Watch a scenario run in the browser, and chan
 app.command("doctor", short_help="Say which parts work on this machine, and why others do not.")(doctor)
 
 
-@app.command(short_help="Print the JSON Schema of the scenario format.")
-def schema() -> None:
-    """Print the JSON Schema of the scenario format, for editors and checkers."""
-    terminal.say(json.dumps(json.loads(_engine.scenario_schema()), indent=2, ensure_ascii=False))
+@app.command(short_help="Print the JSON Schema of scenarios, sweeps, searches or plans.")
+def schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="[scenario|sweep|tune|plan]", help="The kind of file.")
+    ] = "scenario",
+) -> None:
+    """Print the JSON Schema of a kind of file, for editors and checkers."""
+    terminal.say(schemas.text(kind))
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ def export(
         typer.Option(
             "--to",
             metavar="DIALECT",
-            help="The router's language: ios (Cisco), tc (Linux), perhop-router.",
+            help="The router's language: ios (Cisco), junos, tc (Linux), perhop-router.",
         ),
     ],
     link: Annotated[
@@ -70,6 +70,7 @@ def export(
     Examples:
       perhop export branch.toml --to ios -o branch.cfg
       perhop export network.toml --link uplink --to ios --shape -o uplink.cfg
+      perhop export network.toml --link uplink --to junos --shape -o uplink.conf
       perhop export network.toml --link uplink --to tc --shape -o uplink.sh
       perhop export branch.toml --to perhop-router --devices eth1,eth0 -o perhop-router.toml
     """  # noqa: D301

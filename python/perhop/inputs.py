@@ -10,8 +10,11 @@ LIMIT = 1_000_000
 """Bytes: a scenario is a page or two of text; anything larger is the wrong file."""
 
 
-def read_text(path: Path) -> str:
-    """The text of a scenario file.
+SCENARIO_NEEDS = "a scenario needs at least `duration`, a link and a flow"
+
+
+def read_text(path: Path, needs: str = SCENARIO_NEEDS) -> str:
+    """The text of a scenario file, or of another one; `needs`: what an empty one lacks.
 
     At most `LIMIT` + 1 bytes are read, whatever the file's size.
 
@@ -34,7 +37,7 @@ def read_text(path: Path) -> str:
             f"{path}: larger than {LIMIT // 1_000_000} MB; a scenario file is a page or two of TOML"
         )
     if not data.strip():
-        raise PerhopError(f"{path}: is empty; a scenario needs at least `duration`, a link and a flow")
+        raise PerhopError(f"{path}: is empty; {needs}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

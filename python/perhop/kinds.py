@@ -27,13 +27,14 @@ def expect(kind: str, data: Mapping[str, Any], path: Path) -> None:
     Raises:
         PerhopError: It is one; the message names the command for it.
     """
-    found = _kind(data)
+    found = kind_of(data)
     if found is not None and found != kind:
         what, command = _KINDS[found]
         raise PerhopError(f"{path}: this is {what}, not {_KINDS[kind][0]}; use `{command} {path}`")
 
 
-def _kind(data: Mapping[str, Any]) -> str | None:
+def kind_of(data: Mapping[str, Any]) -> str | None:
+    """The kind that a file's keys tell, if they do."""
     keys = set(data)
     if "objectives" in keys and not keys & {"configuration", "growth"}:
         return _of_objectives(data["objectives"])

@@ -90,7 +90,8 @@ def write(root: Path, source: Path) -> None:
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(picture, copied)
     shutil.copytree(STATIC, source, dirs_exist_ok=True)
-    shutil.copyfile(root / "docs" / "scenario.schema.json", source / "scenario.schema.json")
+    for schema in (root / "docs").glob("*.schema.json"):
+        shutil.copyfile(schema, source / schema.name)
 
 
 def sites(root: Path) -> dict[str, str]:

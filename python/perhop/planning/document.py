@@ -15,8 +15,10 @@ from perhop.planning.searching import tuning_plan
 from perhop.routers.exporting import WRITERS
 from perhop.sweep import document, tuning
 from perhop.sweep.document import Base
+from perhop.sweep.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.sweep.metrics import names_of
 from perhop.sweep.paths import put
+from perhop.sweep.plan import TITLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,22 +30,6 @@ if TYPE_CHECKING:
     from perhop.sweep.space import Range
     from perhop.sweep.tuning import Choice
 
-KEYS = (
-    "title",
-    "scenario",
-    "configuration",
-    "import",
-    "set",
-    "flows",
-    "objectives",
-    "runs",
-    "seed",
-    "growth",
-    "search",
-    "tuning",
-    "export",
-)
-IMPORT = ("from", "interface", "link-rate", "packet-size", "buffer", "match", "lenient")
 DEFAULT_RUNS = 8
 DEFAULT_MOST = 4.0
 DEFAULT_PRECISION = 0.05
@@ -51,6 +37,96 @@ DEFAULT_TRIALS = 40
 DEFAULT_TRIAL_RUNS = 4
 DEFAULT_BATCH = 4
 MOST_MULTIPLE = 1000.0
+RUNS = Whole(
+    says="Runs of everything that is judged.", default=DEFAULT_RUNS, least=2, most=simulation.MAX_RUNS
+)
+OBJECTIVES = Texts(says="What was promised, a sentence each.", required=True, example="loss of voice < 1 %")
+FROM = Text(
+    says="The language of the configuration, if it is not recognized.", choices=tuple(routers.DIALECTS)
+)
+INTERFACE = Text(says="Whose queues.")
+LENIENT = Flag(says="Assume what is missing, and say so.")
+MATCH = Table(says="Codepoints of classes by name.", others={"type": "string"})
+IMPORT = Table(
+    says="Answers for the configuration, as options of `perhop import`.",
+    keys={
+        "from": FROM,
+        "interface": INTERFACE,
+        "link-rate": Text(says="The rate of the interface, such as 20Mbps."),
+        "packet-size": Text(says="The mean packet size, such as 1000B."),
+        "buffer": Text(says="The buffer of the port, or of a queue without a limit: 1MB, 200p or 50ms."),
+        "match": MATCH,
+        "lenient": LENIENT,
+    },
+)
+DEMANDS = Texts(says="Groups of flows whose demand grows.", least=0)
+TOGETHER = Flag(says="Whether all demands are also made to grow together.")
+MOST = Multiple(
+    says="The largest multiple of today's demand.",
+    above=1,
+    most=MOST_MULTIPLE,
+    default=DEFAULT_MOST,
+    example="4",
+)
+PRECISION = Fraction(says="How close to the limit a search goes.", default=DEFAULT_PRECISION)
+GROWTH = Table(
+    says="How far each demand may grow.",
+    keys={"demands": DEMANDS, "together": TOGETHER, "most": MOST, "precision": PRECISION},
+)
+TRIALS = Whole(says="Settings that are tried.", default=DEFAULT_TRIALS, most=tuning.MAX_TRIALS)
+BATCH = Whole(
+    says="Trials that are proposed and run together.", default=DEFAULT_BATCH, most=tuning.MAX_TRIALS
+)
+TRIAL_RUNS = Whole(says="Runs of each trial.", default=DEFAULT_TRIAL_RUNS, most=simulation.MAX_RUNS)
+MULTIPLE = Multiple(says="A multiple of today's demand.", above=0, most=MOST_MULTIPLE)
+TUNING_GROWTH = Table(says="Multiples of demands under which settings are tried.", others=MULTIPLE.schema())
+TUNING = Table(
+    says="How the search goes.",
+    keys={
+        "trials": TRIALS,
+        "batch": BATCH,
+        "runs": TRIAL_RUNS,
+        "sampler": tuning.SAMPLER,
+        "population": tuning.POPULATION,
+        "growth": TUNING_GROWTH,
+    },
+)
+SEARCH = Table(says="What each factor may be: a range or values.", others=tuning.SEARCH.others)
+TO = Text(says="The router's language.", choices=tuple(WRITERS), required=True)
+SHAPE = Flag(says="Shape to the link's rate.")
+EXPORT_LENIENT = Flag(says="Leave out what the language cannot express.")
+LINK = Text(says="Which link.")
+EXPORT = Table(
+    says="Lines for the router, as `perhop export` writes them.",
+    keys={"to": TO, "link": LINK, "shape": SHAPE, "lenient": EXPORT_LENIENT},
+)
+KEYS: dict[str, Key] = {
+    "title": TITLE,
+    "scenario": Other(
+        says="The name of a scenario file, or a scenario as a table.",
+        like={"type": ["string", "object"]},
+    ),
+    "configuration": Text(says="The name of a router's configuration."),
+    "import": IMPORT,
+    "set": Table(says="Fixed values, by path; names in braces are searched.", others={}),
+    "flows": Other(
+        says="Who uses the link, as in a scenario.",
+        like={"type": "array", "items": {"type": "object"}, "minItems": 1},
+    ),
+    "objectives": OBJECTIVES,
+    "runs": RUNS,
+    "seed": Whole(says="The first of the seeds of everything that is judged.", default=1, least=0),
+    "growth": GROWTH,
+    "search": SEARCH,
+    "tuning": TUNING,
+    "export": EXPORT,
+}
+"""What PLAN.toml may hold."""
+TOGETHER_OR_NOT: dict[str, Any] = {
+    "oneOf": [{"required": ["scenario"]}, {"required": ["configuration"]}],
+    "dependentRequired": {"configuration": ["flows"], "import": ["configuration"]},
+}
+"""Which keys of it need or exclude others, as JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +222,11 @@ def read_plan(
         PerhopError: The file cannot be read or makes no plan; the message names file and key.
         ScenarioError: The scenario is wrong.
     """
-    data = document.read(path)
+    data = document.read(path, "a plan needs a `scenario` or a `configuration`, and `objectives`")
     kinds.expect("plan", data, path)
     where = str(path)
-    document.known_keys(data, KEYS, where)
-    runs = (
-        document.whole(data, "runs", DEFAULT_RUNS, where, least=2, most=simulation.MAX_RUNS)
-        if runs is None
-        else runs
-    )
+    document.known_keys(data, tuple(KEYS), where)
+    runs = RUNS.read(data, "runs", where) if runs is None else runs
     if runs < 2:
         raise PerhopError(f"--runs {runs}: objectives are judged by intervals, which need at least 2 runs")
     seed = document.whole(data, "seed", 1, where, least=0) if seed is None else seed
@@ -168,7 +240,7 @@ def read_plan(
     canonical, notices = _engine.read_json(text, where, folder=start.folder)
     demands, precision = _growth(document.table(data, "growth", where), start.scenario, f"{where}: [growth]")
     plan = Plan(
-        document.text(data, "title", "", where) or start.title or path.stem,
+        TITLE.read(data, "title", where) or start.title or path.stem,
         text,
         where,
         start.folder,
@@ -271,15 +343,18 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
     file = path.parent / named
     given = document.table(data, "import", where)
     place = f"{where}: [import]"
-    document.known_keys(given, IMPORT, place)
+    IMPORT.check(given, place)
     answers = import_command.answers(
         *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer")),
         matches=_matches(given, place),
-        lenient=_flag(given, "lenient", place),
+        lenient=LENIENT.read(given, "lenient", place),
     )
     source = routers.Source([(str(file), import_command.read(file))])
     done = routers.imported(
-        source, answers, dialect=_text(given, "from", place), interface=_text(given, "interface", place)
+        source,
+        answers,
+        dialect=FROM.maybe(given, "from", place),
+        interface=INTERFACE.maybe(given, "interface", place),
     )
     scenario = tomllib.loads(done.toml)
     return _Start(scenario, path.parent, f"{done.port} of {named}", f"{done.port} of {named}", done)
@@ -289,16 +364,9 @@ def _text(data: Mapping[str, Any], key: str, where: str) -> str | None:
     return document.text(data, key, "", where) if key in data else None
 
 
-def _flag(data: Mapping[str, Any], key: str, where: str) -> bool:
-    found = data.get(key, False)
-    if not isinstance(found, bool):
-        raise PerhopError(f"{where}: `{key}` must be true or false, not {found!r}")
-    return found
-
-
 def _matches(given: Mapping[str, Any], where: str) -> list[str]:
     """The codepoints of classes, as `perhop import --match` takes them."""
-    found = document.table(given, "match", where)
+    found = MATCH.read(given, "match", where)
     for name, value in found.items():
         if not isinstance(value, str):
             raise PerhopError(
@@ -341,7 +409,7 @@ def _bounds(data: Mapping[str, Any], canonical: str, where: str) -> tuple[Bound,
     if "objectives" not in data:
         raise PerhopError(f'{where}: needs `objectives`, such as ["P99 of one-way delay of voice < 20 ms"]')
     place = f"{where}: `objectives`"
-    sentences = document.texts(data, "objectives", (), where, example="loss of voice < 1 %")
+    sentences = OBJECTIVES.read(data, "objectives", where)
     parsed = [objectives.parse(text, place) for text in sentences]
     subjects = objectives.Subjects.of(canonical, names_of(canonical))
     return tuple(subjects.bind(one, place) for one in parsed)
@@ -350,21 +418,16 @@ def _bounds(data: Mapping[str, Any], canonical: str, where: str) -> tuple[Bound,
 def _growth(
     table: Mapping[str, Any], scenario: Mapping[str, Any], where: str
 ) -> tuple[tuple[Demand, ...], float]:
-    document.known_keys(table, ("demands", "together", "most", "precision"), where)
-    names = document.texts(table, "demands", growth.default_demands(scenario), where, least=0)
+    GROWTH.check(table, where)
+    names = DEMANDS.read(table, "demands", where, default=growth.default_demands(scenario))
     for name in names:
         if names.count(name) > 1:
             raise PerhopError(f"{where}: `demands` has {name!r} twice")
-    most = table.get("most", DEFAULT_MOST)
-    if isinstance(most, bool) or not isinstance(most, int | float) or not 1 < most <= MOST_MULTIPLE:
-        raise PerhopError(
-            f"{where}: `most` must be a multiple of today's demand, such as 4, up to {MOST_MULTIPLE:g}, "
-            f"not {most!r}"
-        )
-    precision = document.fraction(table.get("precision", DEFAULT_PRECISION), f"{where}: `precision`")
-    levels = growth.Levels(float(most), precision)
+    most = MOST.read(table.get("most", DEFAULT_MOST), "most", where)
+    precision = PRECISION.read(table, "precision", where)
+    levels = growth.Levels(most, precision)
     demands = [growth.demand_of(scenario, (name,), name, levels, where) for name in names]
-    if _flag(table, "together", where) and len(names) > 1:
+    if TOGETHER.read(table, "together", where) and len(names) > 1:
         demands.append(growth.demand_of(scenario, names, growth.TOGETHER, levels, where))
     return tuple(demands), precision
 
@@ -384,42 +447,33 @@ def _search(
         if given or trials is not None:
             raise PerhopError(f"{place if given else '--trials'} has no effect without a [search]")
         return None
-    document.known_keys(given, ("trials", "batch", "runs", "sampler", "population", "growth"), place)
-    sampler = document.text(given, "sampler", tuning.SAMPLERS[0], place)
-    if sampler not in tuning.SAMPLERS:
-        raise PerhopError(f"{place}: `sampler` must be one of {', '.join(tuning.SAMPLERS)}, not {sampler!r}")
-    demands = document.table(given, "growth", place)
-    for name, multiple in demands.items():
-        if (
-            isinstance(multiple, bool)
-            or not isinstance(multiple, int | float)
-            or not 0 < multiple <= MOST_MULTIPLE
-        ):
-            raise PerhopError(
-                f"{place}: `growth.{name}` must be a multiple of today's demand, such as 1.5, "
-                f"not {multiple!r}"
-            )
+    TUNING.check(given, place)
+    sampler = tuning.SAMPLER.read(given, "sampler", place)
+    demands = {
+        name: MULTIPLE.read(multiple, f"growth.{name}", place)
+        for name, multiple in TUNING_GROWTH.read(given, "growth", place).items()
+    }
     if trials is None:
-        trials = document.whole(given, "trials", DEFAULT_TRIALS, place, most=tuning.MAX_TRIALS)
+        trials = TRIALS.read(given, "trials", place)
     elif not 1 <= trials <= tuning.MAX_TRIALS:
         raise PerhopError(f"--trials must lie between 1 and {tuning.MAX_TRIALS}, not {trials}")
     return Search(
         tuning.search_space(factors, f"{where}: [search]"),
         templates,
         trials,
-        document.whole(given, "batch", DEFAULT_BATCH, place, most=tuning.MAX_TRIALS),
-        document.whole(given, "runs", DEFAULT_TRIAL_RUNS, place, most=simulation.MAX_RUNS),
+        BATCH.read(given, "batch", place),
+        TRIAL_RUNS.read(given, "runs", place),
         sampler,
-        document.whole(given, "population", tuning.DEFAULT_POPULATION, place, least=2),
+        tuning.POPULATION.read(given, "population", place),
         demands,
     )
 
 
 def _export(table: Mapping[str, Any], where: str) -> Export:
-    document.known_keys(table, ("to", "link", "shape", "lenient"), where)
-    dialect = document.text(table, "to", "", where)
-    if dialect not in WRITERS:
-        raise PerhopError(f"{where}: `to` must be one of {', '.join(WRITERS)}, not {dialect!r}")
+    EXPORT.check(table, where)
     return Export(
-        dialect, _text(table, "link", where), _flag(table, "shape", where), _flag(table, "lenient", where)
+        TO.read(table, "to", where),
+        LINK.maybe(table, "link", where),
+        SHAPE.read(table, "shape", where),
+        EXPORT_LENIENT.read(table, "lenient", where),
     )

@@ -174,7 +174,9 @@ def shaped(
     for fill, p in points:
         most = max(most, p)
         rising.append((fill, most))
-    fell = any(p < q for (_, p), (_, q) in zip(points, rising, strict=True))
+        if most >= 1.0:  # what is behind it says no more
+            break
+    fell = any(p < q for (_, p), (_, q) in zip(points, rising, strict=False))
     found = fit(rising, interpolation, total)
     if found.ramp is None:
         return None, fell

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import to_ios, to_perhop_router, to_tc
+from perhop.routers import to_ios, to_junos, to_perhop_router, to_tc
 from perhop.routers.outgoing import Remarks, outgoing
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 
 WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
     "ios": to_ios.lines,
+    "junos": to_junos.lines,
     "tc": to_tc.lines,
     "perhop-router": to_perhop_router.lines,
 }
 """Every dialect that can be written. A new one is a file and a line here."""
-COMMENTS = {"ios": "!", "tc": "#", "perhop-router": "#"}
+TREES = frozenset({"ios", "tc"})
+"""Those with classes within classes."""
+COMMENTS = {"ios": "!", "junos": "#", "tc": "#", "perhop-router": "#"}
 NATIVE = frozenset({"perhop-router"})
 """Dialects that have perhop's own queues, and two interfaces that are named (`--devices`)."""
 
@@ -73,7 +76,8 @@ def exported(
     if devices is not None and dialect not in NATIVE:
         raise PerhopError(f"--devices has no effect with --to {dialect}: only {', '.join(NATIVE)} names two")
     remarks = Remarks()
-    found = outgoing(canonical, origin, link, linux=dialect == "tc", native=dialect in NATIVE)
+    kinds = {"linux": dialect == "tc", "trees": dialect in TREES, "native": dialect in NATIVE}
+    found = outgoing(canonical, origin, link, **kinds)
     found.shape = shape
     found.devices = None if devices is None else to_perhop_router.checked_devices(devices)
     body = WRITERS[dialect](found, remarks)

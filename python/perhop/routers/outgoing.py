@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.routers import units
 from perhop.routers.curves import COLORS
@@ -68,6 +70,21 @@ class QueueOut:
     colors: dict[int, Color] = field(default_factory=dict)
     """Colors of codepoints, as flows of the scenario have them."""
 
+    def curve(self, codepoint: int, color: Color) -> str | None:
+        """The drop curve of a packet: a profile's number, or a color; None: it drops on overflow only."""
+        profiles = self.rule.get("profiles", [])
+        for number, profile in enumerate(profiles):
+            if takes(profile.get("match", {}), codepoint, color):
+                return str(number) if "curve" in profile else None
+        keys = ("red", "yellow") if color == "red" else (color,)  # red falls back to yellow
+        return next((key for key in keys if isinstance(self.rule.get(key), str)), None)
+
+    def lost_curves(self) -> list[str]:
+        """Curves that packets of other colors would get, but no codepoint of the queue has such a color."""
+        acting = {self.curve(code, self.color(code)) for code in self.codepoints}
+        possible = {self.curve(code, color) for code in self.codepoints for color in COLORS}
+        return sorted(key for key in possible - acting if key is not None)
+
     def color(self, codepoint: int) -> Color:
         """That of the scenario's flows; else the drop precedence of AF (RFC 2597); else green."""
         if codepoint in self.colors:
@@ -84,6 +101,14 @@ class MeterOut:
     name: str
     codepoints: frozenset[int]
     profile: dict[str, Any]
+
+
+def policer(queue: QueueOut) -> MeterOut:
+    """The policer of a strict queue, as a meter."""
+    profile: dict[str, Any] = {"marker": "token-bucket", "out": "drop"}
+    profile["rate"] = f"{units.plain(queue.cap or 0.0)}bps"
+    profile["burst"] = f"{units.plain(queue.burst or 0.0)}B"
+    return MeterOut(queue.place, queue.name, queue.codepoints, profile)
 
 
 @dataclass(slots=True)
@@ -152,6 +177,14 @@ class Remarks:
         self._add("rounded", place, f"{given} becomes {said}{off}")
 
 
+def lost(queue: QueueOut, remarks: Remarks) -> None:
+    """Curves that no codepoint of the queue gets, because the color of packets alone chooses them."""
+    for key in queue.lost_curves():
+        place = f"{queue.rule_place}.{f'profiles[{key}]' if key.isdecimal() else key}"
+        text = "no codepoint of the queue has this color in the scenario, so no line can say its curve; "
+        remarks.left_out(place, f"{text}give flows of it `dscp` and `color`")
+
+
 def rate(text: str) -> float:
     """A rate of a checked scenario, in bit/s."""
     return _scaled(text, RATES)
@@ -187,11 +220,20 @@ def _scaled(text: str, factors: dict[str, float]) -> float:
     return round(found, 6)
 
 
-def chosen(scenario: dict[str, Any], origin: str, link: str | None) -> str:
-    """The name of the link: the one asked for, or the only one with a queue."""
+MOST_NAMES = 8
+"""Of links, in a message."""
+
+
+def chosen(scenario: dict[str, Any], origin: str, link: str | None, where: str) -> str:
+    """The name of the link: the one asked for, or the only one with a queue, which `where` gives them."""
     links: dict[str, Any] = scenario.get("links") or {}
     queued = [name for name, table in links.items() if "queue" in table]
-    listed = ", ".join(queued) or "none"
+    named = queued
+    if link is not None:
+        near = difflib.get_close_matches(link, queued, MOST_NAMES, 0.5)
+        named = near + [name for name in queued if name not in near]
+    more = f" and {len(queued) - MOST_NAMES} more" if len(queued) > MOST_NAMES else ""
+    listed = (", ".join(named[:MOST_NAMES]) + more) or "none"
     if link is not None:
         if link not in links:
             raise PerhopError(f"{origin}: --link {link}: there is no such link; those with a queue: {listed}")
@@ -199,24 +241,39 @@ def chosen(scenario: dict[str, Any], origin: str, link: str | None) -> str:
             raise PerhopError(f"{origin}: --link {link}: has no queue to export; those with one: {listed}")
         return link
     if not queued:
-        raise PerhopError(f"{origin}: no link has a queue; give [links.NAME] one")
+        raise PerhopError(f"{origin}: no link has a queue; give {where} one")
     if len(queued) > 1:
         raise PerhopError(f"{origin}: several links have queues; choose one with --link: {listed}")
     return queued[0]
 
 
 def outgoing(
-    canonical: str, origin: str, link: str | None, *, linux: bool = False, native: bool = False
+    canonical: str,
+    origin: str,
+    link: str | None,
+    *,
+    linux: bool = False,
+    trees: bool = False,
+    native: bool = False,
 ) -> Outgoing:
-    """The link of a checked scenario. `linux`: with the schedulers that only Linux has.
+    """The link of a checked scenario.
 
-    With `native` its queues stay the tables of the scenario, for a dialect that has the same.
+    Args:
+        canonical: The scenario.
+        origin: Its name in messages.
+        link: The link's name.
+        linux: With the schedulers that only Linux has.
+        trees: With trees of classes, `htb`.
+        native: Its queues stay the tables of the scenario, for a dialect that has the same.
 
     Raises:
         PerhopError: There is no such link, or its queue is of a kind that no router's configuration has.
     """
     scenario = json.loads(canonical)
-    name = chosen(scenario, origin, link)
+    where = "[links.NAME]"
+    if "topology" in scenario:  # its links follow from a rule
+        scenario, where = json.loads(_engine.written_out(canonical)), "[topology.link] or a tier"
+    name = chosen(scenario, origin, link, where)
     table = scenario["links"][name]
     place = f"links.{name}"
     if native:
@@ -245,7 +302,7 @@ def outgoing(
         kind = queue.get("scheduler", "single")
         if kind == "fifo":
             kind, queue = "single", queue["rule"]
-    kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if linux else set())
+    kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if trees else set())
     if kind not in kinds or (kind == "htb" and queues) or (kind == "priority" and queues):
         within = " within llq" if queues else ""
         raise PerhopError(f"{origin}: {path}: no dialect here can express the scheduler {kind}{within}")
@@ -258,10 +315,10 @@ def outgoing(
         queues.append(QueueOut(path, "class-default", rest, rest=True, rule=queue, rule_place=path))
     else:
         queues += _queues(queue["queues"], f"{path}.queues", origin, taken)
-    colors = _colors(scenario)
+    meters = _meters(table.get("meters") or [], place, origin)
+    colors = _colors(scenario, frozenset[int]().union(*(one.codepoints for one in meters)))
     for one in queues:
         one.colors = {code: color for code, color in colors.items() if code in one.codepoints}
-    meters = _meters(table.get("meters") or [], place, origin)
     by_packets = {one.codepoints: one for one in queues}
     if all(meter.codepoints in by_packets for meter in meters):
         for meter in meters:
@@ -356,10 +413,16 @@ def _meters(tables: list[dict[str, Any]], place: str, origin: str) -> list[Meter
     return result
 
 
-def _colors(scenario: dict[str, Any]) -> dict[int, Color]:
-    """The color of each codepoint whose flows agree about it."""
+def _colors(scenario: dict[str, Any], metered: frozenset[int]) -> dict[int, Color]:
+    """The color of each codepoint whose flows agree about it.
+
+    A flow with a profile has its marker's codepoints; packets that a meter of the link takes get its colors.
+    """
     found: dict[int, set[Color]] = {}
     for flow in scenario.get("flows") or []:
-        if isinstance(flow.get("dscp"), int) and flow.get("color") in COLORS:
-            found.setdefault(flow["dscp"], set()).add(flow["color"])
-    return {code: next(iter(colors)) for code, colors in found.items() if len(colors) == 1}
+        code = flow.get("dscp", 0)
+        if isinstance(code, int) and "profile" not in flow and flow.get("color") in COLORS:
+            found.setdefault(code, set()).add(flow["color"])
+    return {
+        code: next(iter(colors)) for code, colors in found.items() if len(colors) == 1 and code not in metered
+    }

@@ -55,6 +55,8 @@ class Filter:
     line: int
     order: float
     parent: str
+    shared: str = ""
+    """The index of a policer that filters share."""
 
 
 class Reader:
@@ -121,20 +123,36 @@ class Reader:
         for command in [*device.qdiscs, *device.classes, *device.filters]:
             port.lines |= command.lines
         self._root(port, device, roots[-1], filters)
-        for found in filters:
-            if found.meter is not None:
-                name = f"police {found.target or 'filter'}"
-                port.meters.append((found.match, name, found.meter))
+        for found, meter, match in self._policers(filters):
+            port.meters.append((match, f"police {found.target or 'filter'}", meter))
         return port
 
+    def _policers(self, filters: list[Filter]) -> list[tuple[Filter, Meter, Match]]:
+        """The first filter of each policer, the policer, and the packets of all filters that share it."""
+        groups: dict[str, list[Filter]] = {}
+        for found in filters:
+            if found.meter is not None or found.shared:
+                groups.setdefault(found.shared or f"line {found.line}", []).append(found)
+        result = []
+        for index, group in groups.items():
+            meter = next((found.meter for found in group if found.meter is not None), None)
+            if meter is None:
+                self._account.find("W15", group[0].line, f"police: index {index} is not defined")
+                continue
+            codes = [found.match.codepoints for found in group]
+            known = [code for code in codes if code is not None]
+            union = frozenset[int]().union(*known) if len(known) == len(codes) else None
+            result.append((group[0], meter, replace(group[0].match, codepoints=union)))
+        return result
+
     def _ingress(self, device: Device, ingress: list[Command], filters: list[Filter]) -> Port | None:
-        policed = [f for f in filters if f.meter is not None]
+        policed = self._policers(filters)
         if not ingress or not policed:
             return None
         port = Port(device.name or "dev", ingress[0].line, "input")
         for command in [*device.qdiscs, *device.filters]:
             port.lines |= command.lines
-        port.meters = [(f.match, f"police {f.line}", f.meter) for f in policed if f.meter is not None]
+        port.meters = [(match, f"police {found.line}", meter) for found, meter, match in policed]
         return port
 
     def _root(self, port: Port, device: Device, root: Command, filters: list[Filter], depth: int = 0) -> None:
@@ -179,6 +197,7 @@ class Reader:
 
     def _child(self, device: Device, classid: str) -> Command | None:
         found = [q for q in device.qdiscs if ":" in q.parent and same_class(q.parent, classid)]
+        found = [q for q in found if q.verb != "change"] or found
         return found[-1] if found else None
 
     def _tbf(
@@ -239,7 +258,7 @@ class Reader:
         port.quantum_divisor = None if r2q is None else (max(1, int(r2q)), root.line)
         for leaf in tree.leaves:
             child = self._child(device, leaf.handle)
-            queue = self._leaves.queue(leaf.handle, child or leaf, device.qdiscs, {})
+            queue = self._leaves.queue(leaf.handle, child or leaf, device.qdiscs, self._virtual(filters))
             queue.line = leaf.line
             queue.guarantee, queue.ceiling = tree.rates(leaf)
             queue.match = self._matched(leaf.handle, filters, leaf.line, root)
@@ -312,7 +331,9 @@ class Reader:
         targeted = [f for f in filters if any(same_class(f.target, name) for name in names)]
         for band, name in enumerate(names):
             child = self._child(device, name)
-            queue = self._leaves.queue(name, child or root, device.qdiscs, {}, plain=child is None)
+            queue = self._leaves.queue(
+                name, child or root, device.qdiscs, self._virtual(filters), plain=child is None
+            )
             if root.kind == "prio" or band < strict:
                 queue.level, queue.level_line = band, root.line
             else:
@@ -352,7 +373,7 @@ class Reader:
             given.close()
             child = self._child(device, command.handle)
             queue = self._leaves.queue(
-                command.handle, child or command, device.qdiscs, {}, plain=child is None
+                command.handle, child or command, device.qdiscs, self._virtual(filters), plain=child is None
             )
             number = quantum.number if quantum is not None else 1514.0
             text = quantum.text if quantum is not None else "quantum of one MTU"
@@ -389,10 +410,9 @@ class Reader:
 
     def _filter(self, command: Command) -> Filter | None:
         """A filter; None (with a finding) if it does nothing with queues."""
-        words = list(command.words)
+        words, line, target = list(command.words), command.line, ""
         codes: frozenset[int] | None = None
         unknown: list[tuple[int, str]] = []
-        target, line = "", command.line
         police: list[str] | None = None
         shown = " ".join([command.kind, *command.words])
         if command.kind in {"fw", "route", "bpf", "cgroup", "flow", "tcindex", "rsvp"}:
@@ -435,12 +455,14 @@ class Reader:
             unknown.append((line, shown))
         everything = codes is None or codes == ALL_CODEPOINTS
         match = Match(None if everything else codes, tuple(dict.fromkeys(unknown)), line)
-        meter = self._police(police, line, shown) if police is not None else None
-        if not target and meter is None:
+        shared = _index(police or [])
+        defined = police is not None and ("rate" in police or not shared)
+        meter = self._police(police or [], line, shown) if defined else None
+        if not target and meter is None and not shared:
             self._account.ignore(line, "a filter without a class or policer")
             return None
         order = command.prio
-        return Filter(match, target, meter, line, order, command.parent)
+        return Filter(match, target, meter, line, order, command.parent, shared)
 
     def _police(self, words: list[str], line: int, shown: str) -> Meter | None:
         rate = burst = None
@@ -479,6 +501,11 @@ class Reader:
             text = f"police: what exceeds is not dropped but `{exceed}`; here it becomes yellow"
             self._account.find("W10", line, text)
         return Meter("one-bucket", rate, burst, line, exceed="drop" if exceed in {"drop", "shot"} else "mark")
+
+
+def _index(words: list[str]) -> str:
+    """The index by which filters share a policer, if it has one."""
+    return words[words.index("index") + 1] if "index" in words[:-1] else ""
 
 
 def _u32(words: list[str]) -> tuple[int, frozenset[int] | None]:

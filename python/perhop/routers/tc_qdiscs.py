@@ -190,6 +190,7 @@ class Leaves:
                 self._red(queue, command)
             case "gred":
                 changes = [q for q in qdiscs if q.kind == "gred" and q.verb == "change" and q is not command]
+                changes = [q for q in changes if q.parent == command.parent]
                 self._gred(queue, command, changes, virtual)
             case "codel" | "fq_codel" | "pie" | "dualpi2":
                 self._modern(queue, command)
@@ -404,8 +405,14 @@ class Leaves:
         elif distinct and len(found) > 2:
             text = "gred in RIO mode: each virtual queue is judged by itself and those before it"
             self._account.find("W06", setup.line, f"{text}; here one average over all packets")
-        for number, entry in sorted(found.items()):
-            codes = virtual.get(number) or frozenset({_stand_in(number)})
+        # A packet without a filter has tc_index 0; the default is for numbers that no virtual queue has.
+        rest = 0 if 0 in found else default
+        for number, entry in sorted(
+            found.items(), key=lambda item: (bool(virtual) and item[0] == rest, item[0])
+        ):
+            codes: frozenset[int] | None = virtual.get(number) or frozenset({_stand_in(number)})
+            if virtual and number == rest:
+                codes = None
             limit = entry.limit
             if limit is not None and queue.limit is not None and limit.number >= queue.limit.number:
                 limit = None  # the queue's acts first, or is the same

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import depth, rate, size, takes, thresholds
+from perhop.routers.outgoing import depth, lost, rate, size, takes, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from perhop.routers.outgoing import Depth, MeterOut, Outgoing, QueueOut, Remarks
 
 DEFAULT = "class-default"
+MOST_LEVELS = 3
+"""Policies within one another."""
 VALUES_OF_A_MATCH = 8
 """Codepoints on one `match` line: IOS takes eight."""
 STRICT_LEVELS = 2
@@ -46,24 +48,14 @@ class _Writer:
     def lines(self) -> list[str]:
         link = self._link
         self._name()
-        strict = self._strict()
-        result: list[str] = []
-        body: list[str] = []
-        for queue in link.queues:
-            name = self._names[queue.place]
-            if name != DEFAULT:
-                result += _class_map(name, queue.codepoints)
-            body += [f" class {name}", *self._share(queue, strict), *self._rule(queue)]
-            body += self._policed(queue)
-            if queue.meter is not None:
-                body += self._police(queue.meter)
+        result, body = self._tree() if link.kind == "htb" else self._flat()
         arriving: list[str] = []
         for meter in link.meters:
             name = self._names[meter.place]
             if name != DEFAULT:
                 result += _class_map(name, meter.codepoints)
             arriving += [f" class {name}", *self._police(meter)]
-        child = self._child if link.shaper is not None or link.shape else self._output
+        child = self._child_name()
         result += [f"policy-map {child}", *body]
         if child != self._output:
             result += [f"policy-map {self._output}", f" class {DEFAULT}", *self._shape()]
@@ -78,10 +70,99 @@ class _Writer:
         result.append(f" service-policy output {self._output}")
         if arriving:
             result.append(f" service-policy input {self._input}")
-        if child == self._output:
+        if child == self._output and not link.shape:
             text = "`bandwidth` tells the rate and does not limit it; for a faster interface give --shape"
             self._remarks.differs(f"{link.place}.rate", text)
         return result
+
+    def _flat(self) -> tuple[list[str], list[str]]:
+        """The class maps of the queues, and the classes of one policy."""
+        strict = self._strict()
+        result: list[str] = []
+        body: list[str] = []
+        for queue in self._link.queues:
+            name = self._names[queue.place]
+            if name != DEFAULT:
+                result += _class_map(name, queue.codepoints)
+            body += [f" class {name}", *self._share(queue, strict), *self._held(queue)]
+        return result, body
+
+    def _held(self, queue: QueueOut) -> list[str]:
+        """What a class says of its queue."""
+        lines = [*self._rule(queue), *self._policed(queue)]
+        return lines if queue.meter is None else [*lines, *self._police(queue.meter)]
+
+    # Trees
+
+    def _tree(self) -> tuple[list[str], list[str]]:
+        """Class maps and inner policies of a tree of classes, and the classes of the outer policy."""
+        link = self._link
+        roots = link.scheduler["classes"]
+        place = f"{link.place}.queue"
+        text = "the tree is nested policies: bursts, and how classes share what is left, are the device's"
+        self._remarks.differs(place, text)
+        above: list[str] = []
+        path = f"{place}.classes"
+        depth = 1 if self._child_name() == self._output else 2
+        body = self._level(roots, path, link.rate, depth, above)
+        return above, body
+
+    def _child_name(self) -> str:
+        """The policy of the queues; within one that shapes, unless a tree's root does."""
+        link = self._link
+        rooted = link.kind == "htb" and len(link.scheduler["classes"]) == 1
+        return self._child if link.shaper is not None or (link.shape and not rooted) else self._output
+
+    def _level(
+        self,
+        tables: list[dict[str, Any]],
+        path: str,
+        ceil: float,
+        depth: int,
+        above: list[str],
+    ) -> list[str]:
+        """The classes of a policy; policies within it and class maps go `above`."""
+        if depth > MOST_LEVELS:
+            self._remarks.left_out(path, f"IOS has {MOST_LEVELS} policies within one another, not more")
+            return []
+        bodies: list[tuple[bool, list[str]]] = []
+        for number, table in enumerate(tables):
+            place = f"{path}[{number}]"
+            own = min(rate(table.get("ceil", table["rate"])), ceil)
+            inner = table.get("classes") or []
+            leaves = [queue for queue in self._link.queues if _under(queue, place)]
+            rest = any(self._names[queue.place] == DEFAULT for queue in leaves)
+            name = self._inner(place, table["name"], rest=rest) if inner else self._names[place]
+            lines = [f" class {name}"]
+            if len(tables) > 1:
+                lines.append(f"  bandwidth {self._kbps(place, 'rate', rate(table['rate']))}")
+            if own < ceil or (depth == len(tables) == 1 and self._link.shape):
+                lines.append(f"  shape average {self._bps(place, 'ceil', own)}")
+            if table.get("prio"):
+                self._remarks.differs(f"{place}.prio", "IOS shares what is left among classes without order")
+            if inner:
+                child = f"{_word(self._link.name).upper()}-{_word(table['name']).upper()}"
+                above_own = self._level(inner, f"{place}.classes", own, depth + 1, above)
+                above += [f"policy-map {child}", *above_own]
+                lines.append(f"   service-policy {child}")
+            elif leaves:
+                lines += self._held(leaves[0])
+            if name != DEFAULT:
+                codes = frozenset[int]().union(*(queue.codepoints for queue in leaves))
+                above += _class_map(name, codes)
+            bodies.append((rest, lines))
+        return [line for _, lines in sorted(bodies, key=lambda item: item[0]) for line in lines]
+
+    def _inner(self, place: str, name: str, *, rest: bool) -> str:
+        """A word of its own for a class with others within it."""
+        base = word = DEFAULT if rest else _word(name)
+        number = 2
+        while not rest and word.lower() in {used.lower() for used in self._names.values()}:
+            word, number = f"{base}-{number}", number + 1
+        if word != name:
+            self._remarks.differs(place, f"{name!r} is class {word} there")
+        self._names[place] = word
+        return word
 
     # Classes
 
@@ -89,6 +170,8 @@ class _Writer:
         """A word of its own for each class; the one that takes all others is class-default."""
         used = {DEFAULT.lower()}
         rest = [queue.place for queue in self._link.queues if queue.rest]
+        if self._link.kind == "htb" and not rest:
+            rest = [self._link.queues[-1].place]
         if self._link.meters and self._takes_all_others(self._link.meters[-1]):
             rest.append(self._link.meters[-1].place)
         classes: list[QueueOut | MeterOut] = [*self._link.queues, *self._link.meters]
@@ -240,6 +323,8 @@ class _Writer:
                 (f"dscp {_dscp(code)}", "thresholds" if kind == "red" else _key(queue, code))
                 for code in sorted(queue.codepoints)
             ]
+            if kind == "wred":
+                lost(queue, self._remarks)
         result.append(f"  random-detect exponential-weighting-constant {self._exponent(place, rule)}")
         missing = [name for name, key in selectors if key not in curves]
         if missing:
@@ -366,6 +451,11 @@ class _Writer:
         if marks and group is not None and meter.codepoints != {8 * group + 2}:
             actions[0] = f"conform-action {marked[0]}"
         return [" ".join([*words, *actions])]
+
+
+def _under(queue: QueueOut, place: str) -> bool:
+    """Whether a queue is that of a class of a tree, or of one within it."""
+    return queue.place == place or queue.place.startswith(f"{place}.")
 
 
 def _profile(queue: QueueOut, codepoint: int) -> int | None:

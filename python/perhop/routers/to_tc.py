@@ -7,12 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from perhop.routers import tc_units, units
-from perhop.routers.outgoing import depth, rate, size, thresholds
+from perhop.routers.curves import COLORS
+from perhop.routers.model import ALL_CODEPOINTS
+from perhop.routers.outgoing import depth, lost, policer, rate, size, thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from perhop.routers.outgoing import Depth, Outgoing, QueueOut, Remarks
+    from perhop.routers.outgoing import Depth, MeterOut, Outgoing, QueueOut, Remarks
 
 HANDLE = "1:"
 """Of the qdisc that has the classes."""
@@ -61,13 +63,16 @@ class _Writer:
         self._virtual: list[tuple[int, int]] = []
         """Codepoints and the virtual queues of gred that they are of."""
         self._order = 0
+        self._police: dict[int, str] = {}
+        """Codepoints and the actions of their policers."""
+        self._police_others = ""
+        """The action for packets of all other codepoints."""
 
     def lines(self) -> list[str]:
         link = self._link
         if self._device != link.name:
             self._remarks.differs(link.place, f"{link.name!r} is device {self._device} there")
-        for one in [*link.meters, *(q.meter for q in link.queues if q.meter is not None)]:
-            self._remarks.left_out(one.place, "meters cannot be written for tc yet")
+        self._meters()
         parent = self._shaper()
         match link.kind:
             case "htb":
@@ -78,13 +83,72 @@ class _Writer:
                 self._bands(parent, len(link.queues))
             case _ if any(queue.strict for queue in link.queues):
                 self._bands(parent, sum(queue.strict for queue in link.queues))
+            case _ if len({queue.rate is None for queue in link.queues}) > 1:
+                self._mixed(parent)
             case _:
                 self._drr(parent)
-        if self._virtual:
-            self._add("qdisc", "clsact")
-            for code, number in self._virtual:
-                self._filter("egress", code, f":{number:x}")
+        self._egress()
         return self._lines
+
+    # Meters
+
+    def _meters(self) -> None:
+        """A policer for each meter; filters of all its codepoints share it by its index."""
+        link = self._link
+        meters = [queue.meter for queue in link.queues if queue.meter is not None] + link.meters
+        taken = frozenset[int]().union(*(meter.codepoints for meter in meters))
+        for queue in link.queues:
+            if queue.strict and queue.policed_always and not queue.codepoints & taken:
+                meters.insert(0, policer(queue))
+                text = "import reads the policer as a meter of the link"
+                self._remarks.differs(f"{queue.place}.rate", text)
+        for index, meter in enumerate(meters, 1):
+            action = self._policer(meter, index)
+            others = frozenset[int]().union(*(one.codepoints for one in meters if one is not meter))
+            if action is None:
+                continue
+            if index == len(meters) and meter.codepoints == ALL_CODEPOINTS - others:
+                self._police_others = action
+            else:
+                self._police |= dict.fromkeys(sorted(meter.codepoints), action)
+
+    def _policer(self, meter: MeterOut, index: int) -> str | None:
+        """The action of a policer."""
+        profile, place = meter.profile, f"{meter.place}.profile"
+        marker, out = profile.get("marker"), profile.get("out", "mark")
+        if marker != "token-bucket" or out == "mark":
+            text = (
+                "tc polices by one token bucket and drops what exceeds: it cannot mark, or have two buckets"
+            )
+            self._remarks.left_out(place, text)
+            return None
+        bps = self._rate(place, "rate", rate(profile["rate"]))
+        burst = self._bytes(place, "burst", size(profile["burst"]))
+        return f"action police rate {bps} burst {burst} conform-exceed drop index {index}"
+
+    def _egress(self) -> None:
+        """Filters before the qdisc: policers, and the virtual queues of gred."""
+        virtual = dict(self._virtual)
+        if not virtual and not self._police and not self._police_others:
+            return
+        self._add("qdisc", "clsact")
+        made: set[str] = set()
+
+        def acting(action: str) -> str:
+            """The action; in full for the first filter that has it."""
+            if not action or action not in made:
+                made.add(action)
+                return action
+            return f"action police index {action.rpartition(' ')[2]}"
+
+        for code in sorted({*virtual, *self._police}):
+            action = self._police.get(code, self._police_others)
+            target = f"classid :{virtual[code]:x}" if code in virtual else ""
+            self._filter("egress", code, target, lambda action=action: acting(action))  # type: ignore[misc]
+        if self._police_others:
+            self._order += 1
+            words = f"protocol all prio {self._order} matchall {acting(self._police_others)}"
+            self._add("filter", f"egress {words}")
 
     def _add(self, what: str, words: str, verb: str = "add") -> None:
         self._lines.append(f"tc {what} {verb} dev {self._device} {words}")
@@ -172,6 +236,30 @@ class _Writer:
             self._add("class", " ".join(words))
             self._tree(inner, minor[table["name"]], f"{place}.classes", minor)
 
+    def _mixed(self, parent: str) -> None:
+        """Guaranteed rates beside weights: a tree of one level, whose classes borrow from each other."""
+        link = self._link
+        queues, place = link.queues, f"{link.place}.queue"
+        text = (
+            "rates beside weights are a tree (htb): a weight is a rate there, its share of what rates leave"
+        )
+        self._remarks.differs(place, text)
+        total = link.rate if link.shaper is None else link.shaper[0]
+        left = max(total - sum(queue.rate or 0.0 for queue in queues), 8.0)
+        weights = sum(queue.weight or 1.0 for queue in queues if queue.rate is None)
+        self._add("qdisc", f"{parent} handle {HANDLE} htb default {len(queues) + 1:x}")
+        whole = self._rate(place, "rate", total)
+        self._add("class", f"parent {HANDLE} classid 1:1 htb rate {whole}")
+        for number, queue in enumerate(queues, 2):
+            name = f"1:{number:x}"
+            self._renamed(queue, name)
+            own = left * (queue.weight or 1.0) / weights if queue.rate is None else queue.rate
+            words = f"rate {self._rate(queue.place, 'share', own)} ceil {whole}"
+            self._add("class", f"parent 1:1 classid {name} htb {words}")
+            self._leaf(queue, f"parent {name}", f"{0x10 + number:x}:")
+        for number, queue in enumerate(queues[:-1], 2):
+            self._filters(queue.codepoints, f"1:{number:x}")
+
     def _renamed(self, queue: QueueOut, name: str) -> None:
         if queue.name != name:
             self._remarks.differs(queue.place, f"{queue.name!r} is {name} there")
@@ -183,7 +271,7 @@ class _Writer:
         if bands > MOST_BANDS:
             self._remarks.left_out(self._link.place, f"tc has {MOST_BANDS} bands, not {bands}")
         for queue in queues:
-            if queue.cap is not None:
+            if queue.cap is not None and not queue.policed_always:
                 text = "prio and ets cannot limit a band: its cap or policer is not written"
                 self._remarks.left_out(f"{queue.place}.{'rate' if queue.strict else 'cap'}", text)
         last = " ".join([str(bands - 1)] * 16)
@@ -242,14 +330,14 @@ class _Writer:
 
     def _filters(self, codes: Iterable[int], target: str) -> None:
         for code in sorted(codes):
-            self._filter(f"parent {HANDLE}", code, target)
+            self._filter(f"parent {HANDLE}", code, f"flowid {target}")
 
-    def _filter(self, where: str, code: int, target: str) -> None:
+    def _filter(self, where: str, code: int, target: str, action: Callable[[], str] = str) -> None:
         for protocol, field in (("ip", "ip dsfield"), ("ipv6", "ip6 priority")):
             prio = 1 if protocol == "ip" else 2
             self._order = max(self._order, prio)
             words = f"protocol {protocol} prio {prio} u32 match {field} 0x{code << 2:02x} 0xfc"
-            self._add("filter", f"{where} {words} {'classid' if where == 'egress' else 'flowid'} {target}")
+            self._add("filter", " ".join(filter(None, (where, words, target, action()))))
 
     # Queues
 
@@ -269,6 +357,8 @@ class _Writer:
             words = self._ramp(place, rule, rule["thresholds"], limit, queue)
             words += " adaptive" if rule.get("adaptive") else ""
             self._add("qdisc", f"{head} red {words}{ECN[rule.get('ecn', False)]}")
+        elif kind == "rio":
+            self._rio(queue, rule, limit, head, parent)
         elif kind == "wred":
             self._gred(queue, rule, limit, head, parent)
         else:
@@ -277,7 +367,11 @@ class _Writer:
     def _block(self, rule: dict[str, Any], place: str, kind: str, limit: Depth | None, head: str) -> None:
         """A block that Linux has."""
         words = [kind.replace("-", "_")]
-        if limit is not None:
+        if limit is None:
+            if rule.get("law") != "linux":
+                text = f"not given: {words[0]} has its own default"
+                self._remarks.differs(f"{place}.limit", text)
+        else:
             if not limit.packets:
                 self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
             words.append(f"limit {limit.number:.0f}")
@@ -339,34 +433,104 @@ class _Writer:
         words = f"limit {whole} min {low} max {high} avpkt {packet} burst {burst}"
         return f"{words} probability {units.plain(curve.most, 9)} bandwidth {bandwidth}"
 
+    def _rio(
+        self, queue: QueueOut, rule: dict[str, Any], limit: Depth | None, head: str, parent: str
+    ) -> None:
+        """RIO: a virtual queue of IN packets and one of OUT packets."""
+        place = queue.rule_place
+        coupled = rule.get("coupling", "coupled") == "coupled"
+        if coupled:
+            text = "the kernel adds the averages of IN and of OUT packets; here one is of all packets"
+            self._remarks.differs(f"{place}.total", text)
+        else:
+            text = "gred without grio has it; import reads one average over all packets"
+            self._remarks.differs(f"{place}.coupling", text)
+        if rule.get("averages", "own-class") != "own-class":
+            text = 'the kernel updates an average at arrivals of its own packets: `averages = "own-class"`'
+            self._remarks.differs(f"{place}.averages", text)
+        setup, change = self._gred_words(head, parent, 2)
+        # A packet without a filter has tc_index 0: OUT, which is not within a contract.
+        made = [self._ramp(f"{place}.{key}", rule, rule[key], limit, queue) for key in ("total", "in")]
+        whole = re.search(r"limit (\d+)", made[0])
+        size_of = f" limit {whole[1]}" if whole else ""
+        grio = " grio" if coupled else ""
+        self._add("qdisc", f"{setup} default 0{grio}{size_of}{self._gred_ecn(rule, place)}")
+        for number, words in enumerate(made):
+            self._add("qdisc", f"{change} vq {number} {words} prio {2 - number if coupled else 1}", "change")
+        green = [code for code in sorted(queue.codepoints) if queue.color(code) == "green"]
+        self._virtual += [(code, 1) for code in green]
+        if not green or len(green) == len(queue.codepoints):
+            which = "green" if green else "yellow or red"
+            text = f"all codepoints of the queue are {which} in the scenario; give flows `dscp` and `color`"
+            self._remarks.left_out(place, text)
+
+    @staticmethod
+    def _gred_words(head: str, parent: str, vqs: int) -> tuple[str, str]:
+        """What begins the commands that set up gred and its virtual queues."""
+        change = f"{parent} handle {head.rpartition(' ')[2]} gred"
+        return f"{head} gred setup vqs {vqs}", change
+
+    def _gred_ecn(self, rule: dict[str, Any], place: str) -> str:
+        modes = ECN[rule.get("ecn", False)]
+        if "nodrop" in modes:
+            self._remarks.left_out(f"{place}.ecn", f"gred cannot express {rule['ecn']}")
+            return ""
+        return modes
+
     def _gred(
         self, queue: QueueOut, rule: dict[str, Any], limit: Depth | None, head: str, parent: str
     ) -> None:
         """WRED: virtual queues with one priority have one average."""
         place = queue.rule_place
-        if rule.get("profiles"):
-            self._remarks.left_out(f"{place}.profiles", "profiles cannot be written for tc yet; colors can")
+        lost(queue, self._remarks)
+        acting = {code: queue.curve(code, queue.color(code)) for code in sorted(queue.codepoints)}
+        bare = [code for code, key in acting.items() if key is None]
+        if bare:
+            names = ", ".join(map(str, units.shown_codepoints(bare[:3])))
+            text = f"no curve for {names}: every virtual queue of gred has one"
+            self._remarks.left_out(place, text)
+        keys = [key for key in dict.fromkeys(acting.values()) if key is not None]
+        keys.sort(key=lambda key: (not key.isdecimal(), COLORS.index(key) if key in COLORS else int(key)))
+        written = {key: words for key in keys if (words := self._virtual_queue(queue, key, limit))}
+        listed = [written[key] for key in acting.values() if key in written]
+        made = list(dict.fromkeys(written.values()))
+        if not made:
             return
-        curves = [color for color in ("green", "yellow", "red") if color in rule]
-        if not curves:
-            self._remarks.left_out(place, "wred without curves")
+        if len(made) > MOST_VQS:
+            text = f"gred has {MOST_VQS} virtual queues, not {len(made)}"
+            self._remarks.left_out(f"{place}.profiles", text)
+            made = made[:MOST_VQS]
+        # A packet without a filter has tc_index 0: the virtual queue of most codepoints is number 0.
+        most = max(made, key=listed.count)
+        made.sort(key=lambda words: words != most)
+        modes = self._gred_ecn(rule, place)
+        if len(made) == 1:  # one curve for all packets
+            self._add("qdisc", f"{head} red {made[0]}{ECN[rule.get('ecn', False)]}")
             return
-        change = f"{parent} handle {head.rpartition(' ')[2]} gred"
-        modes = ECN[rule.get("ecn", False)]
-        if "nodrop" in modes:
-            self._remarks.left_out(f"{place}.ecn", f"gred cannot express {rule['ecn']}")
-            modes = ""
-        made = [self._ramp(f"{place}.{color}", rule, rule[color], limit, queue) for color in curves]
-        whole = re.search(r"limit (\d+)", made[0])
-        size_of = f" limit {whole[1]}" if whole else ""
-        self._add("qdisc", f"{head} gred setup vqs {len(curves)} default 0 grio{size_of}{modes}")
+        limits = [int(found[1]) for words in made if (found := re.search(r"limit (\d+)", words))]
+        setup, change = self._gred_words(head, parent, len(made))
+        self._add("qdisc", f"{setup} default 0 grio limit {max(limits)}{modes}")
         for number, words in enumerate(made):
             self._add("qdisc", f"{change} vq {number} {words} prio 1", "change")
-        last = len(curves) - 1
-        for code in sorted(queue.codepoints):
-            number = min(("green", "yellow", "red").index(queue.color(code)), last)
-            if number:
+        for code, key in acting.items():
+            words = written.get(key or "", "")
+            if words in made and (number := made.index(words)):
                 self._virtual.append((code, number))
+
+    def _virtual_queue(self, queue: QueueOut, key: str, limit: Depth | None) -> str:
+        """The parameters of the virtual queue of a color, or of a profile by its number."""
+        rule, place = queue.rule, queue.rule_place
+        if not key.isdecimal():
+            return self._ramp(f"{place}.{key}", rule, rule[key], limit, queue)
+        where = f"{place}.profiles[{key}]"
+        profile = rule["profiles"][int(key)]
+        if "limit" in profile and profile["limit"] != rule.get("limit"):
+            text = "a virtual queue counts its own packets against its limit; here it is of the whole queue"
+            self._remarks.differs(f"{where}.limit", text)
+            limit = depth(profile["limit"])
+        if profile.get("ecn", rule.get("ecn", False)) != rule.get("ecn", False):
+            self._remarks.left_out(f"{where}.ecn", "ECN is written for all virtual queues, or for none")
+        return self._ramp(f"{where}.curve", rule, profile["curve"], limit, queue)
 
 
 def _classes(tables: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:

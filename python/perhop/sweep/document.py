@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
-from perhop.inputs import read_text
+from perhop.inputs import SCENARIO_NEEDS, read_text
 from perhop.sweep.paths import Keys, put
 from perhop.sweep.space import text_of
 
@@ -27,7 +27,9 @@ _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
 _DEEPEST = 80
 """As for scenarios; no key of a sweep or a tuning lies deeper than ten."""
-_FRACTION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*")
+FRACTION = r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*"
+"""A fraction as text."""
+_FRACTION = re.compile(FRACTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,15 @@ class Base:
                 )
 
 
-def read(path: Path) -> dict[str, Any]:
-    """A TOML file as plain data.
+def read(path: Path, needs: str = SCENARIO_NEEDS) -> dict[str, Any]:
+    """A TOML file as plain data; `needs`: what an empty one lacks.
 
     Raises:
         PerhopError: It cannot be read, or it is no TOML.
     """
     deep = PerhopError(f"{path}: tables and lists lie more than {_DEEPEST} deep within each other")
     try:
-        data = tomllib.loads(read_text(path))
+        data = tomllib.loads(read_text(path, needs))
     except tomllib.TOMLDecodeError as error:
         raise PerhopError(f"{path}: {error}") from None
     except RecursionError:

@@ -15,6 +15,18 @@ from typing import TYPE_CHECKING, Any
 from perhop import kinds, simulation
 from perhop.errors import PerhopError
 from perhop.sweep import document
+from perhop.sweep.keys import (
+    COLUMN,
+    FRACTION,
+    RANGE,
+    Fraction,
+    Key,
+    Other,
+    Table,
+    Text,
+    Texts,
+    Whole,
+)  # fmt: skip
 from perhop.sweep.metrics import names_of
 from perhop.sweep.space import Value, parse_range, text_of
 
@@ -23,18 +35,6 @@ if TYPE_CHECKING:
 
     from perhop.sweep.document import Base
 
-KEYS = (
-    "title",
-    "scenario",
-    "runs",
-    "seed",
-    "metrics",
-    "until-ci",
-    "set",
-    "grid",
-    "list",
-    "latin-hypercube",
-)
 DEFAULT_RUNS = 6
 DEFAULT_MOST_RUNS = 100
 """Where a sweep stops by itself, this many runs of a point at most."""
@@ -43,6 +43,47 @@ DEFAULT_METRICS = ("flows.*.throughput_bps", "links.*.utilization", "rmse_to_tar
 DEFAULT_WATCHED = ("flows.*.throughput_bps",)
 MAX_POINTS = 1_000_000
 MAX_ALL_RUNS = 10_000_000
+TITLE = Text(says="The title of reports; the file's name without one.")
+SCENARIO = Other(
+    says="The name of a scenario file, or a scenario as a table.",
+    required=True,
+    like={"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Scenario"}]},
+)
+RUNS = Whole(says="Runs of each point.", default=DEFAULT_RUNS, most=simulation.MAX_RUNS)
+SEED = Whole(says="The first seed, shared by all points.", default=1, least=0)
+METRICS = Texts(says="Patterns of the metrics to show.", default=DEFAULT_METRICS)
+SET = Table(says="Values by path; `{name}` in text stands for a factor.", others={})
+SAMPLES = Whole(says="How many points.", default=0, most=MAX_POINTS, required=True)
+SAMPLING_SEED = Whole(says="Of the sample.", default=1, least=0)
+WATCHED = Texts(says="Patterns of the metrics whose intervals count.", default=DEFAULT_WATCHED)
+LEAST_RUNS = Whole(says="Runs of each point, at least.", default=DEFAULT_LEAST_RUNS, least=2)
+UNTIL = Table(
+    says="Stop running a point once its intervals are tight.",
+    keys={
+        "width": Fraction(says="Half the 95 % interval over the mean, at most.", required=True),
+        "metrics": WATCHED,
+        "least-runs": LEAST_RUNS,
+    },
+    short=FRACTION,
+)
+GRID = Table(says="Every combination of these values.", others=COLUMN)
+LIST = Table(says="These values together, row by row.", others=COLUMN)
+LATIN_HYPERCUBE = Table(
+    says="A sample of ranges.", keys={"samples": SAMPLES, "seed": SAMPLING_SEED}, others=RANGE, empty=True
+)
+KEYS: dict[str, Key] = {
+    "title": TITLE,
+    "scenario": SCENARIO,
+    "runs": RUNS,
+    "seed": SEED,
+    "metrics": METRICS,
+    "until-ci": UNTIL,
+    "set": SET,
+    "grid": GRID,
+    "list": LIST,
+    "latin-hypercube": LATIN_HYPERCUBE,
+}
+"""What SWEEP.toml may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +180,15 @@ def read_plan(path: Path, given: Given) -> Plan:
         PerhopError: The file cannot be read or makes no sweep; the message names file and key.
         ScenarioError: A point is no scenario that can be run.
     """
-    data = document.read(path)
+    data = document.read(path, "a sweep needs a `scenario`, and what to vary in it")
     kinds.expect("sweep", data, path)
     where = str(path)
-    document.known_keys(data, KEYS, where)
+    document.known_keys(data, tuple(KEYS), where)
     base = document.read_base(data, path)
     until_ci = _until_ci(data, given, where)
     most = DEFAULT_RUNS if until_ci is None else DEFAULT_MOST_RUNS
-    runs = (
-        document.whole(data, "runs", most, where, most=simulation.MAX_RUNS)
-        if given.runs is None
-        else given.runs
-    )
-    seed = document.whole(data, "seed", 1, where, least=0) if given.seed is None else given.seed
+    runs = RUNS.read(data, "runs", where, default=most) if given.runs is None else given.runs
+    seed = SEED.read(data, "seed", where) if given.seed is None else given.seed
     simulation.seeds(seed, runs)
     if until_ci is not None and until_ci.least > runs:
         until_ci = replace(until_ci, least=runs)
@@ -161,11 +198,11 @@ def read_plan(path: Path, given: Given) -> Plan:
             f"{where}: {len(settings)} points of {runs} runs are more than {MAX_ALL_RUNS:,} runs"
         )
     points = [_point(base, factors, number) for number, factors in enumerate(settings, 1)]
-    metrics = document.texts(data, "metrics", DEFAULT_METRICS, where)
+    metrics = METRICS.read(data, "metrics", where)
     check_metrics(points, [p for p in metrics if p not in DEFAULT_METRICS], f"{where}: `metrics`")
     check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
     return Plan(
-        document.text(data, "title", "", where) or path.stem,
+        TITLE.read(data, "title", where) or path.stem,
         points,
         metrics,
         runs,
@@ -225,9 +262,9 @@ def _point(base: Base, setting: Setting, number: int) -> Point:
 def _settings(data: Mapping[str, Any], where: str) -> list[Setting]:
     """Every combination of the three designs that the file has."""
     designs = [
-        _grid(document.table(data, "grid", where), f"{where}: [grid]"),
-        _list(document.table(data, "list", where), f"{where}: [list]"),
-        _latin_hypercube(document.table(data, "latin-hypercube", where), f"{where}: [latin-hypercube]"),
+        _grid(GRID.read(data, "grid", where), f"{where}: [grid]"),
+        _list(LIST.read(data, "list", where), f"{where}: [list]"),
+        _latin_hypercube(LATIN_HYPERCUBE.read(data, "latin-hypercube", where), f"{where}: [latin-hypercube]"),
     ]
     names = [name for design in designs for name in design[0]]
     for name in names:
@@ -290,18 +327,16 @@ def _latin_hypercube(table: Mapping[str, Any], where: str) -> list[Setting]:
     """A sample with one point in each part of each range, cut into as many parts as there are points."""
     if not table:
         return [{}]
-    samples = document.whole(table, "samples", 0, where)
-    seed = document.whole(table, "seed", 1, where, least=0)
+    samples = SAMPLES.read(table, "samples", where)
+    seed = SAMPLING_SEED.read(table, "seed", where)
     ranges = {}
     for name, value in table.items():
-        if name not in {"samples", "seed"}:
+        if name not in LATIN_HYPERCUBE.keys:
             if not isinstance(value, str):
                 raise PerhopError(f'{where}: `{name}` must be a range such as "1..20", not {value!r}')
             ranges[name] = parse_range(value, f"{where}: `{name}`")
     if not ranges:
         raise PerhopError(f'{where}: names no range, such as "links.uplink.rate" = "2Mbps..10Mbps"')
-    if samples > MAX_POINTS:
-        raise PerhopError(f"{where}: `samples` must be at most {MAX_POINTS:,}")
     # Importing SciPy's statistics takes as long as a small sweep, so only a sweep that samples does it.
     drawn = importlib.import_module("perhop.sweep.sampling").latin_hypercube(len(ranges), samples, seed)
     rows = [[one.at(float(part)) for one, part in zip(ranges.values(), row, strict=True)] for row in drawn]
@@ -314,7 +349,7 @@ def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | No
         return None
     table = found if isinstance(found, Mapping) else {} if found is None else {"width": found}
     place = f"{where}: [until-ci]"
-    document.known_keys(table, ("width", "metrics", "least-runs"), place)
+    UNTIL.check(table, place)
     width = (
         document.fraction(table.get("width"), f"{place}: `width`")
         if given.until_ci is None
@@ -322,6 +357,6 @@ def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | No
     )
     return UntilCi(
         width,
-        document.texts(table, "metrics", DEFAULT_WATCHED, place),
-        document.whole(table, "least-runs", DEFAULT_LEAST_RUNS, place, least=2),
+        WATCHED.read(table, "metrics", place),
+        LEAST_RUNS.read(table, "least-runs", place),
     )

@@ -13,7 +13,9 @@ from perhop.errors import PerhopError
 Value: TypeAlias = "str | int | float | bool"
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)(?: (?!log))?([A-Za-z]*)"
-_RANGE = re.compile(rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}(\s+log)?\s*")
+RANGE = rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}(\s+log)?\s*"
+"""A range as text."""
+_RANGE = re.compile(RANGE)
 COUNTED = frozenset({"p", "B"})
 """Units of which there are no fractions: packets and bytes."""
 

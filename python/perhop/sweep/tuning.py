@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.sweep import document
-from perhop.sweep.plan import Point, check_metrics, column, make_point
+from perhop.sweep.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
+from perhop.sweep.plan import SCENARIO, SEED, SET, TITLE, Point, check_metrics, column, make_point
 from perhop.sweep.space import Range, Value, parse_range, text_of
 
 if TYPE_CHECKING:
@@ -18,21 +19,6 @@ if TYPE_CHECKING:
 
     from perhop.sweep.document import Base
 
-KEYS = (
-    "title",
-    "scenario",
-    "trials",
-    "batch",
-    "runs",
-    "seed",
-    "validation-runs",
-    "sampler",
-    "population",
-    "objectives",
-    "constraints",
-    "set",
-    "search",
-)
 DEFAULT_TRIALS = 60
 DEFAULT_BATCH = 4
 """Trials that are proposed and run together: with four runs each, work for 16 cores."""
@@ -55,8 +41,54 @@ _UNITS = {
     "us": 1e-6,
     "p": 1.0,
 }
-_OBJECTIVE = re.compile(r"\s*(minimize|maximize)\s+(.+?)\s*")
-_CONSTRAINT = re.compile(r"\s*(.+?)\s*(>=|<=)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
+_AN_OBJECTIVE = r"\s*(minimize|maximize)\s+(.+?)\s*"
+_A_CONSTRAINT = r"\s*(.+?)\s*(>=|<=)\s*([0-9]+(?:\.[0-9]+)?)\s*"
+_OBJECTIVE = re.compile(_AN_OBJECTIVE)
+_CONSTRAINT = re.compile(rf"{_A_CONSTRAINT}([A-Za-z%]*)\s*")
+TRIALS = Whole(says="Settings that are tried.", default=DEFAULT_TRIALS, most=MAX_TRIALS)
+BATCH = Whole(says="Trials that are proposed and run together.", default=DEFAULT_BATCH, most=MAX_TRIALS)
+TRIAL_RUNS = Whole(says="Runs of each trial.", default=DEFAULT_RUNS, most=simulation.MAX_RUNS)
+VALIDATION_RUNS = Whole(
+    says="Runs of each winner on seeds that no trial has used.",
+    default=DEFAULT_VALIDATION_RUNS,
+    most=simulation.MAX_RUNS,
+)
+SAMPLER = Text(says="What proposes trials.", default=SAMPLERS[0], choices=SAMPLERS)
+POPULATION = Whole(says="Of the sampler nsga-ii.", default=DEFAULT_POPULATION, least=2)
+OBJECTIVES = Texts(
+    says="What to make small or large.",
+    required=True,
+    example="minimize rmse_to_targets_bps",
+    pattern=f"^{_AN_OBJECTIVE}$",
+)
+CONSTRAINTS = Texts(
+    says="Bounds that means over the runs must keep.",
+    least=0,
+    example="loss <= 5%",
+    pattern=f"^{_A_CONSTRAINT}({'|'.join(_UNITS)})\\s*$",
+)
+SEARCH = Table(
+    says="What each factor may be: a range or values.",
+    required=True,
+    others={"anyOf": [RANGE, *COLUMN["anyOf"]]},
+    least=1,
+)
+KEYS: dict[str, Key] = {
+    "title": TITLE,
+    "scenario": SCENARIO,
+    "trials": TRIALS,
+    "batch": BATCH,
+    "runs": TRIAL_RUNS,
+    "seed": SEED,
+    "validation-runs": VALIDATION_RUNS,
+    "sampler": SAMPLER,
+    "population": POPULATION,
+    "objectives": OBJECTIVES,
+    "constraints": CONSTRAINTS,
+    "set": SET,
+    "search": SEARCH,
+}
+"""What TUNE.toml may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,26 +213,24 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
         PerhopError: The file cannot be read or makes no search; the message names file and key.
         ScenarioError: No point of the search that was looked at is a scenario.
     """
-    data = document.read(path)
+    data = document.read(path, "a search needs a `scenario`, `objectives` and a [search]")
     kinds.expect("tune", data, path)
     where = str(path)
-    document.known_keys(data, KEYS, where)
-    sampler = document.text(data, "sampler", SAMPLERS[0], where)
-    if sampler not in SAMPLERS:
-        raise PerhopError(f"{where}: `sampler` must be one of {', '.join(SAMPLERS)}, not {sampler!r}")
+    document.known_keys(data, tuple(KEYS), where)
+    sampler = SAMPLER.read(data, "sampler", where)
     plan = TuningPlan(
-        document.text(data, "title", "", where) or path.stem,
+        TITLE.read(data, "title", where) or path.stem,
         document.read_base(data, path),
-        search_space(document.table(data, "search", where), f"{where}: [search]"),
+        search_space(SEARCH.read(data, "search", where), f"{where}: [search]"),
         tuple(_objective(text, where) for text in _required(data, "objectives", where)),
-        tuple(_constraint(text, where) for text in document.texts(data, "constraints", (), where, least=0)),
-        document.whole(data, "trials", DEFAULT_TRIALS, where) if trials is None else trials,
-        document.whole(data, "batch", DEFAULT_BATCH, where, most=MAX_TRIALS),
-        document.whole(data, "runs", DEFAULT_RUNS, where, most=simulation.MAX_RUNS) if runs is None else runs,
-        document.whole(data, "seed", 1, where, least=0) if seed is None else seed,
-        document.whole(data, "validation-runs", DEFAULT_VALIDATION_RUNS, where, most=simulation.MAX_RUNS),
+        tuple(_constraint(text, where) for text in CONSTRAINTS.read(data, "constraints", where)),
+        TRIALS.read(data, "trials", where) if trials is None else trials,
+        BATCH.read(data, "batch", where),
+        TRIAL_RUNS.read(data, "runs", where) if runs is None else runs,
+        SEED.read(data, "seed", where) if seed is None else seed,
+        VALIDATION_RUNS.read(data, "validation-runs", where),
         sampler,
-        document.whole(data, "population", DEFAULT_POPULATION, where, least=2),
+        POPULATION.read(data, "population", where),
     )
     if not 1 <= plan.trials <= MAX_TRIALS:
         raise PerhopError(f"trials must lie between 1 and {MAX_TRIALS}, not {plan.trials}")
@@ -270,7 +300,7 @@ def search_space(table: Mapping[str, Any], where: str) -> dict[str, Range | Choi
 def _required(data: Mapping[str, Any], key: str, where: str) -> Sequence[str]:
     if key not in data:
         raise PerhopError(f'{where}: needs `{key}`, such as ["minimize rmse_to_targets_bps"]')
-    return document.texts(data, key, (), where)
+    return OBJECTIVES.read(data, key, where)
 
 
 def _objective(text: str, where: str) -> Objective:

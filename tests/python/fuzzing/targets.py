@@ -20,11 +20,13 @@ from unittest import mock
 import numpy as np
 from hypothesis import strategies as st
 
-from perhop import _engine
+from perhop import _engine, routers
 from perhop.errors import PerhopError, ScenarioError
 from perhop.inputs import read_text
 from perhop.journal import ENDING, joined, pieces
 from perhop.live.metrics import endpoint
+from perhop.planning import document as planning
+from perhop.routers.model import How, Quantity, Unit
 from perhop.store import DirectoryStore, Entry, engine_digest, pack
 from perhop.sweep import plan, tuning
 from perhop.sweep.journal import Layout, Record, decode, encode
@@ -76,6 +78,29 @@ n = "5..60"
 "links.up.queue.limit" = "{n}p"
 """,
 )
+PLAN = (
+    b"""objectives = ["loss of bulk < 1 %", "P99 of one-way delay of bulk < 20 ms in 95 % of runs"]
+scenario = "scenario.toml"
+runs = 3
+seed = 2
+set = { "links.up.queue.limit" = "{limit}p", duration = "2s" }
+search = { limit = "5..60" }
+growth = { demands = ["bulk"], together = false, most = 3, precision = "10%" }
+tuning = { trials = 4, batch = 2, runs = 2, sampler = "tpe", growth = { bulk = 1.5 } }
+export = { to = "ios", link = "up", lenient = true }
+""",
+    b"""objectives = ["loss of voice < 1 %"]
+configuration = "branch-office.cfg"
+import = { packet-size = "1000B", lenient = true, match = { A = "af11" } }
+[[flows]]
+name = "voice"
+dscp = "EF"
+transport = { udp = "cbr", rate = "80kbps", packet = "200B" }
+""",
+)
+CONFIGURATIONS = sorted((Path(__file__).parents[1] / "routers" / "configurations").iterdir())
+EXPORTED = ("queues", "hierarchy", "policer", "dualpi2", "network")
+ANSWERS = routers.Answers(1e8, 1000.0, Quantity(1e6, Unit.BYTES, how=How.ASKED), {}, lenient=True)
 WORDS = (
     *(b"1e400", b"-1", b"nan", b"inf", b"0", b"9223372036854775808", b"1" * 5000, b"1" * 400, b"0x1", b"1_0"),
     *(b"[[", b"]", b"{", b"}" * 3, b"[" * 200, b"{a=" * 100, b"a." * 2000, b'"""', b"'''", b"\\u0000", b"\\"),
@@ -129,6 +154,46 @@ def take_tune(data: bytes) -> None:
         contextlib.suppress(PerhopError, ScenarioError),
     ):
         assert _in_words(lambda: read_tuning(path, trials=None, runs=None, seed=None)).search
+
+
+def take_plan(data: bytes) -> None:
+    """A plan is refused in one line, or its scenario is valid, and demands can grow."""
+    with (
+        _files(data, "plan.toml") as path,
+        mock.patch.object(tuning, "MAX_TRIALS", 40),
+        contextlib.suppress(PerhopError, ScenarioError),
+    ):
+        found = _in_a_line(lambda: planning.read_plan(path))
+        assert _engine.scenario_from_json(found.scenario, "now")
+        assert found.bounds
+        for demand in found.demands:
+            with contextlib.suppress(PerhopError, ScenarioError):
+                _in_a_line(lambda name=demand.name: found.base({name: 1.5}, templates=False))  # type: ignore[misc]
+
+
+def take_configuration(data: bytes) -> None:
+    """Every dialect refuses a router's file in one line, or makes a scenario of it and loses no line."""
+    source = routers.Source([("file", data)])
+    for dialect in routers.DIALECTS:
+        with contextlib.suppress(PerhopError):
+            done = _in_a_line(lambda name=dialect: routers.imported(source, ANSWERS, dialect=name))  # type: ignore[misc]
+            assert all(0 <= finding.line <= len(source.lines) for finding in done.findings)
+            assert _engine.scenario_from_toml(done.toml, "imported")
+
+
+def take_export(data: bytes) -> None:
+    """Every language refuses a scenario's link in one line, or has lines for it that import reads."""
+    with _files(data, "input.toml") as path, contextlib.suppress(PerhopError, ScenarioError):
+        canonical = _engine.scenario_from_toml(read_text(path), str(path))
+        for name in routers.WRITERS:
+            with contextlib.suppress(PerhopError):
+                done = _in_a_line(
+                    lambda to=name: routers.exported(canonical, "a file", to, lenient=True)  # type: ignore[misc]
+                )
+                if name in routers.DIALECTS:
+                    source = routers.Source([("file", done.text.encode())])
+                    with contextlib.suppress(PerhopError):
+                        _in_a_line(lambda: routers.imported(source, ANSWERS, dialect=name))  # noqa: B023
 
 
 def take_scenario(data: bytes) -> None:
@@ -204,6 +269,15 @@ JOURNAL = joined([RECORD, Entry("two", engine_digest(), pack(RUNS["two"])).conte
 TARGETS = (
     Target("sweep", (*SWEEP, (EXAMPLES / "sweep-sample.toml").read_bytes()), take_sweep),
     Target("tune", (*TUNE, (EXAMPLES / "tune-thresholds.toml").read_bytes()), take_tune),
+    Target("plan", (*PLAN, (EXAMPLES / "plan" / "branch-office.toml").read_bytes()), take_plan),
+    Target(
+        "configuration",
+        tuple(path.read_bytes() for path in sorted((EXAMPLES / "plan").glob("*.cfg")) + CONFIGURATIONS),
+        take_configuration,
+    ),
+    Target(
+        "export", (SCENARIO, *((EXAMPLES / f"{name}.toml").read_bytes() for name in EXPORTED)), take_export
+    ),
     Target("scenario_file", (SCENARIO, (EXAMPLES / "queues.toml").read_bytes()), take_scenario),
     Target("runs", (JOURNAL,), take_runs),
     Target("measures", (encode(MEASURES),), take_measures),
@@ -239,12 +313,24 @@ def _in_words(call: Callable[[], T]) -> T:
         raise
 
 
+def _in_a_line(call: Callable[[], T]) -> T:
+    """What a call returns; a refusal is one line."""
+    try:
+        return _in_words(call)
+    except (PerhopError, ScenarioError) as error:
+        if "\n" in str(error):
+            raise AssertionError(f"a refusal of several lines: {error}") from error
+        raise
+
+
 @contextmanager
 def _files(data: bytes, name: str) -> Iterator[Path]:
     """A directory with these bytes as a file, and a scenario beside it."""
     with tempfile.TemporaryDirectory(prefix="perhop-") as place:
         (Path(place) / "scenario.toml").write_bytes(SCENARIO)
         (Path(place) / "first.toml").write_bytes((EXAMPLES / "first.toml").read_bytes())
+        configuration = (EXAMPLES / "plan" / "branch-office.cfg").read_bytes()
+        (Path(place) / "branch-office.cfg").write_bytes(configuration)
         path = Path(place) / name
         path.write_bytes(data)
         yield path

@@ -217,3 +217,44 @@ def test_the_page_has_every_part(tmp_path: Path, perhop: Perhop) -> None:
         "Growth as it is",
         "How to read this",
     } <= set(found)
+
+
+def test_an_empty_file_is_no_scenario(tmp_path: Path, perhop: Perhop) -> None:
+    written(tmp_path, "\n")
+    for command, needs in (
+        ("plan", "a plan needs a `scenario` or a `configuration`, and `objectives`"),
+        ("sweep", "a sweep needs a `scenario`, and what to vary in it"),
+        ("tune", "a search needs a `scenario`, `objectives` and a [search]"),
+        ("run", "a scenario needs at least `duration`, a link and a flow"),
+    ):
+        ended = perhop(command, "plan.toml")
+        assert (ended.code, ended.out, ended.err) == (2, "", f"error: plan.toml: is empty; {needs}\n")
+
+
+def test_no_toml_ends_in_anything_but_one_line(tmp_path: Path, perhop: Perhop) -> None:
+    """Values of other types at every key, as the command line meets them."""
+    data = tomllib.loads(TUNED + '[export]\nto = "ios"\nlenient = true\n')
+    refused = 0
+    for key in data:
+        for wrong in ("-1", '""', "[[]]", "{ a = { b = [1979-05-27] } }", "nan", '"{x}"'):
+            lines = [f"{json.dumps(name)} = {_toml(value)}" for name, value in data.items() if name != key]
+            written(tmp_path, "\n".join([*lines, f"{json.dumps(key)} = {wrong}"]))
+            try:
+                read_plan(tmp_path / "plan.toml")
+            except (PerhopError, ScenarioError) as error:
+                assert "\n" not in str(error), (key, wrong)  # noqa: PT017 - not all are refused
+                refused += 1
+                if wrong == "[[]]":
+                    ended = perhop("plan", "plan.toml")
+                    assert (ended.code, ended.out) == (2, "")
+                    assert ended.err.count("\n") == 1, ended.err
+    assert refused > 40
+
+
+def _toml(value: object) -> str:
+    """A value as TOML has it on one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(k)} = {_toml(one)}" for k, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -52,6 +52,7 @@ def read_back(done: Exported, **answers: Any) -> dict[str, Any]:  # noqa: ANN401
     return link(imported(Source([("x.cfg", done.text.encode())]), Answers(**given), dialect="ios").toml)
 
 
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
 EDGE = """\
 [links.wan.queue]
 scheduler = "wfq"
@@ -266,6 +267,81 @@ def test_links_are_chosen_by_name() -> None:
     assert "  queue-limit 50 packets\n" in exported(text, "x.toml", "ios", link="lan").text
 
 
+LOST = """\
+[links.wan.queue]
+scheduler = "wfq"
+[[links.wan.queue.queues]]
+name = "DATA"
+match = { dscp = [8, 16] }
+weight = 1
+rule = { aqm = "wred", green = "30/60/0.05", yellow = "20/50/0.1", red = "10/40/0.2", limit = "100p" }
+[[links.wan.queue.queues]]
+name = "class-default"
+weight = 1
+rule = { aqm = "drop-tail", limit = "64p" }
+"""
+
+
+@pytest.mark.parametrize("dialect", ["ios", "tc"])
+def test_a_curve_that_no_codepoint_gets_is_not_lost_silently(dialect: str) -> None:
+    flows = "".join(
+        f'[[flows]]\nname = "{name}"\nfrom = "a"\nto = "b"\ndscp = {code}\ncolor = "{color}"\n'
+        'transport = { tcp = "newreno" }\n'
+        for name, code, color in (("g", 8, "green"), ("y", 16, "yellow"))
+    )
+    text = simulation.canonical(HEAD + LOST + flows)
+    with pytest.raises(PerhopError, match=r"queues\[0\].rule.red: no codepoint of the queue has this color"):
+        exported(text, "x.toml", dialect)
+    done = exported(text, "x.toml", dialect, lenient=True)
+    places = [r.place for r in done.remarks if r.kind == "left out"]
+    assert places == ["links.wan.queue.queues[0].rule.red"]
+    # The colors of packets that a meter takes do not come from flows.
+    metered = 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "9kB", af = 1, out = "mark" }\n'
+    metered = f'[[links.wan.meters]]\nname = "m"\nmatch = {{ dscp = [8, 16] }}\n{metered}'
+    done = exported(simulation.canonical(HEAD + LOST + metered + flows), "x.toml", dialect, lenient=True)
+    lost = {r.place.rpartition(".")[2] for r in done.remarks if "has this color" in r.text}
+    assert lost == {"yellow", "red"}
+
+
+def test_a_profile_by_color_that_no_codepoint_has_is_named() -> None:
+    rule = 'aqm = "wred"\nlimit = "60p"\nprofiles = [{ match = { color = "red" }, curve = "5/9/0.5" }, '
+    rule += '{ match = { color = "green" }, curve = "10/30/0.1" }, { curve = "8/20/0.1" }]\n'
+    table = '[links.wan.queue]\nscheduler = "wfq"\n[[links.wan.queue.queues]]\nname = "D"\n'
+    table += 'match = { dscp = ["AF11", "AF12"] }\nweight = 1\n'
+    table += "rule = { " + rule.strip().replace("\n", ", ") + " }\n"
+    table += (
+        '[[links.wan.queue.queues]]\nname = "class-default"\nrule = { aqm = "drop-tail", limit = "9p" }\n'
+    )
+    done = written(table, lenient=True)
+    (lost,) = [r.place for r in done.remarks if r.kind == "left out"]
+    assert lost == "links.wan.queue.queues[0].rule.profiles[0]"
+
+
+def test_codepoints_have_the_colors_of_flows_also_without_keys() -> None:
+    """A flow that says neither is best effort, with the default color yellow."""
+    table = '[links.wan.queue]\naqm = "wred"\nlimit = "60p"\ngreen = "10/30/0.1"\nyellow = "5/20/0.2"\n'
+    assert "\n  random-detect dscp default 5 20 5\n" in written(table).text
+
+
+TOPOLOGY = "[topology]\nchain = 3\nlink = { rate = '1Mbps', delay = '1ms' }\n"
+
+
+def test_links_of_a_topology_are_links() -> None:
+    text = simulation.canonical(EXAMPLES[0].parent / "network.toml")
+    with pytest.raises(PerhopError, match=r"choose one with --link: core1--core2, .* and 59 more"):
+        exported(text, "x.toml", "ios")
+    with pytest.raises(
+        PerhopError, match="no such link; those with a queue: core1-agg1--core2, core1-agg1--core1, "
+    ):
+        exported(text, "x.toml", "ios", link="core1-agg1--core")
+    done = exported(text, "x.toml", "ios", link="core1--core2", lenient=True)
+    assert "\n  random-detect dscp af12 10 40 10\n" in done.text
+    bare = HEAD.partition("[links.wan]")[0] + TOPOLOGY
+    flow = FLOW.replace('"a"', '"r1"').replace('"b"', '"r3"')
+    with pytest.raises(PerhopError, match=r"no link has a queue; give \[topology.link\] or a tier one"):
+        exported(simulation.canonical(bare + flow), "x.toml", "ios")
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGURATIONS.glob("ios-*")), ids=lambda path: path.name)
 def test_import_reads_what_was_exported(path: Path) -> None:
     toml = imported(Source([(path.name, path.read_bytes())]), ANSWERS).toml
@@ -303,9 +379,6 @@ def test_a_second_export_changes_nothing(path: Path) -> None:
     left_out = [remark for remark in first.remarks if remark.kind == "left out"]
     assert one == other or left_out
     assert not [remark for remark in second.remarks if remark.kind == "rounded"]
-
-
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
 
 
 def test_every_link_of_the_examples_is_written_or_refused_in_one_line() -> None:
@@ -371,3 +444,106 @@ def test_any_curve_comes_back_up_to_the_stated_rounding(
 def written_rate(kbps: int) -> str:
     """As scenarios write it."""
     return f"{kbps}kbps" if kbps < 1000 else f"{kbps / 1000:g}Mbps"
+
+
+TREE = """\
+[links.wan.queue]
+scheduler = "htb"
+[[links.wan.queue.classes]]
+name = "all"
+rate = "16Mbps"
+[[links.wan.queue.classes.classes]]
+name = "voice"
+match = { dscp = ["EF"] }
+rate = "2Mbps"
+ceil = "16Mbps"
+queue = { aqm = "drop-tail", limit = "50p" }
+[[links.wan.queue.classes.classes]]
+name = "data"
+rate = "10Mbps"
+ceil = "12Mbps"
+[[links.wan.queue.classes.classes.classes]]
+name = "gold"
+match = { dscp = ["AF11"] }
+rate = "8Mbps"
+ceil = "12Mbps"
+queue = { aqm = "red", thresholds = "40/80/0.05", limit = "100p", weight = 0.015625, wait = false }
+[[links.wan.queue.classes.classes.classes]]
+name = "silver"
+match = { dscp = ["AF21"] }
+rate = "2Mbps"
+ceil = "4Mbps"
+queue = { aqm = "drop-tail", limit = "60p" }
+[[links.wan.queue.classes.classes]]
+name = "rest"
+rate = "4Mbps"
+ceil = "16Mbps"
+queue = { aqm = "drop-tail", limit = "40p" }
+"""
+
+
+def test_a_tree_is_nested_policies() -> None:
+    done = written(TREE, shape=True)
+    lines = [line for line in done.text.splitlines() if line[0] != "!"]
+    assert lines == [
+        "class-map match-any voice",
+        " match dscp ef",
+        "class-map match-any gold",
+        " match dscp af11",
+        "class-map match-any silver",
+        " match dscp af21",
+        "policy-map WAN-DATA",
+        " class gold",
+        "  bandwidth 8000",
+        "  queue-limit 100 packets",
+        "  random-detect dscp-based",
+        "  random-detect exponential-weighting-constant 6",
+        "  random-detect dscp af11 40 80 20",
+        " class silver",
+        "  bandwidth 2000",
+        "  shape average 4000000",
+        "  queue-limit 60 packets",
+        "class-map match-any data",
+        " match dscp af11 af21",
+        "policy-map WAN-ALL",
+        " class voice",
+        "  bandwidth 2000",
+        "  queue-limit 50 packets",
+        " class data",
+        "  bandwidth 10000",
+        "  shape average 12000000",
+        "   service-policy WAN-DATA",
+        " class class-default",
+        "  bandwidth 4000",
+        "  queue-limit 40 packets",
+        "policy-map WAN-OUT",
+        " class class-default",
+        "  shape average 16000000",
+        "   service-policy WAN-ALL",
+        "interface wan",
+        " service-policy output WAN-OUT",
+    ]
+    assert {r.kind for r in done.remarks} == {"differs"}
+    assert any(r.text.startswith("the tree is nested policies") for r in done.remarks)
+
+
+def test_one_level_of_a_tree_comes_back_as_shares() -> None:
+    """Import has one level, in shares, where the guarantees leave nothing over."""
+    start = TREE.index('[[links.wan.queue.classes.classes]]\nname = "data"')
+    end = TREE.index('[[links.wan.queue.classes.classes]]\nname = "rest"')
+    back = read_back(written(TREE[:start] + TREE[end:]), link_rate=2e7)["queue"]
+    assert (back["scheduler"], back["rate"]) == ("shaper", "16Mbps")
+    (voice, rest) = back["queue"]["queues"]
+    assert (voice["rate"], rest["rate"]) == ("2Mbps", "4Mbps")
+    assert (voice["rule"]["limit"], rest["rule"]["limit"]) == ("50p", "40p")
+
+
+def test_a_tree_deeper_than_policies_is_left_out() -> None:
+    more = '[[links.wan.queue.classes.classes.classes.classes]]\nname = "deep"\nrate = "1Mbps"\n'
+    more += 'match = { dscp = ["AF21"] }\nqueue = { aqm = "drop-tail", limit = "60p" }\n'
+    at = TREE.index('match = { dscp = ["AF21"] }')
+    end = TREE.index('[[links.wan.queue.classes.classes]]\nname = "rest"')
+    deep = TREE[:at] + 'rate = "2Mbps"\n' + more + TREE[end:]
+    with pytest.raises(PerhopError, match="IOS has 3 policies within one another, not more"):
+        written(deep)
+    assert written(deep, lenient=True).text.count("policy-map") == 4

@@ -375,3 +375,25 @@ tc qdisc add dev eth0 parent 1:10 red limit 400kb min 30kb max 90kb avpkt 1000 b
     done = imported(Source([("qos.sh", text.encode())]), Answers(lenient=True))
     for key in ("adaptive", "wait", "scale-by-size"):
         assert any(line.startswith(f"{key} = ") and "line 3:" in line for line in done.toml.splitlines())
+
+
+def test_each_class_has_the_virtual_queues_of_its_own_gred() -> None:
+    text = "tc qdisc add dev eth0 root handle 1: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n"
+    for band, low in ((1, 10), (2, 20)):
+        head = f"dev eth0 parent 1:{band} handle 1{band}: gred"
+        text += f"tc qdisc add {head} setup vqs 2 default 0 grio limit 300000\n"
+        for vq, most in ((0, "0.1"), (1, "0.2")):
+            text += f"tc qdisc change {head} vq {vq} limit 300000 min {low}000 max 90000 avpkt 1000 burst 60 "
+            text += f"probability {most} prio 1\n"
+    text += "tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dsfield 0x28 0xfc flowid 1:1\n"
+    text += "tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dsfield 0x30 0xfc flowid 1:1\n"
+    text += "tc qdisc add dev eth0 clsact\n"
+    text += "tc filter add dev eth0 egress protocol ip prio 1 u32 match ip dsfield 0x30 0xfc classid :1\n"
+    found = of_text(text, link_rate=1e8)
+    first, second = (found.queues[name]["rule"]["profiles"] for name in ("1:1", "1:2"))
+    # AF12 has a filter, which AF11, the only other codepoint of the class, has not: virtual queue 0.
+    assert first == [
+        {"match": {"dscp": ["AF11"]}, "curve": "10kB/90kB/0.1"},
+        {"match": {"dscp": ["AF12"]}, "curve": "10kB/90kB/0.2"},
+    ]  # fmt: skip
+    assert second[-1] == {"curve": "20kB/90kB/0.1"}

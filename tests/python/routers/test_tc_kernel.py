@@ -27,8 +27,11 @@ TBF = "tc qdisc add dev lo root tbf rate 3mbit burst 10k latency 50ms\n"
 SHOWN = "tc -j -d qdisc show dev lo > q.json; tc class show dev lo > c.txt; tc -j filter show dev lo > f.json"
 
 
-def shown(script: str, folder: Path) -> dict[str, bytes]:
-    """Run a script at the loopback of a network namespace of its own; what the kernel shows then."""
+def shown(script: str, folder: Path, wanted: str = "all of it") -> dict[str, bytes]:
+    """Run a script at the loopback of a network namespace of its own; what the kernel shows then.
+
+    Skips, with the name of what is `wanted`, where the kernel lacks it.
+    """
     if shutil.which("tc") is None or shutil.which("unshare") is None:
         pytest.skip("needs tc (iproute2) and unshare")
     done = subprocess.run(
@@ -40,7 +43,8 @@ def shown(script: str, folder: Path) -> dict[str, bytes]:
         timeout=60,
     )
     if done.returncode != 0:
-        pytest.skip(f"this kernel has not all of it, or no namespaces: {done.stderr.strip()[-200:]}")
+        lacking = done.stderr.strip().replace("\n", " ")[-200:]
+        pytest.skip(f"this kernel has not {wanted}, or no namespaces: {lacking}")
     return {name: (folder / name).read_bytes() for name in ("q.json", "c.txt", "f.json")}
 
 
