@@ -66,7 +66,7 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
     })
 }
 
-/// What FQ-CoDel and DualPI2 note of a packet's queue.
+/// What FQ-CoDel and `DualPI2` note of a packet's queue.
 pub const FLOW_QUEUE: &str = "queue of the flow";
 pub const L4S: &str = "l4s";
 pub const CLASSIC: &str = "classic";
@@ -98,7 +98,7 @@ fn source(block: &str) -> String {
     registered.map_or_else(String::new, |info| info.origin.source.to_string())
 }
 
-/// The order of what FQ-CoDel and DualPI2 note.
+/// The order of what FQ-CoDel and `DualPI2` note.
 const ORDER: [&str; 9] =
     [FLOW_QUEUE, L4S, CLASSIC, "p'", "p_CL", "p_C", "p'_L", "probability", "counter before"];
 
