@@ -228,7 +228,8 @@ def test_no_argument_makes_a_command_send_controls(
     done = perhop(*arguments)
     assert done.code == 2
     assert obeyed(done.out + done.err) == set()
-    assert ("\\x1b" in done.err) == ("--runs" not in arguments)
+    if "--runs" not in arguments:  # whose message is typer's, which repeats the value or not
+        assert "\\x1b" in done.err
     assert "Traceback" not in done.err
 
 
