@@ -187,9 +187,9 @@ class Mapping:
         known = self._answers.link_rate
         if known is None and self._port.rate is not None:
             known = self._port.rate.number
-        return (
-            known is not None and self._amounts.rate(shaper) < known if shaper.unit is RateUnit.BPS else False
-        )
+        if known is None or shaper.unit is RateUnit.PERCENT:
+            return False
+        return self._amounts.rate(shaper) < known
 
     # Schedulers
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from perhop.routers.source import Finding
 
 ALL_CODEPOINTS = frozenset(range(64))
 
@@ -32,6 +35,8 @@ class Unit(StrEnum):
     """Of the queue's limit."""
     BUFFER_PERCENT = "percent of the buffer"
     """Of the port's buffer."""
+    SEGMENTS = "segments"
+    """Of the device's buffer memory, whose size no configuration says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class RateUnit(StrEnum):
     """Of the port's rate."""
     REMAINING_PERCENT = "percent of the remaining rate"
     WEIGHT = "weight"
+    PACKETS = "packets a second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,3 +263,5 @@ class Port:
     default_name: str = "default"
     lines: set[int] = field(default_factory=set)
     """All lines that the port was read from."""
+    findings: list[Finding] = field(default_factory=list)
+    """What there is to say of this port only."""

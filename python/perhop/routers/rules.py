@@ -131,7 +131,7 @@ class Rules:
         highest = [drop.curve.points[-1][0] for drop in queue.curves if drop.curve.points]
         if self._amounts.lenient and highest:
             most = max(highest, key=lambda quantity: quantity.number)
-            if most.unit in {Unit.BYTES, Unit.PACKETS, Unit.SECONDS}:
+            if most.unit in {Unit.BYTES, Unit.PACKETS, Unit.SECONDS, Unit.SEGMENTS}:
                 text = f"class {queue.name}: queue limit assumed as twice the largest max"
                 self._account.find("W04", queue.line, text)
                 number = 2 * most.number
