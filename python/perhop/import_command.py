@@ -110,9 +110,7 @@ def import_(
       perhop import tc.sh --interface eth0 -o eth0.toml
     """  # noqa: D301
     source = routers.Source([(str(path), read(path)) for path in configurations])
-    given = answers(
-        link_rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient
-    )
+    given = answers(link_rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
     where = files.prepare_file(output, "--output", reads=configurations)
     json_path = None if json_file is None else files.prepare_file(json_file, reads=configurations)
     if where == json_path == files.STDOUT:

@@ -525,7 +525,9 @@ class Reader:
         port.lines.update(line for _, line in self._by_class.values())
         return result, {code: precedence for code, (_, precedence, _) in classes.items()}
 
-    def _tx_queue(self, port: Port, given: TxQueue, codes: set[int], precedences: dict[int, int], *, strict: bool) -> Queue:
+    def _tx_queue(
+        self, port: Port, given: TxQueue, codes: set[int], precedences: dict[int, int], *, strict: bool
+    ) -> Queue:
         queue = Queue(str(given.number), given.line)
         queue.match = Match(frozenset(codes), (), given.line)
         if strict:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import eos, ios, iosxr, junos, nxos, openconfig, sonic, tc, vyos
+from perhop.routers import eos, ios, iosxr, junos, nxos, openconfig, routeros, sonic, tc, vyos
 from perhop.routers.document import Imported, rows, to_toml
 from perhop.routers.mapping import Mapping
 from perhop.routers.source import Account, Finding
@@ -31,6 +31,7 @@ DIALECTS: dict[str, Dialect] = {
         sonic.DIALECT,
         openconfig.DIALECT,
         eos.DIALECT,
+        routeros.DIALECT,
     )
 }
 """Every dialect, by name. A new one is a file and a line here."""

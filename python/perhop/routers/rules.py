@@ -212,12 +212,15 @@ class Rules:
         if fell:
             text = f"{label}: a probability below that of a lower fill; it stays as high as before here"
             self._account.find("W06", line, text)
+        # Below the limit nothing is said; a curve of a table ends at the limit by nature.
+        percent = all(q.unit is Unit.PERCENT for q, _ in drop.curve.points)
         if shape is None:
+            if not percent and points[0][0] >= total:
+                text = f"{label}: min is not below the queue limit; only tail drop acts"
+                self._account.find("W03", line, text)
             return None
         if in_packets:
             shape = self._whole_packets(label, shape)
-        # Below the limit nothing is said; a curve of a table ends at the limit by nature.
-        percent = all(q.unit is Unit.PERCENT for q, _ in drop.curve.points)
         if shape.high >= total and not (percent and shape.high <= total):
             text = f"{label}: max is not below the queue limit; tail drop acts first"
             self._account.find("W03", line, text)

@@ -35,7 +35,8 @@ def sections(
         divisor, line = port.quantum_divisor
         top.entries.append(Entry("r2q", str(divisor), line, How.CONFIGURED))
     named = {queue.name: queue for queue in queues}
-    roots = [made for root in port.tree if (made := _kept(root, named)) is not None]
+    given = [_resolved(root, link_bps) for root in port.tree]
+    roots = [made for root in given if (made := _kept(root, named)) is not None]
     known = _queues(roots)
     others = [queue for queue in queues if queue.name not in known]
     for queue in others:  # what bypasses the tree
@@ -44,6 +45,18 @@ def sections(
     for root in _last_last(roots, queues[-1].name):
         result += _tables(root, f"{path}.classes", named, leaf)
     return result
+
+
+def _resolved(tree: TreeClass, link_bps: float) -> TreeClass:
+    """A tree whose rates in percent of the link are rates, none of them above its ceiling."""
+    rate, ceil = (
+        replace(rate, number=rate.number * link_bps / 100, unit=RateUnit.BPS)
+        if rate.unit is RateUnit.PERCENT
+        else rate
+        for rate in (tree.rate, tree.ceil)
+    )
+    rate = replace(rate, number=min(rate.number, ceil.number))
+    return replace(tree, rate=rate, ceil=ceil, classes=[_resolved(c, link_bps) for c in tree.classes])
 
 
 def _kept(tree: TreeClass, named: Mapping[str, Queue]) -> TreeClass | None:
