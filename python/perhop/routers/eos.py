@@ -543,15 +543,7 @@ class Reader:
             text = f"tx-queue {given.number}: a queue with curves that drop has no other one that marks here"
             self._account.find("W08", ramp.line, f"{text}: `{ramp.text}` is left out")
         if given.drops:
-            for ramp in given.drops:
-                if ramp.precedence is None:
-                    selector = Selector("all")
-                else:
-                    own = frozenset(code for code in codes if precedences[code] == ramp.precedence)
-                    selector = Selector(
-                        f"drop precedence {ramp.precedence}", own or None, PRECEDENCES[ramp.precedence]
-                    )
-                queue.curves.append(Drop(selector, ramp.curve))
+            queue.curves = _drops(given, codes, precedences)
         elif given.marks is not None:
             queue.curves = [Drop(Selector("all"), given.marks.curve)]
             queue.ecn, queue.ecn_line = ecn_mode(passes=bool(self._passes)), given.marks.line
@@ -577,6 +569,21 @@ class Reader:
                 )
                 text = f"tx-queue {queue.name}: no `bandwidth percent`: an equal part of what others leave"
                 self._account.find("W04", queue.line, text)
+
+
+def _drops(given: TxQueue, codes: set[int], precedences: dict[int, int]) -> list[Drop]:
+    """The curves of drop precedences; one of all packets is for those precedences that have none."""
+    ramps = {ramp.precedence: ramp for ramp in given.drops}
+    if set(ramps) == {None}:
+        return [Drop(Selector("all"), ramps[None].curve)]
+    result = []
+    for precedence, color in enumerate(PRECEDENCES):
+        ramp = ramps.get(precedence) or ramps.get(None)
+        if ramp is not None:
+            own = frozenset(code for code in codes if precedences[code] == precedence)
+            selector = Selector(f"drop precedence {precedence}", own or None, color)
+            result.append(Drop(selector, ramp.curve))
+    return result
 
 
 def _opens(words: list[str]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
 from perhop.routers.model import Average, Curve, Ecn, How, Meter, Quantity, Rate, RateUnit, Unit
@@ -36,7 +36,7 @@ RATES: dict[str, tuple[RateUnit, float]] = {
     "pps": (RateUnit.PACKETS, 1),
     "percent": (RateUnit.PERCENT, 1),
 }
-PRECEDENCES = ("green", "yellow", "red")
+PRECEDENCES: tuple[Literal["green", "yellow", "red"], ...] = ("green", "yellow", "red")
 """The color of drop precedence 0, 1 and 2."""
 MOST_WEIGHT = 15
 

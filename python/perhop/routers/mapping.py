@@ -13,13 +13,13 @@ from perhop.routers import trees, units
 from perhop.routers.amounts import Amounts
 from perhop.routers.document import Entry, Section, key, quoted
 from perhop.routers.meters import profile
-from perhop.routers.model import ALL_CODEPOINTS, How, Match, Queue, Rate, RateUnit
+from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit, Unit
 from perhop.routers.rules import Colors, Rules
 from perhop.routers.template import traffic
 
 if TYPE_CHECKING:
     from perhop.routers.amounts import Answers, Need
-    from perhop.routers.model import Meter, Port
+    from perhop.routers.model import Meter, TreeClass
     from perhop.routers.rules import Rule
     from perhop.routers.source import Account
 
@@ -55,6 +55,8 @@ class Mapping:
         """Queues whose own policer is that of a strict queue."""
         self.names: list[str] = []
         """Of the classes, as --match has them."""
+        self._nested: list[Queue] = []
+        """Queues of policies within classes, with the packets that each has."""
         self.link = f"links.{key(port.name)}"
 
     @property
@@ -68,7 +70,7 @@ class Mapping:
         self.names = [queue.name for queue in named]
         queues = self._disjoint(named)
         link = self._link()
-        scheduled, order = self._scheduled(queues)
+        scheduled, order = self._scheduled(queues, f"{self.link}.queue")
         meters = self._meters(queues)
         top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
         top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
@@ -193,9 +195,8 @@ class Mapping:
 
     # Schedulers
 
-    def _scheduled(self, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+    def _scheduled(self, queues: list[Queue], path: str) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of the port's queue; and its queues with the color of each codepoint."""
-        path = f"{self.link}.queue"
         result: list[Section] = []
         shaper = self._port.shaper
         if not queues:  # a link without a queue is not measured
@@ -205,7 +206,8 @@ class Mapping:
             kind = Entry("aqm", '"drop-tail"', 0, How.ASSUMED, said)
             return [Section(f"[{path}]", [kind, limit], "queue")], []
         if self._port.tree:
-            return self._tree(path, queues)
+            return self._tree(path, queues, self._port)
+        queues = [self._below(queue) for queue in queues]
         if self._shaped() and shaper is not None:
             result.append(self._shaper_section(path, shaper))
             path += ".queue"
@@ -222,6 +224,12 @@ class Mapping:
         if strict and others and (tables := self._low_latency(path, strict, others)) is not None:
             sections, order = tables
             return [*result, *sections], order
+        if not strict and self._limited(others):
+            tree, order = self._borrowing(path, others)
+            return [*result, *tree], order
+        for queue in [queue for queue in queues if queue.within]:
+            text = f"class {queue.name}: a policy within it is not simulated beside a strict queue"
+            self._account.find("W06", queue.line, f"{text} that is shaped; its packets share one queue")
         capped = all(self._guaranteed(q) is not None for q in strict)
         keys: dict[str, list[Entry]]
         if strict and (len(others) <= 1 or len(strict) > MOST_STRICT):
@@ -243,19 +251,99 @@ class Mapping:
             order.append((queue, colors))
         return result, order
 
-    def _tree(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+    def _tree(
+        self, path: str, queues: list[Queue], port: Port
+    ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of a hierarchical token bucket."""
         order: list[tuple[Queue, Colors]] = []
+        taken = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
 
-        def leaf(queue: Queue, place: str) -> tuple[list[Entry], list[Section]]:
+        def leaf(queue: Queue, ceil: Rate, place: str) -> tuple[list[Entry], list[Section]]:
             keys = [] if queue is queues[-1] else [self._match_entry(queue)]
+            if queue.within:
+                sections, inner = self._inner(queue, ceil, f"{place}.queue", taken)
+                order.extend(inner)
+                return keys, sections
             section = Section(f"[{place}.queue]", queue=queue.name)
             found = self._rules.rule(queue, self._service(queue), whole_port=True)
             section.entries = found.entries
             order.append((queue, found.colors))
             return keys, [section, *_profiles(f"{place}.queue", queue, found)]
 
-        return trees.sections(self._port, path, queues, self._link_rate()[0], leaf), order
+        return trees.sections(port, path, queues, self._link_rate()[0], leaf), order
+
+    def _below(self, queue: Queue) -> Queue:
+        """A queue without a ceiling that is not below the port's rate."""
+        ceiling = queue.ceiling
+        if ceiling is None:
+            return queue
+        port, _, _ = self._amounts.port_rate(ceiling.line, f"`{ceiling.text}` beside the link's rate")
+        if self._amounts.rate(ceiling) < port * FULL or self.needs:
+            return queue
+        text = f"class {queue.name}: `{ceiling.text}` is not below {units.shown_rate(port)} and has no effect"
+        self._account.find("W13", ceiling.line, text)
+        return replace(queue, ceiling=None)
+
+    def _limited(self, queues: list[Queue]) -> bool:
+        """Whether some of these have a ceiling or a policy of their own, which only `htb` can say."""
+        return any(queue.ceiling is not None or queue.within for queue in queues)
+
+    def _borrowing(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of a tree of `htb`: ceilings, and policies within classes."""
+        port, how, line = self._amounts.port_rate(self._port.line, "the rates of classes")
+        base = max(port - self._reserved, port * (1 - FULL))
+        sure = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
+        if sure > base * 1.0005 and not self.needs:
+            text = f"the guarantees add up to {units.shown_rate(sure)} of {units.shown_rate(base)}"
+            self._account.find("W16", self._port.line, f"{text}; they are shares here")
+        parts = self._fractions(queues, base)
+        scale = base / max(sum(parts), 1.0)
+        whole = Rate(float(int(base)), RateUnit.BPS, line, how, "what the classes share")
+        most = Rate(port, RateUnit.BPS, line, how, "what the classes share")
+        ceilings = [None if q.ceiling is None else self._amounts.rate(q.ceiling) for q in queues]
+        root = trees.shared(queues, [part * scale for part in parts], ceilings, whole, most)
+        for queue, made in zip(queues, root.classes, strict=True):
+            self._cburst(queue, made)
+        return self._tree(path, queues, replace(self._port, tree=[root], quantum_divisor=None))
+
+    def _cburst(self, queue: Queue, made: TreeClass) -> None:
+        """The burst of a ceiling that the configuration has."""
+        given = queue.ceiling_burst
+        if given is None:
+            return
+        amount = self._amounts.bytes(given, made.ceil.number)
+        if amount < LEAST_BURST:
+            text = f"burst of {amount:.0f} B raised to a packet of 1500 bytes"
+            self._account.find("W16", given.line, text)
+            amount = LEAST_BURST
+        made.cburst = replace(given, number=amount, unit=Unit.BYTES)
+
+    def _inner(
+        self, queue: Queue, ceil: Rate, path: str, taken: frozenset[int]
+    ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of the policy within a class; `taken` are codepoints of other classes."""
+        port = Port(queue.name, queue.line, queues=queue.within, shaper=ceil, sharing=self._port.sharing)
+        port.default_name = self._port.default_name
+        inner = Mapping(port, replace(self._answers, link_rate=None), self._account)
+        inner._amounts.needs, inner._local, inner._policed = self.needs, self._local, self._policed
+        own = ALL_CODEPOINTS - taken if queue.match.codepoints is None else queue.match.codepoints
+        named = inner._named(queue.within)
+        within = []
+        for one in named:
+            codes = self._codepoints(one)
+            match = one.match if codes is None else replace(one.match, codepoints=codes & own, unknown=())
+            within.append(replace(one, match=match))
+        queues = inner._disjoint(within)
+        sections, order = inner._scheduled(queues, path)
+        inside = frozenset[int]().union(*(one.match.codepoints or () for one in queues))
+        self.names += [one.name for one in named] + inner.names
+        shown = []
+        for one, colors in order:
+            match = one.match if one.match.codepoints is not None else Match(own - inside, (), one.match.line)
+            shown.append((replace(one, match=match), colors))
+        self._nested += [one for one, _ in shown if one.name not in inner._policed]
+        self._nested += inner._nested
+        return sections, shown
 
     def _match_entry(self, queue: Queue) -> Entry:
         listed = json.dumps(units.shown_codepoints(queue.match.codepoints or ()))
@@ -294,7 +382,8 @@ class Mapping:
         if any(policers[queue.name] is None and queue.ceiling is not None for queue in strict):
             return None  # a shaper delays what a policer drops
         rates = {name: self._amounts.rate(found[0].rate) for name, found in policers.items() if found}
-        if not rates and len(others) == 1:
+        limited = self._limited(others) and not any(queue.within for queue in strict)
+        if not rates and len(others) == 1 and not limited:
             return None  # `priority` says it, too
         if rates:
             port, _, _ = self._amounts.port_rate(strict[0].level_line, "the rates of strict queues")
@@ -325,6 +414,9 @@ class Mapping:
         self._unused(strict, {name: found[0].rate if found else None for name, found in policers.items()})
         self._reserved = sum(rates.values())
         path += ".queue"
+        if limited:
+            tables, more = self._borrowing(path, others)
+            return [*result, *tables], [*order, *more]
         if len(others) == 1:
             rest = Section(f"[{path}]", queue=others[0].name)
             rule = self._rules.rule(others[0], self._service(others[0]), whole_port=True)
@@ -460,10 +552,11 @@ class Mapping:
             self._account.find("W06", queue.level_line or queue.line, text)
         return keys
 
-    def _fractions(self, queues: list[Queue]) -> list[float]:
-        """The parts of the link that queues share: guarantees, then shares of the rest."""
+    def _fractions(self, queues: list[Queue], base: float | None = None) -> list[float]:
+        """The parts of the link, or of another rate, that queues share: guarantees, then shares."""
         needed = any(queue.guarantee is not None for queue in queues)
         port = self._amounts.port_rate(self._port.line, "shares of the link's rate")[0] if needed else 1.0
+        port = base or port
         sure = [0.0 if q.guarantee is None else self._amounts.rate(q.guarantee) / port for q in queues]
         left = max(1.0 - sum(sure), 0.01)
         # A queue that is no class of the device gets the least.
@@ -562,7 +655,7 @@ class Mapping:
 
     def _meters(self, queues: list[Queue]) -> list[Section]:
         result = []
-        metered = [queue for queue in queues if queue.name not in self._policed]
+        metered = [queue for queue in [*self._nested, *queues] if queue.name not in self._policed]
         listed = [(self._metered(q, queues), q.name, meter) for q in metered for meter in q.meters]
         listed = [*self._port.meters, *listed]
         listed.sort(key=lambda item: item[0].codepoints is None)  # one that takes all comes last

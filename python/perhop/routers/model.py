@@ -214,6 +214,9 @@ class Queue:
     share: Rate | None = None
     """Of what guarantees leave."""
     ceiling: Rate | None = None
+    ceiling_burst: Quantity | None = None
+    within: list[Queue] = field(default_factory=list)
+    """The queues of a policy within this class, which share what it has."""
     meters: list[Meter] = field(default_factory=list)
     """Policers, which act always."""
     cap: Meter | None = None

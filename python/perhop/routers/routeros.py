@@ -77,6 +77,8 @@ class Reader:
         self._simple = self._enabled("queue simple")
         mangle = self._enabled("ip firewall mangle") + self._enabled("ipv6 firewall mangle")
         self._mangle = mangle
+        self._names: set[str] = set()
+        """Of the classes of the port that is being made."""
 
     def _enabled(self, menu: str) -> list[Entry]:
         result = []
@@ -206,6 +208,7 @@ class Reader:
         for entry in entries:
             children.setdefault(entry.get("parent"), []).append(entry)
         reached: set[int] = set()
+        self._names = set[str]()
         alone = len(roots) == 1 and not children.get(roots[0].name)
         if alone:
             self._alone(port, roots[0], side, key, marks)
@@ -264,6 +267,9 @@ class Reader:
         if depth >= DEEPEST:
             within = []
         made = self._rates(entry, side)
+        while made.name in self._names:
+            made.name += "+"
+        self._names.add(made.name)
         self._bursts(entry, side)
         if within:
             for inner in within:
@@ -287,9 +293,7 @@ class Reader:
         shaper = self._types.shaper(kind)
         if shaper is not None and (made.ceil.unit is not RateUnit.BPS or shaper.number < made.ceil.number):
             if made.ceil.unit is RateUnit.BPS:
-                text = (
-                    f"{made.name}: `{made.ceil.text}` has no effect beside `{shaper.text}`, which is slower"
-                )
+                text = f"{made.name}: `{made.ceil.text}` has no effect beside `{shaper.text}`, a lower one"
                 self._account.find("W13", made.ceil.line, text)
             made.ceil = queue.ceiling = shaper
             made.cburst = None
@@ -298,9 +302,7 @@ class Reader:
         elif shaper is not None:
             text = f"{made.name}: `{shaper.text}` is not below `{made.ceil.text}` and has no effect"
             self._account.find("W13", shaper.line, text)
-        while any(other.name == queue.name for other in port.queues):
-            queue.name += "+"
-        made.name = made.queue = queue.name
+        made.queue = queue.name = made.name
         port.queues.append(queue)
         return made
 
