@@ -258,10 +258,10 @@ class Mapping:
         order: list[tuple[Queue, Colors]] = []
         taken = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
 
-        def leaf(queue: Queue, ceil: Rate, place: str) -> tuple[list[Entry], list[Section]]:
+        def leaf(queue: Queue, made: TreeClass, place: str) -> tuple[list[Entry], list[Section]]:
             keys = [] if queue is queues[-1] else [self._match_entry(queue)]
             if queue.within:
-                sections, inner = self._inner(queue, ceil, f"{place}.queue", taken)
+                sections, inner = self._inner(queue, made, f"{place}.queue", taken)
                 order.extend(inner)
                 return keys, sections
             section = Section(f"[{place}.queue]", queue=queue.name)
@@ -319,20 +319,21 @@ class Mapping:
         made.cburst = replace(given, number=amount, unit=Unit.BYTES)
 
     def _inner(
-        self, queue: Queue, ceil: Rate, path: str, taken: frozenset[int]
+        self, queue: Queue, made: TreeClass, path: str, taken: frozenset[int]
     ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of the policy within a class; `taken` are codepoints of other classes."""
-        port = Port(queue.name, queue.line, queues=queue.within, shaper=ceil, sharing=self._port.sharing)
+        port = Port(queue.name, queue.line, queues=queue.within, shaper=made.ceil, sharing=self._port.sharing)
         port.default_name = self._port.default_name
         inner = Mapping(port, replace(self._answers, link_rate=None), self._account)
-        inner._amounts.needs, inner._local, inner._policed = self.needs, self._local, self._policed
+        inner._amounts.needs, inner._local = self.needs, self._local
         own = ALL_CODEPOINTS - taken if queue.match.codepoints is None else queue.match.codepoints
         named = inner._named(queue.within)
         within = []
         for one in named:
             codes = self._codepoints(one)
             match = one.match if codes is None else replace(one.match, codepoints=codes & own, unknown=())
-            within.append(replace(one, match=match))
+            rate = one.guarantee if queue.ceiling is not None else self._part(one.guarantee, made.rate.number)
+            within.append(replace(one, match=match, guarantee=rate))
         queues = inner._disjoint(within)
         sections, order = inner._scheduled(queues, path)
         inside = frozenset[int]().union(*(one.match.codepoints or () for one in queues))
@@ -340,10 +341,23 @@ class Mapping:
         shown = []
         for one, colors in order:
             match = one.match if one.match.codepoints is not None else Match(own - inside, (), one.match.line)
-            shown.append((replace(one, match=match), colors))
-        self._nested += [one for one, _ in shown if one.name not in inner._policed]
+            here = replace(one, name=f"{queue.name}/{one.name}", match=match)
+            shown.append((here, colors))
+            if one.name not in inner._policed:
+                self._nested.append(here)
+        for section in sections:
+            section.queue = f"{queue.name}/{section.queue}"
         self._nested += inner._nested
         return sections, shown
+
+    def _part(self, rate: Rate | None, whole: float) -> Rate | None:
+        """A guarantee within a class without a ceiling: its part of what the class is sure of."""
+        if rate is None or rate.unit is not RateUnit.BPS:
+            return rate
+        part = min(100 * rate.number / whole, 100.0)
+        text = f"`{rate.text}` is {part:.3g} % of what its class is sure of, and here of what this gets"
+        self._account.find("W05", rate.line, text)
+        return replace(rate, number=part, unit=RateUnit.PERCENT)
 
     def _match_entry(self, queue: Queue) -> Entry:
         listed = json.dumps(units.shown_codepoints(queue.match.codepoints or ()))

@@ -29,7 +29,7 @@ def sections(
     path: str,
     queues: list[Queue],
     link_bps: float,
-    leaf: Callable[[Queue, Rate, str], tuple[list[Entry], list[Section]]],
+    leaf: Callable[[Queue, TreeClass, str], tuple[list[Entry], list[Section]]],
 ) -> list[Section]:
     """The tables of a port's tree on a link of this rate.
 
@@ -141,13 +141,13 @@ def _tables(
     tree: TreeClass,
     path: str,
     named: Mapping[str, Queue],
-    leaf: Callable[[Queue, Rate, str], tuple[list[Entry], list[Section]]],
+    leaf: Callable[[Queue, TreeClass, str], tuple[list[Entry], list[Section]]],
 ) -> list[Section]:
     section = Section(f"[[{path}]]", queue=tree.name)
     section.entries.append(Entry("name", quoted(tree.name), tree.line))
     inner: list[Section] = []
     if tree.queue:
-        keys, inner = leaf(named[tree.queue], tree.ceil, path)
+        keys, inner = leaf(named[tree.queue], tree, path)
         section.entries += keys
     for key, rate in (("rate", tree.rate), ("ceil", tree.ceil)):
         if key == "rate" or rate.number != tree.rate.number:

@@ -265,9 +265,7 @@ class Reader:
                 rate = Rate(LEAST, RateUnit.BPS, 0, How.ASSUMED, "no bandwidth")
             ceil = self._share(entry, "ceiling", whole)
             if ceil is None:
-                text = (
-                    f"class {entry.name}: no ceiling: htb takes `{rate.text}`, so the class borrows nothing"
-                )
+                text = f"class {entry.name}: no ceiling: `{rate.text}` is htb's; it borrows nothing"
                 self._account.find("W04", entry.line, text)
                 ceil = replace(rate, how=How.DEFAULT, text="no ceiling: that of htb is the rate")
             if ceil.unit is rate.unit and rate.number > ceil.number:

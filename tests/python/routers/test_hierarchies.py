@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 from tests.python.routers.importing import Brought, of_file, of_text
 
 from perhop import run
+from perhop.routers import Answers, Source, imported
 
 TWO = """\
 class-map A
@@ -66,8 +68,8 @@ def test_a_ceiling_that_is_not_below_the_link_has_no_effect() -> None:
 def test_guarantees_above_the_link_are_shares() -> None:
     done = of_text(TWO.format(a="9000", b="9000", shape="6000000"))
     rates = [entry["rate"] for entry in tree(done)["classes"]]
-    # 9 and 9 and the least part, 1 %, of 10 Mbit/s: 9.9 of 19 each 10/1.81.
-    assert done.codes("W16") == [13]
+    # Together below 10 Mbit/s, beside the least part for class-default.
+    assert done.codes("W16") == [12]
     assert sum(float(rate.removesuffix("bps").rstrip("Mk")) for rate in rates[:2]) < 10
 
 
@@ -143,8 +145,19 @@ def test_a_policy_within_a_strict_class_is_reported() -> None:
 
 
 def test_a_policy_that_is_not_defined_within_a_class() -> None:
-    done = of_text(NESTED.replace("service-policy IN", "service-policy OUT").format(line="bandwidth 2000"))
-    assert 11 in done.codes("W15")
+    text = NESTED.replace("service-policy IN", "service-policy OUT").format(line="bandwidth 2000")
+    assert 11 in of_text(text, interface="Gi0").codes("W15")
+
+
+def test_a_guarantee_within_a_class_without_a_ceiling_is_a_part_of_it() -> None:
+    text = NESTED.replace("bandwidth percent 30", "bandwidth 500").format(line="bandwidth 2000")
+    done = of_text(text.replace(" class class-default", "  shape average 9m\n class class-default"))
+    assert done.codes("W05") == []
+    text = text.replace(" class class-default\n", " class class-default\n  shape average 1m\n")
+    done = of_text(text)
+    # 500 of 2000 kbit/s are 25 % of the 10 Mbit/s that the class may have.
+    assert tree(done)["classes"][0]["queue"]["queues"][0]["rate"] == "2.5Mbps"
+    assert done.codes("W05") == [7]
 
 
 JUNOS = """\
@@ -178,8 +191,6 @@ def test_shaped_schedulers_of_junos(line: str, rates: tuple[str, str | None]) ->
 
 
 def test_the_ceiling_holds_in_a_run(tmp_path: Any) -> None:  # noqa: ANN401 - pathlib's
-    from perhop.routers import Answers, Source, imported
-
     text = TWO.format(a="4000", b="3000", shape="6000000")
     done = imported(Source([("x", text.encode())]), Answers(packet_size=1000.0))
     alone = done.toml.split("[[flows]]")
@@ -187,5 +198,6 @@ def test_the_ceiling_holds_in_a_run(tmp_path: Any) -> None:  # noqa: ANN401 - pa
     scenario = "[[flows]]".join([alone[0], next(part for part in alone[1:] if '"AF11"' in part)])
     scenario = scenario.replace('duration = "60s"', 'duration = "12s"').replace('"10s"', '"4s"')
     (tmp_path / "a.toml").write_text(scenario, encoding="utf-8")
-    classes = run(tmp_path / "a.toml", runs=1).classes()
+    with warnings.catch_warnings(action="ignore"):  # the other classes stay empty
+        classes = run(tmp_path / "a.toml", runs=1).classes()
     assert classes["throughput_bps"][0] == pytest.approx(6e6, rel=0.01)
