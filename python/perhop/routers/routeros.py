@@ -354,17 +354,18 @@ class Reader:
         if of.unit is not RateUnit.BPS:
             return None
         value = side.of(entry, "bucket-size", str(BUCKET))
-        seconds, how = units.number(value), How.CONFIGURED if entry.has("bucket-size") else How.DEFAULT
+        given = entry.has("bucket-size")
+        seconds = units.number(value)
         if seconds is None or seconds > 10:
             text = f"{entry.name}: `bucket-size={value}` is from 0 to 10; {BUCKET} here"
             self._account.find("W16", entry.place("bucket-size"), text)
-            seconds = BUCKET
+            seconds, given = BUCKET, False
         number = seconds * of.number / 8
         said = f"bucket-size {units.plain(seconds)} of {units.shown_rate(of.number)}"
-        line = entry.place("bucket-size") if entry.has("bucket-size") else 0
+        line, how = (entry.place("bucket-size"), How.CONFIGURED) if given else (0, How.DEFAULT)
         if number < LEAST_BUCKET:
             said, number = f"{said}, at least two packets", LEAST_BUCKET
-        elif entry.has("bucket-size"):
+        elif given:
             text = f"{entry.name}: `bucket-size={value}` is {number:.0f} B at {units.shown_rate(of.number)}"
             self._account.find("W05", line, text)
         return Quantity(number, Unit.BYTES, line, how, text=said)
