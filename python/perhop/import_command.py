@@ -49,7 +49,8 @@ def import_(
         typer.Option(
             "--from",
             metavar="DIALECT",
-            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, tc and others.",
+            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, "
+            "sonic, openconfig.",
         ),
     ] = None,
     interface: Annotated[

@@ -43,7 +43,7 @@ KEYS = (
     "tuning",
     "export",
 )
-IMPORT = ("from", "interface", "link-rate", "packet-size", "buffer", "match", "lenient")
+IMPORT = ("from", "interface", "link-rate", "packet-size", "buffer", "segment-size", "match", "lenient")
 DEFAULT_RUNS = 8
 DEFAULT_MOST = 4.0
 DEFAULT_PRECISION = 0.05
@@ -273,7 +273,7 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
     place = f"{where}: [import]"
     document.known_keys(given, IMPORT, place)
     answers = import_command.answers(
-        *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer")),
+        *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer", "segment-size")),
         matches=_matches(given, place),
         lenient=_flag(given, "lenient", place),
     )

@@ -149,10 +149,12 @@ def test_keys_of_a_queue(keys: str, key: str, value: object, codes: list[str]) -
         ("kind=sfq sfq-perturb=10", {"aqm": "drop-tail", "limit": "127p"}, ["W06", "W13"]),
         ("kind=pcq pcq-total-limit=200", {"aqm": "drop-tail", "limit": "200p"}, ["W06"]),
         ("kind=codel codel-limit=200", {
-            "aqm": "codel", "limit": "200p", "target": "5ms", "interval": "100ms", "ecn": False, "law": "linux",
+            "aqm": "codel", "limit": "200p", "target": "5ms", "interval": "100ms", "ecn": False,
+            "law": "linux",
         }, []),
         ("kind=fq-codel fq-codel-flows=64 fq-codel-memlimit=1.0MiB fq-codel-quantum=300", {
-            "scheduler": "fq-codel", "limit": "10240p", "target": "5ms", "interval": "100ms", "quantum": "300B",
+            "scheduler": "fq-codel", "limit": "10240p", "target": "5ms", "interval": "100ms",
+            "quantum": "300B",
             "memory-limit": "1048.576kB", "flows": 64, "ecn": True, "law": "linux",
         }, []),
         ("kind=fq-codel fq-codel-flows=0", None, ["W16"]),
