@@ -15,6 +15,7 @@ from perhop.routers.document import Entry, Section, key, quoted
 from perhop.routers.meters import profile
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit, Unit
 from perhop.routers.rules import Colors, Rules
+from perhop.routers.sharing import FULL, Shares, limit_of, rate_entry
 from perhop.routers.template import traffic
 
 if TYPE_CHECKING:
@@ -28,11 +29,6 @@ DELAY = "5ms"
 LEAST_BURST = 1500.0
 LOCAL_USE = tuple(range(3, 64, 4))
 """Codepoints xxxx11, for local use (RFC 2474, section 6): with `--lenient` those of classes without any."""
-FULL = 0.9995
-"""Guarantees that add up to more of the link leave nothing for other queues."""
-WEIGHTS = 1000
-STRICTLY = 100
-"""A strict queue beside queues that share has so many times the weight of all that come after it."""
 MOST_STRICT = 2
 POLICED_LIMIT = "1000p"
 """Of the queue behind policers of arriving packets, of which the configuration says nothing."""
@@ -48,9 +44,8 @@ class Mapping:
         self._account = account
         self._amounts = Amounts(port, answers, account)
         self._rules = Rules(self._amounts, account)
+        self._shares = Shares(port, self._amounts, account)
         self._local = iter(LOCAL_USE)
-        self._reserved = 0.0
-        """Bit/s of policed strict queues, which others do not share."""
         self._policed: set[str] = set()
         """Queues whose own policer is that of a strict queue."""
         self.names: list[str] = []
@@ -216,7 +211,7 @@ class Mapping:
             found = self._rules.rule(queues[0], self._service(queues[0]), whole_port=True)
             section.entries = found.entries
             if queues[0].ceiling is not None:
-                self._ceiling(queues[0])
+                self._shares.ceiling(queues[0])
             return [*result, section, *_profiles(path, queues[0], found)], [(queues[0], found.colors)]
         top = Section(f"[{path}]", queue="scheduler")
         strict = sorted((q for q in queues if q.level is not None), key=lambda q: q.level or 0)
@@ -230,19 +225,23 @@ class Mapping:
         for queue in [queue for queue in queues if queue.within]:
             text = f"class {queue.name}: a policy within it is not simulated beside a strict queue"
             self._account.find("W06", queue.line, f"{text} that is shaped; its packets share one queue")
-        capped = all(self._guaranteed(q) is not None for q in strict)
+        capped = all(self._shares.guaranteed(q) is not None for q in strict)
         keys: dict[str, list[Entry]]
         if strict and (len(others) <= 1 or len(strict) > MOST_STRICT):
             ordered = _explicit([*strict, *others])
             strict, others = ordered[: len(strict)], ordered[len(strict) :]
             keys = self._priority(top, strict, others)
-            self._unused(strict, {queue.name: _limit_of(queue) for queue in strict})
-            self._unused(others, {queue.name: queue.guarantee for queue in others[:-1]})
+            self._shares.unused(strict, {queue.name: limit_of(queue) for queue in strict})
+            self._shares.unused(others, {queue.name: queue.guarantee for queue in others[:-1]})
         else:
             ordered = queues
-            keys = self._sharing(top, strict, queues) if capped else self._outweighing(top, strict, queues)
+            keys = (
+                self._shares.sharing(top, strict, queues)
+                if capped
+                else self._shares.outweighing(top, strict, queues)
+            )
             used = {queue.name: queue.guarantee or queue.share for queue in others}
-            self._unused(queues, used | {q.name: self._guaranteed(q) for q in strict if capped})
+            self._shares.unused(queues, used | {q.name: self._shares.guaranteed(q) for q in strict if capped})
         result.append(top)
         order = []
         for queue in ordered:
@@ -291,12 +290,12 @@ class Mapping:
     def _borrowing(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of a tree of `htb`: ceilings, and policies within classes."""
         port, how, line = self._amounts.port_rate(self._port.line, "the rates of classes")
-        base = max(port - self._reserved, port * (1 - FULL))
+        base = max(port - self._shares.reserved, port * (1 - FULL))
         sure = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
         if sure > base * 1.0005 and not self.needs:
             text = f"the guarantees add up to {units.shown_rate(sure)} of {units.shown_rate(base)}"
             self._account.find("W16", self._port.line, f"{text}; they are shares here")
-        parts = self._fractions(queues, base)
+        parts = self._shares.fractions(queues, base)
         scale = base / max(sum(parts), 1.0)
         whole = Rate(float(int(base)), RateUnit.BPS, line, how, "what the classes share")
         most = Rate(port, RateUnit.BPS, line, how, "what the classes share")
@@ -414,7 +413,7 @@ class Mapping:
             if found is not None:
                 meter, always = found
                 bps = rates[queue.name]
-                keys.append(_rate_entry(meter.rate, bps))
+                keys.append(rate_entry(meter.rate, bps))
                 burst = self._amounts.bytes(meter.burst, bps)
                 line = meter.burst.line or meter.line
                 text = quoted(units.bytes_text(burst))
@@ -425,8 +424,10 @@ class Mapping:
             sections, colors = self._queue(path, queue, keys, last=False, table="priority")
             result += sections
             order.append((queue, colors))
-        self._unused(strict, {name: found[0].rate if found else None for name, found in policers.items()})
-        self._reserved = sum(rates.values())
+        self._shares.unused(
+            strict, {name: found[0].rate if found else None for name, found in policers.items()}
+        )
+        self._shares.reserved = sum(rates.values())
         path += ".queue"
         if limited:
             tables, more = self._borrowing(path, others)
@@ -435,13 +436,13 @@ class Mapping:
             rest = Section(f"[{path}]", queue=others[0].name)
             rule = self._rules.rule(others[0], self._service(others[0]), whole_port=True)
             rest.entries = rule.entries
-            self._ceiling(others[0])
-            self._unused(others, {})
+            self._shares.ceiling(others[0])
+            self._shares.unused(others, {})
             profiles = _profiles(path, others[0], rule)
             return [*result, rest, *profiles], [*order, (others[0], rule.colors)]
         shared = Section(f"[{path}]", queue="scheduler")
-        keys_of = self._sharing(shared, [], others)
-        self._unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
+        keys_of = self._shares.sharing(shared, [], others)
+        self._shares.unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
         result.append(shared)
         for queue in others:
             sections, colors = self._queue(path, queue, keys_of[queue.name], last=queue is others[-1])
@@ -458,7 +459,7 @@ class Mapping:
         bursts: list[tuple[float, int, str]] = []
         for queue in strict:
             keys[queue.name] = []
-            rate = _limit_of(queue)
+            rate = limit_of(queue)
             if rate is None:
                 continue
             bps = self._amounts.rate(rate)
@@ -493,163 +494,9 @@ class Mapping:
             self._account.find("W06", (rate.line if rate else 0) or queue.line, text)
         return keys
 
-    def _sharing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
-        """Guaranteed rates and weights; strict queues with a rate get it as a guarantee."""
-        name = self._port.sharing
-        top.entries.append(
-            Entry("scheduler", quoted(name), self._port.line, How.CONFIGURED, "shares the link")
-        )
-        for queue in strict:
-            text = (
-                f"strict queue {queue.name} beside queues that share: its rate is a guarantee here; a packet "
-                "may wait for one packet of each other queue in place of one in all"
-            )
-            self._account.find("W06", queue.level_line or queue.line, text)
-            if queue.cap is not None:
-                text = f"class {queue.name}: above its rate it waits in place of being dropped in congestion"
-                if queue.cap.burst.how is How.CONFIGURED:
-                    text += f"; the burst of `{queue.cap.burst.text}` has no effect"
-                self._account.find("W10", queue.cap.line, text)
-        guarantees = {queue.name: rate for queue in queues if (rate := self._guaranteed(queue)) is not None}
-        bps = {name: self._amounts.rate(rate) for name, rate in guarantees.items()}
-        for queue in queues:
-            if queue.level is None and queue.ceiling is not None:
-                self._ceiling(queue)
-        total = sum(bps.values())
-        if guarantees:
-            port, _, _ = self._amounts.port_rate(
-                next(iter(guarantees.values())).line, "shares of the link's rate"
-            )
-            port -= self._reserved
-            if total > port * 1.0005 and not self.needs:
-                text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(port)}"
-                self._account.find("W16", self._port.line, f"{text}; they are shares here")
-            if total >= port * FULL:
-                return self._weights(queues, guarantees, bps, max(total, port))
-        keys = {
-            queue.name: [_rate_entry(guarantees[queue.name], bps[queue.name])]
-            if queue.name in guarantees
-            else self._share(queue, queues)
-            for queue in queues
-        }
-        unsaid = [q for q in queues if q.name not in guarantees and q.share is None]
-        if len(unsaid) > 1:
-            names = ", ".join(queue.name for queue in unsaid)
-            self._account.find(
-                "W06", unsaid[0].line, f"no rate or weight for {names}: equal shares of the rest"
-            )
-        return keys
-
-    def _outweighing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
-        """Strict queues without a rate beside queues that share: as weights, the strict ones' far above."""
-        top.entries.append(Entry("scheduler", '"wfq"', self._port.line, How.CONFIGURED, "shares the link"))
-        others = [queue for queue in queues if queue not in strict]
-        keys: dict[str, list[Entry]] = {}
-        for queue, fraction in zip(others, self._fractions(others), strict=True):
-            rate = queue.guarantee or queue.share
-            weight = str(max(1, round(WEIGHTS * fraction)))
-            if rate is None:
-                keys[queue.name] = [Entry("weight", weight, queue.line, How.ASSUMED, "what others leave")]
-            else:
-                keys[queue.name] = [Entry("weight", weight, rate.line, rate.how, rate.text)]
-            if queue.ceiling is not None:
-                self._ceiling(queue)
-        weight_now = WEIGHTS
-        for queue in reversed(strict):
-            weight_now *= STRICTLY
-            said = "strict: far above all others"
-            keys[queue.name] = [Entry("weight", str(weight_now), queue.level_line, How.CONFIGURED, said)]
-            text = (
-                f"strict queue {queue.name} beside queues that share: its weight is {STRICTLY} times theirs, "
-                f"so they keep {100 / (STRICTLY + 1):.0f} % of the link; it may wait for a packet of each"
-            )
-            self._account.find("W06", queue.level_line or queue.line, text)
-        return keys
-
-    def _fractions(self, queues: list[Queue], base: float | None = None) -> list[float]:
-        """The parts of the link, or of another rate, that queues share: guarantees, then shares."""
-        needed = any(queue.guarantee is not None for queue in queues)
-        port = self._amounts.port_rate(self._port.line, "shares of the link's rate")[0] if needed else 1.0
-        port = base or port
-        sure = [0.0 if q.guarantee is None else self._amounts.rate(q.guarantee) / port for q in queues]
-        left = max(1.0 - sum(sure), 0.01)
-        # A queue that is no class of the device gets the least.
-        shares = [0.0 if q.guarantee else q.share.number if q.share else -1.0 for q in queues]
-        added = [share < 0 and not queue.line for share, queue in zip(shares, queues, strict=True)]
-        shares = [0.0 if extra else share for share, extra in zip(shares, added, strict=True)]
-        given = sum(share for share in shares if share > 0)
-        percents = any(q.share is not None and q.share.unit is not RateUnit.WEIGHT for q in queues)
-        rest = max(100 - given, 1.0) if percents else max(given, 1.0)
-        unsaid = max(sum(share < 0 for share in shares), 1)
-        shares = [rest / unsaid if share < 0 else share for share in shares]
-        total = sum(shares) or 1.0
-        return [
-            part or left * max(share, 0.01 * total) / total for part, share in zip(sure, shares, strict=True)
-        ]
-
-    def _weights(
-        self, queues: list[Queue], guarantees: dict[str, Rate], bps: dict[str, float], total: float
-    ) -> dict[str, list[Entry]]:
-        """Guarantees that leave nothing over, as weights; queues without one get the least."""
-        keys = {}
-        for queue in queues:
-            rate = guarantees.get(queue.name)
-            if rate is None:
-                entry = Entry("weight", "1", queue.line, How.ASSUMED, "guarantees leave nothing for it")
-                text = f"class {queue.name} has no guarantee and others leave nothing: weight 1 of {WEIGHTS}"
-                self._account.find("W06", queue.line, text)
-            else:
-                weight = max(1, round(WEIGHTS * bps[queue.name] / total))
-                said = f"{rate.text}, {units.shown_rate(bps[queue.name])}"
-                entry = Entry("weight", str(weight), rate.line, rate.how, said)
-            keys[queue.name] = [entry]
-        return keys
-
-    def _guaranteed(self, queue: Queue) -> Rate | None:
-        limit = None if queue.level is None else _limit_of(queue)
-        return limit or queue.guarantee
-
-    def _unused(self, queues: list[Queue], used: dict[str, Rate | None]) -> None:
-        """Report rates of queues of which the scheduler uses another one; ceilings of others have reports."""
-        for queue in queues:
-            rate = used.get(queue.name)
-            rates = [queue.guarantee, queue.share]
-            if queue.level is not None:
-                rates += [None if queue.cap is None else queue.cap.rate, queue.ceiling]
-            for other in rates:
-                if other is None or other is rate:
-                    continue
-                why = "has no effect here" if rate is None else f"has no effect beside `{rate.text}`"
-                self._account.find("W13", other.line, f"class {queue.name}: `{other.text}` {why}")
-
-    def _share(self, queue: Queue, queues: list[Queue]) -> list[Entry]:
-        share = queue.share
-        if share is None:
-            percents = [q.share.number for q in queues if q.share and q.share.unit is not RateUnit.WEIGHT]
-            if percents:
-                left = max(1, round(100 - sum(percents)))
-                text = f"class {queue.name} has no share: what others leave, weight {left}"
-                self._account.find("W06", queue.line, text)
-                return [Entry("weight", str(left), queue.line, How.ASSUMED, "what others leave")]
-            return []
-        weight = max(1, round(share.number))
-        if abs(weight - share.number) > 1e-9:
-            self._account.find("W16", share.line, f"`{share.text}` becomes weight {weight}")
-        return [Entry("weight", str(weight), share.line, share.how, share.text)]
-
-    def _ceiling(self, queue: Queue) -> None:
-        ceiling = queue.ceiling
-        if ceiling is None:
-            return
-        port, _, _ = self._amounts.port_rate(ceiling.line, f"`{ceiling.text}` beside the link's rate")
-        bps = self._amounts.rate(ceiling)
-        if bps < port * FULL:
-            text = f"class {queue.name}: `{ceiling.text}` is not enforced here: it may use up to "
-            self._account.find("W06", ceiling.line, f"{text}{units.shown_rate(port)} that others leave")
-
     def _service(self, queue: Queue) -> float | None:
         """The rate at which a queue is served at least, in bit/s; None: that of the port."""
-        rate = self._guaranteed(queue) or queue.ceiling
+        rate = self._shares.guaranteed(queue) or queue.ceiling
         return None if rate is None else self._amounts.rate(rate)
 
     def _queue(
@@ -713,11 +560,6 @@ def _profiles(path: str, queue: Queue, rule: Rule) -> list[Section]:
     return [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in rule.profiles]
 
 
-def _rate_entry(rate: Rate, bps: float) -> Entry:
-    said = rate.text if rate.unit is RateUnit.BPS else f"{rate.text}, {units.shown_rate(bps)}"
-    return Entry("rate", quoted(units.rate_text(bps)), rate.line, rate.how, said)
-
-
 def _explicit(queues: list[Queue]) -> list[Queue]:
     """Queues of which only the last may take all that others do not: one before it names its packets."""
     named = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
@@ -727,11 +569,6 @@ def _explicit(queues: list[Queue]) -> list[Queue]:
         else queue
         for queue in queues
     ]
-
-
-def _limit_of(queue: Queue) -> Rate | None:
-    """The rate that limits a strict queue: of its own policer, else of its shaper."""
-    return queue.cap.rate if queue.cap is not None else queue.ceiling
 
 
 def _policer(queue: Queue) -> tuple[Meter, bool] | None:

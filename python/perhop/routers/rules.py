@@ -223,7 +223,9 @@ class Rules:
         if in_packets:
             shape = self._whole_packets(label, shape)
         elif not isinstance(shape, Ramp):  # fills below a byte are one
-            whole_bytes = {0.0 if x <= 0 else max(1.0, float(math.floor(x + 0.5))): p for x, p in shape.points}
+            whole_bytes = {
+                0.0 if x <= 0 else max(1.0, float(math.floor(x + 0.5))): p for x, p in shape.points
+            }
             shape = replace(shape, points=tuple(sorted(whole_bytes.items())))
         if shape.high >= total and not (percent and shape.high <= total):
             text = f"{label}: max is not below the queue limit; tail drop acts first"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.python.routers.importing import Brought, buffer, of_file, of_text
 
@@ -22,9 +24,9 @@ qos map dscp 0 to traffic-class 1
 """
 
 
-def of_line(line: str, **answers: object) -> Brought:
+def of_line(line: str, **answers: Any) -> Brought:
     """A port with two queues that share, with one more line in the first."""
-    given: dict[str, object] = {"buffer": buffer(4e6), **answers}
+    given: dict[str, Any] = {"buffer": buffer(4e6), **answers}
     return of_text(PORT.format(line=line), **given)
 
 

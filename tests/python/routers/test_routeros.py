@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.python.routers.importing import Brought, of_file, of_text
 
@@ -19,9 +21,9 @@ add chain=forward action=mark-packet dscp=10 new-packet-mark=a passthrough=no
 """
 
 
-def of_a(keys: str, more: str = "", **answers: object) -> Brought:
+def of_a(keys: str, more: str = "", **answers: Any) -> Brought:
     """A tree of two queues, one with these keys, and more lines."""
-    given: dict[str, object] = {"link_rate": 1e8, **answers}
+    given: dict[str, Any] = {"link_rate": 1e8, **answers}
     return of_text(TREE.format(a=keys) + more, **given)
 
 
