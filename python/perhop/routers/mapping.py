@@ -39,6 +39,7 @@ class Mapping:
 
     def __init__(self, port: Port, answers: Answers, account: Account) -> None:
         """Findings go to the account; missing answers are in `needs`."""
+        port = _below_link(port, answers, account)
         self._port = port
         self._answers = answers
         self._account = account
@@ -553,6 +554,19 @@ class Mapping:
             return queue.match
         taken = frozenset[int]().union(*(one.match.codepoints or () for one in named))
         return replace(queue.match, codepoints=ALL_CODEPOINTS - taken)
+
+
+def _below_link(port: Port, answers: Answers, account: Account) -> Port:
+    """A port without a shaper that is above the rate of the link."""
+    shaper = port.shaper
+    known = answers.link_rate or (None if port.rate is None else port.rate.number)
+    if shaper is None or known is None or shaper.unit is not RateUnit.BPS or port.tree:
+        return port
+    if shaper.number * FULL <= known:
+        return port
+    text = f"`{shaper.text}` is above the link's {units.shown_rate(known)} and has no effect"
+    account.find("W13", shaper.line, text)
+    return replace(port, shaper=None, shaper_burst=None)
 
 
 def _profiles(path: str, queue: Queue, rule: Rule) -> list[Section]:

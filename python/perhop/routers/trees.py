@@ -66,7 +66,7 @@ def shared(
     while root.name in names:
         root.name += "+"
     sure = [
-        max(float(int(min(rate, math.inf if ceiling is None else ceiling))), LEAST)
+        max(float(int(min(rate, math.inf if ceiling is None else ceiling) + 1e-3)), LEAST)
         for rate, ceiling in zip(rates, ceilings, strict=True)
     ]
     root.burst, root.cburst = _bucket(whole.number), _bucket(most.number)

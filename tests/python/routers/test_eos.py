@@ -24,7 +24,7 @@ qos map dscp 0 to traffic-class 1
 """
 
 
-def of_line(line: str, **answers: Any) -> Brought:
+def of_line(line: str, **answers: Any) -> Brought:  # noqa: ANN401 - of several types
     """A port with two queues that share, with one more line in the first."""
     given: dict[str, Any] = {"buffer": buffer(4e6), **answers}
     return of_text(PORT.format(line=line), **given)

@@ -21,7 +21,7 @@ add chain=forward action=mark-packet dscp=10 new-packet-mark=a passthrough=no
 """
 
 
-def of_a(keys: str, more: str = "", **answers: Any) -> Brought:
+def of_a(keys: str, more: str = "", **answers: Any) -> Brought:  # noqa: ANN401 - of several types
     """A tree of two queues, one with these keys, and more lines."""
     given: dict[str, Any] = {"link_rate": 1e8, **answers}
     return of_text(TREE.format(a=keys) + more, **given)
