@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.python.routers.importing import Brought, of_file, of_text
 
-from perhop import run
-from perhop.routers import Answers, Source, imported
+from perhop import run, simulation
+from perhop.routers import Answers, Source, exported, imported
 
 TWO = """\
 class-map A
@@ -63,6 +63,21 @@ def test_a_ceiling_that_is_not_below_the_link_has_no_effect() -> None:
     done = of_text(TWO.format(a="4000", b="3000", shape="10000000"))
     assert done.link["queue"]["scheduler"] == "wfq"
     assert done.codes("W13") == [8]
+
+
+def test_a_shaper_above_the_link_has_no_effect() -> None:
+    text = TWO.format(a="4000", b="3000", shape="6000000").replace("policy output P", "policy output Q")
+    done = of_text(text + "policy-map Q\n class class-default\n  shape average 20m\n   service-policy P\n")
+    assert (done.link["rate"], done.link["queue"]["scheduler"]) == ("10Mbps", "htb")
+    assert done.codes("W13") == [17]
+
+
+def test_ceilings_are_exported_and_read_back() -> None:
+    text = TWO.format(a="4000", b="3000", shape="6000000 48000")
+    toml = imported(Source([("x", text.encode())]), Answers(packet_size=1000.0)).toml
+    lines = exported(simulation.canonical(toml), "x", "ios").text
+    assert " class A\n  bandwidth 4000\n  shape average 6000000 48000 0\n" in lines
+    assert of_text(lines, link_rate=1e7).link["queue"] == of_text(text, link_rate=1e7).link["queue"]
 
 
 def test_guarantees_above_the_link_are_shares() -> None:
