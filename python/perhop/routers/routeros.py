@@ -94,7 +94,7 @@ class Reader:
         """A port for each parent of a queue tree, each direction of simple queues, each interface queue."""
         names = {entry.name for entry in self._tree}
         parents = dict.fromkeys(
-            e.get("parent", "global") for e in self._tree if e.get("parent", "global") not in names
+            (e.get("parent") or "global") for e in self._tree if (e.get("parent") or "global") not in names
         )
         ports = [self._of_tree(parent) for parent in parents]
         if self._simple:
@@ -162,7 +162,7 @@ class Reader:
     # Queue trees
 
     def _of_tree(self, parent: str) -> Port:
-        roots = [entry for entry in self._tree if entry.get("parent", "global") == parent]
+        roots = [entry for entry in self._tree if (entry.get("parent") or "global") == parent]
         port = Port(parent, roots[0].line, default_name="unmarked")
         with self._account.of_port(port.findings):
             if parent in HTB_ROOTS:
@@ -221,7 +221,7 @@ class Reader:
                 if id(entry) not in reached and side.index is not None:
                     text = f"{entry.name}: it is within itself or too deep; left out"
                     self._account.find("W15", entry.line, text)
-            self._rest(port, marks)
+            self._rest(port, ordered=side.index is not None)
         port.lines |= marks.lines
         for entry in entries:
             if id(entry) in reached or alone:
@@ -412,17 +412,19 @@ class Reader:
             return Match(codes, tuple(dict.fromkeys(unknown)), entry.place(key))
         return Match(None, tuple(dict.fromkeys(unknown)), entry.place(key))
 
-    def _rest(self, port: Port, marks: Marks) -> None:
-        """The last queue: one for all packets, else one for those that bypass HTB."""
-        rest = next((q for q in port.queues if q.match.codepoints is None and not q.match.unknown), None)
-        if rest is not None:
-            port.queues.remove(rest)
-            port.queues.append(rest)
+    def _rest(self, port: Port, *, ordered: bool) -> None:
+        """The last queue: one for all packets, else one for those that bypass HTB.
+
+        Simple queues are tried in their order, so one for all packets leaves nothing for later ones.
+        """
+        everything = [q for q in port.queues if q.match.codepoints is None and not q.match.unknown]
+        if everything:
+            if not ordered:
+                port.queues = [q for q in port.queues if q not in everything] + everything
             return
         taken = frozenset[int]().union(*(q.match.codepoints or () for q in port.queues))
         if taken == ALL_CODEPOINTS:
             return
-        del marks
         text = "packets without a queue bypass all shaping; here they get a class of their own"
         self._account.find("W17", port.line, text)
         bypass = Queue(port.default_name, 0)

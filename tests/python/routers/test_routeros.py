@@ -235,3 +235,21 @@ def test_rates(text: str) -> None:
 )
 def test_times(text: str, seconds: float | None) -> None:
     assert routeros_types.time(text) == seconds
+
+
+def test_a_tree_without_a_parent_is_of_all_interfaces() -> None:
+    text = (
+        "/queue tree\nadd name=a parent= max-limit=2M queue=default\nadd name=b max-limit=3M queue=default\n"
+    )
+    done = of_text(text, link_rate=1e8, interface="global")
+    # Neither has marks: the first takes all packets.
+    assert (list(done.queues), done.codes("W14")) == (["a"], [3])
+    assert done.codes("W09") == [2]
+
+
+def test_simple_queues_are_tried_in_their_order() -> None:
+    text = "/queue simple\nadd name=all max-limit=9M/9M queue=default/default\n"
+    text += "add name=voice packet-marks=v max-limit=1M/1M queue=default/default\n"
+    text += "/ip firewall mangle\nadd chain=forward action=mark-packet dscp=46 new-packet-mark=v\n"
+    done = of_text(text, link_rate=1e8, interface="upload")
+    assert (list(done.queues), done.codes("W14")) == (["all"], [3])
