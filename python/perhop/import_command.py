@@ -49,7 +49,8 @@ def import_(
         typer.Option(
             "--from",
             metavar="DIALECT",
-            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, tc and others.",
+            help="Its language (default: recognised): ios, ios-xr, nx-os, junos, eos, routeros, tc, vyos, "
+            "sonic, openconfig.",
         ),
     ] = None,
     interface: Annotated[
@@ -69,6 +70,12 @@ def import_(
             metavar="1MB",
             help="The buffer of the port, or of a queue without a limit: bytes, packets (`200p`) or time "
             "at its rate (`50ms`).",
+        ),
+    ] = None,
+    segment_size: Annotated[
+        str | None,
+        typer.Option(
+            "--segment-size", metavar="208B", help="What the device counts as a segment of its buffer (EOS)."
         ),
     ] = None,
     matches: Annotated[
@@ -104,7 +111,7 @@ def import_(
       perhop import tc.sh --interface eth0 -o eth0.toml
     """  # noqa: D301
     source = routers.Source([(str(path), read(path)) for path in configurations])
-    given = answers(link_rate, packet_size, buffer, matches=matches or [], lenient=lenient)
+    given = answers(link_rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
     where = files.prepare_file(output, "--output", reads=configurations)
     json_path = None if json_file is None else files.prepare_file(json_file, reads=configurations)
     if where == json_path == files.STDOUT:
@@ -137,6 +144,7 @@ def answers(
     link_rate: str | None,
     packet_size: str | None,
     buffer: str | None,
+    segment_size: str | None = None,
     *,
     matches: Sequence[str] = (),
     lenient: bool = False,
@@ -150,6 +158,7 @@ def answers(
         link_rate=_quantity("--link-rate", link_rate, RATES, "20Mbps"),
         packet_size=_quantity("--packet-size", packet_size, BYTES, "1000B"),
         buffer=_buffer(buffer),
+        segment_size=_quantity("--segment-size", segment_size, BYTES, "208B"),
         matches=_matches(matches),
         lenient=lenient,
     )

@@ -55,6 +55,7 @@ IMPORT = Table(
         "link-rate": Text(says="The rate of the interface, such as 20Mbps."),
         "packet-size": Text(says="The mean packet size, such as 1000B."),
         "buffer": Text(says="The buffer of the port, or of a queue without a limit: 1MB, 200p or 50ms."),
+        "segment-size": Text(says="What the device counts as a segment of its buffer (EOS), such as 208B."),
         "match": MATCH,
         "lenient": LENIENT,
     },
@@ -345,7 +346,7 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
     place = f"{where}: [import]"
     IMPORT.check(given, place)
     answers = import_command.answers(
-        *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer")),
+        *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer", "segment-size")),
         matches=_matches(given, place),
         lenient=LENIENT.read(given, "lenient", place),
     )

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ASSUMED_PACKET = 1000.0
 """Bytes, with `--lenient`: the packet size of perhop's senders."""
+ASSUMED_SEGMENT = 208.0
+"""Bytes, with `--lenient`: a cell of the buffer of many Broadcom chips."""
 ASSUMED_BUFFER_S = 0.05
 """With `--lenient`: a buffer holds what the link sends in 50 ms."""
 ASSUMED_RATES = (
@@ -41,6 +43,8 @@ class Answers:
     matches: dict[str, frozenset[int]] = field(default_factory=dict)
     """Codepoints of classes by name."""
     lenient: bool = False
+    segment_size: float | None = None
+    """Bytes of a segment of the device's buffer memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,8 @@ class Amounts:
         """The rate that the port's queues share, in bit/s: that of its shaper, or of the link."""
         shaper = self._port.shaper
         if shaper is not None:
-            if shaper.unit is RateUnit.BPS:
-                return shaper.number, shaper.how, shaper.line
+            if shaper.unit is not RateUnit.PERCENT:
+                return self.rate(shaper), shaper.how, shaper.line
             link, how, _ = self.link_rate(shaper.line, f"{shaper.text} of the link")
             bps = link * shaper.number / 100
             shown = f"`{shaper.text}` is {units.shown_rate(bps)}, of {units.shown_rate(link)}"
@@ -113,6 +117,14 @@ class Amounts:
             self._account.find("W01", self._port.line, text)
         return ASSUMED_PACKET, How.ASSUMED
 
+    def segment(self, line: int, why: str) -> float:
+        """The size of a segment of the device's buffer memory, in bytes."""
+        if self._answers.segment_size is not None:
+            return self._answers.segment_size
+        if not self.lenient:
+            self.need("--segment-size", line, why)
+        return ASSUMED_SEGMENT
+
     def buffer(self, line: int, why: str) -> Quantity:
         """The buffer of the port, in bytes or packets."""
         given = self._answers.buffer
@@ -133,6 +145,12 @@ class Amounts:
         """A rate in bit/s; percent is of the port's rate."""
         if rate.unit is RateUnit.BPS:
             return rate.number
+        if rate.unit is RateUnit.PACKETS:
+            each, _ = self.packet(rate.line, f"`{rate.text}` in bit/s")
+            bps = rate.number * each * 8
+            text = f"`{rate.text}` counts packets: {units.shown_rate(bps)} here, of packets of {each:g} bytes"
+            self._account.find("W05", rate.line, text)
+            return bps
         return self.port_rate(rate.line, rate.text or "a rate in percent")[0] * rate.number / 100
 
     def bytes(self, quantity: Quantity, service_bps: float, total: Quantity | None = None) -> float:
@@ -152,6 +170,12 @@ class Amounts:
                 text = f"`{quantity.text}`: packets of {each:g} bytes; confirm on the device"
                 self._account.find("W01", quantity.line, text)
                 return amount * each
+            case Unit.SEGMENTS:
+                size = self.segment(quantity.line, f"`{quantity.text}` in bytes")
+                result = amount * size
+                text = f"`{quantity.text}` is {result:.0f} B of segments of {size:g} bytes"
+                self._account.find("W05", quantity.line, text)
+                return result
             case Unit.SECONDS:
                 result = amount * service_bps / 8
                 text = f"`{quantity.text}` is {result:.0f} B at {units.shown_rate(service_bps)}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.errors import PerhopError
-from perhop.routers import ios, iosxr, junos, nxos, openconfig, sonic, tc, vyos
+from perhop.routers import eos, ios, iosxr, junos, nxos, openconfig, routeros, sonic, tc, vyos
 from perhop.routers.document import Imported, rows, to_toml
 from perhop.routers.mapping import Mapping
 from perhop.routers.source import Account, Finding
@@ -30,6 +30,8 @@ DIALECTS: dict[str, Dialect] = {
         vyos.DIALECT,
         sonic.DIALECT,
         openconfig.DIALECT,
+        eos.DIALECT,
+        routeros.DIALECT,
     )
 }
 """Every dialect, by name. A new one is a file and a line here."""
@@ -81,6 +83,9 @@ def imported(
     port = chosen(reading, interface)
     account = reading.account
     account.use(port.lines)
+    account.leave_out(_of_others(reading, port))
+    for finding in port.findings:
+        account.find(finding.code, finding.line, finding.text)
     mapping = Mapping(port, answers, account)
     sections = mapping.sections()
     classes = dict.fromkeys([*mapping.names, *(name for _, name, _ in port.meters)])
@@ -116,6 +121,12 @@ def chosen(reading: Reading, interface: str | None) -> Port:
     if len(candidates) > 1:
         raise PerhopError(f"{name}: several interfaces have queues; choose one with --interface: {listed}")
     return candidates[0]
+
+
+def _of_others(reading: Reading, port: Port) -> set[int]:
+    """The lines that belong to other ports and not to this one."""
+    others = (other.lines for other in reading.ports if other is not port)
+    return set[int]().union(*others) - port.lines
 
 
 def _missing(source: Source, mapping: Mapping) -> str:

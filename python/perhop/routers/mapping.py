@@ -13,13 +13,14 @@ from perhop.routers import trees, units
 from perhop.routers.amounts import Amounts
 from perhop.routers.document import Entry, Section, key, quoted
 from perhop.routers.meters import profile
-from perhop.routers.model import ALL_CODEPOINTS, How, Match, Queue, Rate, RateUnit
+from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit, Unit
 from perhop.routers.rules import Colors, Rules
+from perhop.routers.sharing import FULL, Shares, limit_of, rate_entry
 from perhop.routers.template import traffic
 
 if TYPE_CHECKING:
     from perhop.routers.amounts import Answers, Need
-    from perhop.routers.model import Meter, Port
+    from perhop.routers.model import Meter, TreeClass
     from perhop.routers.rules import Rule
     from perhop.routers.source import Account
 
@@ -28,11 +29,6 @@ DELAY = "5ms"
 LEAST_BURST = 1500.0
 LOCAL_USE = tuple(range(3, 64, 4))
 """Codepoints xxxx11, for local use (RFC 2474, section 6): with `--lenient` those of classes without any."""
-FULL = 0.9995
-"""Guarantees that add up to more of the link leave nothing for other queues."""
-WEIGHTS = 1000
-STRICTLY = 100
-"""A strict queue beside queues that share has so many times the weight of all that come after it."""
 MOST_STRICT = 2
 POLICED_LIMIT = "1000p"
 """Of the queue behind policers of arriving packets, of which the configuration says nothing."""
@@ -43,18 +39,20 @@ class Mapping:
 
     def __init__(self, port: Port, answers: Answers, account: Account) -> None:
         """Findings go to the account; missing answers are in `needs`."""
+        port = _below_link(port, answers, account)
         self._port = port
         self._answers = answers
         self._account = account
         self._amounts = Amounts(port, answers, account)
         self._rules = Rules(self._amounts, account)
+        self._shares = Shares(port, self._amounts, account)
         self._local = iter(LOCAL_USE)
-        self._reserved = 0.0
-        """Bit/s of policed strict queues, which others do not share."""
         self._policed: set[str] = set()
         """Queues whose own policer is that of a strict queue."""
         self.names: list[str] = []
         """Of the classes, as --match has them."""
+        self._nested: list[Queue] = []
+        """Queues of policies within classes, with the packets that each has."""
         self.link = f"links.{key(port.name)}"
 
     @property
@@ -68,7 +66,7 @@ class Mapping:
         self.names = [queue.name for queue in named]
         queues = self._disjoint(named)
         link = self._link()
-        scheduled, order = self._scheduled(queues)
+        scheduled, order = self._scheduled(queues, f"{self.link}.queue")
         meters = self._meters(queues)
         top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
         top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
@@ -187,15 +185,14 @@ class Mapping:
         known = self._answers.link_rate
         if known is None and self._port.rate is not None:
             known = self._port.rate.number
-        return (
-            known is not None and self._amounts.rate(shaper) < known if shaper.unit is RateUnit.BPS else False
-        )
+        if known is None or shaper.unit is RateUnit.PERCENT:
+            return False
+        return self._amounts.rate(shaper) < known
 
     # Schedulers
 
-    def _scheduled(self, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+    def _scheduled(self, queues: list[Queue], path: str) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of the port's queue; and its queues with the color of each codepoint."""
-        path = f"{self.link}.queue"
         result: list[Section] = []
         shaper = self._port.shaper
         if not queues:  # a link without a queue is not measured
@@ -205,7 +202,8 @@ class Mapping:
             kind = Entry("aqm", '"drop-tail"', 0, How.ASSUMED, said)
             return [Section(f"[{path}]", [kind, limit], "queue")], []
         if self._port.tree:
-            return self._tree(path, queues)
+            return self._tree(path, queues, self._port)
+        queues = [self._below(queue) for queue in queues]
         if self._shaped() and shaper is not None:
             result.append(self._shaper_section(path, shaper))
             path += ".queue"
@@ -214,7 +212,7 @@ class Mapping:
             found = self._rules.rule(queues[0], self._service(queues[0]), whole_port=True)
             section.entries = found.entries
             if queues[0].ceiling is not None:
-                self._ceiling(queues[0])
+                self._shares.ceiling(queues[0])
             return [*result, section, *_profiles(path, queues[0], found)], [(queues[0], found.colors)]
         top = Section(f"[{path}]", queue="scheduler")
         strict = sorted((q for q in queues if q.level is not None), key=lambda q: q.level or 0)
@@ -222,19 +220,29 @@ class Mapping:
         if strict and others and (tables := self._low_latency(path, strict, others)) is not None:
             sections, order = tables
             return [*result, *sections], order
-        capped = all(self._guaranteed(q) is not None for q in strict)
+        if not strict and self._limited(others):
+            tree, order = self._borrowing(path, others)
+            return [*result, *tree], order
+        for queue in [queue for queue in queues if queue.within]:
+            text = f"class {queue.name}: a policy within it is not simulated beside a strict queue"
+            self._account.find("W06", queue.line, f"{text} that is shaped; its packets share one queue")
+        capped = all(self._shares.guaranteed(q) is not None for q in strict)
         keys: dict[str, list[Entry]]
         if strict and (len(others) <= 1 or len(strict) > MOST_STRICT):
             ordered = _explicit([*strict, *others])
             strict, others = ordered[: len(strict)], ordered[len(strict) :]
             keys = self._priority(top, strict, others)
-            self._unused(strict, {queue.name: _limit_of(queue) for queue in strict})
-            self._unused(others, {queue.name: queue.guarantee for queue in others[:-1]})
+            self._shares.unused(strict, {queue.name: limit_of(queue) for queue in strict})
+            self._shares.unused(others, {queue.name: queue.guarantee for queue in others[:-1]})
         else:
             ordered = queues
-            keys = self._sharing(top, strict, queues) if capped else self._outweighing(top, strict, queues)
+            keys = (
+                self._shares.sharing(top, strict, queues)
+                if capped
+                else self._shares.outweighing(top, strict, queues)
+            )
             used = {queue.name: queue.guarantee or queue.share for queue in others}
-            self._unused(queues, used | {q.name: self._guaranteed(q) for q in strict if capped})
+            self._shares.unused(queues, used | {q.name: self._shares.guaranteed(q) for q in strict if capped})
         result.append(top)
         order = []
         for queue in ordered:
@@ -243,19 +251,113 @@ class Mapping:
             order.append((queue, colors))
         return result, order
 
-    def _tree(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+    def _tree(
+        self, path: str, queues: list[Queue], port: Port
+    ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of a hierarchical token bucket."""
         order: list[tuple[Queue, Colors]] = []
+        taken = frozenset[int]().union(*(queue.match.codepoints or () for queue in queues))
 
-        def leaf(queue: Queue, place: str) -> tuple[list[Entry], list[Section]]:
+        def leaf(queue: Queue, made: TreeClass, place: str) -> tuple[list[Entry], list[Section]]:
             keys = [] if queue is queues[-1] else [self._match_entry(queue)]
+            if queue.within:
+                sections, inner = self._inner(queue, made, f"{place}.queue", taken)
+                order.extend(inner)
+                return keys, sections
             section = Section(f"[{place}.queue]", queue=queue.name)
             found = self._rules.rule(queue, self._service(queue), whole_port=True)
             section.entries = found.entries
             order.append((queue, found.colors))
             return keys, [section, *_profiles(f"{place}.queue", queue, found)]
 
-        return trees.sections(self._port, path, queues, self._link_rate()[0], leaf), order
+        return trees.sections(port, path, queues, self._link_rate()[0], leaf), order
+
+    def _below(self, queue: Queue) -> Queue:
+        """A queue without a ceiling that is not below the port's rate."""
+        ceiling = queue.ceiling
+        if ceiling is None:
+            return queue
+        port, _, _ = self._amounts.port_rate(ceiling.line, f"`{ceiling.text}` beside the link's rate")
+        if self._amounts.rate(ceiling) < port * FULL or self.needs:
+            return queue
+        text = f"class {queue.name}: `{ceiling.text}` is not below {units.shown_rate(port)} and has no effect"
+        self._account.find("W13", ceiling.line, text)
+        return replace(queue, ceiling=None)
+
+    def _limited(self, queues: list[Queue]) -> bool:
+        """Whether some of these have a ceiling or a policy of their own, which only `htb` can say."""
+        return any(queue.ceiling is not None or queue.within for queue in queues)
+
+    def _borrowing(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of a tree of `htb`: ceilings, and policies within classes."""
+        port, how, line = self._amounts.port_rate(self._port.line, "the rates of classes")
+        base = max(port - self._shares.reserved, port * (1 - FULL))
+        sure = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
+        if sure > base * 1.0005 and not self.needs:
+            text = f"the guarantees add up to {units.shown_rate(sure)} of {units.shown_rate(base)}"
+            self._account.find("W16", self._port.line, f"{text}; they are shares here")
+        parts = self._shares.fractions(queues, base)
+        scale = base / max(sum(parts), 1.0)
+        whole = Rate(float(int(base)), RateUnit.BPS, line, how, "what the classes share")
+        most = Rate(port, RateUnit.BPS, line, how, "what the classes share")
+        ceilings = [None if q.ceiling is None else self._amounts.rate(q.ceiling) for q in queues]
+        root = trees.shared(queues, [part * scale for part in parts], ceilings, whole, most)
+        for queue, made in zip(queues, root.classes, strict=True):
+            self._cburst(queue, made)
+        return self._tree(path, queues, replace(self._port, tree=[root], quantum_divisor=None))
+
+    def _cburst(self, queue: Queue, made: TreeClass) -> None:
+        """The burst of a ceiling that the configuration has."""
+        given = queue.ceiling_burst
+        if given is None:
+            return
+        amount = self._amounts.bytes(given, made.ceil.number)
+        if amount < LEAST_BURST:
+            text = f"burst of {amount:.0f} B raised to a packet of 1500 bytes"
+            self._account.find("W16", given.line, text)
+            amount = LEAST_BURST
+        made.cburst = replace(given, number=amount, unit=Unit.BYTES)
+
+    def _inner(
+        self, queue: Queue, made: TreeClass, path: str, taken: frozenset[int]
+    ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of the policy within a class; `taken` are codepoints of other classes."""
+        port = Port(queue.name, queue.line, queues=queue.within, shaper=made.ceil, sharing=self._port.sharing)
+        port.default_name = self._port.default_name
+        inner = Mapping(port, replace(self._answers, link_rate=None), self._account)
+        inner._amounts.needs, inner._local = self.needs, self._local
+        own = ALL_CODEPOINTS - taken if queue.match.codepoints is None else queue.match.codepoints
+        named = inner._named(queue.within)
+        within = []
+        for one in named:
+            codes = self._codepoints(one)
+            match = one.match if codes is None else replace(one.match, codepoints=codes & own, unknown=())
+            rate = one.guarantee if queue.ceiling is not None else self._part(one.guarantee, made.rate.number)
+            within.append(replace(one, match=match, guarantee=rate))
+        queues = inner._disjoint(within)
+        sections, order = inner._scheduled(queues, path)
+        inside = frozenset[int]().union(*(one.match.codepoints or () for one in queues))
+        self.names += [one.name for one in named] + inner.names
+        shown = []
+        for one, colors in order:
+            match = one.match if one.match.codepoints is not None else Match(own - inside, (), one.match.line)
+            here = replace(one, name=f"{queue.name}/{one.name}", match=match)
+            shown.append((here, colors))
+            if one.name not in inner._policed:
+                self._nested.append(here)
+        for section in sections:
+            section.queue = f"{queue.name}/{section.queue}"
+        self._nested += inner._nested
+        return sections, shown
+
+    def _part(self, rate: Rate | None, whole: float) -> Rate | None:
+        """A guarantee within a class without a ceiling: its part of what the class is sure of."""
+        if rate is None or rate.unit is not RateUnit.BPS:
+            return rate
+        part = min(100 * rate.number / whole, 100.0)
+        text = f"`{rate.text}` is {part:.3g} % of what its class is sure of, and here of what this gets"
+        self._account.find("W05", rate.line, text)
+        return replace(rate, number=part, unit=RateUnit.PERCENT)
 
     def _match_entry(self, queue: Queue) -> Entry:
         listed = json.dumps(units.shown_codepoints(queue.match.codepoints or ()))
@@ -294,7 +396,8 @@ class Mapping:
         if any(policers[queue.name] is None and queue.ceiling is not None for queue in strict):
             return None  # a shaper delays what a policer drops
         rates = {name: self._amounts.rate(found[0].rate) for name, found in policers.items() if found}
-        if not rates and len(others) == 1:
+        limited = self._limited(others) and not any(queue.within for queue in strict)
+        if not rates and len(others) == 1 and not limited:
             return None  # `priority` says it, too
         if rates:
             port, _, _ = self._amounts.port_rate(strict[0].level_line, "the rates of strict queues")
@@ -311,7 +414,7 @@ class Mapping:
             if found is not None:
                 meter, always = found
                 bps = rates[queue.name]
-                keys.append(_rate_entry(meter.rate, bps))
+                keys.append(rate_entry(meter.rate, bps))
                 burst = self._amounts.bytes(meter.burst, bps)
                 line = meter.burst.line or meter.line
                 text = quoted(units.bytes_text(burst))
@@ -322,20 +425,25 @@ class Mapping:
             sections, colors = self._queue(path, queue, keys, last=False, table="priority")
             result += sections
             order.append((queue, colors))
-        self._unused(strict, {name: found[0].rate if found else None for name, found in policers.items()})
-        self._reserved = sum(rates.values())
+        self._shares.unused(
+            strict, {name: found[0].rate if found else None for name, found in policers.items()}
+        )
+        self._shares.reserved = sum(rates.values())
         path += ".queue"
+        if limited:
+            tables, more = self._borrowing(path, others)
+            return [*result, *tables], [*order, *more]
         if len(others) == 1:
             rest = Section(f"[{path}]", queue=others[0].name)
             rule = self._rules.rule(others[0], self._service(others[0]), whole_port=True)
             rest.entries = rule.entries
-            self._ceiling(others[0])
-            self._unused(others, {})
+            self._shares.ceiling(others[0])
+            self._shares.unused(others, {})
             profiles = _profiles(path, others[0], rule)
             return [*result, rest, *profiles], [*order, (others[0], rule.colors)]
         shared = Section(f"[{path}]", queue="scheduler")
-        keys_of = self._sharing(shared, [], others)
-        self._unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
+        keys_of = self._shares.sharing(shared, [], others)
+        self._shares.unused(others, {queue.name: queue.guarantee or queue.share for queue in others})
         result.append(shared)
         for queue in others:
             sections, colors = self._queue(path, queue, keys_of[queue.name], last=queue is others[-1])
@@ -352,7 +460,7 @@ class Mapping:
         bursts: list[tuple[float, int, str]] = []
         for queue in strict:
             keys[queue.name] = []
-            rate = _limit_of(queue)
+            rate = limit_of(queue)
             if rate is None:
                 continue
             bps = self._amounts.rate(rate)
@@ -387,162 +495,9 @@ class Mapping:
             self._account.find("W06", (rate.line if rate else 0) or queue.line, text)
         return keys
 
-    def _sharing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
-        """Guaranteed rates and weights; strict queues with a rate get it as a guarantee."""
-        name = self._port.sharing
-        top.entries.append(
-            Entry("scheduler", quoted(name), self._port.line, How.CONFIGURED, "shares the link")
-        )
-        for queue in strict:
-            text = (
-                f"strict queue {queue.name} beside queues that share: its rate is a guarantee here; a packet "
-                "may wait for one packet of each other queue in place of one in all"
-            )
-            self._account.find("W06", queue.level_line or queue.line, text)
-            if queue.cap is not None:
-                text = f"class {queue.name}: above its rate it waits in place of being dropped in congestion"
-                if queue.cap.burst.how is How.CONFIGURED:
-                    text += f"; the burst of `{queue.cap.burst.text}` has no effect"
-                self._account.find("W10", queue.cap.line, text)
-        guarantees = {queue.name: rate for queue in queues if (rate := self._guaranteed(queue)) is not None}
-        bps = {name: self._amounts.rate(rate) for name, rate in guarantees.items()}
-        for queue in queues:
-            if queue.level is None and queue.ceiling is not None:
-                self._ceiling(queue)
-        total = sum(bps.values())
-        if guarantees:
-            port, _, _ = self._amounts.port_rate(
-                next(iter(guarantees.values())).line, "shares of the link's rate"
-            )
-            port -= self._reserved
-            if total > port * 1.0005 and not self.needs:
-                text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(port)}"
-                self._account.find("W16", self._port.line, f"{text}; they are shares here")
-            if total >= port * FULL:
-                return self._weights(queues, guarantees, bps, max(total, port))
-        keys = {
-            queue.name: [_rate_entry(guarantees[queue.name], bps[queue.name])]
-            if queue.name in guarantees
-            else self._share(queue, queues)
-            for queue in queues
-        }
-        unsaid = [q for q in queues if q.name not in guarantees and q.share is None]
-        if len(unsaid) > 1:
-            names = ", ".join(queue.name for queue in unsaid)
-            self._account.find(
-                "W06", unsaid[0].line, f"no rate or weight for {names}: equal shares of the rest"
-            )
-        return keys
-
-    def _outweighing(self, top: Section, strict: list[Queue], queues: list[Queue]) -> dict[str, list[Entry]]:
-        """Strict queues without a rate beside queues that share: as weights, the strict ones' far above."""
-        top.entries.append(Entry("scheduler", '"wfq"', self._port.line, How.CONFIGURED, "shares the link"))
-        others = [queue for queue in queues if queue not in strict]
-        keys: dict[str, list[Entry]] = {}
-        for queue, fraction in zip(others, self._fractions(others), strict=True):
-            rate = queue.guarantee or queue.share
-            weight = str(max(1, round(WEIGHTS * fraction)))
-            if rate is None:
-                keys[queue.name] = [Entry("weight", weight, queue.line, How.ASSUMED, "what others leave")]
-            else:
-                keys[queue.name] = [Entry("weight", weight, rate.line, rate.how, rate.text)]
-            if queue.ceiling is not None:
-                self._ceiling(queue)
-        weight_now = WEIGHTS
-        for queue in reversed(strict):
-            weight_now *= STRICTLY
-            said = "strict: far above all others"
-            keys[queue.name] = [Entry("weight", str(weight_now), queue.level_line, How.CONFIGURED, said)]
-            text = (
-                f"strict queue {queue.name} beside queues that share: its weight is {STRICTLY} times theirs, "
-                f"so they keep {100 / (STRICTLY + 1):.0f} % of the link; it may wait for a packet of each"
-            )
-            self._account.find("W06", queue.level_line or queue.line, text)
-        return keys
-
-    def _fractions(self, queues: list[Queue]) -> list[float]:
-        """The parts of the link that queues share: guarantees, then shares of the rest."""
-        needed = any(queue.guarantee is not None for queue in queues)
-        port = self._amounts.port_rate(self._port.line, "shares of the link's rate")[0] if needed else 1.0
-        sure = [0.0 if q.guarantee is None else self._amounts.rate(q.guarantee) / port for q in queues]
-        left = max(1.0 - sum(sure), 0.01)
-        # A queue that is no class of the device gets the least.
-        shares = [0.0 if q.guarantee else q.share.number if q.share else -1.0 for q in queues]
-        added = [share < 0 and not queue.line for share, queue in zip(shares, queues, strict=True)]
-        shares = [0.0 if extra else share for share, extra in zip(shares, added, strict=True)]
-        given = sum(share for share in shares if share > 0)
-        percents = any(q.share is not None and q.share.unit is not RateUnit.WEIGHT for q in queues)
-        rest = max(100 - given, 1.0) if percents else max(given, 1.0)
-        unsaid = max(sum(share < 0 for share in shares), 1)
-        shares = [rest / unsaid if share < 0 else share for share in shares]
-        total = sum(shares) or 1.0
-        return [
-            part or left * max(share, 0.01 * total) / total for part, share in zip(sure, shares, strict=True)
-        ]
-
-    def _weights(
-        self, queues: list[Queue], guarantees: dict[str, Rate], bps: dict[str, float], total: float
-    ) -> dict[str, list[Entry]]:
-        """Guarantees that leave nothing over, as weights; queues without one get the least."""
-        keys = {}
-        for queue in queues:
-            rate = guarantees.get(queue.name)
-            if rate is None:
-                entry = Entry("weight", "1", queue.line, How.ASSUMED, "guarantees leave nothing for it")
-                text = f"class {queue.name} has no guarantee and others leave nothing: weight 1 of {WEIGHTS}"
-                self._account.find("W06", queue.line, text)
-            else:
-                weight = max(1, round(WEIGHTS * bps[queue.name] / total))
-                said = f"{rate.text}, {units.shown_rate(bps[queue.name])}"
-                entry = Entry("weight", str(weight), rate.line, rate.how, said)
-            keys[queue.name] = [entry]
-        return keys
-
-    def _guaranteed(self, queue: Queue) -> Rate | None:
-        limit = None if queue.level is None else _limit_of(queue)
-        return limit or queue.guarantee
-
-    def _unused(self, queues: list[Queue], used: dict[str, Rate | None]) -> None:
-        """Report rates of queues of which the scheduler uses another one; ceilings of others have reports."""
-        for queue in queues:
-            rate = used.get(queue.name)
-            rates = [queue.guarantee, queue.share]
-            if queue.level is not None:
-                rates += [None if queue.cap is None else queue.cap.rate, queue.ceiling]
-            for other in rates:
-                if other is None or other is rate:
-                    continue
-                why = "has no effect here" if rate is None else f"has no effect beside `{rate.text}`"
-                self._account.find("W13", other.line, f"class {queue.name}: `{other.text}` {why}")
-
-    def _share(self, queue: Queue, queues: list[Queue]) -> list[Entry]:
-        share = queue.share
-        if share is None:
-            percents = [q.share.number for q in queues if q.share and q.share.unit is not RateUnit.WEIGHT]
-            if percents:
-                left = max(1, round(100 - sum(percents)))
-                text = f"class {queue.name} has no share: what others leave, weight {left}"
-                self._account.find("W06", queue.line, text)
-                return [Entry("weight", str(left), queue.line, How.ASSUMED, "what others leave")]
-            return []
-        weight = max(1, round(share.number))
-        if abs(weight - share.number) > 1e-9:
-            self._account.find("W16", share.line, f"`{share.text}` becomes weight {weight}")
-        return [Entry("weight", str(weight), share.line, share.how, share.text)]
-
-    def _ceiling(self, queue: Queue) -> None:
-        ceiling = queue.ceiling
-        if ceiling is None:
-            return
-        port, _, _ = self._amounts.port_rate(ceiling.line, f"`{ceiling.text}` beside the link's rate")
-        bps = self._amounts.rate(ceiling)
-        if bps < port * FULL:
-            text = f"class {queue.name}: `{ceiling.text}` is not enforced here: it may use up to "
-            self._account.find("W06", ceiling.line, f"{text}{units.shown_rate(port)} that others leave")
-
     def _service(self, queue: Queue) -> float | None:
         """The rate at which a queue is served at least, in bit/s; None: that of the port."""
-        rate = self._guaranteed(queue) or queue.ceiling
+        rate = self._shares.guaranteed(queue) or queue.ceiling
         return None if rate is None else self._amounts.rate(rate)
 
     def _queue(
@@ -562,7 +517,7 @@ class Mapping:
 
     def _meters(self, queues: list[Queue]) -> list[Section]:
         result = []
-        metered = [queue for queue in queues if queue.name not in self._policed]
+        metered = [queue for queue in [*self._nested, *queues] if queue.name not in self._policed]
         listed = [(self._metered(q, queues), q.name, meter) for q in metered for meter in q.meters]
         listed = [*self._port.meters, *listed]
         listed.sort(key=lambda item: item[0].codepoints is None)  # one that takes all comes last
@@ -601,14 +556,22 @@ class Mapping:
         return replace(queue.match, codepoints=ALL_CODEPOINTS - taken)
 
 
+def _below_link(port: Port, answers: Answers, account: Account) -> Port:
+    """A port without a shaper that is above the rate of the link."""
+    shaper = port.shaper
+    known = answers.link_rate or (None if port.rate is None else port.rate.number)
+    if shaper is None or known is None or shaper.unit is not RateUnit.BPS or port.tree:
+        return port
+    if shaper.number * FULL <= known:
+        return port
+    text = f"`{shaper.text}` is above the link's {units.shown_rate(known)} and has no effect"
+    account.find("W13", shaper.line, text)
+    return replace(port, shaper=None, shaper_burst=None)
+
+
 def _profiles(path: str, queue: Queue, rule: Rule) -> list[Section]:
     """The tables of a queue's drop profiles."""
     return [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in rule.profiles]
-
-
-def _rate_entry(rate: Rate, bps: float) -> Entry:
-    said = rate.text if rate.unit is RateUnit.BPS else f"{rate.text}, {units.shown_rate(bps)}"
-    return Entry("rate", quoted(units.rate_text(bps)), rate.line, rate.how, said)
 
 
 def _explicit(queues: list[Queue]) -> list[Queue]:
@@ -620,11 +583,6 @@ def _explicit(queues: list[Queue]) -> list[Queue]:
         else queue
         for queue in queues
     ]
-
-
-def _limit_of(queue: Queue) -> Rate | None:
-    """The rate that limits a strict queue: of its own policer, else of its shaper."""
-    return queue.cap.rate if queue.cap is not None else queue.ceiling
 
 
 def _policer(queue: Queue) -> tuple[Meter, bool] | None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from perhop.routers.source import Finding
 
 ALL_CODEPOINTS = frozenset(range(64))
 
@@ -32,6 +35,8 @@ class Unit(StrEnum):
     """Of the queue's limit."""
     BUFFER_PERCENT = "percent of the buffer"
     """Of the port's buffer."""
+    SEGMENTS = "segments"
+    """Of the device's buffer memory, whose size no configuration says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class RateUnit(StrEnum):
     """Of the port's rate."""
     REMAINING_PERCENT = "percent of the remaining rate"
     WEIGHT = "weight"
+    PACKETS = "packets a second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +214,9 @@ class Queue:
     share: Rate | None = None
     """Of what guarantees leave."""
     ceiling: Rate | None = None
+    ceiling_burst: Quantity | None = None
+    within: list[Queue] = field(default_factory=list)
+    """The queues of a policy within this class, which share what it has."""
     meters: list[Meter] = field(default_factory=list)
     """Policers, which act always."""
     cap: Meter | None = None
@@ -257,3 +266,5 @@ class Port:
     default_name: str = "default"
     lines: set[int] = field(default_factory=set)
     """All lines that the port was read from."""
+    findings: list[Finding] = field(default_factory=list)
+    """What there is to say of this port only."""

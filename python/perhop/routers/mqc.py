@@ -382,11 +382,7 @@ class Reader:
             queue = replace(entry.queue, curves=list(entry.queue.curves), meters=list(entry.queue.meters))
             queue.match = self._match_of(port, entry)
             if entry.child:
-                text = (
-                    f"policy {entry.child} within class {queue.name} of several: classes in classes are not "
-                    "simulated; its packets share one queue"
-                )
-                self._account.find("W06", entry.child_line, text)
+                self._within(port, entry, queue, depth)
             if port.direction == "input":
                 port.meters += [(queue.match, queue.name, meter) for meter in queue.meters]
                 if not queue.meters:
@@ -394,7 +390,8 @@ class Reader:
                         "W13", entry.queue.line, f"class {queue.name}: no meter; without effect on input"
                     )
                 continue
-            self._flavour.defaults(entry, queue, self._account)
+            if not queue.within:
+                self._flavour.defaults(entry, queue, self._account)
             port.queues.append(queue)
         last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
         if port.direction == "output" and not last:
@@ -402,6 +399,29 @@ class Reader:
             implicit = PolicyClass(rest, place=policy.line)
             self._flavour.defaults(implicit, rest, self._account)
             port.queues.append(rest)
+
+    def _within(self, port: Port, entry: PolicyClass, queue: Queue, depth: int) -> None:
+        """Give a class of several the queues of the policy within it."""
+        child = self.policies.get(entry.child)
+        if child is None:
+            text = f"policy map {entry.child} is not defined"
+            self._account.find("W15", entry.child_line, text)
+            return
+        if depth >= DEEPEST or queue.level is not None or port.direction == "input":
+            why = "a strict class" if queue.level is not None else "this class"
+            text = f"policy {entry.child} within class {queue.name}: a policy within {why} is not simulated"
+            self._account.find("W06", entry.child_line, f"{text}; its packets share one queue")
+            return
+        inner = Port(queue.name, entry.child_line)
+        self._fill(inner, child, depth + 1)
+        port.lines |= inner.lines
+        port.meters += inner.meters
+        queue.within = inner.queues
+        if inner.shaper is not None and queue.ceiling is None:
+            queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
+        elif inner.shaper is not None and queue.ceiling is not None:
+            text = f"a shaper within a shaper: only `{queue.ceiling.text}` is simulated"
+            self._account.find("W06", inner.shaper.line, text)
 
     def _match_of(self, port: Port, entry: PolicyClass) -> Match:
         name = entry.queue.name

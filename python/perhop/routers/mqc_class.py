@@ -218,10 +218,12 @@ class ClassReader:
             return False
         self._replaces(self.entry.queue.ceiling, text)
         self.entry.queue.ceiling, self.entry.shape_burst = rate, None
+        self.entry.queue.ceiling_burst = None
         if rest and units.number(rest[0]):
             timed = len(rest) > 1 and rest[1].lower() == "ms"
             unit, factor = (Unit.SECONDS, 1e-3) if timed else (Unit.BYTES, 1 / 8)
             self.entry.shape_burst = Quantity(float(rest[0]) * factor, unit, line, text=text)
+            self.entry.queue.ceiling_burst = self.entry.shape_burst
             rest = rest[2:] if timed else rest[1:]
             if rest and units.number(rest[0]) is not None:
                 text = f"`{text}`: the excess burst (be) is not simulated"

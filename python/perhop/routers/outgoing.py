@@ -57,6 +57,10 @@ class QueueOut:
     weight: float | None = None
     cap: float | None = None
     """Of a queue of strict priority, in bit/s."""
+    ceil: float | None = None
+    """The rate to which its class is shaped, in bit/s."""
+    ceil_burst: float = 0.0
+    """Of that shaper, in bytes."""
     strict: bool = False
     """Whether it is a priority queue of `llq`; `cap` is then the rate of its policer."""
     burst: float | None = None
@@ -303,6 +307,10 @@ def outgoing(
         if kind == "fifo":
             kind, queue = "single", queue["rule"]
     kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if trees else set())
+    whole = rate(table["rate"]) if shaper is None else shaper[0]
+    if kind == "htb" and trees and not linux and _flat(queue, whole):
+        queues += _shaped(queue, path, origin, frozenset().union(*(one.codepoints for one in queues)))
+        kind, queue = "wfq", {"queues": []}
     if kind not in kinds or (kind == "htb" and queues) or (kind == "priority" and queues):
         within = " within llq" if queues else ""
         raise PerhopError(f"{origin}: {path}: no dialect here can express the scheduler {kind}{within}")
@@ -325,6 +333,30 @@ def outgoing(
             by_packets[meter.codepoints].meter = meter
         meters = []
     return Outgoing(name, place, rate(table["rate"]), kind, keys, queues, meters, shaper)
+
+
+def _flat(tree: dict[str, Any], bps: float) -> bool:
+    """Whether a tree of htb is one level of classes with AQMs that share this rate."""
+    if len(tree["classes"]) != 1:
+        return False
+    (root,) = tree["classes"]
+    leaves = root.get("classes") or []
+    plain = all("queue" in leaf and "scheduler" not in leaf["queue"] for leaf in leaves)
+    return bool(leaves) and plain and rate(root.get("ceil", root["rate"])) == bps
+
+
+def _shaped(queue: dict[str, Any], path: str, origin: str, taken: frozenset[int]) -> list[QueueOut]:
+    """The classes of a tree of one level: their guaranteed rates, and their ceilings as shapers."""
+    (root,), path = queue["classes"], f"{path}.classes[0]"
+    tables = [{**leaf, "rule": leaf["queue"]} for leaf in root["classes"]]
+    queues = _queues(tables, f"{path}.classes", origin, taken)
+    most = rate(root.get("ceil", root["rate"]))
+    for one, leaf in zip(queues, root["classes"], strict=True):
+        ceil = rate(leaf.get("ceil", leaf["rate"]))
+        one.rule_place = f"{one.place}.queue"
+        if ceil < most:
+            one.ceil, one.ceil_burst = ceil, size(leaf["cburst"])
+    return queues
 
 
 def _codepoints(match: dict[str, Any], place: str, origin: str) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -131,7 +132,7 @@ class Rules:
         highest = [drop.curve.points[-1][0] for drop in queue.curves if drop.curve.points]
         if self._amounts.lenient and highest:
             most = max(highest, key=lambda quantity: quantity.number)
-            if most.unit in {Unit.BYTES, Unit.PACKETS, Unit.SECONDS}:
+            if most.unit in {Unit.BYTES, Unit.PACKETS, Unit.SECONDS, Unit.SEGMENTS}:
                 text = f"class {queue.name}: queue limit assumed as twice the largest max"
                 self._account.find("W04", queue.line, text)
                 number = 2 * most.number
@@ -212,12 +213,20 @@ class Rules:
         if fell:
             text = f"{label}: a probability below that of a lower fill; it stays as high as before here"
             self._account.find("W06", line, text)
+        # Below the limit nothing is said; a curve of a table ends at the limit by nature.
+        percent = all(q.unit is Unit.PERCENT for q, _ in drop.curve.points)
         if shape is None:
+            if not percent and points[0][0] >= total:
+                text = f"{label}: min is not below the queue limit; only tail drop acts"
+                self._account.find("W03", line, text)
             return None
         if in_packets:
             shape = self._whole_packets(label, shape)
-        # Below the limit nothing is said; a curve of a table ends at the limit by nature.
-        percent = all(q.unit is Unit.PERCENT for q, _ in drop.curve.points)
+        elif not isinstance(shape, Ramp):  # fills below a byte are one
+            whole_bytes = {
+                0.0 if x <= 0 else max(1.0, float(math.floor(x + 0.5))): p for x, p in shape.points
+            }
+            shape = replace(shape, points=tuple(sorted(whole_bytes.items())))
         if shape.high >= total and not (percent and shape.high <= total):
             text = f"{label}: max is not below the queue limit; tail drop acts first"
             self._account.find("W03", line, text)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import bisect
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 CODES = {
     "W01": "the unit of a threshold is assumed",
@@ -107,10 +108,27 @@ class Account:
         if finding not in self.findings:
             self.findings.append(finding)
 
+    @contextmanager
+    def of_port(self, findings: list[Finding]) -> Iterator[None]:
+        """Collect what is found within as one port's: it is reported if that port is imported."""
+        before, self.findings = self.findings, findings
+        try:
+            yield
+        finally:
+            self.findings = before
+
     def ignore(self, line: int, why: str = "not understood") -> None:
         """Report a line that has no effect on the result, verbatim."""
         if 0 < line <= len(self.source.lines):
             self.find("W13", line, f"{why}: `{shortened(self.source.lines[line - 1])}`")
+
+    def leave_out(self, lines: set[int]) -> None:
+        """Forget what was said of lines of other ports than the imported one: only that they are others'.
+
+        Names that are not defined or not attached stay: they are said of the whole configuration.
+        """
+        self.findings = [f for f in self.findings if f.line not in lines or f.code == "W15"]
+        self.understood |= lines
 
     def close(self, port: str) -> None:
         """Report every line of which nothing was said, for the port that is imported."""

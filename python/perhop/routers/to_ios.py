@@ -256,6 +256,9 @@ class _Writer:
         result = []
         if queue.rate is not None:
             result.append(f"  bandwidth {self._kbps(queue.place, 'rate', queue.rate)}")
+        if queue.ceil is not None:
+            bits = math.floor(8 * queue.ceil_burst + 0.5)
+            result.append(f"  shape average {self._bps(queue.place, 'ceil', queue.ceil)} {bits} 0")
         if queue.weight is not None:
             ratio = max(1, math.floor(queue.weight + 0.5))
             self._remarks.rounded(

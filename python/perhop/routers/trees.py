@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.document import Entry, Section, quoted
-from perhop.routers.model import How, Rate, RateUnit, TreeClass
+from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.routers.model import Port, Quantity, Queue
+    from perhop.routers.model import Port, Queue
 
+PACKET = 1500.0
+MOST_QUANTUM = 60_000.0
+"""Bytes of the largest turn among classes whose turns are as their rates."""
+LEAST = 1000.0
+"""Bit/s of a class that is sure of nothing."""
 BYPASS = 0.01
 """The part of the link's rate for packets that bypass a tree with all of the link's rate."""
 
@@ -23,7 +29,7 @@ def sections(
     path: str,
     queues: list[Queue],
     link_bps: float,
-    leaf: Callable[[Queue, str], tuple[list[Entry], list[Section]]],
+    leaf: Callable[[Queue, TreeClass, str], tuple[list[Entry], list[Section]]],
 ) -> list[Section]:
     """The tables of a port's tree on a link of this rate.
 
@@ -35,7 +41,8 @@ def sections(
         divisor, line = port.quantum_divisor
         top.entries.append(Entry("r2q", str(divisor), line, How.CONFIGURED))
     named = {queue.name: queue for queue in queues}
-    roots = [made for root in port.tree if (made := _kept(root, named)) is not None]
+    given = [_resolved(root, link_bps) for root in port.tree]
+    roots = [made for root in given if (made := _kept(root, named)) is not None]
     known = _queues(roots)
     others = [queue for queue in queues if queue.name not in known]
     for queue in others:  # what bypasses the tree
@@ -44,6 +51,57 @@ def sections(
     for root in _last_last(roots, queues[-1].name):
         result += _tables(root, f"{path}.classes", named, leaf)
     return result
+
+
+def shared(
+    queues: list[Queue],
+    rates: Sequence[float],
+    ceilings: Sequence[float | None],
+    whole: Rate,
+    most: Rate,
+) -> TreeClass:
+    """A tree of one level: a class for each queue with its part of a rate, and its ceiling if it has one."""
+    names = {queue.name for queue in queues}
+    root = TreeClass("all", queues[0].line, whole, most)
+    while root.name in names:
+        root.name += "+"
+    sure = [
+        max(float(int(min(rate, math.inf if ceiling is None else ceiling) + 1e-3)), LEAST)
+        for rate, ceiling in zip(rates, ceilings, strict=True)
+    ]
+    root.burst, root.cburst = _bucket(whole.number), _bucket(most.number)
+    unit = min(PACKET, MOST_QUANTUM * min(sure) / max(sure))
+    for queue, bps, ceiling in zip(queues, sure, ceilings, strict=True):
+        given = queue.guarantee or queue.share
+        text = "what others leave" if given is None else f"{given.text}, {units.shown_rate(bps)}"
+        line, how = (queue.line, How.ASSUMED) if given is None else (given.line, given.how)
+        rate = Rate(bps, RateUnit.BPS, line, how, text)
+        ceil = most if ceiling is None or queue.ceiling is None else queue.ceiling
+        ceil = replace(ceil, number=max(bps, most.number if ceiling is None else ceiling), unit=RateUnit.BPS)
+        made = TreeClass(queue.name, queue.line, rate, ceil, queue=queue.name)
+        made.burst, made.cburst = _bucket(bps), _bucket(ceil.number)
+        quantum = max(1.0, unit * bps / min(sure))
+        made.quantum = Quantity(quantum, Unit.BYTES, 0, How.ASSUMED, text="in proportion to its rate")
+        root.classes.append(made)
+    return root
+
+
+def _bucket(bps: float) -> Quantity:
+    """4 ms of a rate, at least two packets."""
+    number = max(bps * 0.004 / 8, 2 * PACKET)
+    return Quantity(number, Unit.BYTES, 0, How.ASSUMED, text="4 ms of the rate, at least two packets")
+
+
+def _resolved(tree: TreeClass, link_bps: float) -> TreeClass:
+    """A tree whose rates in percent of the link are rates, none of them above its ceiling."""
+    rate, ceil = (
+        replace(rate, number=rate.number * link_bps / 100, unit=RateUnit.BPS)
+        if rate.unit is RateUnit.PERCENT
+        else rate
+        for rate in (tree.rate, tree.ceil)
+    )
+    rate = replace(rate, number=min(rate.number, ceil.number))
+    return replace(tree, rate=rate, ceil=ceil, classes=[_resolved(c, link_bps) for c in tree.classes])
 
 
 def _kept(tree: TreeClass, named: Mapping[str, Queue]) -> TreeClass | None:
@@ -83,13 +141,13 @@ def _tables(
     tree: TreeClass,
     path: str,
     named: Mapping[str, Queue],
-    leaf: Callable[[Queue, str], tuple[list[Entry], list[Section]]],
+    leaf: Callable[[Queue, TreeClass, str], tuple[list[Entry], list[Section]]],
 ) -> list[Section]:
     section = Section(f"[[{path}]]", queue=tree.name)
     section.entries.append(Entry("name", quoted(tree.name), tree.line))
     inner: list[Section] = []
     if tree.queue:
-        keys, inner = leaf(named[tree.queue], path)
+        keys, inner = leaf(named[tree.queue], tree, path)
         section.entries += keys
     for key, rate in (("rate", tree.rate), ("ceil", tree.ceil)):
         if key == "rate" or rate.number != tree.rate.number:

@@ -116,7 +116,8 @@ def plain(value: float, digits: int = 9) -> str:
 
 
 def rate_text(bps: float) -> str:
-    """A rate as scenarios write it."""
+    """A rate as scenarios write it, in whole bit/s, at least one."""
+    bps = max(1.0, float(math.floor(bps + 1e-3)))
     for factor, unit in ((1e9, "Gbps"), (1e6, "Mbps"), (1e3, "kbps")):
         if bps >= factor:
             return f"{plain(bps / factor)}{unit}"

@@ -23,6 +23,7 @@ from perhop.routers.model import (
     Rate,
     RateUnit,
     Selector,
+    TreeClass,
     Unit,
 )
 from perhop.routers.statements import Statement, statements
@@ -40,15 +41,20 @@ MAX_THRESHOLD = 18
 MARK_PROBABILITY = 10
 BURST = 15 * 1024
 LATENCY_S = 0.05
+QUANTUM = 1514
+"""Bytes of a class's turn: VyOS gives htb the value of `codel-quantum`."""
+MOST_PRIO = 7
+LEAST = 1000.0
+"""Bit/s of a class without the bandwidth that it needs."""
 MOST_FLOWS = 65536
 """Queues of fq_codel."""
 THRESHOLDS = {"average-packet", "maximum-threshold", "minimum-threshold", "queue-limit", "mark-probability"}
 KINDS = ("shaper", "random-detect", "priority-queue", "rate-control", "drop-tail", "fair-queue", "fq-codel",
          "round-robin", "limiter")  # fmt: skip
-KNOWN = {"bandwidth", "ceiling", "burst", "queue-type", "queue-limit", "quantum", "latency", "target",
-         "interval", "flows", *THRESHOLDS}  # fmt: skip
+KNOWN = {"bandwidth", "ceiling", "burst", "priority", "codel-quantum", "queue-type", "queue-limit",
+         "quantum", "latency", "target", "interval", "flows", *THRESHOLDS}  # fmt: skip
 """Leaves that some policy or class has."""
-IGNORED = {"description", "mtu", "hash-interval", "codel-quantum", "set-dscp", "exceed", "not-exceed"}
+IGNORED = {"description", "mtu", "hash-interval", "set-dscp", "exceed", "not-exceed"}
 
 
 @dataclass(slots=True)
@@ -243,20 +249,71 @@ class Reader:
                 queue.share = Rate(
                     max(1, round(quantum)), RateUnit.WEIGHT, place, text=f"quantum {quantum:g}"
                 )
-            else:
-                queue.guarantee = self._rate(entry, "bandwidth")
-                queue.ceiling = self._rate(entry, "ceiling")
-                if (
-                    queue.ceiling is not None
-                    and queue.ceiling.unit is RateUnit.PERCENT
-                    and queue.ceiling.number >= 100
-                ):
-                    text = (
-                        f"class {queue.name}: `{queue.ceiling.text}`: no limit beside the policy's bandwidth"
-                    )
-                    self._account.find("W13", queue.ceiling.line, text)
-                    queue.ceiling = None
             port.queues.append(queue)
+        if policy.kind == "shaper":
+            self._tree(port, policy, entries)
+
+    def _tree(self, port: Port, policy: Policy, entries: list[Class]) -> None:
+        """The classes of htb that VyOS makes of a shaper (python/vyos/qos/trafficshaper.py)."""
+        whole = port.shaper or Rate(100, RateUnit.PERCENT, policy.line, How.DEFAULT, "bandwidth of the link")
+        root = TreeClass(policy.name, policy.line, whole, whole)
+        for queue, entry in zip(port.queues, entries, strict=True):
+            rate = self._share(entry, "bandwidth", whole)
+            if rate is None:
+                text = f"class {entry.name}: no bandwidth, which VyOS demands; sure of {LEAST:g} bit/s here"
+                self._account.find("W04", entry.line, text)
+                rate = Rate(LEAST, RateUnit.BPS, 0, How.ASSUMED, "no bandwidth")
+            ceil = self._share(entry, "ceiling", whole)
+            if ceil is None:
+                text = f"class {entry.name}: no ceiling: `{rate.text}` is htb's; it borrows nothing"
+                self._account.find("W04", entry.line, text)
+                ceil = replace(rate, how=How.DEFAULT, text="no ceiling: that of htb is the rate")
+            if ceil.unit is rate.unit and rate.number > ceil.number:
+                text = f"class {entry.name}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
+                self._account.find("W16", rate.line, text)
+                rate = ceil
+            made = TreeClass(entry.name, entry.line, rate, ceil, self._burst(entry), queue=queue.name)
+            made.prio, made.quantum = self._prio(entry), self._quantum(entry)
+            if rate.unit is RateUnit.BPS:
+                queue.guarantee = rate
+            root.classes.append(made)
+        total = sum(made.rate.number for made in root.classes if made.rate.unit is whole.unit)
+        if total > whole.number * (1 + 1e-9):
+            shown = units.shown_rate(total) if whole.unit is RateUnit.BPS else f"{total:g} %"
+            text = f"its classes are sure of {shown} together, above `{whole.text}`: Linux gives them that"
+            self._account.find("W17", policy.line, f"policy {policy.name}: {text}")
+        port.tree = [root]
+
+    def _share(self, entry: Class, key: str, whole: Rate) -> Rate | None:
+        """A rate of a class; percent is of the policy's bandwidth, and so is `auto`."""
+        value, line = entry.get(key)
+        if value == "auto":
+            return replace(whole, line=line, text=f"{key} auto")
+        found = self._rate(entry, key)
+        if found is None or found.unit is not RateUnit.PERCENT:
+            return found
+        number = min(found.number, 100) * whole.number / 100
+        return Rate(number, whole.unit, found.line, text=f"{found.text} of {whole.text}")
+
+    def _prio(self, entry: Class) -> tuple[int, int] | None:
+        value, line = entry.get("priority")
+        found = units.whole(value) if value else None
+        if value and found is None:
+            self._bad("priority", value, line)
+        if found is not None and found > MOST_PRIO:
+            text = f"`priority {value}` is above {MOST_PRIO}: the kernel takes {MOST_PRIO}"
+            self._account.find("W16", line, text)
+            found = MOST_PRIO
+        return None if found is None else (found, line)
+
+    def _quantum(self, entry: Class) -> Quantity:
+        value, line = entry.get("codel-quantum")
+        found = units.whole(value) if value else None
+        if found:
+            return Quantity(found, Unit.BYTES, line, text=f"codel-quantum {value}")
+        if value:
+            self._bad("codel-quantum", value, line)
+        return Quantity(QUANTUM, Unit.BYTES, 0, How.DEFAULT, text=f"codel-quantum {QUANTUM}")
 
     def _unused(self, policy: Policy) -> None:
         """Report each leaf that nothing read."""
@@ -264,9 +321,7 @@ class Reader:
             for key, (value, line) in entry.values.items():
                 if key in entry.read or key in IGNORED:
                     continue
-                if key == "priority":
-                    self._account.find("W06", line, f"`priority {value}`: who borrows first is not simulated")
-                elif key in KNOWN:
+                if key in KNOWN:
                     self._account.find("W13", line, f"`{key} {value}` has no effect here")
                 else:
                     self._bad(key, value, line)

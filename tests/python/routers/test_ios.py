@@ -134,16 +134,18 @@ def test_strict_priority_with_four_curves() -> None:
 def test_times_need_the_rate_of_the_class() -> None:
     done = of_file("ios-bytes.cfg", link_rate=100e6)
     a, rest = done.queues["A"], done.queues["NOT-A"]
-    # 60 % of 100 Mbit/s: 50 ms are 375 kB, 20 and 40 ms 150 and 300 kB. The shares leave nothing: weights.
-    assert (a["weight"], rest["weight"]) == (600, 400)
-    assert (a["rule"]["limit"], a["rule"]["green"]) == ("375kB", "150kB/300kB/0.1")
-    assert a["rule"]["red"] == "75kB/225kB/0.1"
+    # 60 % of 100 Mbit/s: 50 ms are 375 kB, 20 and 40 ms 150 and 300 kB.
+    assert (a["queue"]["limit"], a["queue"]["green"]) == ("375kB", "150kB/300kB/0.1")
+    assert a["queue"]["red"] == "75kB/225kB/0.1"
+    # The other class is shaped to 6 Mbit/s, of which it is sure: a turn a tenth of the first one's.
+    assert (a["rate"], a["ceil"], rest["rate"], rest.get("ceil")) == ("60Mbps", "100Mbps", "6Mbps", None)
+    assert (a["quantum"], rest["quantum"]) == ("15kB", "1.5kB")
     assert set(done.codes("W05")) == {8, 10, 11, 12}
-    assert a["rule"]["scale-by-size"] is False
-    assert done.codes("W06") == [17]
+    assert a["queue"]["scale-by-size"] is False
+    assert done.codes("W06") == []
     # `match not` leaves the other 61 codepoints, so class-default gets none.
     assert len(done.queues) == 2
-    assert "limit" in rest["rule"]
+    assert "limit" in rest["queue"]
 
 
 def test_policers_of_arriving_packets() -> None:

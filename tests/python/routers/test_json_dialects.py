@@ -36,10 +36,14 @@ def test_a_shaper_of_vyos() -> None:
     assert {name: queue["rate"] for name, queue in queues.items()} == {
         "10": "2Mbps", "20": "8Mbps", "default": "6Mbps",
     }  # fmt: skip
-    assert queues["10"]["rule"] == {"aqm": "drop-tail", "limit": "40p"}
-    assert queues["20"]["rule"]["aqm"] == "codel"
-    assert queues["default"]["rule"]["limit"] == "127p"
-    assert done.codes("W01") == [9]
+    # As VyOS makes them, classes of htb: a class without a ceiling borrows nothing, burst is 15 · 1024.
+    assert [queue.get("ceil") for queue in queues.values()] == ["20Mbps", "12Mbps", None]
+    assert {queue["burst"] for queue in queues.values()} == {"15.36kB"}
+    assert {queue["quantum"] for queue in queues.values()} == {"1.514kB"}
+    assert queues["10"]["queue"] == {"aqm": "drop-tail", "limit": "40p"}
+    assert queues["20"]["queue"]["scheduler"] == "fq-codel"
+    assert queues["default"]["queue"]["limit"] == "127p"
+    assert (done.codes("W01"), done.codes("W06")) == ([9], [14])
     assert {12, 1, 15, 16, 17} <= set(done.codes("W13")) | set(done.codes("W15")) | set(done.codes("W17"))
 
 
@@ -78,13 +82,15 @@ def test_braces_of_vyos_end_with_lines() -> None:
     assert (done.dialect, done.link["rate"]) == ("vyos", "10Mbps")
     gold, rest = done.queues.values()
     assert gold["match"] == {"dscp": ["AF11", "AF12"]}
-    # 20 and 80 % are all of it. A leaf is red: 9 and 18 packets of 1024 bytes.
-    assert (gold["weight"], rest["weight"]) == (200, 800)
-    assert gold["rule"]["aqm"] == "red"
-    assert (gold["rule"]["thresholds"], gold["rule"]["limit"]) == ("9.216kB/18.432kB/0.1", "73.728kB")
-    assert rest["rule"] == {"aqm": "drop-tail", "limit": "100p"}
-    # A class has no bucket of its own, and a ceiling of 100 % is no limit.
-    assert done.codes("W13") == [3, 14, 15, 30, 34]
+    # A leaf is red: 9 and 18 packets of 1024 bytes.
+    assert [(queue["rate"], queue["ceil"]) for queue in (gold, rest)] == [
+        ("2Mbps", "10Mbps"), ("8Mbps", "10Mbps"),
+    ]  # fmt: skip
+    assert gold["burst"] == "15.36kB"
+    assert gold["queue"]["aqm"] == "red"
+    assert (gold["queue"]["thresholds"], gold["queue"]["limit"]) == ("9.216kB/18.432kB/0.1", "73.728kB")
+    assert rest["queue"] == {"aqm": "drop-tail", "limit": "100p"}
+    assert done.codes("W13") == [3, 34]
 
 
 def test_priorities_of_vyos() -> None:
@@ -126,12 +132,12 @@ def test_round_robin_and_fq_codel_of_vyos() -> None:
 @pytest.mark.parametrize(
     ("leaf", "said"),
     [
-        ("class 20 burst '15kb'", "has no effect here"),
+        ("class 20 priority 'x'", "not understood"),
+        ("class 20 codel-quantum '0'", "not understood"),
         ("class 20 latency '5ms'", "has no effect here"),
         ("wibble '1'", "not understood"),
         ("class 20 wibble '1'", "not understood"),
         ("class 20 flows '0'", "not understood"),
-        ("default ceiling '100%'", "no limit beside"),
     ],
 )
 def test_each_leaf_of_vyos_is_used_or_reported(leaf: str, said: str) -> None:
@@ -146,6 +152,34 @@ set qos interface eth0 egress 'WAN'
     done = of_text(text)
     assert done.codes("W13") == [5]
     assert any(said in line for line in done.texts)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "key", "value", "codes"),
+    [
+        ("class 20 priority '3'", "prio", 3, []),
+        ("class 20 priority '20'", "prio", 7, ["W16"]),
+        ("class 20 burst '30k'", "burst", "30.72kB", []),
+        ("class 20 codel-quantum '3000'", "quantum", "3kB", []),
+        ("class 20 ceiling '50%'", "ceil", "5Mbps", []),
+        ("class 20 ceiling '2mbit'", "rate", "2Mbps", ["W16"]),
+        ("class 20 bandwidth 'auto'", "rate", "10Mbps", ["W17"]),
+    ],
+)
+def test_leaves_of_a_shaper_of_vyos_are_those_of_htb(
+    leaf: str, key: str, value: object, codes: list[str]
+) -> None:
+    text = f"""\
+set qos policy shaper WAN bandwidth '10mbit'
+set qos policy shaper WAN class 20 bandwidth '3mbit'
+set qos policy shaper WAN class 20 match Z ip dscp 'AF21'
+set qos policy shaper WAN default bandwidth '10%'
+set qos policy shaper WAN {leaf}
+set qos interface eth0 egress 'WAN'
+"""
+    done = of_text(text)
+    assert done.queues["20"][key] == value
+    assert [code for code, _ in done.warnings if code in {"W13", "W16", "W17"}] == codes
 
 
 def test_leaves_of_a_limiter_of_vyos_are_reported() -> None:

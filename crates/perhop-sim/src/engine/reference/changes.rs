@@ -48,10 +48,16 @@ impl Reference {
             }
         }
         self.shared_meters = shared;
-        flows.into_iter().for_each(|(number, sending)| self.flows[number].sending = sending);
+        for (number, sending) in flows {
+            self.flows[number].sending = sending;
+        }
         let numbers: Vec<usize> = links.iter().map(|(number, _)| *number).collect();
-        links.into_iter().for_each(|(number, link)| self.links[number] = link);
-        numbers.into_iter().for_each(|number| self.serve_retuned(number));
+        for (number, link) in links {
+            self.links[number] = link;
+        }
+        for number in numbers {
+            self.serve_retuned(number);
+        }
         Ok(())
     }
 

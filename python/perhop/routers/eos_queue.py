@@ -1,0 +1,355 @@
+"""Arista EOS: the commands of a transmit queue, of a policer, and the units of both.
+
+Sources: Arista EOS User Manual, chapter "Quality of Service", section "Quality of Service Configuration
+Commands" (`bandwidth percent`, `bandwidth guaranteed`, `priority`, `shape rate`, `random-detect ecn`,
+`police`), and the published schema of the collection `arista.avd` (`tx_queues`, `random_detect`). What these
+leave open is assumed, and each assumption is a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from perhop.routers import units
+from perhop.routers.model import Average, Curve, Ecn, How, Meter, Quantity, Rate, RateUnit, Unit
+
+if TYPE_CHECKING:
+    from perhop.routers.source import Account
+
+AMOUNTS: dict[str, tuple[Unit, float]] = {
+    "segments": (Unit.SEGMENTS, 1),
+    "bytes": (Unit.BYTES, 1),
+    "kbytes": (Unit.BYTES, 1e3),
+    "mbytes": (Unit.BYTES, 1e6),
+    **dict.fromkeys(("ms", "milliseconds"), (Unit.SECONDS, 1e-3)),
+    **dict.fromkeys(("us", "microseconds"), (Unit.SECONDS, 1e-6)),
+    "packets": (Unit.PACKETS, 1),
+}
+"""Which of them a platform takes differs."""
+RATES: dict[str, tuple[RateUnit, float]] = {
+    "bps": (RateUnit.BPS, 1),
+    "kbps": (RateUnit.BPS, 1e3),
+    "mbps": (RateUnit.BPS, 1e6),
+    "gbps": (RateUnit.BPS, 1e9),
+    "pps": (RateUnit.PACKETS, 1),
+    "percent": (RateUnit.PERCENT, 1),
+}
+PRECEDENCES: tuple[Literal["green", "yellow", "red"], ...] = ("green", "yellow", "red")
+"""The color of drop precedence 0, 1 and 2."""
+MOST_WEIGHT = 15
+
+
+@dataclass(slots=True)
+class Ramp:
+    """A `random-detect` line: where packets of a drop precedence (None: of all) drop or are marked."""
+
+    curve: Curve
+    precedence: int | None
+    text: str
+    line: int
+
+
+@dataclass(slots=True)
+class TxQueue:
+    """A transmit queue of an interface or of a QoS profile, as far as it is configured."""
+
+    number: int
+    line: int
+    percent: Rate | None = None
+    guarantee: Rate | None = None
+    ceiling: Rate | None = None
+    strict: bool | None = None
+    """None: not configured, which is strict priority."""
+    strict_line: int = 0
+    drops: list[Ramp] = field(default_factory=list)
+    marks: Ramp | None = None
+    average: Average | None = None
+    limit: Quantity | None = None
+    lines: set[int] = field(default_factory=set)
+
+    def over(self, other: TxQueue, account: Account) -> TxQueue:
+        """This queue of an interface over the same one of its profile."""
+        result = TxQueue(self.number, self.line, lines=self.lines | other.lines)
+        for name in ("percent", "guarantee", "ceiling", "marks", "average", "limit"):
+            own, given = getattr(self, name), getattr(other, name)
+            setattr(result, name, given if own is None else own)
+            if own is not None and given is not None and given.line > 0:
+                self._replaced(given.text, given.line, own.text, account)
+        result.drops = self.drops or other.drops
+        if self.drops:
+            for ramp in other.drops:
+                self._replaced(ramp.text, ramp.line, self.drops[0].text, account)
+        mine = self.strict is not None
+        result.strict, result.strict_line = (
+            (self.strict, self.strict_line) if mine else (other.strict, other.strict_line)
+        )
+        return result
+
+    def _replaced(self, before: str, line: int, now: str, account: Account) -> None:
+        if before != now:
+            text = (
+                f"tx-queue {self.number}: `{before}` of the profile is replaced by `{now}` of the interface"
+            )
+            account.find("W17", line, text)
+
+
+@dataclass(slots=True)
+class ClassMap:
+    """A class map: the codepoints of each line, and other conditions."""
+
+    name: str
+    line: int
+    codes: set[int] = field(default_factory=set)
+    other: list[tuple[int, str]] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class PolicyClass:
+    """A class of a policy: where its packets go, and how they are policed."""
+
+    name: str
+    line: int
+    traffic_class: tuple[int, int] | None = None
+    """With its line."""
+    meter: Meter | None = None
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Holder:
+    """An interface or a QoS profile: its transmit queues, its shaper."""
+
+    name: str
+    line: int
+    queues: dict[int, TxQueue] = field(default_factory=dict)
+    shape: Rate | None = None
+    bandwidth: Rate | None = None
+    speed: Rate | None = None
+    profile: tuple[str, int] | None = None
+    policies: list[tuple[str, int]] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+def rate(
+    words: list[str], line: int, text: str, bare: str, account: Account
+) -> tuple[Rate | None, list[str]]:
+    """A rate at the head of words, whose bare numbers have the unit `bare`; and what follows it."""
+    if not words or units.number(words[0]) is None:
+        return None, words
+    value = float(words[0])
+    unit = words[1].lower() if len(words) > 1 else ""
+    rest = words[2:] if unit in RATES else words[1:]
+    if unit not in RATES:
+        shown = {"bps": "bit/s", "kbps": "kbit/s"}[bare]
+        account.find("W05", line, f"`{text}`: a rate without a unit is read as {shown}")
+        unit = bare
+    kind, factor = RATES[unit]
+    return Rate(value * factor, kind, line, text=text) if value > 0 else None, rest
+
+
+def amount(words: list[str], line: int, text: str, account: Account) -> tuple[Quantity | None, list[str]]:
+    """An amount at the head of words, in bytes if it has no unit; and what follows it."""
+    if not words or units.number(words[0]) is None:
+        return None, words
+    value = float(words[0])
+    unit = words[1].lower() if len(words) > 1 else ""
+    rest = words[2:] if unit in AMOUNTS else words[1:]
+    if unit not in AMOUNTS:
+        account.find("W05", line, f"`{text}`: an amount without a unit is read as bytes")
+        unit = "bytes"
+    if unit in {"kbytes", "mbytes"}:
+        size = "1000" if unit == "kbytes" else "1000000"
+        account.find("W05", line, f"`{text}`: {unit} of {size} bytes assumed")
+    kind, factor = AMOUNTS[unit]
+    return Quantity(value * factor, kind, line, text=text), rest
+
+
+class QueueReader:
+    """Reads the lines of one transmit queue."""
+
+    def __init__(self, queue: TxQueue, account: Account) -> None:
+        """Findings go to the account."""
+        self.queue = queue
+        self._account = account
+
+    def command(self, line: int, words: list[str]) -> bool:
+        """Read a line; False if a word of it is not understood."""
+        head, text = words[0].lower(), " ".join(words)
+        if head == "no" and [word.lower() for word in words[1:]] in (["priority"], ["priority", "strict"]):
+            return self._strict(line, strict=False)
+        if head == "priority" and [word.lower() for word in words[1:]] in ([], ["strict"]):
+            return self._strict(line, strict=True)
+        if head == "bandwidth" and len(words) > 1:
+            return self._bandwidth(line, words[1:], text)
+        if head == "shape" and words[1:2] == ["rate"]:
+            found, rest = rate(words[2:], line, text, "kbps", self._account)
+            if found is None or rest:
+                return False
+            self._replaces(self.queue.ceiling, text)
+            self.queue.ceiling = found
+            return True
+        if head == "latency" and words[1:2] == ["maximum"]:
+            limit, rest = amount(words[2:], line, text, self._account)
+            if limit is None or rest or limit.number <= 0:
+                return False
+            self._replaces(self.queue.limit, text)
+            self.queue.limit = limit
+            return True
+        if head == "random-detect" and len(words) > 1:
+            return self._random_detect(line, [word.lower() for word in words[1:]], text)
+        return False
+
+    def _replaces(self, before: Rate | Quantity | Ramp | None, text: str) -> None:
+        if before is not None and before.text != text:
+            said = f"tx-queue {self.queue.number}: `{before.text}` is replaced by `{text}` further down"
+            self._account.find("W17", before.line, said)
+
+    def _strict(self, line: int, *, strict: bool) -> bool:
+        if self.queue.strict is not None and self.queue.strict is not strict:
+            said = f"tx-queue {self.queue.number}: its priority is configured again further down"
+            self._account.find("W17", self.queue.strict_line, said)
+        self.queue.strict, self.queue.strict_line = strict, line
+        return True
+
+    def _bandwidth(self, line: int, words: list[str], text: str) -> bool:
+        if words[0].lower() == "percent" and len(words) == 2 and units.number(words[1]):
+            self._replaces(self.queue.percent, text)
+            self.queue.percent = Rate(float(words[1]), RateUnit.REMAINING_PERCENT, line, text=text)
+            return True
+        if words[0].lower() != "guaranteed":
+            return False
+        rest = words[1:]
+        if len(rest) == 2 and rest[0].lower() == "percent":
+            rest = [rest[1], "percent"]
+        found, left = rate(rest, line, text, "kbps", self._account)
+        if found is None or left:
+            return False
+        self._replaces(self.queue.guarantee, text)
+        self.queue.guarantee = found
+        return True
+
+    def _random_detect(self, line: int, words: list[str], text: str) -> bool:
+        kind, rest = words[0], words[1:]
+        if kind == "ecn" and rest == ["count"]:
+            self._account.ignore(line, "counters have no effect")
+            return True
+        if kind not in {"drop", "ecn"}:
+            return False
+        precedence: int | None = None
+        if kind == "drop" and rest[:1] == ["drop-precedence"] and len(rest) > 1:
+            if rest[1] not in {"0", "1", "2"}:
+                return False
+            precedence, rest = int(rest[1]), rest[2:]
+        given: dict[str, Quantity | float] = {}
+        names = {"drop-probability": 100.0, "max-mark-probability": 100.0, "weight": float(MOST_WEIGHT)}
+        while rest:
+            name = rest[0]
+            if name in {"minimum-threshold", "maximum-threshold"}:
+                found, rest = amount(rest[1:], line, text, self._account)
+                if found is None:
+                    return False
+                given[name] = found
+            elif name in names and len(rest) > 1 and units.whole(rest[1]) is not None:
+                value = float(rest[1])
+                if value > names[name]:
+                    said = f"`{text}`: {name} is at most {names[name]:g}"
+                    self._account.find("W16", line, said)
+                    value = names[name]
+                given[name], rest = value, rest[2:]
+            else:
+                return False
+        return self._ramp(line, kind, precedence, given, text)
+
+    def _ramp(
+        self, line: int, kind: str, precedence: int | None, given: dict[str, Quantity | float], text: str
+    ) -> bool:
+        low, high = given.get("minimum-threshold"), given.get("maximum-threshold")
+        if not isinstance(low, Quantity) or not isinstance(high, Quantity) or low.unit != high.unit:
+            return False
+        if low.number > high.number:
+            self._account.find("W16", line, f"`{text}`: min is above max; the line is left out")
+            return True
+        name = "drop-probability" if kind == "drop" else "max-mark-probability"
+        most, how = given.get(name), How.CONFIGURED
+        if not isinstance(most, float):
+            most, how = 100.0, How.DEFAULT
+            self._account.find("W04", line, f"`{text}`: {name} not configured; 100 % assumed")
+        if most <= 0:
+            self._account.find("W16", line, f"`{text}`: {name} is 1 to 100; the line is left out")
+            return True
+        ramp = Ramp(Curve.ramp(low, high, most / 100, line, how), precedence, text, line)
+        weight = given.get("weight")
+        if isinstance(weight, float):
+            self._weight(weight, line, text)
+        if kind == "ecn":
+            self._replaces(self.queue.marks, text)
+            self.queue.marks = ramp
+        else:
+            for other in self.queue.drops:
+                if other.precedence == precedence:
+                    self._replaces(other, text)
+            self.queue.drops = [drop for drop in self.queue.drops if drop.precedence != precedence] + [ramp]
+        return True
+
+    def _weight(self, weight: float, line: int, text: str) -> None:
+        means = f"the exponent of 2^-{weight:g}" if weight else "instantaneous"
+        said = f"`{text}`: weight {weight:g} is read as {means}, which the manual does not say"
+        self._account.find("W02", line, said)
+        before = self.queue.average
+        if before is not None and before.weight != 2.0**-weight:
+            said = f"tx-queue {self.queue.number}: `{before.text}` is replaced: a queue has one average here"
+            self._account.find("W17", before.line, said)
+        self.queue.average = Average(2.0**-weight, line, text=f"weight {weight:g}")
+
+
+def ecn_mode(*, passes: bool) -> Ecn:
+    """What `random-detect ecn` alone does; `passes`: packets without ECN pass where others are marked."""
+    return Ecn.ONLY if passes else Ecn.ALWAYS
+
+
+def policer(line: int, words: list[str], account: Account) -> Meter | None:
+    """`police …`: one rate, which drops, or two, between which packets are marked; None: not understood.
+
+    >>> from perhop.routers.source import Account, Source
+    >>> account = Account(Source([("x", b"")]))
+    >>> policer(1, "police rate 5 mbps burst-size 64 bytes".split(), account).rate.number
+    5000000.0
+    """
+    text = " ".join(words)
+    rates: list[Rate] = []
+    bursts: list[Quantity] = []
+    rest = [word.lower() for word in words[1:]]
+    if rest and units.number(rest[0]) is not None:
+        rest = ["cir", *rest]
+    marks = False
+    while rest:
+        name = rest[0]
+        if name in {"cir", "rate", "pir"}:
+            found, rest = rate(rest[1:], line, text, "bps", account)
+            if found is None or found.unit is RateUnit.PERCENT:
+                return None
+            if found.unit is RateUnit.PACKETS:
+                account.find("W10", line, f"`{text}`: the device counts packets; here the meter counts bytes")
+            rates.append(found)
+        elif name in {"bc", "burst-size", "be"}:
+            burst, rest = amount(rest[1:], line, text, account)
+            if burst is None or burst.number <= 0 or burst.unit is Unit.SEGMENTS:
+                return None
+            bursts.append(burst)
+        elif rest[:3] == ["action", "set", "drop-precedence"]:
+            marks, rest = True, rest[3:]
+        elif rest[:2] == ["action", "set"] and len(rest) > 3 and re.fullmatch("dscp", rest[2]):
+            marks, rest = True, rest[4:]
+        else:
+            return None
+    if len(rates) not in {1, 2} or len(bursts) != len(rates):
+        return None
+    if len(rates) == 1:
+        if marks:
+            account.find("W10", line, f"`{text}`: what exceeds becomes yellow")
+        return Meter("one-bucket", rates[0], bursts[0], line, exceed="mark" if marks else "drop")
+    account.find("W10", line, f"`{text}`: between the rates packets are yellow, above the second one dropped")
+    return Meter("rfc2698", rates[0], bursts[0], line, rates[1], bursts[1], exceed="mark", violate="drop")

@@ -1,0 +1,199 @@
+"""MikroTik RouterOS: what `/export` prints, as commands with their keys and lines.
+
+A line that ends with a backslash goes on in the next one, whose indentation is none of the text. `/queue
+tree` and `/queue/tree` (RouterOS 7) are the same menu. Source: MikroTik's manual, "Configuration Management",
+section "Configuration Export and Import", and "Command Line Interface".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perhop.routers.source import Account, Source
+
+VERBS = {"add", "set", "remove", "disable", "enable", "move", "print", "reset", "unset", "comment", "edit"}
+TOKEN = re.compile(r'\[[^\]]*\]|(?:[^\s"\[\]]|"(?:[^"\\]|\\.)*")+|["\[\]]')
+RATES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
+SIZES = {"": 1.0, "b": 1.0, "k": 1e3, "m": 1e6, "g": 1e9,
+         **{f"{p}ib": 1024.0**n for n, p in enumerate(["k", "m", "g"], 1)}}  # fmt: skip
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry of a menu: its keys with the line of each, and all its lines."""
+
+    menu: str
+    line: int
+    values: dict[str, tuple[str, int]] = field(default_factory=dict)
+    lines: set[int] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    """Keys that something asked for."""
+
+    def get(self, key: str, default: str = "") -> str:
+        """The value of a key."""
+        self.read.add(key)
+        return self.values.get(key, (default, 0))[0]
+
+    def place(self, key: str) -> int:
+        """The line of a key; of the entry, if it has none."""
+        return self.values.get(key, ("", self.line))[1]
+
+    def has(self, key: str) -> bool:
+        """Whether a key is set."""
+        return key in self.values
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.get("name")
+
+    @property
+    def off(self) -> bool:
+        """Whether it is disabled."""
+        return self.get("disabled") in {"yes", "true"}
+
+
+class Menus:
+    """The entries of each menu, in their order."""
+
+    def __init__(self, source: Source, account: Account, known: frozenset[str]) -> None:
+        """Menus that are not known are reported as not about queues."""
+        self._account = account
+        self._known = known
+        self.entries: dict[str, list[Entry]] = {menu: [] for menu in known}
+        self._menu = ""
+        for numbers, text in _logical(source):
+            if not text.strip():
+                continue
+            if text.lstrip().startswith("#"):
+                for number in numbers:
+                    account.comment(number)
+            elif not self._command(numbers, text.strip()):
+                for number in numbers:
+                    account.ignore(number)
+
+    def _command(self, numbers: list[int], text: str) -> bool:
+        found = [(m[0].replace(END, ""), _line_of(numbers, text, m.start())) for m in TOKEN.finditer(text)]
+        tokens: list[tuple[str, int]] = [(word, line) for word, line in found if word]
+        if not tokens:
+            return True
+        words = [token for token, _ in tokens]
+        if words[0].startswith("/"):
+            path: list[str] = []
+            while words and words[0] not in VERBS and "=" not in words[0] and not words[0].startswith("["):
+                parts = [part for part in words[0].split("/") if part]
+                if parts and parts[-1] in VERBS:
+                    path += parts[:-1]
+                    words[0] = parts[-1]
+                    break
+                path += parts
+                words, tokens = words[1:], tokens[1:]
+            self._menu = " ".join(path)
+            if not words:
+                for number in numbers:
+                    (self._account.comment if self._menu in self._known else self._others)(number)
+                return True
+            tokens = [(words[0], tokens[0][1]), *tokens[1:]]
+        if self._menu not in self._known:
+            for number in numbers:
+                self._others(number)
+            return bool(self._menu)
+        return self._verb(numbers, tokens)
+
+    def _others(self, number: int) -> None:
+        self._account.ignore(number, "not about queues")
+
+    def _verb(self, numbers: list[int], tokens: list[tuple[str, int]]) -> bool:
+        verb, rest = tokens[0][0], tokens[1:]
+        if verb not in {"add", "set"}:
+            return False
+        listed = self.entries[self._menu]
+        entry = Entry(self._menu, numbers[0])
+        if verb == "set":
+            keys = [token for token, _ in rest if "=" not in token or token.startswith("[")]
+            rest = [(token, line) for token, line in rest if token not in keys]
+            own = {token.partition("=")[0]: _plain(token.partition("=")[2]) for token, _ in rest}
+            found = self._found(keys, own)
+            if found is None:
+                return False
+            entry = found
+        if any("=" not in token for token, _ in rest):
+            return False
+        for token, line in rest:
+            key, _, value = token.partition("=")
+            before = entry.values.get(key)
+            if before is not None and before[0] != _plain(value):
+                text = f"`{key}={before[0]}` is replaced by `{key}={_plain(value)}` further down"
+                self._account.find("W17", before[1], text)
+            entry.values[key] = (_plain(value), line)
+        entry.lines.update(numbers)
+        for number in numbers:
+            self._account.understand(number)
+        if entry not in listed:
+            listed.append(entry)
+        return True
+
+    def _found(self, keys: list[str], own: dict[str, str]) -> Entry | None:
+        """The entry that `set` changes, or a new one with what names it."""
+        if len(keys) != 1:
+            return None
+        listed = self.entries[self._menu]
+        wanted: dict[str, str] = {}
+        if keys[0].startswith("["):
+            inner = [m[0] for m in TOKEN.finditer(keys[0].strip("[] "))]
+            inner = [word for word in inner if word not in {"find", "where"}]
+            if not inner or any("=" not in word for word in inner):
+                return None
+            wanted = {w.partition("=")[0]: _plain(w.partition("=")[2]) for w in inner}
+        elif re.fullmatch(r"\*?[0-9A-Fa-f]{1,4}", keys[0]) and ("name" in own or "interface" in own):
+            wanted = {key: own[key] for key in ("name", "interface") if key in own}
+        elif not re.fullmatch(r"\*?[0-9]{1,4}", keys[0]):
+            wanted = {"interface" if self._menu == "queue interface" else "name": _plain(keys[0])}
+        if not wanted or set(wanted) == {"default"}:
+            return None
+        for entry in listed:
+            if all(entry.values.get(key, ("", 0))[0] == value for key, value in wanted.items()):
+                return entry
+        made = Entry(self._menu, 0)
+        made.values = {key: (value, 0) for key, value in wanted.items()}
+        return made
+
+
+def _logical(source: Source) -> list[tuple[list[int], str]]:
+    """Lines that belong together as one text, with their numbers; `END` stands where a line ends."""
+    result: list[tuple[list[int], str]] = []
+    numbers: list[int] = []
+    text = ""
+    for number, raw in source.numbered():
+        part = raw.lstrip() if numbers else raw
+        numbers.append(number)
+        if part.endswith("\\") and not part.lstrip().startswith("#"):
+            text += part[:-1] + END
+            continue
+        result.append((numbers, text + part))
+        numbers, text = [], ""
+    if numbers:
+        result.append((numbers, text))
+    return [(numbers, _trimmed(text)) for numbers, text in result]
+
+
+END = "\ue000"
+"""Where a line ends within a command: a character for private use, which is left out of words."""
+
+
+def _trimmed(text: str) -> str:
+    return text.replace(f" {END}", f"{END} ")
+
+
+def _line_of(numbers: list[int], text: str, at: int) -> int:
+    return numbers[min(text.count(END, 0, at), len(numbers) - 1)]
+
+
+def _plain(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        return re.sub(r"\\(.)", r"\1", value[1:-1])
+    return value
