@@ -296,12 +296,7 @@ def outgoing(
         kind = "single"
     queues: list[QueueOut] = []
     if kind == "llq":
-        queues = _queues(queue["priority"], f"{path}.priority", origin)
-        for one, given in zip(queues, queue["priority"], strict=True):
-            one.strict, one.policed_always = True, given.get("police") == "always"
-            one.cap, one.rate = one.rate, None
-            if one.cap is not None:
-                one.burst = size(given["burst"]) if "burst" in given else one.cap / 8 * DEFAULT_BURST_S
+        queues = _strict(queue["priority"], f"{path}.priority", origin)
         queue, path = queue["queue"], f"{path}.queue"
         kind = queue.get("scheduler", "single")
         if kind == "fifo":
@@ -333,6 +328,17 @@ def outgoing(
             by_packets[meter.codepoints].meter = meter
         meters = []
     return Outgoing(name, place, rate(table["rate"]), kind, keys, queues, meters, shaper)
+
+
+def _strict(tables: list[dict[str, Any]], path: str, origin: str) -> list[QueueOut]:
+    """The priority queues of `llq`, whose rate is that of a policer."""
+    queues = _queues(tables, path, origin)
+    for one, given in zip(queues, tables, strict=True):
+        one.strict, one.policed_always = True, given.get("police") == "always"
+        one.cap, one.rate = one.rate, None
+        if one.cap is not None:
+            one.burst = size(given["burst"]) if "burst" in given else one.cap / 8 * DEFAULT_BURST_S
+    return queues
 
 
 def _flat(tree: dict[str, Any], bps: float) -> bool:

@@ -152,8 +152,8 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
         4 => control.on_idle(Duration::from_nanos(rng.up_to(10_000_000_000))),
         5 => control.set_window(1.0 + rng.up_to(9) as f64),
         6 if owns_recovery => {
-            let (lost, in_flight) = (1 + rng.up_to(9) as u32, 1 + rng.up_to(99) as u32);
-            control.on_lost(&LostSegment { now, lost, in_flight });
+            let (missing, in_flight) = (1 + rng.up_to(9) as u32, 1 + rng.up_to(99) as u32);
+            control.on_lost(&LostSegment { now, missing, in_flight });
         }
         _ => {
             let of_recovery =
@@ -166,7 +166,7 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
                 prior: rng.up_to(1000),
                 rtt: rng.chance(0.8).then(|| Duration::from_nanos(1 + rng.up_to(500_000_000))),
                 round: 1 + rng.up_to(100),
-                lost: 0,
+                missing: 0,
                 in_flight: 0,
                 limited: rng.chance(0.2),
             };
