@@ -143,17 +143,17 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
     let smoothed_rtt = [0.0, 0.001, 0.1, 10.0][rng.up_to(3) as usize];
     let window = control.window();
     let color = Color::ALL[rng.up_to(2) as usize];
-    let loss = CongestionEvent { now, window, smoothed_rtt, color };
+    let happened = CongestionEvent { now, window, smoothed_rtt, color };
     match rng.up_to(19) {
-        0 => control.on_loss(&loss),
-        1 => control.on_congestion_experienced(&loss),
-        2 if rng.chance(0.3) => control.on_timeout(&loss),
+        0 => control.on_loss(&happened),
+        1 => control.on_congestion_experienced(&happened),
+        2 if rng.chance(0.3) => control.on_timeout(&happened),
         3 => control.leave_slow_start(),
         4 => control.on_idle(Duration::from_nanos(rng.up_to(10_000_000_000))),
         5 => control.set_window(1.0 + rng.up_to(9) as f64),
         6 if owns_recovery => {
-            let (missing, in_flight) = (1 + rng.up_to(9) as u32, 1 + rng.up_to(99) as u32);
-            control.on_lost(&LostSegment { now, missing, in_flight });
+            let (lost, in_flight) = (1 + rng.up_to(9) as u32, 1 + rng.up_to(99) as u32);
+            control.on_lost(&LostSegment { now, lost, in_flight });
         }
         _ => {
             let of_recovery =
@@ -166,7 +166,7 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
                 prior: rng.up_to(1000),
                 rtt: rng.chance(0.8).then(|| Duration::from_nanos(1 + rng.up_to(500_000_000))),
                 round: 1 + rng.up_to(100),
-                missing: 0,
+                lost: 0,
                 in_flight: 0,
                 limited: rng.chance(0.2),
             };
