@@ -272,7 +272,7 @@ fn transports() -> Vec<TransportSpec> {
         tcp(r#"{"tcp": "reno", "min-rto": "50ms", "initial-rto": "200ms", "tick": "1ms", "send-jitter": "1ms"}"#),
         tcp(r#"{"tcp": "linux"}"#),
         tcp(r#"{"tcp": "newreno", "sack": true, "congestion": "bbr"}"#),
-        tcp(r#"{"tcp": "newreno", "congestion": "paced"}"#),
+        tcp(r#"{"tcp": "linux", "congestion": "bbr3"}"#),
         tcp(r#"{"tcp": "two-windows"}"#),
         udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "500B"}"#),
         udp(r#"{"udp": "cbr", "rate": "8Gbps", "packet": "1000B", "jitter": 0.0}"#),

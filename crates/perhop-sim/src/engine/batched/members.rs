@@ -57,7 +57,8 @@ impl Traffic {
                 if packet.is_ack() {
                     self.approach_members_sender(number, content, at);
                 } else {
-                    self.approach_members_receiver(number, content, at);
+                    let at = self.flows[number].base.receiving.inward.pass(content.size(), at);
+                    self.reach_members_receiver(number, content, at);
                 }
             } else if packet.is_ack() {
                 self.approach_sender(number, content, at);
@@ -67,11 +68,13 @@ impl Traffic {
         }
     }
 
-    fn approach_members_receiver(&mut self, number: usize, content: Content, at: Instant) {
+    /// A data packet reaches the receiver at `at`, now or later. The last of a flow is shorter than those for which there are fast paths.
+    pub(super) fn reach_members_receiver(&mut self, number: usize, content: Content, at: Instant) {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
-        let at = flow.base.receiving.inward.pass(content.size(), at);
-        let acks = if let Some(ack) = flow.receive_fast(content, at) {
+        let acks = if content.size() != flow.base.data_size() {
+            self.reach_receiver_otherwise(number, content, at)
+        } else if let Some(ack) = flow.receive_fast(content, at) {
             let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
             links.first(waiting, flow.first_ack_link()).push(packet);
             1

@@ -275,8 +275,7 @@ impl Traffic {
     /// A data packet reaches the receiver, which cannot take it on its fast path, at `at`, now or later. Returns how many ACKs are sent.
     #[inline(never)]
     pub(super) fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) -> i64 {
-        let Self { flows, links, waiting, recorder, events, .. } = self;
-        let Recorder { times, series, .. } = recorder;
+        let Self { flows, links, waiting, events, .. } = self;
         let flow = &mut flows[number];
         if let Some(ack) = flow.receive_delayed_fast(content, at, events) {
             if let DelayedAck::Sent(number) | DelayedAck::Reported(number) = ack {
@@ -286,6 +285,14 @@ impl Traffic {
             }
             return 0;
         }
+        self.reach_receiver_otherwise(number, content, at)
+    }
+
+    /// The same for any packet.
+    pub(super) fn reach_receiver_otherwise(&mut self, number: usize, content: Content, at: Instant) -> i64 {
+        let Self { flows, links, waiting, recorder, events, .. } = self;
+        let Recorder { times, series, .. } = recorder;
+        let flow = &mut flows[number];
         let mut outward = links.first(waiting, flow.first_ack_link());
         let mut sent = flow.send_late_acks(at, times.end(), &mut outward);
         if let Some(ack) = flow.receive_otherwise(content, at, (times, series)) {
@@ -406,8 +413,11 @@ impl Traffic {
                 self.wait(packet, at);
             }
             Step::Receiver => {
-                let acks = self.reach_receiver(number, packet.content(), now);
-                self.note_member(number, now, acks - 1);
+                if self.populations.contains(number) {
+                    self.reach_members_receiver(number, packet.content(), now);
+                } else {
+                    self.reach_receiver(number, packet.content(), now);
+                }
             }
             Step::Sender => {
                 let Self { links, waiting, channels, events, recorder, .. } = self;
