@@ -158,7 +158,7 @@ impl Populations {
         member.last = member.last.max(at);
     }
 
-    /// As many packets of a flow are in the network as the engine says.
+    /// The packets of a flow that are in the network, as far as the engine counts them.
     #[inline]
     pub(super) fn packets(&self, flow: usize) -> i64 {
         self.members[flow - self.first].packets
