@@ -4,10 +4,10 @@
 //! the clock, so the time is noted at which something last happened to them. Packets of data are not counted one by one when they are
 //! sent: the sender has done so.
 
-use perhop_core::Instant;
+use perhop_core::{Instant, prefetch};
 
 use super::flow::BatchedFlow;
-use super::traffic::Traffic;
+use super::traffic::{CROWD, PREFETCH_DISTANCE, Traffic};
 use crate::engine::populations::{Beginning, Table};
 use crate::events::{Event, EventSource, Sources};
 use crate::flow::Flow;
@@ -49,7 +49,11 @@ impl Traffic {
     /// Packets approach hosts, where some belong to flows of populations.
     #[inline(never)]
     pub(super) fn approach_with_members(&mut self, packets: &[SimPacket]) {
-        for packet in packets {
+        let are_many = size_of_val(&self.flows[..]) > CROWD;
+        for (place, packet) in packets.iter().enumerate() {
+            if are_many && let Some(later) = packets.get(place + PREFETCH_DISTANCE) {
+                prefetch(std::slice::from_ref(&self.flows[later.flow()]));
+            }
             let (number, content, at) = (packet.flow(), packet.content(), packet.at());
             if packet.is_lost() {
                 self.lose(*packet);

@@ -26,8 +26,8 @@ use crate::window_control::WindowControls;
 
 /// Flows that take more bytes than this are not all in the processor's second-level cache: the flow of the packet that comes so
 /// many packets later is prefetched.
-const CROWD: usize = 1 << 20;
-const PREFETCH_DISTANCE: usize = 6;
+pub(super) const CROWD: usize = 1 << 20;
+pub(super) const PREFETCH_DISTANCE: usize = 6;
 
 /// Packets in transit, and what they meet.
 #[derive(Clone, Debug)]
