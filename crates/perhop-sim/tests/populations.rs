@@ -4,8 +4,8 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration, Instant};
 use perhop_sim::workload::{Arrivals, Listed, Sizes};
 use perhop_sim::{
-    Completion, Engine, Failure, FlowRecord, FlowSpec, Network, NodeId, OneThread, Outcome, PopulationOutcome,
-    Simulation, TransportSpec, Watch, Workload,
+    Completion, Engine, Failure, FlowRecord, FlowSpec, Network, NodeId, OneThread, Outcome,
+    PopulationOutcome, Simulation, TransportSpec, Watch, Workload,
 };
 use proptest::prelude::*;
 
@@ -17,8 +17,8 @@ const UDP_HEADERS: u16 = 28;
 
 /// Runs on both engines, which must agree.
 fn run(network: &Network, seed: u64) -> Outcome {
-    let [batched, reference] = Engine::ALL
-        .map(|engine| Simulation::run(network, seed, Some(engine), &Watch::default()).unwrap());
+    let [batched, reference] =
+        Engine::ALL.map(|engine| Simulation::run(network, seed, Some(engine), &Watch::default()).unwrap());
     assert_same(&batched, &reference);
     batched
 }
@@ -269,7 +269,9 @@ fn transports() -> Vec<TransportSpec> {
         tcp(r#"{"tcp": "newreno"}"#),
         tcp(r#"{"tcp": "newreno", "initial-window": "10p", "packet": "1500B", "handshake": true}"#),
         tcp(r#"{"tcp": "newreno", "sack": true, "initial-window": "10p", "delayed-ack": "40ms"}"#),
-        tcp(r#"{"tcp": "reno", "min-rto": "50ms", "initial-rto": "200ms", "tick": "1ms", "send-jitter": "1ms"}"#),
+        tcp(
+            r#"{"tcp": "reno", "min-rto": "50ms", "initial-rto": "200ms", "tick": "1ms", "send-jitter": "1ms"}"#,
+        ),
         tcp(r#"{"tcp": "linux"}"#),
         tcp(r#"{"tcp": "newreno", "sack": true, "congestion": "bbr"}"#),
         tcp(r#"{"tcp": "linux", "congestion": "bbr3"}"#),

@@ -208,13 +208,7 @@ impl Populations {
     }
 
     /// Makes numbers of flows free that were over before `now`, if they are enough.
-    fn free_numbers(
-        &mut self,
-        number: usize,
-        now: Instant,
-        flows: &mut impl Table,
-        recorder: &mut Recorder,
-    ) {
+    fn free_numbers(&mut self, number: usize, now: Instant, flows: &mut impl Table, recorder: &mut Recorder) {
         let Self { first, all, members, .. } = self;
         let Population { over, free, numbers, records, counts, .. } = &mut all[number];
         let found = over.iter().filter(|&&(last, _)| last < now).count();

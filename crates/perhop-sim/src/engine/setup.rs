@@ -97,11 +97,7 @@ impl Setup {
     /// How events of the run are numbered. No channel is opened later.
     pub(crate) fn sources(&self) -> Sources {
         let Self { populations, channels, controls, .. } = self;
-        Sources {
-            populations: populations.len(),
-            channels: channels.len(),
-            controls: controls.len(),
-        }
+        Sources { populations: populations.len(), channels: channels.len(), controls: controls.len() }
     }
 }
 

@@ -155,7 +155,10 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
 /// Whether the flow's transport and path allow a fixed delay. Flows that come and go have last packets of any size.
 fn may_be_fixed(network: &Network, flow: &FlowSpec) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
-    !controlled && flow.population.is_none() && flow.dispatch_jitter.is_none() && flow.transport.acknowledges_at_once()
+    !controlled
+        && flow.population.is_none()
+        && flow.dispatch_jitter.is_none()
+        && flow.transport.acknowledges_at_once()
 }
 
 #[cfg(test)]

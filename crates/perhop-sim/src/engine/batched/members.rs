@@ -109,7 +109,8 @@ impl Traffic {
         populations.enter(number, packets);
         populations.happened(number, at);
         let flow = &flows[number];
-        if flow.wake() == Instant::NEVER && populations.packets(number) + flow.base.put_on_wire() as i64 == 0 {
+        if flow.wake() == Instant::NEVER && populations.packets(number) + flow.base.put_on_wire() as i64 == 0
+        {
             populations.end(number);
         }
     }

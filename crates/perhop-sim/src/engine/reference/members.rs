@@ -3,8 +3,8 @@
 use perhop_core::Instant;
 
 use super::Reference;
-use crate::events::{Event, Sources};
 use crate::engine::populations::Beginning;
+use crate::events::{Event, Sources};
 use crate::packet::SimPacket;
 
 impl Reference {

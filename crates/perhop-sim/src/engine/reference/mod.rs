@@ -152,8 +152,13 @@ impl Reference {
     /// The time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
-        let others =
-            [self.hosts.next(), self.timers.next(), self.arrivals.next(), self.users.next(), self.events.next()];
+        let others = [
+            self.hosts.next(),
+            self.timers.next(),
+            self.arrivals.next(),
+            self.users.next(),
+            self.events.next(),
+        ];
         links.chain(others.into_iter().flatten()).min()
     }
 
