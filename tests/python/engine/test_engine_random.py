@@ -223,8 +223,9 @@ class Draw:
         if "rap" in transport or "tfrc" in transport:  # Their timers go off each round trip, however short.
             access["access"] = {"rate": "10Mbps", "delay": self.one(["1ms", "20ms"])}
         when = self.some(start=["0s", "0s..100ms"], stop=["300ms"])
-        if not pinned and self.random.random() < 0.4:
-            volume, when = self.population(), self.some(start=["0s", "50ms"], stop=["300ms"])
+        comes_and_goes = not pinned and not {"rap", "tfrc"} & transport.keys()
+        if comes_and_goes and self.random.random() < 0.5:
+            volume, when = self.population(), self.some(start=["0s", "50ms"])
         return {"name": f"f{number}", "transport": transport, **way, **access, **when, **volume}
 
     def population(self) -> dict[str, Any]:
