@@ -254,7 +254,8 @@ def run(
             another seed, and so gives another, equally valid run.
         jobs: Runs at once; as many as there are cores if not given.
         threads: Threads of each run of a large network; if not given, the cores that the runs leave idle. A
-            network of less than 64 links runs on one, and so does any that the reference engine runs.
+            network of less than 64 links runs on one, and so does one with flows that come and go, and any
+            that the reference engine runs.
         engine: `batched` or `reference`; if not given, the batched engine if it accepts the network, else the
             reference engine, which takes longer. The results are the same.
         capture: A file for the packets of the run with the first seed (pcapng), which Wireshark opens. That

@@ -24,7 +24,7 @@ pub(crate) enum Destination {
 #[derive(Clone, Debug)]
 pub(crate) struct Channels {
     /// The source of events that is the first channel.
-    first: usize,
+    first: u32,
     all: Vec<Channel>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Post<'a, Q> {
 
 impl Channels {
     /// No channel yet; the first will be this source of events.
-    pub(crate) fn new(first: usize) -> Self {
+    pub(crate) fn new(SourceId(first): SourceId) -> Self {
         Self { first, all: Vec::new() }
     }
 
@@ -88,7 +88,7 @@ impl<Q: Schedule> Post<'_, Q> {
         }
         let at = now + *delay;
         in_transit.push_back((at, message));
-        self.events.add(Event { at, source: SourceId((*first + channel) as u32) });
+        self.events.add(Event { at, source: SourceId(*first + channel as u32) });
         None
     }
 }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn each_message_is_an_event_after_the_delay_and_in_order() {
         let at = Instant::from_nanos;
-        let (mut channels, mut events) = (Channels::new(7), Pending::default());
+        let (mut channels, mut events) = (Channels::new(SourceId(7)), Pending::default());
         let slow = channels.open(Destination::Sender(0), Duration::from_nanos(10));
         let fast = channels.open(Destination::Queue { link: 3, label: 1 }, Duration::from_nanos(7));
         for (channel, sent, share) in [(slow, 0, 0.1), (slow, 0, 0.2), (slow, 3, 0.3), (fast, 3, 0.4)] {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_channel_without_delay_delivers_immediately() {
-        let (mut channels, mut events) = (Channels::new(0), Pending::default());
+        let (mut channels, mut events) = (Channels::new(SourceId(0)), Pending::default());
         let channel = channels.open(Destination::Sender(0), Duration::ZERO);
         let mut post = Post { channels: &mut channels, events: &mut events };
         assert_eq!(post.send(channel, Message::MarkedOut, Instant::ZERO), Some(Message::MarkedOut));

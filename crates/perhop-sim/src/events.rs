@@ -37,23 +37,26 @@ pub(crate) trait Schedule {
 pub(crate) enum EventSource {
     /// A timer of the flow of this number.
     Timer(usize),
+    /// A flow of the population of this number begins.
+    Arrival(usize),
     /// A message on the channel of this number.
     Message(usize),
     /// The window control of this number.
     Control(usize),
     /// The probe, or the end of the warm-up.
     Probe,
-    /// A flow of the population of this number begins.
-    Arrival(usize),
 }
 
-/// How the sources of a run are numbered: flows, then channels, then window controls, then the probe, then populations.
+/// The first number of a source that is no flow. Flows of populations take numbers beyond those of the network's flows, as many as are
+/// open at once.
+const BEYOND_FLOWS: usize = 1 << 31;
+
+/// How the sources of a run are numbered: flows, then populations, then channels, then window controls, then the probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
-    pub(crate) flows: usize,
+    pub(crate) populations: usize,
     pub(crate) channels: usize,
     pub(crate) controls: usize,
-    pub(crate) populations: usize,
 }
 
 impl Sources {
@@ -61,29 +64,35 @@ impl Sources {
     #[inline]
     pub(crate) fn source(self, SourceId(id): SourceId) -> EventSource {
         let number = id as usize;
-        let (channels, controls) = (self.flows, self.flows + self.channels);
-        if number < channels {
-            EventSource::Timer(number)
-        } else if number < controls {
-            EventSource::Message(number - channels)
-        } else if number < controls + self.controls {
-            EventSource::Control(number - controls)
-        } else if number == controls + self.controls {
-            EventSource::Probe
+        if number < BEYOND_FLOWS { EventSource::Timer(number) } else { self.other(number - BEYOND_FLOWS) }
+    }
+
+    fn other(self, number: usize) -> EventSource {
+        let Self { populations, channels, controls } = self;
+        if number < populations {
+            EventSource::Arrival(number)
+        } else if number < populations + channels {
+            EventSource::Message(number - populations)
+        } else if number < populations + channels + controls {
+            EventSource::Control(number - populations - channels)
         } else {
-            EventSource::Arrival(number - controls - self.controls - 1)
+            EventSource::Probe
         }
+    }
+
+    /// The number of a population.
+    pub(crate) fn population(population: usize) -> SourceId {
+        SourceId((BEYOND_FLOWS + population) as u32)
+    }
+
+    /// The number of a channel.
+    pub(crate) fn channel(populations: usize, channel: usize) -> SourceId {
+        SourceId((BEYOND_FLOWS + populations + channel) as u32)
     }
 
     /// The number of a window control.
     pub(crate) fn control(self, control: usize) -> SourceId {
-        SourceId((self.flows + self.channels + control) as u32)
-    }
-
-    /// The number of a population.
-    pub(crate) fn population(self, population: usize) -> SourceId {
-        debug_assert!(population < self.populations);
-        self.control(self.controls + 1 + population)
+        Self::channel(self.populations, self.channels + control)
     }
 
     /// The number of the probe.
@@ -98,20 +107,18 @@ mod tests {
 
     #[test]
     fn sources_are_numbered_in_the_order_of_simultaneous_events() {
-        let sources = Sources { flows: 2, channels: 1, controls: 1, populations: 1 };
-        let all: Vec<EventSource> = (0..6).map(|number| sources.source(SourceId(number))).collect();
-        let expected = [
-            EventSource::Timer(0),
-            EventSource::Timer(1),
-            EventSource::Message(0),
-            EventSource::Control(0),
-            EventSource::Probe,
-            EventSource::Arrival(0),
+        let sources = Sources { populations: 2, channels: 1, controls: 1 };
+        let ids = [
+            (SourceId(0), EventSource::Timer(0)),
+            (SourceId(0x7fff_ffff), EventSource::Timer(0x7fff_ffff)),
+            (Sources::population(0), EventSource::Arrival(0)),
+            (Sources::population(1), EventSource::Arrival(1)),
+            (Sources::channel(2, 0), EventSource::Message(0)),
+            (sources.control(0), EventSource::Control(0)),
+            (sources.probe(), EventSource::Probe),
         ];
-        assert_eq!(all, expected);
-        assert_eq!(
-            (sources.control(0), sources.probe(), sources.population(0)),
-            (SourceId(3), SourceId(4), SourceId(5))
-        );
+        assert!(ids.iter().all(|&(id, source)| sources.source(id) == source));
+        assert!(ids.is_sorted_by_key(|&(id, _)| id));
+        assert_eq!(sources.probe(), SourceId((1 << 31) + 4));
     }
 }

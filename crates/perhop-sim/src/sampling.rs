@@ -77,16 +77,49 @@ impl SampleTimes {
         (rest == 0).then(|| (number as usize - 1, interval))
     }
 
+    /// The first sample at that time or after it.
+    pub(crate) fn from(&self, at: Instant) -> Instant {
+        let before = at.as_nanos().saturating_sub(1);
+        self.after(Instant::from_nanos(before))
+    }
+
+    /// The row of the probe's first sample at that time or after it.
+    pub(crate) fn row_from(&self, at: Instant) -> Option<usize> {
+        let interval = self.interval?.as_nanos();
+        Some(at.as_nanos().div_ceil(interval).max(1) as usize - 1)
+    }
+
     /// Writes a flow's value of a row. Rows beyond the end of the run are ignored.
     pub(crate) fn write(&self, table: &mut Vec<f64>, row: usize, flow: u32, value: f64) {
+        if let Some(place) = self.place(table, row, flow) {
+            *place = value;
+        }
+    }
+
+    /// Adds to a flow's value of a row, which is zero at first.
+    pub(crate) fn add(&self, table: &mut Vec<f64>, row: usize, flow: u32, value: f64) {
+        if let Some(sum) = self.place(table, row, flow) {
+            *sum = if sum.is_nan() { value } else { *sum + value };
+        }
+    }
+
+    /// The bytes that have been [added](Self::add) for a flow in each row become rates in bit/s.
+    pub(crate) fn bytes_to_rates(&self, table: &mut [f64], flow: usize) {
+        let Some(interval) = self.interval else { return };
+        for bytes in table.iter_mut().skip(flow).step_by(self.flows) {
+            *bytes = *bytes * 8.0 / interval.as_secs_f64();
+        }
+    }
+
+    fn place<'a>(&self, table: &'a mut Vec<f64>, row: usize, flow: u32) -> Option<&'a mut f64> {
         if row >= self.rows {
-            return;
+            return None;
         }
         let rows = (row + 1) * self.flows;
         if table.len() < rows {
             table.resize(rows, f64::NAN);
         }
-        table[row * self.flows + flow as usize] = value;
+        table.get_mut(row * self.flows + flow as usize)
     }
 }
 

@@ -4,18 +4,23 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration, Instant};
 use perhop_sim::workload::{Arrivals, Listed, Sizes};
 use perhop_sim::{
-    Completion, Engine, Failure, FlowRecord, FlowSpec, Network, NodeId, Outcome, PopulationOutcome, Refusal,
-    Simulation, TransportSpec, Watch, Workload,
+    Completion, Engine, Failure, FlowRecord, FlowSpec, Network, NodeId, OneThread, Outcome,
+    PopulationOutcome, Simulation, TransportSpec, Watch, Workload,
 };
 use proptest::prelude::*;
 
-use crate::common::{aqm, duplex, flow, scheduler, tcp, udp};
+use crate::common::{aqm, duplex, flow, profile, rap, scheduler, tcp, tfrc, udp};
+use crate::engine::{any_queue, assert_same};
 
 const TCP_HEADERS: u16 = 40;
 const UDP_HEADERS: u16 = 28;
 
+/// Runs on both engines, which must agree.
 fn run(network: &Network, seed: u64) -> Outcome {
-    Simulation::run(network, seed, None, &Watch::default()).unwrap()
+    let [batched, reference] =
+        Engine::ALL.map(|engine| Simulation::run(network, seed, Some(engine), &Watch::default()).unwrap());
+    assert_same(&batched, &reference);
+    batched
 }
 
 fn at(millis: u64) -> Instant {
@@ -221,11 +226,14 @@ fn arrivals_end_with_the_stop_of_the_group() {
 }
 
 #[test]
-fn the_batched_engine_refuses_populations() {
+fn populations_run_on_one_thread() {
     let spec = population(fast_udp(), list(&[(0, 1)]), Sizes::default());
     let network = over_one_link(vec![spec], 1);
-    let refused = Simulation::run(&network, 1, Some(Engine::Batched), &Watch::default()).unwrap_err();
-    assert_eq!(refused, Failure::Refused(Refusal::Population { flow: "web/0".into() }));
+    let threads = Simulation::threads_for(&network, 2, &Watch::default()).unwrap();
+    assert_eq!(threads, Err(OneThread::Population { flow: "web/0".into() }));
+    assert_eq!(threads.unwrap_err().to_string(), "flows of `web` come and go");
+    let divided = Simulation::run_divided(&network, 1, &[0, 1]);
+    assert!(matches!(divided, Err(Failure::Undivided(OneThread::Population { .. }))));
     assert_eq!(network.flows[0].from, NodeId(0));
 }
 
@@ -252,5 +260,91 @@ fn what_is_drawn_is_known_before_the_run() {
             assert_eq!(drawn, unknown.collect::<Vec<_>>(), "seed {seed}, flow {flow}");
             assert!(drawn.len() >= 3);
         }
+    }
+}
+
+/// Transports of any kind that the batched engine takes.
+fn transports() -> Vec<TransportSpec> {
+    vec![
+        tcp(r#"{"tcp": "newreno"}"#),
+        tcp(r#"{"tcp": "newreno", "initial-window": "10p", "packet": "1500B", "handshake": true}"#),
+        tcp(r#"{"tcp": "newreno", "sack": true, "initial-window": "10p", "delayed-ack": "40ms"}"#),
+        tcp(
+            r#"{"tcp": "reno", "min-rto": "50ms", "initial-rto": "200ms", "tick": "1ms", "send-jitter": "1ms"}"#,
+        ),
+        tcp(r#"{"tcp": "linux"}"#),
+        tcp(r#"{"tcp": "newreno", "sack": true, "congestion": "bbr"}"#),
+        tcp(r#"{"tcp": "linux", "congestion": "bbr3"}"#),
+        tcp(r#"{"tcp": "two-windows"}"#),
+        udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "500B"}"#),
+        udp(r#"{"udp": "cbr", "rate": "8Gbps", "packet": "1000B", "jitter": 0.0}"#),
+        rap(r#"{"rap": "aimd"}"#),
+        tfrc(r#"{"tfrc": "rfc5348"}"#),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Populations of any transport, beside flows that stay, over any queue: both engines agree in every number.
+    #[test]
+    fn both_engines_agree_on_populations(
+        seed: u64,
+        queue in any_queue(),
+        kinds in prop::collection::vec((0_usize..12, 0_usize..4, 1_u64..40_000, 0_u8..16), 1..5),
+        stays in 0_usize..3,
+        rate_kbps in 300_u64..9000,
+        (back, hops) in (prop_oneof![Just(None), (50_u64..2000).prop_map(Some)], 1_u32..3),
+        (delay, round) in (prop_oneof![Just("0ms"), Just("1ms"), Just("11ms")], any::<bool>()),
+        (warmup, probe) in (0_u64..2, prop_oneof![Just(None), Just(Some(100)), Just(Some(170))]),
+    ) {
+        let transports = transports();
+        let members = kinds.into_iter().enumerate().map(|(n, (kind, arrivals, size, traits))| {
+            let arrivals = match arrivals {
+                0 => Arrivals::Poisson(40.0),
+                1 => Arrivals::Every(Duration::from_millis(if round { 20 } else { 31 })),
+                2 => list(&[(0, 1), (0, size), (100, 2000), (100, 2000), (170, 1), (1000, size), (1000, 1), (2950, size)]),
+                _ => Arrivals::Poisson(400.0),
+            };
+            let mut spec = population(transports[kind].clone(), arrivals, Sizes::constant(Bytes::new(size)));
+            spec.name = format!("p{n}/0");
+            spec.to = NodeId(hops);
+            let plain = flow("plain".into(), 0, 1, transports[kind].clone(), Some(profile("0.4Mbps")));
+            if traits & 1 > 0 {
+                (spec.access, spec.egress) = (plain.access, plain.egress);
+            }
+            if traits & 2 > 0 {
+                spec.marking = plain.marking;
+            }
+            if traits & 4 > 0 {
+                (spec.from, spec.to) = (spec.to, spec.from);
+            }
+            if traits & 8 > 0 {
+                spec.stop = Some(at(1700));
+            }
+            spec
+        });
+        let stay = (0..stays).map(|n| {
+            let transport = transports[[0, 4, 8][n]].clone();
+            flow(format!("stay{n}"), 0, hops, transport, (n == 1).then(|| profile("0.3Mbps")))
+        });
+        let links = (0..hops).flat_map(|n| {
+            let rate = if round { "8Mbps".into() } else { format!("{rate_kbps}kbps") };
+            let mut links = duplex(&format!("l{n}"), n, n + 1, &rate, delay, queue.clone());
+            if let Some(back) = back {
+                links[1].rate = format!("{back}kbps").parse().unwrap();
+                links[1].queue = Some(aqm("drop-tail", r#"{"limit": "7p"}"#).into());
+            }
+            links
+        });
+        let network = Network {
+            nodes: hops + 1,
+            links: links.collect(),
+            flows: stay.chain(members).collect(),
+            probe_interval: probe.map(Duration::from_millis),
+            warmup: Duration::from_millis(warmup * 1000),
+            ..Network::new(Duration::from_secs(3))
+        };
+        run(&network, seed);
     }
 }

@@ -223,7 +223,17 @@ class Draw:
         if "rap" in transport or "tfrc" in transport:  # Their timers go off each round trip, however short.
             access["access"] = {"rate": "10Mbps", "delay": self.one(["1ms", "20ms"])}
         when = self.some(start=["0s", "0s..100ms"], stop=["300ms"])
+        comes_and_goes = not pinned and not {"rap", "tfrc"} & transport.keys()
+        if comes_and_goes and self.random.random() < 0.5:
+            volume, when = self.population(), self.some(start=["0s", "50ms"])
         return {"name": f"f{number}", "transport": transport, **way, **access, **when, **volume}
+
+    def population(self) -> dict[str, Any]:
+        """Flows that come and go, some of them at one time."""
+        listed = [["10ms", "1B"], ["10ms", "5kB"], ["100ms", "300B"], ["100ms", "300B"], ["600ms", "9kB"]]
+        arrivals = self.one([{"rate": "60/s"}, {"rate": "600/s"}, {"every": "10ms"}, {"list": listed}])
+        sizes = [{"constant": "1B"}, {"constant": "7kB"}, {"points": [[1, 0.5], [20_000, 1.0]]}]
+        return {"arrivals": arrivals} | ({} if "list" in arrivals else {"sizes": self.one(sizes)})
 
     def scenario(self) -> dict[str, Any]:
         joined = [

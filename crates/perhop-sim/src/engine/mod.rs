@@ -5,6 +5,7 @@
 
 pub(crate) mod batched;
 mod parallel;
+mod populations;
 pub(crate) mod reference;
 pub(crate) mod setup;
 mod stepping;

@@ -87,7 +87,7 @@ impl Setup {
                 populations.push(Home { idle: network.idle_path(spec, &links), place });
             }
         }
-        let mut channels = Channels::new(flows.len());
+        let mut channels = Channels::new(Sources::channel(populations.len(), 0));
         open_feedback(network, &mut flows, &mut channels);
         let controls = WindowControls::new(network, seed, &mut flows, &mut channels);
         let shared_meters = network.shared_meters.iter().map(|spec| Marker::shared(spec, seed)).collect();
@@ -96,13 +96,8 @@ impl Setup {
 
     /// How events of the run are numbered. No channel is opened later.
     pub(crate) fn sources(&self) -> Sources {
-        let Self { flows, populations, channels, controls, .. } = self;
-        Sources {
-            flows: flows.len(),
-            channels: channels.len(),
-            controls: controls.len(),
-            populations: populations.len(),
-        }
+        let Self { populations, channels, controls, .. } = self;
+        Sources { populations: populations.len(), channels: channels.len(), controls: controls.len() }
     }
 }
 

@@ -42,11 +42,6 @@ impl Flow {
     pub(crate) fn origin(&self) -> Origin {
         self.rare.origin
     }
-
-    /// It is this flow of the population of a specification; `serial` is its number among all flows of the run.
-    pub(crate) fn set_member(&mut self, spec: u32, member: u32, serial: u32) {
-        self.rare.origin = Origin { spec, member: Some(member), serial };
-    }
 }
 
 impl Acknowledgement {

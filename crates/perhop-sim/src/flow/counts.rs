@@ -4,7 +4,7 @@ use crate::transport::SenderStatistics;
 
 /// What a flow has counted since the run began.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     pub(super) delivered: u64,
     pub(super) short: u64,
     pub(super) congested: u64,
@@ -19,7 +19,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Adds what was counted in another part of the network.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         let by_color = |one: &mut [u64; 3], other: [u64; 3]| {
             one.iter_mut().zip(other).for_each(|(one, other)| *one += other);
         };

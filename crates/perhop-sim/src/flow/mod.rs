@@ -8,6 +8,7 @@
 mod contents;
 mod counts;
 mod marker;
+mod member;
 mod receiving;
 mod replica;
 mod sending;
@@ -31,7 +32,7 @@ use crate::transport::transit::TransitMeter;
 use crate::transport::{Ack, DelayedAck, Received, Sender};
 use crate::wire::Wire;
 
-use counts::Counts;
+pub(crate) use counts::Counts;
 pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
 pub(crate) use replica::Ends;
@@ -56,6 +57,8 @@ pub(crate) struct Flow {
 struct Rare {
     /// Which flow it is, for an observer of the run.
     origin: Origin,
+    /// It stands for a population, and does nothing itself.
+    is_population: bool,
     /// What packets carry besides their number.
     metadata: Metadata,
     /// Application events still to come: start, then stop.
@@ -403,12 +406,18 @@ impl Flow {
             self.rare.at_warmup.short = self.rare.short;
             self.rare.at_warmup.congested = self.rare.congested;
         }
-        if let Some((row, interval)) = times.row(sample) {
-            let bytes = self.delivered_bytes();
-            let new = bytes - std::mem::replace(&mut self.rare.at_last_sample, bytes);
-            let bps = new as f64 * 8.0 / interval.as_secs_f64();
-            times.write(&mut series.throughput_bps, row, self.sending.number(), bps);
+        let Some((row, interval)) = times.row(sample) else { return };
+        if self.rare.is_population || self.rare.origin.member.is_some() {
+            return self.sample_member(row, times, series);
         }
+        let bps = self.newly_delivered() as f64 * 8.0 / interval.as_secs_f64();
+        times.write(&mut series.throughput_bps, row, self.sending.number(), bps);
+    }
+
+    /// The bytes delivered since the last call.
+    fn newly_delivered(&mut self) -> u64 {
+        let bytes = self.delivered_bytes();
+        bytes - std::mem::replace(&mut self.rare.at_last_sample, bytes)
     }
 
     /// Samples the sender at `sample`, before it takes any later ACK.
@@ -421,7 +430,10 @@ impl Flow {
             self.rare.at_warmup.policed = self.sending.policed();
         }
         if let Some((row, _)) = times.row(sample) {
-            let window = sender.window().unwrap_or(f64::NAN);
+            if self.rare.origin.member.is_some() {
+                return;
+            }
+            let window = sender.window().filter(|_| !self.rare.is_population).unwrap_or(f64::NAN);
             times.write(&mut series.window_packets, row, number, window);
             let rtt = sender.smoothed_rtt().unwrap_or(f64::NAN);
             times.write(&mut series.rtt_s, row, number, rtt);
@@ -437,11 +449,6 @@ impl Flow {
             self.rare.at_warmup.marked = self.sending.marked();
             self.rare.at_warmup.policed = self.sending.policed();
         }
-    }
-
-    /// The last packet of its volume has this size.
-    pub(crate) fn set_last(&mut self, size: u16) {
-        self.sender.set_last(size);
     }
 
     /// When all of its volume had arrived, if that has happened.
@@ -473,15 +480,16 @@ impl Flow {
         }
     }
 
-    /// The warm-up ends now: saves all that has been counted.
-    pub(crate) fn end_warmup(&mut self) {
-        self.rare.at_warmup = self.counts();
-    }
-
     /// What became of the flow.
     pub(crate) fn finish(self, times: &SampleTimes) -> FlowOutcome {
+        self.finish_with(times, &Counts::default())
+    }
+
+    /// The same with what others have counted after the warm-up: the flows of the population for which it stands.
+    pub(crate) fn finish_with(self, times: &SampleTimes, others: &Counts) -> FlowOutcome {
         let (begin, end) = times.measured();
-        let new = self.counts().since(&self.rare.at_warmup);
+        let mut new = self.counts_after_warmup();
+        new.add(others);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
         let delivered = bytes(new.delivered) - new.short;
         let bps = |bytes: u64| bytes as f64 * 8.0 / end.since(begin).as_secs_f64();
@@ -542,6 +550,7 @@ impl Rare {
         let number = place.number as u32;
         Self {
             origin: Origin { spec: number, member: None, serial: number },
+            is_population: spec.population.is_some(),
             metadata,
             start: match spec.population {
                 Some(_) => Instant::NEVER,

@@ -72,7 +72,7 @@ impl Bench {
             flow,
             times,
             series: Series::default(),
-            channels: Channels::new(1),
+            channels: Channels::new(SourceId(1)),
             events: Pending::default(),
         }
     }

@@ -6,7 +6,6 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration};
 
 use crate::engine::setup::{Routes, Setup};
-use crate::flow::Flow;
 use crate::network::{Marking, Network};
 
 /// Why the batched engine refuses a network, which then runs on the reference engine.
@@ -30,11 +29,6 @@ pub enum Refusal {
     Medium {
         /// The link's name.
         link: String,
-    },
-    /// Flows come and go.
-    Population {
-        /// The name of the flow that stands for them.
-        flow: String,
     },
     /// Users of an application, whose flows depend on one another.
     Application {
@@ -61,10 +55,6 @@ impl fmt::Display for Refusal {
             }
             Self::Medium { link } => {
                 write!(f, "link `{link}` changes during the run, or loses packets")
-            }
-            Self::Population { flow } => {
-                let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
-                write!(f, "flows of `{group}` come and go")
             }
             Self::Application { group } => {
                 write!(f, "the flows of an application's users depend on one another (`{group}`)")
@@ -93,7 +83,6 @@ impl Accepted {
         check_blocks(network)?;
         check_transports(network)?;
         check_media(network)?;
-        check_populations(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -170,17 +159,14 @@ fn check_media(network: &Network) -> Result<(), Refusal> {
     }
 }
 
-fn check_populations(network: &Network) -> Result<(), Refusal> {
-    match network.flows.iter().find(|flow| flow.population.is_some()) {
-        None => Ok(()),
-        Some(flow) => Err(Refusal::Population { flow: flow.name.clone() }),
-    }
-}
-
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
-    let smallest = setup.flows.iter().map(Flow::smallest_packet).min().unwrap_or(0);
+    let smallest = setup.flows.iter().zip(&network.flows).map(|(flow, spec)| match &spec.population {
+        None => flow.smallest_packet(),
+        Some(workload) => flow.smallest_packet().min(workload.headers + 1), // The last packet of a flow.
+    });
+    let smallest = smallest.min().unwrap_or(0);
     let smallest = Bytes::new(u64::from(smallest));
     let pass = network.links.iter().map(|link| (link.delay + link.rate.time_of(smallest), &link.name));
     let pass = match pass.min_by_key(|&(pass, _)| pass) {

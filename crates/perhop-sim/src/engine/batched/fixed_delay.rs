@@ -152,10 +152,13 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     Some(ReturnPath { link, delays, opening, bottleneck, interval, before })
 }
 
-/// Whether the flow's transport and path allow a fixed delay.
+/// Whether the flow's transport and path allow a fixed delay. Flows that come and go have last packets of any size.
 fn may_be_fixed(network: &Network, flow: &FlowSpec) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
-    !controlled && flow.dispatch_jitter.is_none() && flow.transport.acknowledges_at_once()
+    !controlled
+        && flow.population.is_none()
+        && flow.dispatch_jitter.is_none()
+        && flow.transport.acknowledges_at_once()
 }
 
 #[cfg(test)]

@@ -54,6 +54,8 @@ pub(super) struct BatchedFlow {
     first_ack_link: u32,
     /// The sender must not act ahead of time: something else may reach it first.
     pub(super) sender_keeps_to_clock: bool,
+    /// It may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead.
+    pub(super) takes_turns: bool,
     /// The next time at which the sender is sampled.
     sender_sample: Instant,
     /// The next time at which the receiver is sampled, or the end of the run.
@@ -102,6 +104,8 @@ impl BatchedFlow {
         let is_controlled = flow
             .control()
             .is_some_and(|(control, _)| controls.reads_senders(control) || flow.sending.is_marked_at_host());
+        // Two hosts that share no link could act for ever without the clock's moving.
+        let sender_keeps_to_clock = has_remote_feedback || is_controlled || routes.data.first_link.is_none();
         Self {
             scheduled: Instant::NEVER,
             due: Instant::ZERO,
@@ -112,8 +116,8 @@ impl BatchedFlow {
             fixed_delay: None,
             first_data_link: routes.data.first_link.unwrap_or(NO_LINK),
             first_ack_link: routes.acks.first_link.unwrap_or(NO_LINK),
-            // Two hosts that share no link could act for ever without the clock's moving.
-            sender_keeps_to_clock: has_remote_feedback || is_controlled || routes.data.first_link.is_none(),
+            takes_turns: !sender_keeps_to_clock && routes.acks.first_link.is_some(),
+            sender_keeps_to_clock,
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
                 delayed_fast_until: Instant::ZERO,
@@ -121,6 +125,14 @@ impl BatchedFlow {
             }),
             base: flow,
         }
+    }
+
+    /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be known.
+    pub(super) fn begin(&mut self, now: Instant, times: &SampleTimes) {
+        self.sender_sample = times.from(now);
+        self.receiver_sample = self.sender_sample.min(times.end());
+        self.takes_turns = false;
+        self.find_due();
     }
 
     /// A meter at its first router tells its sender about OUT packets.
@@ -301,16 +313,18 @@ impl BatchedFlow {
     }
 
     /// The receiver sends the ACKs that it sends by itself before `bound`, and within the run. All packets that come before then
-    /// must have come: the receiver may be ahead of the clock.
+    /// must have come: the receiver may be ahead of the clock. Returns how many.
     #[inline(always)]
-    pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut Inlet<'_>) {
+    pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut Inlet<'_>) -> i64 {
+        let mut sent = 0;
         loop {
             let due = self.late_ack_due();
             if due >= bound || due > end {
-                return;
+                return sent;
             }
             if let Some(ack) = self.base.wake_receiver(due) {
                 first.push(ack);
+                sent += 1;
             }
         }
     }

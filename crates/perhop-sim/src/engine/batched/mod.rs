@@ -18,6 +18,7 @@ mod fixed_delay;
 mod flow;
 mod inlets;
 mod link;
+mod members;
 mod traffic;
 
 use perhop_core::control::Message;
@@ -96,7 +97,7 @@ impl Batched {
         link::set_routes(&mut links, &setup.steps);
         // Behind a border, packets may come from anywhere.
         let return_paths = if border.is_some() { Vec::new() } else { return_paths(network) };
-        let mut traffic = Traffic::new(network, setup, watch);
+        let mut traffic = Traffic::new(network, seed, setup, watch);
         traffic.border = border.map(Box::new);
         let hosts_are_independent = traffic.hosts_are_independent();
         let mut engine = Self {
@@ -220,7 +221,12 @@ impl Batched {
             self.handled += happened;
             match (host, event) {
                 (_, Some(event)) if !self.traffic.concerns_one_flow(&event) => {
-                    return event.at + Duration::from_nanos(1);
+                    let before = self.links_before(event);
+                    // Which flows are over is known if nothing that comes earlier is left to do.
+                    if !self.traffic.is_arrival(&event) || self.head() < before {
+                        return before;
+                    }
+                    self.take(event, limit);
                 }
                 (_, Some(event)) => self.take(event, limit),
                 (Some(_), None) => self.take_host(limit),
@@ -247,8 +253,9 @@ impl Batched {
     /// Arrivals at links before this time come before the event.
     #[inline]
     fn links_before(&self, event: Event) -> Instant {
-        let is_timer = matches!(self.traffic.sources.source(event.source), EventSource::Timer(_));
-        event.at + Duration::from_nanos(u64::from(!is_timer))
+        let source = self.traffic.sources.source(event.source);
+        let is_first = matches!(source, EventSource::Timer(_) | EventSource::Arrival(_));
+        event.at + Duration::from_nanos(u64::from(!is_first))
     }
 
     /// Processes the arrivals at all links before `bound`.
@@ -340,7 +347,7 @@ impl Batched {
             }
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
-            EventSource::Arrival(_) => unreachable!("networks with populations are refused"),
+            EventSource::Arrival(population) => self.traffic.begin_flow(population, self.now),
         }
     }
 
@@ -375,7 +382,8 @@ impl Batched {
         for flow in &mut *flows {
             flow.sample(self.now, &recorder.times, &mut recorder.series);
         }
-        let seen = flows.iter().map(|flow| controls.seen(&flow.base));
+        let own = flows.iter().take(recorder.times.flows());
+        let seen = own.map(|flow| controls.seen(&flow.base));
         recorder.sample(self.now, seen, &mut self.links);
         let next = recorder.times.after(self.now);
         schedule_probe(next, &recorder.times, *sources, events);
@@ -421,11 +429,12 @@ impl Batched {
     ///
     /// # Errors
     /// A queue lost or invented packets.
-    pub(super) fn finish(self) -> Result<Outcome, Imbalance> {
-        let times = self.traffic.recorder.times.clone();
-        let Finished { events, hops, flows, links, series } = self.take_apart()?;
-        let flows = flows.into_iter().map(|flow| flow.finish(&times)).collect();
-        let (populations, applications) = (Vec::new(), Vec::new());
+    pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
+        let (now, times) = (self.now, self.traffic.recorder.times.clone());
+        let populations = std::mem::take(&mut self.traffic.populations);
+        let Finished { events, hops, flows, links, mut series } = self.take_apart()?;
+        let (flows, populations) = populations.finish(flows, now, &times, &mut series);
+        let applications = Vec::new();
         Ok(Outcome { engine: None, events, hops, flows, populations, links, applications, series })
     }
 

@@ -13,7 +13,8 @@ use super::flow::{BatchedFlow, Outlet};
 use super::inlets::Inlets;
 use crate::control::{Channels, Destination, Post};
 use crate::engine::Failure;
-use crate::engine::setup::{Setup, Step, schedule_samples, stop_if_asked};
+use crate::engine::populations::Populations;
+use crate::engine::setup::{Routes, Setup, Step, schedule_samples, stop_if_asked};
 use crate::events::{Event, EventSource, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
@@ -25,8 +26,8 @@ use crate::window_control::WindowControls;
 
 /// Flows that take more bytes than this are not all in the processor's second-level cache: the flow of the packet that comes so
 /// many packets later is prefetched.
-const CROWD: usize = 1 << 20;
-const PREFETCH_DISTANCE: usize = 6;
+pub(super) const CROWD: usize = 1 << 20;
+pub(super) const PREFETCH_DISTANCE: usize = 6;
 
 /// Packets in transit, and what they meet.
 #[derive(Clone, Debug)]
@@ -40,7 +41,11 @@ pub(super) struct Traffic {
     pub(super) departures: Departures,
     /// Packets on their way to a step of their route that has to wait for its time.
     pub(super) waiting: ArrivalQueue<SimPacket>,
+    /// Flows of the network, then those of populations.
     pub(super) flows: Vec<BatchedFlow>,
+    pub(super) populations: Populations,
+    /// The routes of flows of the network.
+    pub(super) routes: Vec<Routes>,
     /// All routes, end to end.
     pub(super) steps: Vec<Step>,
     pub(super) shared_meters: Vec<Marker>,
@@ -56,14 +61,15 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// All that is in transit at time zero: nothing.
-    pub(super) fn new(network: &Network, setup: Setup, watch: Watch) -> Self {
+    pub(super) fn new(network: &Network, seed: u64, setup: Setup, watch: Watch) -> Self {
         let sources = setup.sources();
         let largest = setup.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         let largest = Bytes::new(u64::from(largest));
         // The interval at which packets leave a link that is full of the largest ones.
         let links = Inlets::expecting(network.links.iter().map(|link| link.rate.time_of(largest)));
-        let Setup { flows, populations: _, routes, steps, shared_meters, channels, controls, recorder } =
-            setup;
+        let Setup { flows, populations, routes, steps, shared_meters, channels, controls, recorder } = setup;
+        let populations = Populations::new(network, populations, seed);
+        let has_populations = !populations.is_empty();
         let flows = flows.into_iter().zip(&network.flows).zip(&routes);
         Self {
             events: EventQueue::default(),
@@ -76,6 +82,9 @@ impl Traffic {
                     BatchedFlow::new(flow, spec, routes, &controls, &recorder.times)
                 })
                 .collect(),
+            populations,
+            // Only flows that begin during the run are still placed.
+            routes: if has_populations { routes } else { Vec::new() },
             steps,
             shared_meters,
             channels,
@@ -98,6 +107,9 @@ impl Traffic {
             flow.schedule(&mut self.events);
         }
         schedule_samples(&self.controls, &self.recorder.times, self.sources, &mut self.events);
+        for (population, at) in self.populations.first_arrivals() {
+            self.events.push(Event { at, source: Sources::population(population) });
+        }
         Ok(())
     }
 
@@ -110,10 +122,11 @@ impl Traffic {
     pub(super) fn concerns_one_flow(&self, event: &Event) -> bool {
         match self.sources.source(event.source) {
             EventSource::Timer(_) => true,
+            EventSource::Arrival(population) => self.populations.has_number(population),
             EventSource::Message(channel) => {
                 matches!(self.channels.destination(channel), Destination::Sender(_))
             }
-            EventSource::Control(_) | EventSource::Probe | EventSource::Arrival(_) => false,
+            EventSource::Control(_) | EventSource::Probe => false,
         }
     }
 
@@ -209,7 +222,9 @@ impl Traffic {
     /// what happens: over the wire, through a receiver that answers each packet with an ACK at once, to a sender whose timers are
     /// not due before.
     pub(super) fn approach_all(&mut self, packets: &[SimPacket]) {
-        if size_of_val(&self.flows[..]) > CROWD {
+        if !self.populations.is_empty() {
+            self.approach_with_members(packets);
+        } else if size_of_val(&self.flows[..]) > CROWD {
             self.approach_one_by_one::<true>(packets);
         } else {
             self.approach_one_by_one::<false>(packets);
@@ -233,7 +248,7 @@ impl Traffic {
     }
 
     #[inline(always)]
-    fn approach_receiver(&mut self, number: usize, content: Content, at: Instant) {
+    pub(super) fn approach_receiver(&mut self, number: usize, content: Content, at: Instant) {
         let Self { flows, links, waiting, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
@@ -257,25 +272,35 @@ impl Traffic {
         }
     }
 
-    /// A data packet reaches the receiver, which cannot take it on its fast path, at `at`, now or later.
+    /// A data packet reaches the receiver, which cannot take it on its fast path, at `at`, now or later. Returns how many ACKs are sent.
     #[inline(never)]
-    fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) {
-        let Self { flows, links, waiting, recorder, events, .. } = self;
-        let Recorder { times, series, .. } = recorder;
+    pub(super) fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) -> i64 {
+        let Self { flows, links, waiting, events, .. } = self;
         let flow = &mut flows[number];
         if let Some(ack) = flow.receive_delayed_fast(content, at, events) {
             if let DelayedAck::Sent(number) | DelayedAck::Reported(number) = ack {
                 let mut outward = links.first(waiting, flow.first_ack_link());
                 outward.push(flow.base.receiving.acknowledge(Ack::plain(number), at));
+                return 1;
             }
-            return;
+            return 0;
         }
+        self.reach_receiver_otherwise(number, content, at)
+    }
+
+    /// The same for any packet.
+    pub(super) fn reach_receiver_otherwise(&mut self, number: usize, content: Content, at: Instant) -> i64 {
+        let Self { flows, links, waiting, recorder, events, .. } = self;
+        let Recorder { times, series, .. } = recorder;
+        let flow = &mut flows[number];
         let mut outward = links.first(waiting, flow.first_ack_link());
-        flow.send_late_acks(at, times.end(), &mut outward);
+        let mut sent = flow.send_late_acks(at, times.end(), &mut outward);
         if let Some(ack) = flow.receive_otherwise(content, at, (times, series)) {
             outward.push(flow.base.receiving.acknowledge(ack, at));
+            sent += 1;
         }
         flow.schedule(events);
+        sent
     }
 
     /// On a return path of fixed delay, an ACK put on the wire at `begin` reaches the sender at `at`, which cannot take it on its
@@ -290,7 +315,7 @@ impl Traffic {
     }
 
     #[inline(always)]
-    fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
+    pub(super) fn approach_sender(&mut self, number: usize, content: Content, at: Instant) {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
         let at = flow.base.sending.inward.pass(content.size(), at);
@@ -300,9 +325,9 @@ impl Traffic {
         }
     }
 
-    /// An ACK reaches the sender at `at`, now or later.
+    /// An ACK reaches the sender at `at`, now or later. Returns whether it has left the network: it may wait for its time.
     #[inline(never)]
-    fn reach_sender(&mut self, number: usize, content: Content, at: Instant) {
+    pub(super) fn reach_sender(&mut self, number: usize, content: Content, at: Instant) -> bool {
         let Self { flows, links, waiting, channels, events, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
@@ -313,9 +338,11 @@ impl Traffic {
             flow.acknowledge(Ack::of(content), at, Outlet { first, channels, events }, (times, series));
         } else if flow.sender_keeps_to_clock {
             waiting.push(flow.waiting_ack(content).due(at));
+            return false;
         } else {
             flow.hold(Ack::of(content), at, events);
         }
+        true
     }
 
     /// A packet goes on in another part of the network, and what it carries with it.
@@ -385,13 +412,20 @@ impl Traffic {
                 let packet = flow.waiting_ack(packet.content());
                 self.wait(packet, at);
             }
-            Step::Receiver => self.reach_receiver(number, packet.content(), now),
+            Step::Receiver => {
+                if self.populations.contains(number) {
+                    self.reach_members_receiver(number, packet.content(), now);
+                } else {
+                    self.reach_receiver(number, packet.content(), now);
+                }
+            }
             Step::Sender => {
                 let Self { links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
                 let first = links.first(waiting, flow.first_data_link());
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
+                self.note_member(number, now, -1);
             }
         }
     }
@@ -445,7 +479,7 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         flow.scheduled = Instant::NEVER;
-        if !flow.takes_turns() {
+        if !flow.takes_turns {
             self.wake_now(number, now);
             return 1;
         }
@@ -464,14 +498,20 @@ impl Traffic {
         let Self { flows, links, waiting, channels, events, .. } = self;
         let flow = &mut flows[number];
         let just_after = now + Duration::from_nanos(1);
-        flow.send_late_acks(just_after, now, &mut links.first(waiting, flow.first_ack_link()));
+        let acks = flow.send_late_acks(just_after, now, &mut links.first(waiting, flow.first_ack_link()));
         flow.find_due();
         let first = links.first(waiting, flow.first_data_link());
-        if flow.wake_sender(now, Outlet { first, channels, events }) {
+        let acts = flow.wake_sender(now, Outlet { first, channels, events });
+        if acts {
             flow.find_due();
             self.take_held(number, now);
         }
         self.flows[number].schedule(&mut self.events);
+        if self.populations.contains(number) {
+            // An ACK that was held has been noted with its time.
+            let at = if acts || acks > 0 { now } else { Instant::ZERO };
+            self.note_member(number, at, acks);
+        }
     }
 
     /// A sender takes the ACKs that were held and have come by now, or need not be held any longer.
@@ -495,7 +535,11 @@ impl Traffic {
         if let Some((control, member)) = flow.control() {
             controls.steering(control).on_data(member, packet.sequence(), packet.at());
         }
-        flow.mark_at_router(packet, shared_meters, Post { channels, events })
+        let passed = flow.mark_at_router(packet, shared_meters, Post { channels, events });
+        if passed.is_none() {
+            self.note_member(packet.flow(), Instant::ZERO, -1);
+        }
+        passed
     }
 
     /// The same of all these packets; returns those that the meters let pass, in the same order.
@@ -518,6 +562,7 @@ impl Traffic {
             Ok(()) => Some(packet.remarked(&header)),
             Err((color, _)) => {
                 self.flows[packet.flow()].base.police(packet, color);
+                self.note_member(packet.flow(), Instant::ZERO, -1);
                 None
             }
         }
@@ -543,5 +588,6 @@ impl Traffic {
     #[inline(never)]
     pub(super) fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.flow()].base.lose(packet);
+        self.note_member(packet.flow(), Instant::ZERO, -1);
     }
 }

@@ -37,6 +37,11 @@ pub enum OneThread {
         /// The path's name.
         path: String,
     },
+    /// Flows come and go.
+    Population {
+        /// The name of the flow that stands for them.
+        flow: String,
+    },
     /// Its routers cannot be divided into parts of about equal work between which packets take time.
     Undivided,
     /// The batched engine does not run it; the reference engine uses one thread.
@@ -51,6 +56,10 @@ impl fmt::Display for OneThread {
                 write!(f, "it has {links} links, and a thread needs at least {LINKS_PER_THREAD}")
             }
             Self::Control { path } => write!(f, "the window control of path `{path}` joins its routers"),
+            Self::Population { flow } => {
+                let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
+                write!(f, "flows of `{group}` come and go")
+            }
             Self::Undivided => f.write_str(
                 "its routers cannot be divided into parts of about equal work with delay between them",
             ),
@@ -84,6 +93,7 @@ impl Partition {
             return Err(OneThread::Asked);
         }
         check_controls(network)?;
+        check_populations(network)?;
         let links = network.links.len();
         let most = (links / LINKS_PER_THREAD).min(threads);
         if most <= 1 {
@@ -98,6 +108,7 @@ impl Partition {
     /// Routers of different parts may affect one another at once.
     pub(super) fn by(network: &Network, setup: &Setup, of_node: &[u32]) -> Result<Self, OneThread> {
         check_controls(network)?;
+        check_populations(network)?;
         let sizes = Sizes::of(network, setup);
         let mut joined = sizes.joined.clone();
         let parts = of_node.iter().max().map_or(1, |&last| last as usize + 1);
@@ -112,6 +123,14 @@ fn check_controls(network: &Network) -> Result<(), OneThread> {
     match network.paths.iter().find(|path| path.control.is_some()) {
         None => Ok(()),
         Some(path) => Err(OneThread::Control { path: path.name.clone() }),
+    }
+}
+
+/// Which number a flow of a population takes depends on which others are over, wherever these are.
+fn check_populations(network: &Network) -> Result<(), OneThread> {
+    match network.flows.iter().find(|flow| flow.population.is_some()) {
+        None => Ok(()),
+        Some(flow) => Err(OneThread::Population { flow: flow.name.clone() }),
     }
 }
 

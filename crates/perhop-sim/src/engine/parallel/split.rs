@@ -5,6 +5,7 @@ use crate::control::Channels;
 use crate::engine::Failure;
 use crate::engine::batched::{Accepted, Batched, Border, Passport};
 use crate::engine::setup::{Route, Routes, Setup, Step, open_feedback};
+use crate::events::Sources;
 use crate::flow::{Ends, Flow};
 use crate::network::{FlowSpec, Network};
 use crate::sampling::Recorder;
@@ -174,7 +175,7 @@ impl Draft {
         watch: &Watch,
     ) -> Result<Part, Failure> {
         let Self { network, mut flows, ends, passports, routes, steps, measured } = self;
-        let mut channels = Channels::new(flows.len());
+        let mut channels = Channels::new(Sources::channel(0, 0));
         open_feedback(&network, &mut flows, &mut channels);
         let controls = WindowControls::new(&network, seed, &mut flows, &mut channels);
         let recorder = Recorder::new(&network);

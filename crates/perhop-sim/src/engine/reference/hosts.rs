@@ -47,10 +47,9 @@ impl Reference {
         let flow = &mut self.flows[number];
         if let Some(ack) = flow.receive(packet.content(), self.now) {
             let ack = flow.receiving.acknowledge(ack, self.now);
-            self.populations.enter(number);
+            self.populations.enter(number, 1);
             self.forward(ack, ack.at());
         }
-        self.note_completion(number);
         self.set_timer(number);
         self.leave(packet);
         self.tell_owner(number);
@@ -74,16 +73,14 @@ impl Reference {
         sent.extend(late_ack);
         self.forward_sent();
         self.set_timer(number);
-        if self.populations.contains(number) {
-            self.end_flow_if_over(number);
-        }
+        self.end_flow_if_over(number);
     }
 
     /// The packets that a host has just sent leave its wire for the first steps of their routes.
     pub(super) fn forward_sent(&mut self) {
         let mut sent = std::mem::take(&mut self.sent);
         for packet in sent.drain(..) {
-            self.populations.enter(packet.flow());
+            self.populations.enter(packet.flow(), 1);
             self.forward(packet, packet.at());
         }
         self.sent = sent;

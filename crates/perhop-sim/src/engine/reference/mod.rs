@@ -5,16 +5,16 @@
 //! two.
 //!
 //! Simultaneous events happen in this order, to which both engines keep: packets reach hosts (and the wires to them), timers of
-//! flows expire, users of applications wake, links are served and then take packets, control messages arrive, window controls sample,
-//! the probe samples, flows of populations begin.
+//! flows expire, flows of populations begin, users of applications wake, links are served and then take packets, control messages
+//! arrive, window controls sample, the probe samples.
 //! Flows, links and controls follow the order of their numbers; packets that of their flows, then of the steps of their routes.
 
 mod applications;
 mod changes;
 mod hosts;
 mod link;
+mod members;
 mod pending;
-mod populations;
 mod tap;
 mod timers;
 
@@ -23,6 +23,7 @@ use perhop_core::measure::PortView;
 use perhop_core::{Imbalance, Instant};
 
 use super::WATCH_INTERVAL;
+use super::populations::Populations;
 use super::setup::{Setup, Step, schedule_probe, schedule_samples};
 use crate::control::{Channels, Destination, Post};
 use crate::events::{Event, EventSource, SourceId, Sources};
@@ -37,7 +38,6 @@ use crate::window_control::WindowControls;
 use applications::Users;
 use link::Link;
 pub(crate) use pending::Pending;
-use populations::Populations;
 use tap::Tap;
 use timers::Timers;
 
@@ -57,6 +57,8 @@ pub(super) struct Reference {
     /// Flows of the network, then those of populations.
     flows: Vec<Flow>,
     populations: Populations,
+    /// When the next flow of each population begins.
+    arrivals: Pending<Event>,
     /// All routes, end to end.
     steps: Vec<Step>,
     shared_meters: Vec<Marker>,
@@ -85,8 +87,9 @@ impl Reference {
             setup;
         let users = Users::new(network, seed, &mut flows);
         let populations = Populations::new(network, populations, seed);
+        let mut arrivals = Pending::default();
         for (population, at) in populations.first_arrivals() {
-            events.push(Event { at, source: sources.population(population) });
+            arrivals.push(Event { at, source: Sources::population(population) });
         }
         let mut engine = Self {
             now: Instant::ZERO,
@@ -97,6 +100,7 @@ impl Reference {
             sources,
             flows,
             populations,
+            arrivals,
             steps,
             shared_meters,
             channels,
@@ -148,7 +152,13 @@ impl Reference {
     /// The time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
-        let others = [self.hosts.next(), self.timers.next(), self.users.next(), self.events.next()];
+        let others = [
+            self.hosts.next(),
+            self.timers.next(),
+            self.arrivals.next(),
+            self.users.next(),
+            self.events.next(),
+        ];
         links.chain(others.into_iter().flatten()).min()
     }
 
@@ -160,6 +170,9 @@ impl Reference {
         } else if let Some(flow) = self.timers.pop_due(self.now) {
             self.handled += 1;
             self.expire(flow);
+        } else if let Some(Event { source, .. }) = self.arrivals.pop_due(self.now) {
+            self.handled += 1;
+            self.handle_event(source);
         } else if let Some(user) = self.users.pop_due(self.now) {
             self.handled += 1;
             self.wake_user(user);
@@ -223,18 +236,16 @@ impl Reference {
 
     /// Samples flows and queues for the probe, or because the warm-up ends.
     fn sample(&mut self) {
-        let Self { now, flows, populations, links, recorder, controls, .. } = self;
-        let members = flows.iter_mut().enumerate();
-        for (_, flow) in members.filter(|&(number, _)| !populations.contains(number)) {
+        let Self { now, flows, links, recorder, controls, .. } = self;
+        for flow in &mut *flows {
             flow.sample_receiver(*now, &recorder.times, &mut recorder.series);
             flow.sample_sender(*now, &recorder.times, &mut recorder.series);
             if recorder.times.ends_warmup(*now) {
                 flow.end_warmup_at_routers();
             }
         }
-        let fixed = flows.iter().enumerate().filter(|&(number, _)| !populations.contains(number));
-        recorder.sample(*now, fixed.map(|(_, flow)| controls.seen(flow)), links);
-        self.sample_populations();
+        let own = flows.iter().take(recorder.times.flows());
+        recorder.sample(*now, own.map(|flow| controls.seen(flow)), links);
         let times = &self.recorder.times;
         schedule_probe(times.after(self.now), times, self.sources, &mut self.events);
     }
@@ -260,8 +271,8 @@ impl Reference {
             tap.advance(self.now);
         }
         let times = self.recorder.times.clone();
-        let (links, series) = self.recorder.finish(self.now, &mut self.links)?;
-        let (flows, populations) = self.populations.finish(self.flows, self.now, &times);
+        let (links, mut series) = self.recorder.finish(self.now, &mut self.links)?;
+        let (flows, populations) = self.populations.finish(self.flows, self.now, &times, &mut series);
         let applications = self.users.finish(self.now);
         Ok(Outcome {
             engine: None,

@@ -193,9 +193,9 @@ impl TfrcSender {
         }
     }
 
-    /// The nofeedback timer expired: section 4.4, for a sender that is never idle.
+    /// The nofeedback timer expired: section 4.4, for a sender that is never idle. A sender that has stopped has none.
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
-        if now < self.patience {
+        if now < self.patience || self.next == Instant::NEVER {
             return;
         }
         self.statistics.timeouts += 1;

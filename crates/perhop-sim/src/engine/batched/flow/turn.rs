@@ -6,7 +6,7 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::{BatchedFlow, FEW, NO_LINK, Outlet};
+use super::{BatchedFlow, FEW, Outlet};
 use crate::control::Post;
 use crate::flow::Turn;
 use crate::probe::Series;
@@ -15,12 +15,6 @@ use crate::sampling::SampleTimes;
 const JUST_AFTER: Duration = Duration::from_nanos(1);
 
 impl BatchedFlow {
-    /// Whether it may have its turn: nothing else happens to its hosts within a window of the look-ahead.
-    #[inline]
-    pub(in super::super) fn takes_turns(&self) -> bool {
-        !self.sender_keeps_to_clock && self.first_ack_link != NO_LINK
-    }
-
     /// All that happens to its sender by itself before `limit`, unless a control message comes first; ACKs that are held also beyond,
     /// up to the next of its timers. Returns how often something happened.
     #[inline(never)]

@@ -11,10 +11,11 @@ use super::transmit::Release;
 use super::{TcpSender, UNTIMED};
 
 impl TcpSender {
-    /// Whether [`ack_fast`](Self::ack_fast) may be called: there are no losses to repair, all that the sender sends is new, its
-    /// timer runs, and so does the measurement of a round trip.
+    /// Whether [`ack_fast`](Self::ack_fast) may be called: there are no losses to repair, all that the sender sends is new and in full
+    /// segments, its timer runs, and so does the measurement of a round trip.
     pub(crate) fn is_on_fast_path(&self) -> bool {
-        self.fast_path && self.is_steady() && self.sends_at_once() && self.timed != UNTIMED
+        let is_plain = self.fast_path && self.sends_at_once() && self.sends_full_segments();
+        is_plain && self.is_steady() && self.timed != UNTIMED
     }
 
     #[inline(always)]

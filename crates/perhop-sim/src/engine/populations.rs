@@ -1,0 +1,309 @@
+//! Populations: finite flows that begin during the run, and leave when nothing of them is left.
+//!
+//! A flow of a population takes a number of its own beyond those of the network's flows. It is over when none of its packets is in
+//! the network and none of its timers is set, since nothing can then happen to it any more. Others take its number, so the memory of a
+//! run depends on how many flows are open at once.
+//!
+//! Both engines number flows alike. A flow takes the lowest of its population's free numbers. Where none is free, the numbers of flows
+//! that were over before it begins become free; but only if they are at least an eighth of all numbers that the population has taken,
+//! else the flow takes a new one. So an engine that is ahead of the clock rarely needs to find out which flows are over at some time.
+
+use perhop_core::Instant;
+
+use crate::engine::setup::Home;
+use crate::flow::{Counts, Flow, Place};
+use crate::network::{FlowSpec, Network};
+use crate::observer::Origin;
+use crate::outcome::{FlowOutcome, FlowRecord, PopulationOutcome};
+use crate::probe::Series;
+use crate::sampling::{Recorder, SampleTimes};
+use crate::workload::{Arrival, Draws, Packets};
+
+/// Numbers become free again only if they are at least this share of all.
+const SHARE: usize = 8;
+
+/// All populations of a run, and the flows of theirs that are not over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Populations {
+    seed: u64,
+    /// The number of the first flow of a population; flows of the network have lower ones.
+    first: usize,
+    all: Vec<Population>,
+    /// For each number from `first` on, the flow that has it, or had it last.
+    members: Vec<Member>,
+    /// Flows that have begun so far.
+    begun: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Population {
+    /// What its flows are made from.
+    spec: FlowSpec,
+    home: Home,
+    headers: u16,
+    draws: Draws,
+    next: Option<Arrival>,
+    records: Vec<FlowRecord>,
+    /// How many numbers it has taken.
+    numbers: usize,
+    /// Those of them that are free, the lowest last.
+    free: Vec<usize>,
+    /// Those of flows that are over but whose numbers are not free yet, with the time from which on nothing has happened to them.
+    over: Vec<(Instant, usize)>,
+    /// What flows whose numbers have become free had counted after the warm-up.
+    counts: Counts,
+}
+
+/// A flow of a population.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    population: usize,
+    /// Where its record is.
+    record: usize,
+    is_over: bool,
+    /// The last time at which something happened at one of its hosts.
+    last: Instant,
+    /// Its packets in the network; or, if an engine does not count packets of data when they are sent, how many fewer these are.
+    packets: i64,
+}
+
+/// The flows of an engine, by number.
+pub(super) trait Table {
+    /// The flow of this number.
+    fn flow(&mut self, number: usize) -> &mut Flow;
+}
+
+impl Table for Vec<Flow> {
+    fn flow(&mut self, number: usize) -> &mut Flow {
+        &mut self[number]
+    }
+}
+
+/// A flow that begins.
+pub(super) struct Beginning {
+    /// Its number: that of a flow that is over, or the next after all.
+    pub(super) number: usize,
+    pub(super) flow: Flow,
+    /// When the next flow of its population begins.
+    pub(super) next: Option<Instant>,
+}
+
+impl Populations {
+    pub(super) fn new(network: &Network, homes: Vec<Home>, seed: u64) -> Self {
+        let specs = network.flows.iter().filter_map(|spec| Some((spec, spec.population.as_ref()?)));
+        let end = Instant::ZERO + network.duration;
+        let all = specs.zip(homes).map(|((spec, workload), home)| {
+            let mut draws = Draws::of(spec, workload, seed, end);
+            Population {
+                spec: FlowSpec { population: None, stop: None, ..spec.clone() },
+                home,
+                headers: workload.headers,
+                next: draws.next(),
+                draws,
+                records: Vec::new(),
+                numbers: 0,
+                free: Vec::new(),
+                over: Vec::new(),
+                counts: Counts::default(),
+            }
+        });
+        Self { seed, first: network.flows.len(), all: all.collect(), members: Vec::new(), begun: 0 }
+    }
+
+    /// When each population's first flow begins.
+    pub(super) fn first_arrivals(&self) -> impl Iterator<Item = (usize, Instant)> {
+        self.all.iter().enumerate().filter_map(|(number, population)| Some((number, population.next?.at)))
+    }
+
+    /// The flow that stands for a population.
+    pub(super) fn stands_for(&self, population: usize) -> usize {
+        self.all[population].home.place.number
+    }
+
+    /// What the flows of a population are made from.
+    pub(super) fn spec(&self, population: usize) -> &FlowSpec {
+        &self.all[population].spec
+    }
+
+    /// There are none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The flow of this number belongs to a population.
+    #[inline]
+    pub(super) fn contains(&self, flow: usize) -> bool {
+        flow >= self.first
+    }
+
+    /// The next flow of a population has a number, whatever has become of others.
+    #[inline]
+    pub(super) fn has_number(&self, population: usize) -> bool {
+        !self.all[population].free.is_empty()
+    }
+
+    /// So many packets of a flow enter the network; or leave it, if fewer than none.
+    #[inline]
+    pub(super) fn enter(&mut self, flow: usize, packets: i64) {
+        if self.contains(flow) {
+            self.members[flow - self.first].packets += packets;
+        }
+    }
+
+    /// Something happened at a host of a flow at this time.
+    #[inline]
+    pub(super) fn happened(&mut self, flow: usize, at: Instant) {
+        let member = &mut self.members[flow - self.first];
+        member.last = member.last.max(at);
+    }
+
+    /// The packets of a flow that are in the network, as far as the engine counts them.
+    #[inline]
+    pub(super) fn packets(&self, flow: usize) -> i64 {
+        self.members[flow - self.first].packets
+    }
+
+    /// Nothing can happen to a flow any more.
+    pub(super) fn end(&mut self, flow: usize) {
+        let Member { population, is_over, last, .. } = &mut self.members[flow - self.first];
+        if !std::mem::replace(is_over, true) {
+            self.all[*population].over.push((*last, flow));
+        }
+    }
+
+    /// The next flow of a population begins; draws the one after it. What was over before has to be known, unless the population
+    /// [has a number](Self::has_number) for it.
+    pub(super) fn begin(
+        &mut self,
+        number: usize,
+        now: Instant,
+        flows: &mut impl Table,
+        recorder: &mut Recorder,
+    ) -> Option<Beginning> {
+        if self.all[number].free.is_empty() {
+            self.free_numbers(number, now, flows, recorder);
+        }
+        let Self { seed, first, all, members, begun } = self;
+        let population = &mut all[number];
+        let arrival = std::mem::replace(&mut population.next, population.draws.next())?;
+        let place = population.free.pop().unwrap_or_else(|| {
+            population.numbers += 1;
+            *first + members.len()
+        });
+        let record = population.records.len();
+        let origin = Origin {
+            spec: population.home.place.number as u32,
+            member: Some(record as u32),
+            serial: (*first as u32).wrapping_add(*begun),
+        };
+        *begun = begun.wrapping_add(1);
+        let flow = population.flow(place, arrival, origin, *seed, &recorder.times);
+        let member = Member { population: number, record, is_over: false, last: now, packets: 0 };
+        match members.get_mut(place - *first) {
+            Some(before) => *before = member,
+            None => members.push(member),
+        }
+        Some(Beginning { number: place, flow, next: population.next.map(|next| next.at) })
+    }
+
+    /// Makes numbers of flows free that were over before `now`, if they are enough.
+    fn free_numbers(&mut self, number: usize, now: Instant, flows: &mut impl Table, recorder: &mut Recorder) {
+        let Self { first, all, members, .. } = self;
+        let Population { over, free, numbers, records, counts, .. } = &mut all[number];
+        let found = over.iter().filter(|&&(last, _)| last < now).count();
+        if found * SHARE < *numbers {
+            return;
+        }
+        let Recorder { times, series, .. } = recorder;
+        over.retain(|&(last, flow)| {
+            if last < now {
+                free.push(flow);
+            }
+            last >= now
+        });
+        free.sort_unstable_by(|one, other| other.cmp(one));
+        for &number in &*free {
+            let flow = flows.flow(number);
+            records[members[number - *first].record].completed = flow.completed().unwrap_or(Instant::NEVER);
+            if now > times.measured().0 {
+                counts.add(&flow.counts_after_warmup());
+            }
+            flow.sample_last(now, times, series);
+        }
+    }
+
+    /// What became of all flows at the end of the run; `flows` are those of the network, then those of populations.
+    pub(super) fn finish(
+        self,
+        flows: impl IntoIterator<Item = Flow>,
+        now: Instant,
+        times: &SampleTimes,
+        series: &mut Series,
+    ) -> (Vec<FlowOutcome>, Vec<PopulationOutcome>) {
+        let Self { first, mut all, members, .. } = self;
+        let mut flows = flows.into_iter();
+        let own: Vec<Flow> = flows.by_ref().take(first).collect();
+        let mut is_free = vec![false; members.len()];
+        all.iter().flat_map(|population| &population.free).for_each(|&flow| is_free[flow - first] = true);
+        for ((flow, member), is_free) in flows.zip(members).zip(is_free) {
+            if !is_free {
+                let population = &mut all[member.population];
+                population.counts.add(&flow.counts_after_warmup());
+                let completed = flow.completed().filter(|&at| at <= now);
+                population.records[member.record].completed = completed.unwrap_or(Instant::NEVER);
+            }
+        }
+        let mut populations = all.into_iter().peekable();
+        let mut ended = Vec::new();
+        let outcomes = own.into_iter().enumerate().map(|(number, flow)| {
+            let Some(population) = populations.next_if(|of| of.home.place.number == number) else {
+                return flow.finish(times);
+            };
+            times.bytes_to_rates(&mut series.throughput_bps, number);
+            let outcome = flow.finish_with(times, &population.counts);
+            let mean_open = mean_open(&population.records, now, times);
+            ended.push(PopulationOutcome { flow: number, flows: population.records, mean_open });
+            outcome
+        });
+        (outcomes.collect(), ended)
+    }
+}
+
+/// How many flows were open at once on average, from the end of the warm-up on.
+fn mean_open(records: &[FlowRecord], now: Instant, times: &SampleTimes) -> f64 {
+    let (begin, end) = times.measured();
+    let open = records.iter().map(|record| {
+        let (from, to) = (record.started.max(begin), record.completed.min(now));
+        if to > from { u128::from(to.since(from).as_nanos()) } else { 0 }
+    });
+    open.sum::<u128>() as f64 / end.since(begin).as_nanos() as f64
+}
+
+impl Population {
+    /// A flow of this size, which begins now and has this number. Adds its record.
+    fn flow(
+        &mut self,
+        number: usize,
+        arrival: Arrival,
+        origin: Origin,
+        seed: u64,
+        times: &SampleTimes,
+    ) -> Flow {
+        let Self { spec, home, headers, records, .. } = self;
+        let Arrival { at, size } = arrival;
+        let packets = Packets::of(size, spec.transport.packet_sizes().0, *headers);
+        let spec = FlowSpec {
+            name: format!("{}#{}", spec.name, records.len()),
+            start: (at, at),
+            volume: Some(packets.all),
+            ..spec.clone()
+        };
+        let idle = home.idle.time(packets);
+        let place = Place { number, idle_time: Some(idle), ..home.place.clone() };
+        let mut flow = Flow::new(&spec, &place, seed, times);
+        flow.join_population(origin, packets.last.get() as u16);
+        records.push(FlowRecord { started: at, size, idle, completed: Instant::NEVER });
+        flow
+    }
+}
