@@ -54,6 +54,7 @@ pub(crate) struct Flow {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 struct Rare {
     /// Which flow it is, for an observer of the run.
     origin: Origin,

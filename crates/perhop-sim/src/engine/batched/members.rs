@@ -109,8 +109,8 @@ impl Traffic {
         populations.enter(number, packets);
         populations.happened(number, at);
         let flow = &flows[number];
-        if flow.wake() == Instant::NEVER && populations.packets(number) + flow.base.put_on_wire() as i64 == 0
-        {
+        let in_network = populations.packets(number) + flow.base.put_on_wire().cast_signed();
+        if flow.wake() == Instant::NEVER && in_network == 0 {
             populations.end(number);
         }
     }

@@ -501,15 +501,15 @@ impl Traffic {
         let acks = flow.send_late_acks(just_after, now, &mut links.first(waiting, flow.first_ack_link()));
         flow.find_due();
         let first = links.first(waiting, flow.first_data_link());
-        let acts = flow.wake_sender(now, Outlet { first, channels, events });
-        if acts {
+        let sent = flow.wake_sender(now, Outlet { first, channels, events });
+        if sent {
             flow.find_due();
             self.take_held(number, now);
         }
         self.flows[number].schedule(&mut self.events);
         if self.populations.contains(number) {
             // An ACK that was held has been noted with its time.
-            let at = if acts || acks > 0 { now } else { Instant::ZERO };
+            let at = if sent || acks > 0 { now } else { Instant::ZERO };
             self.note_member(number, at, acks);
         }
     }
