@@ -4,6 +4,7 @@ use super::*;
 use crate::control::{Channels, Destination};
 use crate::engine::reference::Pending;
 use crate::events::Event;
+use crate::events::SourceId;
 use crate::network::{AccessSpec, Marking, Network, NodeId, TransportSpec};
 use perhop_core::{Color, Dscp};
 
