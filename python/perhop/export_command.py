@@ -72,7 +72,7 @@ def export(
       perhop export network.toml --link uplink --to ios --shape -o uplink.cfg
       perhop export network.toml --link uplink --to junos --shape -o uplink.conf
       perhop export network.toml --link uplink --to tc --shape -o uplink.sh
-      perhop export branch.toml --to perhop-router --devices eth1,eth0 -o perhop-router.toml
+      perhop export branch.toml --to perhop-router --devices eth1,eth0 -o out.toml
     """  # noqa: D301
     where = files.prepare_file(output, "--output", reads=[scenario])
     json_path = None if json_file is None else files.prepare_file(json_file, reads=[scenario])

@@ -113,7 +113,7 @@ fn what_is_wrong_stands_at_its_key() {
         (
             "model = \"web\"",
             "tcp = \"linux\", congestion = \"bbr\", idle-restart = \"none\"",
-            "transport.idle-restart: the congestion control has a model of the path instead; leave this key out",
+            "transport.idle-restart: `bbr` has a model of the path instead; leave this key out",
         ),
     ] {
         let error = Scenario::from_toml(&with(application, transport), "s.toml").unwrap_err().to_string();

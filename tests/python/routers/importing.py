@@ -12,6 +12,18 @@ from perhop.routers import Answers, Source, imported
 from perhop.routers.model import How, Quantity, Unit
 
 CONFIGURATIONS = Path(__file__).parent / "configurations"
+PORTS = {
+    "eos-leaf.cfg": "Ethernet3/1",
+    "eos-profile.cfg": "Ethernet1",
+    "routeros-cake.rsc": "ether1",
+    "routeros-one.rsc": "upload",
+    "routeros-roots.rsc": "ether5",
+    "routeros-simple.rsc": "upload",
+    "sonic.json": "Ethernet0",
+    "vyos-robin.conf": "eth4",
+    "vyos-shaper.conf": "eth0",
+}
+"""The port to import, where a configuration has several with queues."""
 
 
 @dataclass(frozen=True)

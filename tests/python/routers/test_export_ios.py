@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.python.routers.importing import CONFIGURATIONS, buffer
+from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 
 from perhop import simulation
 from perhop.errors import PerhopError
@@ -374,10 +374,6 @@ REFUSED = {
 OTHERS = sorted(
     path for path in CONFIGURATIONS.iterdir() if not path.name.startswith("ios-") and path.name not in REFUSED
 )
-PORTS = {
-    "eos-leaf.cfg": "Ethernet3/1", "routeros-one.rsc": "upload",
-    "sonic.json": "Ethernet0", "vyos-robin.conf": "eth4",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.name)

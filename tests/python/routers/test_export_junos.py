@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.python.routers.importing import CONFIGURATIONS, buffer
+from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 from tests.python.routers.test_export_ios import EDGE, EXAMPLES, FLOW, HEAD, link, written
 
 from perhop import simulation
@@ -298,9 +298,6 @@ def test_every_link_of_the_examples_is_written_or_refused_in_one_line() -> None:
             found += 1
             read_back(done, lenient=True)
     assert found > 5
-
-
-PORTS = {"sonic.json": "Ethernet0", "vyos-robin.conf": "eth4", "vyos-shaper.conf": "eth0"}
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGURATIONS.glob("*.*")), ids=lambda path: path.name)
