@@ -63,7 +63,7 @@ def loading() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """While a command at work loads a module: Ctrl-C takes effect at the end; a second one ends at once."""
+    """While a command at work loads a module or keeps runs: Ctrl-C acts at the end; a second ends at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

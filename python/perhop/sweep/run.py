@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from perhop import interrupts
 from perhop.statistics import estimate
 from perhop.sweep.backend import Task
 from perhop.sweep.journal import Layout, Record
@@ -81,8 +82,9 @@ class Runner:
             groups = self.backend.run(scenarios, tasks)
             try:
                 for group in groups:
-                    self.store.append([_record(layouts, scenarios, task, run) for task, run in group])
-                    self.counts.simulated += len(group)
+                    with interrupts.deferred():  # what Ctrl-C leaves is counted as it is kept
+                        self.store.append([_record(layouts, scenarios, task, run) for task, run in group])
+                        self.counts.simulated += len(group)
                     for task, run in group:
                         finished[task.scenario].add(task.seed)
                         self._look(keys[task.scenario], task.seed, run)

@@ -231,7 +231,9 @@ class Draw:
     def population(self) -> dict[str, Any]:
         """Flows that come and go, some of them at one time."""
         listed = [["10ms", "1B"], ["10ms", "5kB"], ["100ms", "300B"], ["100ms", "300B"], ["600ms", "9kB"]]
-        arrivals = self.one([{"rate": "60/s"}, {"rate": "600/s"}, {"every": "10ms"}, {"list": listed}])
+        arrivals: dict[str, Any] = self.one(
+            [{"rate": "60/s"}, {"rate": "600/s"}, {"every": "10ms"}, {"list": listed}]
+        )
         sizes = [{"constant": "1B"}, {"constant": "7kB"}, {"points": [[1, 0.5], [20_000, 1.0]]}]
         return {"arrivals": arrivals} | ({} if "list" in arrivals else {"sizes": self.one(sizes)})
 
