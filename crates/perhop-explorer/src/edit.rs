@@ -99,7 +99,7 @@ fn index(part: &KeyPart) -> Option<usize> {
     }
 }
 
-/// Sets a value where it stands, with the space and the comment around it.
+/// Replaces a value, and keeps the space and the comment around it.
 fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(before)) = table.get_mut(key) {
         *value.decor_mut() = before.decor().clone();

@@ -34,7 +34,7 @@ pub struct Fact {
     pub name: String,
     pub value: f64,
     pub unit: &'static str,
-    /// In place of the number, where it stands for a word.
+    /// The word to show in place of the number, if the number encodes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<&'static str>,
 }

@@ -201,7 +201,7 @@ pub trait Scheduler: Block {
     fn new(params: Self::Params, environment: Environment, streams: Streams<'_>) -> Self;
 
     /// Gives the scheduler other parameters during a run. Packets that wait stay where they are; tokens, deficits and tags stay as they
-    /// are, and what comes or is sent from now on counts by the new parameters. AQMs keep what they have measured.
+    /// are. The new parameters apply to packets that arrive or depart from now on. AQMs keep what they have measured.
     ///
     /// # Errors
     /// The key that cannot change; the scheduler must not be used any more then.

@@ -36,7 +36,7 @@ pub struct Control {
     pub value: Value,
     /// The same in TOML.
     pub text: String,
-    /// It stands in the text; otherwise this is the default.
+    /// The text has this key; otherwise the value is the default.
     pub is_set: bool,
     /// What acts where the text leaves the key out, in words: `15 ms`, `the target`. Empty if it cannot be left out.
     pub default: String,
@@ -195,7 +195,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// A value of whatever schema. `text` is what stands in the text of the scenario.
+    /// A value of any schema. `text` is the value that the text of the scenario has.
     fn any(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
         let Some((found, beside)) = fitting(node, value) else { return };
         let (found, _) = resolve(found);

@@ -31,8 +31,8 @@ fn inner(name: &str, keys: &str, classes: &[String]) -> String {
     format!(r#"{{"name": "{name}", "burst": "0B", "cburst": "0B", {keys}, "classes": [{classes}]}}"#)
 }
 
-/// The flows of the packets sent on a link of 8 Mbit/s, where 1000 bytes take a millisecond, which always asks again when it is told to;
-/// and when it was told to wait. Flows of class `n` are 100 `n` and so on.
+/// The flows of the packets sent on a link of 8 Mbit/s (1000 bytes take a millisecond), and the sum of the waits that the scheduler
+/// asked for. The link asks again at the end of each wait. Flows of codepoint `n` have numbers from 10 000 `n` on.
 fn served(queue: &mut Htb<Header>, packets: usize) -> (Vec<u32>, u64) {
     let (mut order, mut now, mut waited) = (Vec::new(), 0, 0);
     while order.len() < packets {
