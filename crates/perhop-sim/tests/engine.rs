@@ -19,6 +19,7 @@ fn run(network: &Network, seed: u64, engine: Engine) -> Outcome {
 pub(crate) fn assert_same(one: &Outcome, other: &Outcome) {
     assert_eq!(one.flows, other.flows);
     assert_eq!(one.populations, other.populations);
+    assert_eq!(one.applications, other.applications);
     assert_eq!((&one.links, one.hops), (&other.links, other.hops));
     assert_eq!(format!("{:?}", one.series), format!("{:?}", other.series));
 }

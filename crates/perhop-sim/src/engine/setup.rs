@@ -60,6 +60,8 @@ pub(crate) struct Setup {
     pub(crate) flows: Vec<Flow>,
     /// Where the flows of each population are, in the order of the flows that stand for them.
     pub(crate) populations: Vec<Home>,
+    /// How many users applications have.
+    pub(crate) users: usize,
     pub(crate) routes: Vec<Routes>,
     /// All routes, end to end.
     pub(crate) steps: Vec<Step>,
@@ -87,17 +89,23 @@ impl Setup {
                 populations.push(Home { idle: network.idle_path(spec, &links), place });
             }
         }
-        let mut channels = Channels::new(Sources::channel(populations.len(), 0));
+        let users = network.applications.iter().map(|spec| spec.users.len()).sum();
+        let mut channels = Channels::new(Sources::channel((populations.len(), users), 0));
         open_feedback(network, &mut flows, &mut channels);
         let controls = WindowControls::new(network, seed, &mut flows, &mut channels);
         let shared_meters = network.shared_meters.iter().map(|spec| Marker::shared(spec, seed)).collect();
-        Ok(Self { flows, populations, routes, steps, shared_meters, channels, controls, recorder })
+        Ok(Self { flows, populations, users, routes, steps, shared_meters, channels, controls, recorder })
     }
 
     /// How events of the run are numbered. No channel is opened later.
     pub(crate) fn sources(&self) -> Sources {
-        let Self { populations, channels, controls, .. } = self;
-        Sources { populations: populations.len(), channels: channels.len(), controls: controls.len() }
+        let Self { populations, users, channels, controls, .. } = self;
+        Sources {
+            populations: populations.len(),
+            users: *users,
+            channels: channels.len(),
+            controls: controls.len(),
+        }
     }
 }
 

@@ -81,7 +81,8 @@ pub(super) struct Opening {
 
 /// The return paths of a network whose delays may become fixed.
 pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
-    if network.links.iter().all(|link| link.queue.is_some()) {
+    // The senders of users' flows keep to the clock.
+    if network.links.iter().all(|link| link.queue.is_some()) || !network.applications.is_empty() {
         return Vec::new();
     }
     let routes = network.routes();

@@ -11,6 +11,7 @@ use super::calendar::EventQueue;
 use super::departures::Departures;
 use super::flow::{BatchedFlow, Outlet};
 use super::inlets::Inlets;
+use super::users::BatchedUsers;
 use crate::control::{Channels, Destination, Post};
 use crate::engine::Failure;
 use crate::engine::populations::Populations;
@@ -44,6 +45,9 @@ pub(super) struct Traffic {
     /// Flows of the network, then those of populations.
     pub(super) flows: Vec<BatchedFlow>,
     pub(super) populations: Populations,
+    pub(super) users: BatchedUsers,
+    /// Some flows belong to populations or to users.
+    are_mixed: bool,
     /// The routes of flows of the network.
     pub(super) routes: Vec<Routes>,
     /// All routes, end to end.
@@ -67,10 +71,13 @@ impl Traffic {
         let largest = Bytes::new(u64::from(largest));
         // The interval at which packets leave a link that is full of the largest ones.
         let links = Inlets::expecting(network.links.iter().map(|link| link.rate.time_of(largest)));
-        let Setup { flows, populations, routes, steps, shared_meters, channels, controls, recorder } = setup;
+        let Setup {
+            mut flows, populations, routes, steps, shared_meters, channels, controls, recorder, ..
+        } = setup;
+        let users = BatchedUsers::new(network, seed, &mut flows);
         let populations = Populations::new(network, populations, seed);
         let has_populations = !populations.is_empty();
-        let flows = flows.into_iter().zip(&network.flows).zip(&routes);
+        let flows = flows.into_iter().zip(&network.flows).zip(&routes).enumerate();
         Self {
             events: EventQueue::default(),
             sources,
@@ -78,11 +85,14 @@ impl Traffic {
             departures: Departures::default(),
             waiting: ArrivalQueue::default(),
             flows: flows
-                .map(|((flow, spec), routes)| {
-                    BatchedFlow::new(flow, spec, routes, &controls, &recorder.times)
+                .map(|(number, ((flow, spec), routes))| {
+                    let flow = BatchedFlow::new(flow, spec, routes, &controls, &recorder.times);
+                    if users.owner(number).is_some() { flow.owned() } else { flow }
                 })
                 .collect(),
+            are_mixed: has_populations || !users.is_empty(),
             populations,
+            users,
             // Only flows that begin during the run are still placed.
             routes: if has_populations { routes } else { Vec::new() },
             steps,
@@ -110,6 +120,7 @@ impl Traffic {
         for (population, at) in self.populations.first_arrivals() {
             self.events.push(Event { at, source: Sources::population(population) });
         }
+        self.schedule_users();
         Ok(())
     }
 
@@ -121,7 +132,7 @@ impl Traffic {
     /// Whether an event concerns the hosts of one flow only.
     pub(super) fn concerns_one_flow(&self, event: &Event) -> bool {
         match self.sources.source(event.source) {
-            EventSource::Timer(_) => true,
+            EventSource::Timer(_) | EventSource::User(_) => true,
             EventSource::Arrival(population) => self.populations.has_number(population),
             EventSource::Message(channel) => {
                 matches!(self.channels.destination(channel), Destination::Sender(_))
@@ -222,8 +233,8 @@ impl Traffic {
     /// what happens: over the wire, through a receiver that answers each packet with an ACK at once, to a sender whose timers are
     /// not due before.
     pub(super) fn approach_all(&mut self, packets: &[SimPacket]) {
-        if !self.populations.is_empty() {
-            self.approach_with_members(packets);
+        if self.are_mixed {
+            self.approach_mixed(packets);
         } else if size_of_val(&self.flows[..]) > CROWD {
             self.approach_one_by_one::<true>(packets);
         } else {
@@ -336,7 +347,7 @@ impl Traffic {
         } else if flow.may_act_ahead(at, channels) {
             let first = links.first(waiting, flow.first_data_link());
             flow.acknowledge(Ack::of(content), at, Outlet { first, channels, events }, (times, series));
-        } else if flow.sender_keeps_to_clock {
+        } else if flow.sender_keeps_to_clock && !flow.is_owned {
             waiting.push(flow.waiting_ack(content).due(at));
             return false;
         } else {
@@ -438,6 +449,9 @@ impl Traffic {
                 EventSource::Timer(flow) if !self.is_due(flow, event.at) => {
                     self.events.pop(limit);
                 }
+                EventSource::User(user) if !self.users.is_due(user, event.at) => {
+                    self.events.pop(limit);
+                }
                 _ => return Some(event),
             }
         }
@@ -461,12 +475,20 @@ impl Traffic {
     pub(super) fn take_turns(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
         let mut happened = 0;
         while let Some(&event) = self.events.peek(bound) {
-            let EventSource::Timer(flow) = self.sources.source(event.source) else {
-                return (Some(event), happened);
-            };
-            self.events.pop(bound);
-            if self.is_due(flow, event.at) {
-                happened += self.wake(flow, event.at, limit);
+            match self.sources.source(event.source) {
+                EventSource::Timer(flow) => {
+                    self.events.pop(bound);
+                    if self.is_due(flow, event.at) {
+                        happened += self.wake(flow, event.at, limit);
+                    }
+                }
+                EventSource::User(user) => {
+                    self.events.pop(bound);
+                    if self.users.is_due(user, event.at) {
+                        happened += self.wake_user(user, event.at, limit);
+                    }
+                }
+                _ => return (Some(event), happened),
             }
         }
         (None, happened)
@@ -480,8 +502,7 @@ impl Traffic {
         let flow = &mut flows[number];
         flow.scheduled = Instant::NEVER;
         if !flow.takes_turns {
-            self.wake_now(number, now);
-            return 1;
+            return self.wake_alone(number, now, limit);
         }
         flow.send_late_acks(limit, times.end(), &mut links.first(waiting, flow.first_ack_link()));
         let first = links.first(waiting, flow.first_data_link());
@@ -490,9 +511,23 @@ impl Traffic {
         happened
     }
 
+    /// The same of a flow that takes no turn of its own.
+    #[inline(never)]
+    fn wake_alone(&mut self, number: usize, now: Instant, limit: Instant) -> u64 {
+        if let Some(user) = self.users.owner(number) {
+            return self.wake_owned(user, number, now, limit);
+        }
+        self.wake_now(number, now);
+        1
+    }
+
     /// A flow is woken.
     #[inline(never)]
     pub(super) fn wake_now(&mut self, number: usize, now: Instant) {
+        if let Some(user) = self.users.owner(number) {
+            self.wake_owned(user, number, now, now + Duration::from_nanos(1));
+            return;
+        }
         self.flows[number].scheduled = Instant::NEVER;
         self.take_held(number, now);
         let Self { flows, links, waiting, channels, events, .. } = self;

@@ -42,6 +42,11 @@ pub enum OneThread {
         /// The name of the flow that stands for them.
         flow: String,
     },
+    /// Users of an application, whose flows depend on one another.
+    Application {
+        /// The group's name.
+        group: String,
+    },
     /// Its routers cannot be divided into parts of about equal work between which packets take time.
     Undivided,
     /// The batched engine does not run it; the reference engine uses one thread.
@@ -59,6 +64,9 @@ impl fmt::Display for OneThread {
             Self::Population { flow } => {
                 let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
                 write!(f, "flows of `{group}` come and go")
+            }
+            Self::Application { group } => {
+                write!(f, "the flows of the users of `{group}` depend on one another")
             }
             Self::Undivided => f.write_str(
                 "its routers cannot be divided into parts of about equal work with delay between them",
@@ -94,6 +102,7 @@ impl Partition {
         }
         check_controls(network)?;
         check_populations(network)?;
+        check_applications(network)?;
         let links = network.links.len();
         let most = (links / LINKS_PER_THREAD).min(threads);
         if most <= 1 {
@@ -109,6 +118,7 @@ impl Partition {
     pub(super) fn by(network: &Network, setup: &Setup, of_node: &[u32]) -> Result<Self, OneThread> {
         check_controls(network)?;
         check_populations(network)?;
+        check_applications(network)?;
         let sizes = Sizes::of(network, setup);
         let mut joined = sizes.joined.clone();
         let parts = of_node.iter().max().map_or(1, |&last| last as usize + 1);
@@ -131,6 +141,13 @@ fn check_populations(network: &Network) -> Result<(), OneThread> {
     match network.flows.iter().find(|flow| flow.population.is_some()) {
         None => Ok(()),
         Some(flow) => Err(OneThread::Population { flow: flow.name.clone() }),
+    }
+}
+
+fn check_applications(network: &Network) -> Result<(), OneThread> {
+    match network.applications.first() {
+        None => Ok(()),
+        Some(spec) => Err(OneThread::Application { group: spec.name.clone() }),
     }
 }
 

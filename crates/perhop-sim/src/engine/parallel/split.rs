@@ -175,13 +175,14 @@ impl Draft {
         watch: &Watch,
     ) -> Result<Part, Failure> {
         let Self { network, mut flows, ends, passports, routes, steps, measured } = self;
-        let mut channels = Channels::new(Sources::channel(0, 0));
+        let mut channels = Channels::new(Sources::channel((0, 0), 0));
         open_feedback(&network, &mut flows, &mut channels);
         let controls = WindowControls::new(&network, seed, &mut flows, &mut channels);
         let recorder = Recorder::new(&network);
         let setup = Setup {
             flows,
             populations: Vec::new(),
+            users: 0,
             routes,
             steps,
             shared_meters,
