@@ -44,8 +44,13 @@ impl Medium {
         self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
     }
 
+    /// Two packets arrive no closer to one another than the link takes to send the later one.
+    pub(crate) fn keeps_intervals(&self) -> bool {
+        self.is_steady() && self.jitter.is_none()
+    }
+
     /// A packet can arrive before one that was sent earlier.
-    fn reorders(&self) -> bool {
+    pub(crate) fn reorders(&self) -> bool {
         match self.jitter {
             Some(jitter) => jitter.reorder,
             None => self.changes.iter().any(|change| change.delay.is_some()),

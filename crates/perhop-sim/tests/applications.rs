@@ -244,14 +244,14 @@ fn a_run_is_the_same_each_time_and_another_seed_gives_another() {
 
 /// A group of users, by the rows below.
 #[derive(Clone, Debug)]
-struct Row {
+pub(crate) struct Row {
     model: usize,
     transport: usize,
     users: usize,
     traits: u8,
 }
 
-fn rows() -> impl Strategy<Value = Vec<Row>> {
+pub(crate) fn rows() -> impl Strategy<Value = Vec<Row>> {
     let row = (0_usize..8, 0_usize..10, 1_usize..4, any::<u8>());
     let row = row.prop_map(|(model, transport, users, traits)| Row { model, transport, users, traits });
     prop::collection::vec(row, 1..4)
@@ -283,7 +283,7 @@ const CARRIERS: [&str; 10] = [
 ];
 
 /// Adds a group of users between these routers, and its flows.
-fn add_group(network: &mut Network, row: &Row, name: &str, (from, to): (u32, u32)) {
+pub(crate) fn add_group(network: &mut Network, row: &Row, name: &str, (from, to): (u32, u32)) {
     let (model, table) = MODELS[row.model];
     let params = application(model, table);
     let transport = |packet: &str| tcp(&format!(r#"{{{}, "packet": "{packet}"}}"#, CARRIERS[row.transport]));

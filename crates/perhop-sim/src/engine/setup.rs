@@ -38,6 +38,8 @@ pub(crate) struct Route {
     pub(crate) first_step: u32,
     pub(crate) first_link: Option<u32>,
     pub(crate) last_step: u32,
+    /// Packets may overtake one another on its last link.
+    pub(crate) is_reordered: bool,
 }
 
 /// The routes of a flow's data and of its ACKs.
@@ -144,14 +146,16 @@ fn route_of(
     let has_control = spec.path.is_some_and(|path| network.paths[path].control.is_some());
     let is_metered = has_control || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_));
     let links = links_of(false)?;
-    let data = add_route(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
+    let add = |steps: &mut _, links: &[usize], is_metered, last: &[Step]| Route {
+        is_reordered: links.last().is_some_and(|&link| network.links[link].medium.reorders()),
+        ..add_route(steps, links, is_metered, last)
+    };
+    let data = add(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
     let acks = match (&spec.transport, has_control) {
         // Nothing goes back.
         (TransportSpec::Udp(_), _) => Route { first_step: data.last_step + 1, ..data },
-        (_, true) => {
-            add_route(steps, &links_of(true)?, false, &[Step::Ingress, Step::SenderWire, Step::Sender])
-        }
-        (_, false) => add_route(steps, &links_of(true)?, false, &[Step::SenderWire, Step::Sender]),
+        (_, true) => add(steps, &links_of(true)?, false, &[Step::Ingress, Step::SenderWire, Step::Sender]),
+        (_, false) => add(steps, &links_of(true)?, false, &[Step::SenderWire, Step::Sender]),
     };
     let place = Place {
         number,
@@ -173,7 +177,7 @@ fn add_route(steps: &mut Vec<Step>, links: &[usize], is_metered: bool, last: &[S
     }));
     steps.extend(last);
     let first_link = links.first().map(|&link| link as u32);
-    Route { first_step, first_link, last_step: steps.len() as u32 - 1 }
+    Route { first_step, first_link, last_step: steps.len() as u32 - 1, is_reordered: false }
 }
 
 /// Opens the channels on which markers give senders feedback about OUT packets.

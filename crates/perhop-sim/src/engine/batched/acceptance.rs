@@ -27,11 +27,6 @@ pub enum Refusal {
         /// The link, profile or group where it is.
         place: String,
     },
-    /// A link changes during the run, or loses packets.
-    Medium {
-        /// The link's name.
-        link: String,
-    },
     /// Users of an application whose hosts no link joins.
     Application {
         /// The group's name.
@@ -54,9 +49,6 @@ impl fmt::Display for Refusal {
             }
             Self::Block { role, name, place } => {
                 write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
-            }
-            Self::Medium { link } => {
-                write!(f, "link `{link}` changes during the run, or loses packets")
             }
             Self::Application { group } => {
                 write!(f, "no link lies between the hosts of the users of `{group}`")
@@ -82,7 +74,6 @@ impl Accepted {
         check_blocks(network)?;
         check_applications(network, &setup.routes)?;
         check_transports(network)?;
-        check_media(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -175,13 +166,6 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
     }
 }
 
-fn check_media(network: &Network) -> Result<(), Refusal> {
-    match network.links.iter().find(|link| !link.medium.is_constant()) {
-        None => Ok(()),
-        Some(link) => Err(Refusal::Medium { link: link.name.clone() }),
-    }
-}
-
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
@@ -191,7 +175,7 @@ fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
     });
     let smallest = smallest.min().unwrap_or(0).min(if sends_datagrams(network) { 1 } else { u16::MAX });
     let smallest = Bytes::new(u64::from(smallest));
-    let pass = network.links.iter().map(|link| (link.delay + link.rate.time_of(smallest), &link.name));
+    let pass = network.links.iter().map(|link| (link.least_passage(smallest), &link.name));
     let pass = match pass.min_by_key(|&(pass, _)| pass) {
         None => LOCKSTEP,
         Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.clone() }),

@@ -56,6 +56,8 @@ pub(super) struct BatchedFlow {
     pub(super) sender_keeps_to_clock: bool,
     /// A user of an application has it, who may let the sender act: ACKs are held for their time.
     pub(super) is_owned: bool,
+    /// Packets to a host of it may overtake one another: they wait for their time.
+    pub(super) is_reordered: bool,
     /// It may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead.
     pub(super) takes_turns: bool,
     /// The next time at which the sender is sampled.
@@ -106,8 +108,10 @@ impl BatchedFlow {
         let is_controlled = flow
             .control()
             .is_some_and(|(control, _)| controls.reads_senders(control) || flow.sending.is_marked_at_host());
+        let is_reordered = routes.data.is_reordered || routes.acks.is_reordered;
         // Two hosts that share no link could act for ever without the clock's moving.
-        let sender_keeps_to_clock = has_remote_feedback || is_controlled || routes.data.first_link.is_none();
+        let shares_no_link = routes.data.first_link.is_none();
+        let sender_keeps_to_clock = has_remote_feedback || is_controlled || is_reordered || shares_no_link;
         Self {
             scheduled: Instant::NEVER,
             due: Instant::ZERO,
@@ -121,6 +125,7 @@ impl BatchedFlow {
             takes_turns: !sender_keeps_to_clock && routes.acks.first_link.is_some(),
             sender_keeps_to_clock,
             is_owned: false,
+            is_reordered,
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
                 delayed_fast_until: Instant::ZERO,
@@ -460,6 +465,16 @@ impl BatchedFlow {
     /// A data packet, as it waits before the receiver.
     pub(super) fn waiting_data(&self, content: Content) -> SimPacket {
         self.base.sending.template().carrying(content).before(self.rare.last_steps.0)
+    }
+
+    /// A packet that has left its last link, as it waits before the wire to its host.
+    pub(super) fn waiting_before_wire(&self, packet: SimPacket) -> SimPacket {
+        let (data, acks) = self.rare.last_steps;
+        if packet.is_ack() {
+            self.waiting_ack(packet.content()).before(acks - 1)
+        } else {
+            self.waiting_data(packet.content()).before(data - 1)
+        }
     }
 
     /// An ACK, as it waits before the sender.

@@ -46,7 +46,7 @@ impl Traffic {
         }
     }
 
-    /// Packets approach hosts, where some belong to flows of populations or of users.
+    /// Packets approach hosts, where some belong to flows of populations or of users, or may overtake one another.
     #[inline(never)]
     pub(super) fn approach_mixed(&mut self, packets: &[SimPacket]) {
         let are_many = size_of_val(&self.flows[..]) > CROWD;
@@ -57,6 +57,8 @@ impl Traffic {
             let (number, content, at) = (packet.flow(), packet.content(), packet.at());
             if packet.is_lost() {
                 self.lose(*packet);
+            } else if self.flows[number].is_reordered {
+                self.wait(self.flows[number].waiting_before_wire(*packet), at);
             } else if self.populations.contains(number) {
                 if packet.is_ack() {
                     self.approach_members_sender(number, content, at);

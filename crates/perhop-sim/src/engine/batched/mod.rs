@@ -13,6 +13,7 @@ mod acceptance;
 mod arrivals;
 mod border;
 mod calendar;
+mod changing;
 mod departures;
 mod fixed_delay;
 mod flow;

@@ -46,7 +46,7 @@ pub(super) struct Traffic {
     pub(super) flows: Vec<BatchedFlow>,
     pub(super) populations: Populations,
     pub(super) users: BatchedUsers,
-    /// Some flows belong to populations or to users.
+    /// Some flows belong to populations or to users, or their packets overtake one another.
     are_mixed: bool,
     /// The routes of flows of the network.
     pub(super) routes: Vec<Routes>,
@@ -74,7 +74,8 @@ impl Traffic {
         let Setup {
             mut flows, populations, routes, steps, shared_meters, channels, controls, recorder, ..
         } = setup;
-        let users = BatchedUsers::new(network, seed, &mut flows);
+        let users = BatchedUsers::new(network, seed, &mut flows, &routes);
+        let are_reordered = routes.iter().any(|routes| routes.data.is_reordered || routes.acks.is_reordered);
         let populations = Populations::new(network, populations, seed);
         let has_populations = !populations.is_empty();
         let flows = flows.into_iter().zip(&network.flows).zip(&routes).enumerate();
@@ -90,7 +91,7 @@ impl Traffic {
                     if users.owner(number).is_some() { flow.owned() } else { flow }
                 })
                 .collect(),
-            are_mixed: has_populations || !users.is_empty(),
+            are_mixed: has_populations || !users.is_empty() || are_reordered,
             populations,
             users,
             // Only flows that begin during the run are still placed.
@@ -393,7 +394,7 @@ impl Traffic {
 
     /// A packet goes on only when its time has come.
     #[inline(never)]
-    fn wait(&mut self, packet: SimPacket, at: Instant) {
+    pub(super) fn wait(&mut self, packet: SimPacket, at: Instant) {
         self.waiting.push(packet.due(at));
     }
 
@@ -426,13 +427,20 @@ impl Traffic {
             Step::Receiver => {
                 if self.populations.contains(number) {
                     self.reach_members_receiver(number, packet.content(), now);
+                } else if let Some(user) = self.users.owner(number) {
+                    self.reach_owned_receiver(number, packet.content(), now);
+                    self.hear_up_to(user, number, now);
                 } else {
                     self.reach_receiver(number, packet.content(), now);
                 }
             }
             Step::Sender => {
-                let Self { links, waiting, channels, events, recorder, .. } = self;
+                if let Some(user) = self.users.owner(number) {
+                    self.hear_up_to(user, number, now);
+                }
+                let Self { flows, links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
+                let flow = &mut flows[number];
                 let first = links.first(waiting, flow.first_data_link());
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
@@ -619,10 +627,15 @@ impl Traffic {
         &mut packets[..passed]
     }
 
-    /// A queue dropped a packet.
+    /// A queue dropped a packet, or a link lost it.
     #[inline(never)]
     pub(super) fn lose(&mut self, packet: SimPacket) {
-        self.flows[packet.flow()].base.lose(packet);
+        let flow = &mut self.flows[packet.flow()].base;
+        if packet.is_lost_in_transit() {
+            flow.lose_in_transit(packet);
+        } else {
+            flow.lose(packet);
+        }
         self.note_member(packet.flow(), Instant::ZERO, -1);
     }
 }

@@ -12,6 +12,7 @@ use perhop_core::{Duration, Instant};
 use super::flow::Outlet;
 use super::traffic::Traffic;
 use crate::application::{self, Recorded};
+use crate::engine::setup::Routes;
 use crate::engine::users::{Told, Users};
 use crate::events::Event;
 use crate::flow::Flow;
@@ -65,7 +66,7 @@ pub(super) struct Moment {
 
 impl BatchedUsers {
     /// Users that have not begun. Their flows wait for what they grant.
-    pub(super) fn new(network: &Network, seed: u64, flows: &mut [Flow]) -> Self {
+    pub(super) fn new(network: &Network, seed: u64, flows: &mut [Flow], routes: &[Routes]) -> Self {
         let (users, begins) = Users::new(network, seed, flows);
         let mut owner = vec![None; if begins.is_empty() { 0 } else { flows.len() }];
         let mut turns: Vec<Turn> = begins
@@ -74,8 +75,11 @@ impl BatchedUsers {
             .collect();
         for (flow, user) in users.owned() {
             owner[flow] = Some(user as u32);
-            turns[user].takes_turns &=
-                flows[flow].sending.feedback().is_none() && flows[flow].control().is_none();
+            let (of, Routes { data, acks }) = (&flows[flow], routes[flow]);
+            turns[user].takes_turns &= of.sending.feedback().is_none()
+                && of.control().is_none()
+                && !data.is_reordered
+                && !acks.is_reordered;
         }
         let totals = vec![Recorded::default(); users.groups()];
         Self { users, turns, owner, totals, recorded: Vec::new(), sort_at: MUCH }
@@ -127,24 +131,32 @@ impl Turn {
     fn take(
         &mut self,
         user: usize,
-        limit: Instant,
+        limit: Moment,
         users: &mut Users,
     ) -> Option<(Moment, application::Event)> {
+        let wakes = Moment { at: self.wake, wakes: Some(user as u32), flow: u32::MAX };
         match self.heard.front() {
-            Some(&(at, flow, event)) if at <= self.wake && at < limit => {
-                self.heard.pop_front();
-                Some((Moment { at, wakes: None, flow }, event))
+            Some(&(at, flow, event)) if at <= self.wake => {
+                let hears = Moment { at, wakes: None, flow };
+                (hears < limit).then(|| {
+                    self.heard.pop_front();
+                    (hears, event)
+                })
             }
-            _ if self.wake < limit => {
-                let at = std::mem::replace(&mut self.wake, Instant::NEVER);
-                Some((Moment { at, wakes: Some(user as u32), flow: u32::MAX }, users.wake(user)))
-            }
-            _ => None,
+            _ => (wakes < limit).then(|| {
+                self.wake = Instant::NEVER;
+                (wakes, users.wake(user))
+            }),
         }
     }
 }
 
 impl Moment {
+    /// All that happens before that time comes before this.
+    fn of(at: Instant) -> Self {
+        Self { at, wakes: None, flow: 0 }
+    }
+
     /// ACKs that reach the sender of this flow at that time come before, as all earlier ones do.
     fn is_after_acks_of(self, flow: usize) -> bool {
         self.flow as usize > flow
@@ -203,6 +215,17 @@ impl Traffic {
     /// All that happens to a user before `limit`, if nothing else can happen to its flows until then; else up to `now`.
     fn take_users_turn(&mut self, user: usize, now: Instant, limit: Instant) -> u64 {
         let limit = if self.users.turns[user].takes_turns { limit } else { now + JUST_AFTER };
+        self.act_for(user, Moment::of(limit))
+    }
+
+    /// Where packets wait for their time: a user is told what has come to its flows up to this one by now, before anything else comes to
+    /// a host.
+    pub(super) fn hear_up_to(&mut self, user: usize, flow: usize, now: Instant) {
+        self.act_for(user, Moment { at: now, wakes: None, flow: flow as u32 + 1 });
+    }
+
+    /// All that happens to a user before `limit`.
+    fn act_for(&mut self, user: usize, limit: Moment) -> u64 {
         let mut happened = 0;
         loop {
             let BatchedUsers { users, turns, recorded, .. } = &mut self.users;

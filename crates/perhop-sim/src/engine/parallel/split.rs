@@ -154,6 +154,7 @@ impl Draft {
             first_step: route.first_step - first_step + first_step_here,
             first_link: route.first_link.filter(|_| is_here).map(|link| part_of(link).number),
             last_step: route.last_step - first_step + first_step_here,
+            is_reordered: route.is_reordered,
         };
         let routes = Routes { data: here(routes.data, ends.sends), acks: here(routes.acks, ends.receives) };
         self.steps.extend(steps);
