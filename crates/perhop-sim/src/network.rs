@@ -157,19 +157,6 @@ pub struct LinkSpec {
     pub medium: Medium,
 }
 
-impl LinkSpec {
-    /// No packet of at least this size passes it in less time, whatever it changes to.
-    pub(crate) fn least_passage(&self, smallest: Bytes) -> Duration {
-        let changes = &self.medium.changes;
-        let delay = changes.iter().filter_map(|change| change.delay).fold(self.delay, Duration::min);
-        if self.medium.trace.is_some() {
-            return delay; // An opportunity takes no time.
-        }
-        let rate = changes.iter().filter_map(|change| change.rate).fold(self.rate, Bitrate::max);
-        delay + rate.time_of(smallest)
-    }
-}
-
 /// The private link between a flow's host and its router.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessSpec {

@@ -384,7 +384,9 @@ pub(crate) fn any_medium() -> impl Strategy<Value = Medium> {
         |(loss, bursts, jitter, mut changes, outages, trace)| {
             changes.sort_by_key(|change| change.at);
             if trace.is_some() {
-                changes.iter_mut().for_each(|change| change.rate = None);
+                for change in &mut changes {
+                    change.rate = None;
+                }
             }
             let mut at = 0;
             let mut next = |step: &u64| {

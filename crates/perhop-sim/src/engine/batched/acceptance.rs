@@ -175,7 +175,10 @@ fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
     });
     let smallest = smallest.min().unwrap_or(0).min(if sends_datagrams(network) { 1 } else { u16::MAX });
     let smallest = Bytes::new(u64::from(smallest));
-    let pass = network.links.iter().map(|link| (link.least_passage(smallest), &link.name));
+    let pass = network
+        .links
+        .iter()
+        .map(|link| (link.medium.least_passage((link.rate, link.delay), smallest), &link.name));
     let pass = match pass.min_by_key(|&(pass, _)| pass) {
         None => LOCKSTEP,
         Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.clone() }),

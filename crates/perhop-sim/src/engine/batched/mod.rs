@@ -21,6 +21,7 @@ mod inlets;
 mod link;
 mod members;
 mod traffic;
+mod turns;
 mod users;
 
 use perhop_core::control::Message;

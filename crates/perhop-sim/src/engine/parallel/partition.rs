@@ -166,7 +166,11 @@ impl<'a> Sizes<'a> {
     fn of(network: &'a Network, setup: &Setup) -> Self {
         let smallest = setup.flows.iter().map(Flow::smallest_packet).min().unwrap_or(0);
         let smallest = Bytes::new(u64::from(smallest));
-        let passes = network.links.iter().map(|link| link.least_passage(smallest)).collect();
+        let passes = network
+            .links
+            .iter()
+            .map(|link| link.medium.least_passage((link.rate, link.delay), smallest))
+            .collect();
         let mut work = vec![1; network.nodes as usize];
         for step in &setup.steps {
             if let Step::Link(link) | Step::Metered(link) = step {

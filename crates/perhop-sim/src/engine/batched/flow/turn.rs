@@ -77,7 +77,8 @@ impl BatchedFlow {
         (times, series): (&SampleTimes, &mut Series),
     ) {
         self.sample_sender_up_to(at, times, series);
-        while let Some((_, ack)) = self.rare.held.pop_front_if(|(of, _)| *of == at) {
+        while let Some(&(_, ack)) = self.rare.held.front().filter(|&&(of, _)| of == at) {
+            self.rare.held.pop_front();
             self.base.acknowledge(ack, at, Post { channels, events }, &mut first);
         }
     }
