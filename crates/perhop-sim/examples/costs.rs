@@ -1,6 +1,6 @@
 //! What a packet costs under each transport and each discipline: the Table 1 setting with one of them changed.
 //!
-//! `costs` prints the names of the rows. `costs ROW [SECONDS]` runs one, and prints how many packets came to the bottleneck and
+//! `costs` prints the names of the rows. `costs ROW [SECONDS] [ENGINE]` runs one, and prints how many packets came to the bottleneck and
 //! the time that each took. The first 10 simulated seconds, in which connections open, are in neither. For instructions:
 //! `valgrind --tool=callgrind --toggle-collect='*measured*' costs ROW 10`.
 
@@ -11,10 +11,11 @@ mod common;
 
 use std::time::Instant as Clock;
 
-use common::{aqm, rap, scheduler, table1, tcp, tfrc, udp};
+use common::{aqm, flow, rap, scheduler, table1, tcp, tfrc, udp};
 use perhop_core::{Duration, Instant};
+use perhop_sim::application::ApplicationParams;
 use perhop_sim::transport::tcp::TcpEcn;
-use perhop_sim::{Network, Simulation, TransportSpec};
+use perhop_sim::{ApplicationSpec, Connection, Engine, Network, Simulation, TransportSpec};
 
 /// The transports, under RED: a name, the kind, its table, ECN.
 const TRANSPORTS: &[(&str, &str, TcpEcn)] = &[
@@ -83,6 +84,10 @@ const DISCIPLINES: &[(&str, &str)] = &[
     ("dualpi2", r#"{"scheduler": "dualpi2", "target": "60ms", "limit": "868p"}"#),
 ];
 
+/// Users over the same link under RED, in place of the forty flows: a name, how many, and their application.
+const USERS: &[(&str, usize, &str, &str)] =
+    &[("web-users", 400, "web", r#"{"scale": 10.0, "connections": 6}"#), ("video-users", 20, "video", "{}")];
+
 /// The rule that the targets refer to.
 fn red(ecn: bool) -> perhop_core::aqm::AqmParams {
     aqm("red", &format!(r#"{{"thresholds": "347/694/0.05", "limit": "868p", "ecn": {ecn}}}"#))
@@ -97,7 +102,32 @@ fn transport(table: &str) -> TransportSpec {
     }
 }
 
+/// Users with connections of `tcp = "linux"`.
+fn users(users: usize, model: &str, table: &str) -> Network {
+    let mut read = serde_json::Deserializer::from_str(table);
+    let params = ApplicationParams::deserialize_named(model, &mut read).expect("a table").expect("a model");
+    let mut network = Network { flows: Vec::new(), probe_interval: None, ..table1(red(false), 3600) };
+    let [requests, responses] =
+        ["390B", "1500B"].map(|packet| tcp(&format!(r#"{{"tcp": "linux", "packet": "{packet}"}}"#)));
+    let mut add = |name: String, from, to, transport: &TransportSpec| {
+        network.flows.push(flow(name, from, to, transport.clone(), None));
+        network.flows.len() - 1
+    };
+    let mut connection = |user: usize, number: u32| Connection {
+        response: add(format!("users/{user}/{number}"), 0, 1, &responses),
+        request: add(format!("users (reverse)/{user}/{number}"), 1, 0, &requests),
+    };
+    let of_user = |user| (0..params.connections()).map(|number| connection(user, number)).collect();
+    let users = (0..users).map(of_user).collect();
+    let start = (Instant::ZERO, Instant::ZERO + Duration::from_secs(10));
+    network.applications = vec![ApplicationSpec { name: "users".into(), params, start, users }];
+    network
+}
+
 fn network(row: &str) -> Option<Network> {
+    if let Some(&(_, count, model, table)) = USERS.iter().find(|(name, ..)| *name == row) {
+        return Some(users(count, model, table));
+    }
     let found = TRANSPORTS.iter().find(|(name, ..)| *name == row);
     let &(_, table, ecn) = found.unwrap_or(&TRANSPORTS[0]);
     let mut network = table1(red(!ecn.is_off()), 3600);
@@ -128,11 +158,15 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let Some(row) = arguments.next() else {
         let names = TRANSPORTS.iter().map(|row| row.0).chain(DISCIPLINES.iter().map(|row| row.0));
-        return names.for_each(|name| println!("{name}"));
+        return names.chain(USERS.iter().map(|row| row.0)).for_each(|name| println!("{name}"));
     };
     let seconds = arguments.next().map_or(100, |text| text.parse().expect("seconds"));
     let network = network(&row).expect("`costs` without arguments prints the rows");
-    let mut simulation = Simulation::new(&network, 1).expect("routes");
+    let engine = match arguments.next().as_deref() {
+        Some("reference") => Engine::Reference,
+        _ => Engine::Batched,
+    };
+    let mut simulation = Simulation::on_engine(&network, 1, engine).expect("routes");
     let begin = Instant::ZERO + Duration::from_secs(10);
     simulation.run_until(begin);
     let before = arrived(&simulation);

@@ -39,6 +39,8 @@ pub(crate) enum EventSource {
     Timer(usize),
     /// A flow of the population of this number begins.
     Arrival(usize),
+    /// The user of an application of this number wakes, or something has come for it.
+    User(usize),
     /// A message on the channel of this number.
     Message(usize),
     /// The window control of this number.
@@ -51,10 +53,12 @@ pub(crate) enum EventSource {
 /// open at once.
 const BEYOND_FLOWS: usize = 1 << 31;
 
-/// How the sources of a run are numbered: flows, then populations, then channels, then window controls, then the probe.
+/// How the sources of a run are numbered: flows, then populations, then users of applications, then channels, then window controls, then
+/// the probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
     pub(crate) populations: usize,
+    pub(crate) users: usize,
     pub(crate) channels: usize,
     pub(crate) controls: usize,
 }
@@ -68,13 +72,16 @@ impl Sources {
     }
 
     fn other(self, number: usize) -> EventSource {
-        let Self { populations, channels, controls } = self;
+        let Self { populations, users, channels, controls } = self;
+        let first_channel = populations + users;
         if number < populations {
             EventSource::Arrival(number)
-        } else if number < populations + channels {
-            EventSource::Message(number - populations)
-        } else if number < populations + channels + controls {
-            EventSource::Control(number - populations - channels)
+        } else if number < first_channel {
+            EventSource::User(number - populations)
+        } else if number < first_channel + channels {
+            EventSource::Message(number - first_channel)
+        } else if number < first_channel + channels + controls {
+            EventSource::Control(number - first_channel - channels)
         } else {
             EventSource::Probe
         }
@@ -85,14 +92,19 @@ impl Sources {
         SourceId((BEYOND_FLOWS + population) as u32)
     }
 
-    /// The number of a channel.
-    pub(crate) fn channel(populations: usize, channel: usize) -> SourceId {
-        SourceId((BEYOND_FLOWS + populations + channel) as u32)
+    /// The number of a user.
+    pub(crate) fn user(self, user: usize) -> SourceId {
+        SourceId((BEYOND_FLOWS + self.populations + user) as u32)
+    }
+
+    /// The number of a channel; the populations and the users are so many.
+    pub(crate) fn channel((populations, users): (usize, usize), channel: usize) -> SourceId {
+        SourceId((BEYOND_FLOWS + populations + users + channel) as u32)
     }
 
     /// The number of a window control.
     pub(crate) fn control(self, control: usize) -> SourceId {
-        Self::channel(self.populations, self.channels + control)
+        Self::channel((self.populations, self.users), self.channels + control)
     }
 
     /// The number of the probe.
@@ -107,18 +119,20 @@ mod tests {
 
     #[test]
     fn sources_are_numbered_in_the_order_of_simultaneous_events() {
-        let sources = Sources { populations: 2, channels: 1, controls: 1 };
+        let sources = Sources { populations: 2, users: 2, channels: 1, controls: 1 };
         let ids = [
             (SourceId(0), EventSource::Timer(0)),
             (SourceId(0x7fff_ffff), EventSource::Timer(0x7fff_ffff)),
             (Sources::population(0), EventSource::Arrival(0)),
             (Sources::population(1), EventSource::Arrival(1)),
-            (Sources::channel(2, 0), EventSource::Message(0)),
+            (sources.user(0), EventSource::User(0)),
+            (sources.user(1), EventSource::User(1)),
+            (Sources::channel((2, 2), 0), EventSource::Message(0)),
             (sources.control(0), EventSource::Control(0)),
             (sources.probe(), EventSource::Probe),
         ];
         assert!(ids.iter().all(|&(id, source)| sources.source(id) == source));
         assert!(ids.is_sorted_by_key(|&(id, _)| id));
-        assert_eq!(sources.probe(), SourceId((1 << 31) + 4));
+        assert_eq!(sources.probe(), SourceId((1 << 31) + 6));
     }
 }

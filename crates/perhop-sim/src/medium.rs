@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use perhop_core::measure::TransitCounts;
 use perhop_core::units::UnitError;
-use perhop_core::{Bitrate, Duration, Instant, Probability, Rng, Streams};
+use perhop_core::{Bitrate, Bytes, Duration, Instant, Probability, Rng, Streams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,23 @@ impl Medium {
         self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
     }
 
+    /// No packet of at least this size passes a link of this rate and this delay in less time, whatever these change to.
+    pub(crate) fn least_passage(&self, (rate, delay): (Bitrate, Duration), smallest: Bytes) -> Duration {
+        let delay = self.changes.iter().filter_map(|change| change.delay).fold(delay, Duration::min);
+        if self.trace.is_some() {
+            return delay; // An opportunity takes no time.
+        }
+        let rate = self.changes.iter().filter_map(|change| change.rate).fold(rate, Bitrate::max);
+        delay + rate.time_of(smallest)
+    }
+
+    /// Two packets arrive no closer to one another than the link takes to send the later one.
+    pub(crate) fn keeps_intervals(&self) -> bool {
+        self.is_steady() && self.jitter.is_none()
+    }
+
     /// A packet can arrive before one that was sent earlier.
-    fn reorders(&self) -> bool {
+    pub(crate) fn reorders(&self) -> bool {
         match self.jitter {
             Some(jitter) => jitter.reorder,
             None => self.changes.iter().any(|change| change.delay.is_some()),
@@ -506,6 +521,27 @@ mod tests {
             (none, lost),
             (None, Some(some.iter().filter(|arrival| arrival.is_none()).count() as u64))
         );
+    }
+
+    #[test]
+    fn the_least_passage_has_the_shortest_delay_and_the_highest_rate() {
+        let change = |rate, delay: Option<u64>| Change {
+            at: Duration::ZERO,
+            rate: Bitrate::from_bps(rate).ok(),
+            delay: delay.map(Duration::from_millis),
+        };
+        let mut medium = Medium {
+            changes: vec![change(1_000_000, Some(2)), change(16_000_000, None), change(2_000_000, Some(9))],
+            ..Medium::default()
+        };
+        let own = (Bitrate::from_bps(8_000_000).unwrap(), Duration::from_millis(5));
+        let least = |medium: &Medium| medium.least_passage(own, Bytes::new(1000));
+        assert_eq!(least(&Medium::default()), Duration::from_millis(6));
+        assert_eq!(least(&medium), Duration::from_nanos(2_500_000));
+        medium.trace = Some(Arc::new(RateTrace::Rates(
+            crate::rate_trace::Rates::new(vec![(Duration::ZERO, 1_000)], false).unwrap(),
+        )));
+        assert_eq!(least(&medium), Duration::from_millis(2));
     }
 
     #[test]

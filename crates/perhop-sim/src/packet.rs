@@ -20,6 +20,9 @@ pub struct SimPacket {
     contract: u64,
 }
 
+/// In place of the time of a packet that a link has lost: no run lasts so long.
+const IN_TRANSIT: Instant = Instant::from_nanos(u64::MAX - 1);
+
 /// The bit of a step that says that the packet goes back to the sender.
 pub const ACK: u32 = 1 << 31;
 
@@ -139,10 +142,22 @@ impl SimPacket {
         self.at = Instant::NEVER;
     }
 
-    /// A queue dropped it.
+    /// A link loses it that has sent it: it comes nowhere.
+    #[inline]
+    pub fn lose_in_transit(&mut self) {
+        self.at = IN_TRANSIT;
+    }
+
+    /// A queue dropped it, or a link lost it.
     #[inline]
     pub fn is_lost(self) -> bool {
-        self.at == Instant::NEVER
+        self.at >= IN_TRANSIT
+    }
+
+    /// A link lost it that had sent it.
+    #[inline]
+    pub fn is_lost_in_transit(self) -> bool {
+        self.at == IN_TRANSIT
     }
 
     /// The packet before the step after this.

@@ -1,6 +1,7 @@
 //! Whole runs: both engines, determinism, conservation, and integers that must not change unnoticed.
 
 use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, traced, udp};
+use crate::media::{set_medium, some_media};
 use crate::{ordinary, parameters};
 use perhop_core::aqm::AqmParams;
 use perhop_core::scheduler::SchedulerParams;
@@ -19,6 +20,7 @@ fn run(network: &Network, seed: u64, engine: Engine) -> Outcome {
 pub(crate) fn assert_same(one: &Outcome, other: &Outcome) {
     assert_eq!(one.flows, other.flows);
     assert_eq!(one.populations, other.populations);
+    assert_eq!(one.applications, other.applications);
     assert_eq!((&one.links, one.hops), (&other.links, other.hops));
     assert_eq!(format!("{:?}", one.series), format!("{:?}", other.series));
 }
@@ -358,7 +360,7 @@ proptest! {
         egress in prop_oneof![Just(None), Just(Some("8Mbps")), Just(Some("100Mbps"))],
         (odd_delay, news, marked, at_once) in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
         (rate_kbps, back_kbps) in (500_u64..9000, prop_oneof![Just(None), (50_u64..2000).prop_map(Some)]),
-        delay in prop_oneof![Just("0ms"), Just("1ms"), Just("11ms")],
+        (delay, media) in (prop_oneof![Just("0ms"), Just("1ms"), Just("11ms")], prop_oneof![2 => Just(None), 1 => some_media(2).prop_map(Some)]),
     ) {
         let transports = [
             tcp(r#"{"tcp": "newreno"}"#),
@@ -388,6 +390,9 @@ proptest! {
         let mut links = duplex("bottleneck", 0, 1, &format!("{rate_kbps}kbps"), delay, queue);
         if let Some(rate) = back_kbps {
             links[1].rate = format!("{rate}kbps").parse().unwrap();
+        }
+        for (link, medium) in links.iter_mut().zip(media.into_iter().flatten()) {
+            set_medium(link, medium);
         }
         let network = Network {
             nodes: 2,

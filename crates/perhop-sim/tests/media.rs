@@ -4,19 +4,26 @@ use std::sync::Arc;
 
 use perhop_core::{Bytes, Duration, Instant, Probability};
 use perhop_sim::medium::{Change, Jitter, Outage};
+use perhop_sim::workload::{Arrivals, Sizes};
 use perhop_sim::{
-    Completion, Engine, Failure, FlowOutcome, FlowSpec, Medium, Network, Opportunities, Outcome, RateTrace,
-    Rates, Simulation, Watch,
+    Completion, Engine, FlowOutcome, FlowSpec, LinkSpec, Medium, Network, Opportunities, Outcome, RateTrace,
+    Rates, SharedMeter, Simulation, TransportSpec, Watch,
 };
+use proptest::prelude::*;
 
 use crate::common::{aqm, duplex, flow, rap, tcp, tfrc, udp};
+use crate::engine::{any_queue, assert_same};
 
 fn millis(millis: f64) -> Duration {
     Duration::from_nanos((millis * 1e6) as u64)
 }
 
+/// On both engines, which agree.
 fn run(network: &Network) -> Outcome {
-    Simulation::run(network, 1, None, &Watch::default()).unwrap()
+    let [batched, reference] = [Engine::Batched, Engine::Reference]
+        .map(|engine| Simulation::run(network, 1, Some(engine), &Watch::default()).unwrap());
+    assert_same(&batched, &reference);
+    batched
 }
 
 /// Ten packets, one each millisecond, over a link of 10 ms on which each takes 1 ms.
@@ -346,13 +353,133 @@ fn a_change_to_what_the_link_is_anyway_changes_nothing() {
     assert_eq!(constant.flows[0].lost, None, "no link loses packets");
 }
 
-#[test]
-fn the_batched_engine_refuses_links_that_change() {
-    let network = ten_packets(change(5.0, Some("4Mbps"), None));
-    let refused = Simulation::run(&network, 1, Some(Engine::Batched), &Watch::default()).unwrap_err();
-    assert!(matches!(refused, Failure::Refused(_)));
-    assert!(
-        refused.to_string().contains("link `there` changes during the run, or loses packets"),
-        "{refused}"
-    );
+/// Any way to change, lose, delay and reorder packets.
+pub(crate) fn any_medium() -> impl Strategy<Value = Medium> {
+    let loss = prop_oneof![Just(None), Just(Some(0.02)), Just(Some(0.3))];
+    let bursts = prop_oneof![
+        Just("null"),
+        Just(r#"{"good-to-bad": 0.02, "bad-to-good": 0.3}"#),
+        Just(r#"{"good-to-bad": 0.1, "bad-to-good": 0.1, "loss-good": 0.01, "loss-bad": 0.5}"#),
+    ];
+    let jitter = prop_oneof![
+        3 => Just(None),
+        1 => Just(Some(jitter("3ms", false))),
+        1 => Just(Some(jitter("3ms", true))),
+        1 => Just(Some(jitter("30ms", true))),
+    ];
+    let row = (0_u64..3000, 0_usize..5, 0_usize..4).prop_map(|(at, rate, delay)| Change {
+        at: Duration::from_millis(at),
+        rate: [None, Some("1Mbps"), Some("300kbps"), Some("4Mbps"), Some("4Mbps")][rate]
+            .map(|rate| rate.parse().unwrap()),
+        delay: [None, None, Some(2.0), Some(11.0)][delay].map(millis),
+    });
+    let changes = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(row, 1..5)];
+    let outages = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(1_u64..600, 2..6)];
+    let trace = prop_oneof![
+        3 => Just(None),
+        1 => Just(opportunities([4, 5, 20]).trace),
+        1 => Just(rates(&[(0.0, 3_000_000), (700.0, 0), (900.0, 1_000_000)]).trace),
+    ];
+    (loss, bursts, jitter, changes, outages, trace).prop_map(
+        |(loss, bursts, jitter, mut changes, outages, trace)| {
+            changes.sort_by_key(|change| change.at);
+            if trace.is_some() {
+                for change in &mut changes {
+                    change.rate = None;
+                }
+            }
+            let mut at = 0;
+            let mut next = |step: &u64| {
+                at += step;
+                Duration::from_millis(at)
+            };
+            let times: Vec<Duration> = outages.iter().map(&mut next).collect();
+            Medium {
+                trace,
+                changes,
+                outages: times.chunks_exact(2).map(|pair| Outage { from: pair[0], to: pair[1] }).collect(),
+                loss: loss.map(|loss| Probability::new(loss).unwrap()),
+                burst_loss: serde_json::from_str(bursts).unwrap(),
+                jitter,
+            }
+        },
+    )
+}
+
+/// Gives a link a medium. By a trace, packets may take no time but the delay: without one there is no look-ahead.
+pub(crate) fn set_medium(link: &mut LinkSpec, medium: Medium) {
+    if medium.trace.is_some() {
+        link.delay = link.delay.max(Duration::from_millis(1));
+    }
+    link.medium = medium;
+}
+
+/// The same, but half of the links are steady.
+pub(crate) fn some_media(links: usize) -> impl Strategy<Value = Vec<Medium>> {
+    prop::collection::vec(prop_oneof![1 => Just(Medium::default()), 1 => any_medium()], links)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any links that change, with any queue or none, over which any transports run, flows come and go, and users ask for answers.
+    #[test]
+    fn both_engines_agree_on_links_that_change(
+        seed: u64,
+        queue in any_queue(),
+        media in some_media(6),
+        (hops, kind, count) in (1_u32..4, 0_usize..9, 1_usize..8),
+        (traits, rows) in (any::<u8>(), crate::applications::rows()),
+        (warmup, probe) in (0_u64..2, prop_oneof![Just(None), Just(Some(100)), Just(Some(170))]),
+    ) {
+        let is = |bit: u32| traits >> bit & 1 == 1;
+        let links = (0..hops).flat_map(|n| {
+            let mut links = duplex(&format!("l{n}"), n, n + 1, "2Mbps", ["5ms", "0ms"][usize::from(is(0))], queue.clone());
+            if is(1) {
+                links[1].queue = Some(aqm("drop-tail", r#"{"limit": "7p"}"#).into());
+            }
+            if is(2) {
+                links[0].queue = None;
+            }
+            links
+        });
+        let mut links: Vec<_> = links.collect();
+        for (link, medium) in links.iter_mut().zip(&media) {
+            set_medium(link, medium.clone());
+        }
+        let transports = crate::threads::transports();
+        let flows = (0..count).map(|n| {
+            let transport = transports[(kind + n) % transports.len()].clone();
+            let metered = (is(3) && n % 3 == 0).then(|| crate::common::profile("0.3Mbps"));
+            let mut flow = flow(format!("{n}"), 0, hops, transport, metered);
+            flow.access = flow.access.filter(|_| is(4));
+            flow.egress = flow.egress.filter(|_| is(5) || n % 2 == 0);
+            flow.out_feedback = (is(6) && n % 2 == 0).then_some(Duration::from_millis(3));
+            if n % 3 == 2 && matches!(flow.transport, TransportSpec::Tcp(_) | TransportSpec::Udp(_)) {
+                flow.population = crate::populations::population(
+                    flow.transport.clone(),
+                    Arrivals::Poisson(40.0),
+                    Sizes::constant(Bytes::new(4000)),
+                )
+                .population;
+            }
+            flow
+        });
+        let mut network = Network {
+            nodes: hops + 1,
+            links,
+            flows: flows.collect(),
+            probe_interval: probe.map(Duration::from_millis),
+            warmup: Duration::from_secs(warmup),
+            ..Network::new(Duration::from_secs(3))
+        };
+        if is(7) {
+            for (number, row) in rows.iter().enumerate() {
+                crate::applications::add_group(&mut network, row, &format!("g{number}"), (0, hops));
+            }
+            network.shared_meters = vec![SharedMeter { name: "shared".into(), params: crate::common::profile("0.5Mbps") }];
+        }
+        let run = |engine| Simulation::run(&network, seed, Some(engine), &Watch::default()).unwrap();
+        assert_same(&run(Engine::Batched), &run(Engine::Reference));
+    }
 }

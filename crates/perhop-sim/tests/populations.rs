@@ -27,7 +27,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-fn population(transport: TransportSpec, arrivals: Arrivals, sizes: Sizes) -> FlowSpec {
+pub(crate) fn population(transport: TransportSpec, arrivals: Arrivals, sizes: Sizes) -> FlowSpec {
     let headers = if matches!(transport, TransportSpec::Udp(_)) { UDP_HEADERS } else { TCP_HEADERS };
     FlowSpec {
         access: None,

@@ -2,6 +2,7 @@
 
 use crate::common::{aqm, duplex, every_transport, flow, meter, profile, rap, scheduler, tcp, tfrc, udp};
 use crate::engine::{any_queue, assert_same};
+use crate::media::{set_medium, some_media};
 use perhop_core::meter::AggregateMeter;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration, Instant};
@@ -85,6 +86,7 @@ proptest! {
         parts in prop::collection::vec(0_u32..3, 8),
         ends in prop::collection::vec((0_u32..8, 0_u32..8), 1..14),
         queue in any_queue(),
+        media in some_media(16),
         kind: u8,
         (metered, feedback, shared, colored) in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
     ) {
@@ -112,6 +114,9 @@ proptest! {
             let profile = meter("trtcm", r#"{"rate": "0.3Mbps", "burst": "8kB", "peak-rate": "0.8Mbps", "peak-burst": "8kB"}"#);
             let r#match = perhop_core::scheduler::Match::default();
             network.links[0].meters = vec![AggregateMeter { name: "all".into(), r#match, profile, promote: false }];
+        }
+        for (link, medium) in network.links.iter_mut().zip(media) {
+            set_medium(link, medium);
         }
         // The first routers of a shared meter's flows stay together.
         let of_node: Vec<u32> = parts[..routers as usize].to_vec();
@@ -211,8 +216,7 @@ fn small_networks_and_those_that_cannot_be_divided_run_on_one_thread() {
     one_meter.flows.iter_mut().for_each(|flow| flow.marking = Marking::Edge(0));
     assert_eq!(threads(&one_meter), Err(OneThread::Undivided));
     let mut on_reference = grid;
-    let outage = perhop_sim::medium::Outage { from: Duration::ZERO, to: Duration::from_millis(1) };
-    on_reference.links[0].medium.outages = vec![outage];
+    (on_reference.links[0].delay, on_reference.links[0].rate) = (Duration::ZERO, "9000Gbps".parse().unwrap());
     assert_eq!(threads(&on_reference), Err(OneThread::Reference));
 }
 

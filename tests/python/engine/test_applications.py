@@ -120,11 +120,12 @@ def test_classes_have_both_directions(result: perhop.Result) -> None:
     assert games["throughput_bps"] == pytest.approx((140.78 + 28) * 8 / 0.05846, rel=0.03)
 
 
-def test_the_reference_engine_says_why(result: perhop.Result) -> None:
-    assert result.engine == "reference"
-    assert "application" in str(result.engine_reason)
-    with pytest.raises(perhop.ScenarioError, match="depend on one another"):
-        perhop.run(scenario(), engine="batched")
+def test_both_engines_run_users_and_agree(result: perhop.Result) -> None:
+    assert (result.engine, result.engine_reason) == ("batched", None)
+    reference = perhop.run(scenario(), runs=len(result.runs), engine="reference")
+    for one, other in zip(result.runs, reference.runs, strict=True):
+        cost = {"events": 0, "engine": None, "engine_reason": None}
+        assert pack({**one.raw, **cost}) == pack({**other.raw, **cost})
 
 
 def test_text_json_and_sweeps_have_the_users(result: perhop.Result) -> None:

@@ -67,6 +67,7 @@ impl Block for Call {
     const NAME: &'static str = "call";
     const SUMMARY: &'static str = "Speech over UDP in both directions, on and off, as G.711 sends it";
     const ORIGIN: Origin = Origin::published(1993, "ITU-T P.59 and G.711");
+    const BATCHED: bool = true;
 
     fn check(params: &CallParams) -> Result<(), UnitError> {
         params

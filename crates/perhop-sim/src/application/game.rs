@@ -109,6 +109,7 @@ impl Block for Game {
         2004,
         "3GPP2 C.R1002-0, cdma2000 Evaluation Methodology, and NGMN 2008, gaming model",
     );
+    const BATCHED: bool = true;
 
     fn check(params: &GameParams) -> Result<(), UnitError> {
         params.down_interval.check("down-interval", MOST_MILLIS)?;

@@ -105,6 +105,7 @@ impl Block for RequestResponse {
     const SUMMARY: &'static str =
         "A request, its response, a time of thinking, over one connection that stays open";
     const ORIGIN: Origin = Origin::published(2026, "perhop");
+    const BATCHED: bool = true;
 
     fn check(params: &RequestResponseParams) -> Result<(), UnitError> {
         check_request(params.request)?;

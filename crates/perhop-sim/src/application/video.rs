@@ -87,6 +87,7 @@ impl Block for Video {
         2014,
         "Huang, Johari, McKeown, Trunnell & Watson, A Buffer-Based Approach to Rate Adaptation",
     );
+    const BATCHED: bool = true;
 
     fn check(params: &VideoParams) -> Result<(), UnitError> {
         check_request(params.request)?;

@@ -117,6 +117,7 @@ impl Block for Web {
         "Pages of a main object and embedded ones over persistent connections, and reading between them";
     const ORIGIN: Origin =
         Origin::published(2004, "3GPP2 C.R1002-0, cdma2000 Evaluation Methodology, HTTP model");
+    const BATCHED: bool = true;
 
     fn check(params: &WebParams) -> Result<(), UnitError> {
         if !(1..=MOST_CONNECTIONS).contains(&params.connections) {

@@ -9,6 +9,7 @@ mod populations;
 pub(crate) mod reference;
 pub(crate) mod setup;
 mod stepping;
+mod users;
 
 use std::fmt;
 

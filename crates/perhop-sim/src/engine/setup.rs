@@ -38,6 +38,8 @@ pub(crate) struct Route {
     pub(crate) first_step: u32,
     pub(crate) first_link: Option<u32>,
     pub(crate) last_step: u32,
+    /// Packets may overtake one another on its last link.
+    pub(crate) is_reordered: bool,
 }
 
 /// The routes of a flow's data and of its ACKs.
@@ -60,6 +62,8 @@ pub(crate) struct Setup {
     pub(crate) flows: Vec<Flow>,
     /// Where the flows of each population are, in the order of the flows that stand for them.
     pub(crate) populations: Vec<Home>,
+    /// How many users applications have.
+    pub(crate) users: usize,
     pub(crate) routes: Vec<Routes>,
     /// All routes, end to end.
     pub(crate) steps: Vec<Step>,
@@ -87,17 +91,23 @@ impl Setup {
                 populations.push(Home { idle: network.idle_path(spec, &links), place });
             }
         }
-        let mut channels = Channels::new(Sources::channel(populations.len(), 0));
+        let users = network.applications.iter().map(|spec| spec.users.len()).sum();
+        let mut channels = Channels::new(Sources::channel((populations.len(), users), 0));
         open_feedback(network, &mut flows, &mut channels);
         let controls = WindowControls::new(network, seed, &mut flows, &mut channels);
         let shared_meters = network.shared_meters.iter().map(|spec| Marker::shared(spec, seed)).collect();
-        Ok(Self { flows, populations, routes, steps, shared_meters, channels, controls, recorder })
+        Ok(Self { flows, populations, users, routes, steps, shared_meters, channels, controls, recorder })
     }
 
     /// How events of the run are numbered. No channel is opened later.
     pub(crate) fn sources(&self) -> Sources {
-        let Self { populations, channels, controls, .. } = self;
-        Sources { populations: populations.len(), channels: channels.len(), controls: controls.len() }
+        let Self { populations, users, channels, controls, .. } = self;
+        Sources {
+            populations: populations.len(),
+            users: *users,
+            channels: channels.len(),
+            controls: controls.len(),
+        }
     }
 }
 
@@ -136,14 +146,16 @@ fn route_of(
     let has_control = spec.path.is_some_and(|path| network.paths[path].control.is_some());
     let is_metered = has_control || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_));
     let links = links_of(false)?;
-    let data = add_route(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
+    let add = |steps: &mut _, links: &[usize], is_metered, last: &[Step]| Route {
+        is_reordered: links.last().is_some_and(|&link| network.links[link].medium.reorders()),
+        ..add_route(steps, links, is_metered, last)
+    };
+    let data = add(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
     let acks = match (&spec.transport, has_control) {
         // Nothing goes back.
         (TransportSpec::Udp(_), _) => Route { first_step: data.last_step + 1, ..data },
-        (_, true) => {
-            add_route(steps, &links_of(true)?, false, &[Step::Ingress, Step::SenderWire, Step::Sender])
-        }
-        (_, false) => add_route(steps, &links_of(true)?, false, &[Step::SenderWire, Step::Sender]),
+        (_, true) => add(steps, &links_of(true)?, false, &[Step::Ingress, Step::SenderWire, Step::Sender]),
+        (_, false) => add(steps, &links_of(true)?, false, &[Step::SenderWire, Step::Sender]),
     };
     let place = Place {
         number,
@@ -165,7 +177,7 @@ fn add_route(steps: &mut Vec<Step>, links: &[usize], is_metered: bool, last: &[S
     }));
     steps.extend(last);
     let first_link = links.first().map(|&link| link as u32);
-    Route { first_step, first_link, last_step: steps.len() as u32 - 1 }
+    Route { first_step, first_link, last_step: steps.len() as u32 - 1, is_reordered: false }
 }
 
 /// Opens the channels on which markers give senders feedback about OUT packets.

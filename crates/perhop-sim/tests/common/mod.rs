@@ -195,6 +195,7 @@ pub fn run(network: &Network, engine: Engine) -> Outcome {
 pub fn run_alike(network: &Network) -> Outcome {
     let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| run(network, engine));
     assert_eq!(batched.flows, reference.flows);
+    assert_eq!(batched.applications, reference.applications);
     assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops));
     batched
 }

@@ -5,8 +5,10 @@ use std::fmt;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration};
 
+use crate::application::Carrier;
 use crate::engine::setup::{Routes, Setup};
-use crate::network::{Marking, Network};
+use crate::engine::users::{ends, is_driven};
+use crate::network::{ApplicationSpec, Marking, Network};
 
 /// Why the batched engine refuses a network, which then runs on the reference engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +24,10 @@ pub enum Refusal {
         role: &'static str,
         /// Its name in scenarios.
         name: &'static str,
-        /// The link or profile where it is.
+        /// The link, profile or group where it is.
         place: String,
     },
-    /// A link changes during the run, or loses packets.
-    Medium {
-        /// The link's name.
-        link: String,
-    },
-    /// Users of an application, whose flows depend on one another.
+    /// Users of an application whose hosts no link joins.
     Application {
         /// The group's name.
         group: String,
@@ -53,11 +50,8 @@ impl fmt::Display for Refusal {
             Self::Block { role, name, place } => {
                 write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
             }
-            Self::Medium { link } => {
-                write!(f, "link `{link}` changes during the run, or loses packets")
-            }
             Self::Application { group } => {
-                write!(f, "the flows of an application's users depend on one another (`{group}`)")
+                write!(f, "no link lies between the hosts of the users of `{group}`")
             }
             Self::Transport { name, flow } => {
                 write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
@@ -77,12 +71,9 @@ impl Accepted {
     /// # Errors
     /// Why the network is refused.
     pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
-        if let Some(spec) = network.applications.first() {
-            return Err(Refusal::Application { group: spec.name.clone() });
-        }
         check_blocks(network)?;
+        check_applications(network, &setup.routes)?;
         check_transports(network)?;
-        check_media(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -98,7 +89,7 @@ struct UsedBlock<'a> {
 }
 
 fn check_blocks(network: &Network) -> Result<(), Refusal> {
-    queue_blocks(network).chain(meters(network)).try_for_each(UsedBlock::check)
+    queue_blocks(network).chain(meters(network)).chain(applications(network)).try_for_each(UsedBlock::check)
 }
 
 /// The schedulers and AQMs of all links.
@@ -135,11 +126,34 @@ fn meters(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     })
 }
 
+fn applications(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
+    network.applications.iter().map(|ApplicationSpec { name, params, .. }| UsedBlock {
+        role: "application",
+        name: params.name(),
+        batched: params.batched(),
+        place: ("group", name),
+    })
+}
+
 impl UsedBlock<'_> {
     fn check(self) -> Result<(), Refusal> {
         let Self { role, name, batched, place: (kind, owner) } = self;
         if batched { Ok(()) } else { Err(Refusal::Block { role, name, place: format!("{kind} `{owner}`") }) }
     }
+}
+
+/// A user's commands take effect at other hosts after the look-ahead at the earliest.
+fn check_applications(network: &Network, routes: &[Routes]) -> Result<(), Refusal> {
+    for spec in network.applications.iter().filter(|spec| is_driven(spec)) {
+        let connections = spec.users.iter().flatten();
+        let joins = |flow: usize| {
+            [routes[flow].data, routes[flow].acks].iter().all(|route| route.first_link.is_some())
+        };
+        if !connections.flat_map(|&connection| ends(connection)).all(|(flow, _)| joins(flow)) {
+            return Err(Refusal::Application { group: spec.name.clone() });
+        }
+    }
+    Ok(())
 }
 
 fn check_transports(network: &Network) -> Result<(), Refusal> {
@@ -152,13 +166,6 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
     }
 }
 
-fn check_media(network: &Network) -> Result<(), Refusal> {
-    match network.links.iter().find(|link| !link.medium.is_constant()) {
-        None => Ok(()),
-        Some(link) => Err(Refusal::Medium { link: link.name.clone() }),
-    }
-}
-
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
@@ -166,9 +173,12 @@ fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
         None => flow.smallest_packet(),
         Some(workload) => flow.smallest_packet().min(workload.headers + 1), // The last packet of a flow.
     });
-    let smallest = smallest.min().unwrap_or(0);
+    let smallest = smallest.min().unwrap_or(0).min(if sends_datagrams(network) { 1 } else { u16::MAX });
     let smallest = Bytes::new(u64::from(smallest));
-    let pass = network.links.iter().map(|link| (link.delay + link.rate.time_of(smallest), &link.name));
+    let pass = network
+        .links
+        .iter()
+        .map(|link| (link.medium.least_passage((link.rate, link.delay), smallest), &link.name));
     let pass = match pass.min_by_key(|&(pass, _)| pass) {
         None => LOCKSTEP,
         Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.clone() }),
@@ -179,6 +189,11 @@ fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
     }
     let feedback = network.flows.iter().filter_map(|flow| flow.out_feedback).filter(|delay| !delay.is_zero());
     Ok(feedback.fold(pass, Duration::min))
+}
+
+/// Whether users send datagrams, of any size.
+fn sends_datagrams(network: &Network) -> bool {
+    network.applications.iter().any(|spec| matches!(spec.params.carrier(), Carrier::Datagrams { .. }))
 }
 
 /// Whether flows that come over different first links share a meter.

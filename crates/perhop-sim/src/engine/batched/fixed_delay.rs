@@ -81,7 +81,8 @@ pub(super) struct Opening {
 
 /// The return paths of a network whose delays may become fixed.
 pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
-    if network.links.iter().all(|link| link.queue.is_some()) {
+    // The senders of users' flows keep to the clock.
+    if network.links.iter().all(|link| link.queue.is_some()) || !network.applications.is_empty() {
         return Vec::new();
     }
     let routes = network.routes();
@@ -119,7 +120,8 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     let [to_receiver, from_receiver, over_link] = passages.map(|passage| passage.whole);
     let to_link = to_receiver + from_receiver;
     let before = [Duration::ZERO, to_receiver, to_link, to_link + over_link];
-    if back.queue.is_some() || passages.iter().any(|passage| passage.busy > interval) {
+    let is_steady = back.medium.is_constant() && network.links[bottleneck].medium.keeps_intervals();
+    if back.queue.is_some() || !is_steady || passages.iter().any(|passage| passage.busy > interval) {
         return None;
     }
     let delays = users.iter().map(|&number| {
@@ -143,8 +145,10 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     let end = Instant::ZERO + network.duration;
     let opens = |flow: &FlowSpec| flow.transport.opens() && flow.start.0 <= end;
     // Behind a queue that does not keep the order of its packets, an opening that was sent twice may come after data.
-    let keeps_order =
-        |&link: &u32| matches!(network.links[link as usize].queue, None | Some(SchedulerParams::Fifo(_)));
+    let keeps_order = |&link: &u32| {
+        let link = &network.links[link as usize];
+        matches!(link.queue, None | Some(SchedulerParams::Fifo(_))) && !link.medium.reorders()
+    };
     let opening = numbers
         .filter(|&flow| opens(&network.flows[flow]))
         .map(|flow| Opening { flow, may_be_overtaken: !routes.links(flow, false).iter().all(keeps_order) });

@@ -54,6 +54,10 @@ pub(super) struct BatchedFlow {
     first_ack_link: u32,
     /// The sender must not act ahead of time: something else may reach it first.
     pub(super) sender_keeps_to_clock: bool,
+    /// A user of an application has it, who may let the sender act: ACKs are held for their time.
+    pub(super) is_owned: bool,
+    /// Packets to a host of it may overtake one another: they wait for their time.
+    pub(super) is_reordered: bool,
     /// It may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead.
     pub(super) takes_turns: bool,
     /// The next time at which the sender is sampled.
@@ -104,8 +108,10 @@ impl BatchedFlow {
         let is_controlled = flow
             .control()
             .is_some_and(|(control, _)| controls.reads_senders(control) || flow.sending.is_marked_at_host());
+        let is_reordered = routes.data.is_reordered || routes.acks.is_reordered;
         // Two hosts that share no link could act for ever without the clock's moving.
-        let sender_keeps_to_clock = has_remote_feedback || is_controlled || routes.data.first_link.is_none();
+        let shares_no_link = routes.data.first_link.is_none();
+        let sender_keeps_to_clock = has_remote_feedback || is_controlled || is_reordered || shares_no_link;
         Self {
             scheduled: Instant::NEVER,
             due: Instant::ZERO,
@@ -118,6 +124,8 @@ impl BatchedFlow {
             first_ack_link: routes.acks.first_link.unwrap_or(NO_LINK),
             takes_turns: !sender_keeps_to_clock && routes.acks.first_link.is_some(),
             sender_keeps_to_clock,
+            is_owned: false,
+            is_reordered,
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
                 delayed_fast_until: Instant::ZERO,
@@ -125,6 +133,11 @@ impl BatchedFlow {
             }),
             base: flow,
         }
+    }
+
+    /// It belongs to a user, whose turns it takes.
+    pub(super) fn owned(self) -> Self {
+        Self { is_owned: true, takes_turns: false, ..self }
     }
 
     /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be known.
@@ -188,6 +201,7 @@ impl BatchedFlow {
     #[inline(always)]
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
+            && !self.is_owned
             && arrival < self.wake_of_sender()
             && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
     }
@@ -267,7 +281,7 @@ impl BatchedFlow {
     /// Finds out until when ACKs may take the fast path. The sender's deadlines only move away meanwhile.
     fn find_senders_fast_path(&mut self, end: Instant) {
         let just_after = |at| at + Duration::from_nanos(1);
-        let free = !self.sender_keeps_to_clock && self.base.sending.feedback().is_none();
+        let free = !self.sender_keeps_to_clock && !self.is_owned && self.base.sending.feedback().is_none();
         let is_on_fast_path = match &self.base.sender {
             Sender::Tcp(tcp) => tcp.is_on_fast_path(),
             Sender::Carrying(sender) => sender.is_on_fast_path(),
@@ -451,6 +465,16 @@ impl BatchedFlow {
     /// A data packet, as it waits before the receiver.
     pub(super) fn waiting_data(&self, content: Content) -> SimPacket {
         self.base.sending.template().carrying(content).before(self.rare.last_steps.0)
+    }
+
+    /// A packet that has left its last link, as it waits before the wire to its host.
+    pub(super) fn waiting_before_wire(&self, packet: SimPacket) -> SimPacket {
+        let (data, acks) = self.rare.last_steps;
+        if packet.is_ack() {
+            self.waiting_ack(packet.content()).before(acks - 1)
+        } else {
+            self.waiting_data(packet.content()).before(data - 1)
+        }
     }
 
     /// An ACK, as it waits before the sender.

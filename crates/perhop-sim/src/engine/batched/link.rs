@@ -2,7 +2,7 @@
 //!
 //! A FIFO whose AQM decides on arrival needs no event per departure: when a packet is admitted, the start of its service and its
 //! arrival at the far end are already known. Any other queue is a port that is served by events, in the order of time within the
-//! link.
+//! link. Links that change, lose packets or delay them at random are [apart](super::changing).
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
@@ -24,6 +24,7 @@ use perhop_core::{
     TypedPort, prefetch, prefetch_start,
 };
 
+use super::changing::{ChangingPort, UnevenWire};
 use super::departures::MANY;
 use super::traffic::Traffic;
 use crate::engine::WATCH_INTERVAL;
@@ -58,6 +59,10 @@ enum Queue {
     Precomputed(Box<Precomputed>),
     /// Departures are events.
     Served(Box<ServedPort>),
+    /// Without a limit, and not measured; it loses or delays packets at random.
+    Uneven(Box<UnevenWire>),
+    /// The link changes, or loses or delays packets at random.
+    Changing(Box<ChangingPort>),
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +82,9 @@ impl Link {
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
         let path = format!("links/{}", spec.name);
         let streams = Streams { seed, path: &path };
-        let queue = match spec.queue.clone() {
+        let changing = || ChangingPort::of(spec, streams, window).map(Queue::Changing);
+        let special = UnevenWire::of(spec, streams).map(Queue::Uneven).or_else(changing);
+        let ordinary = || match spec.queue.clone() {
             None => Queue::Unlimited,
             Some(SchedulerParams::Fifo(FifoParams { rule })) if rule.precomputable() => {
                 let fifo = PrecomputedFifo::new(rule, Environment { rate: spec.rate }, streams.of("aqm"));
@@ -88,6 +95,7 @@ impl Link {
                 Queue::Served(Box::new(ServedPort { port, services: Services::new() }))
             }
         };
+        let queue = special.unwrap_or_else(ordinary);
         let wire = Wire::new(spec.rate, spec.delay);
         let meters = (!spec.meters.is_empty()).then(|| Box::new(AggregateMeters::new(&spec.meters, streams)));
         Self { wire, delay: spec.delay, meters, queue, shared: spec.rate, metered: false, leads_on: false }
@@ -96,7 +104,8 @@ impl Link {
     /// When everything is sent that it has taken so far.
     pub(super) fn busy_until(&self) -> Instant {
         match &self.queue {
-            Queue::Unlimited | Queue::Precomputed(_) => self.wire.busy_until(),
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => self.wire.busy_until(),
+            Queue::Changing(changing) => changing.port.busy_until(),
             Queue::Served(served) => served.port.busy_until(),
         }
     }
@@ -109,7 +118,7 @@ impl Link {
     /// Packets come soon: asks the processor for the link's queue.
     pub(super) fn prefetch(&self) {
         match &self.queue {
-            Queue::Unlimited => {}
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Changing(_) => {}
             Queue::Precomputed(queue) => prefetch_start(&**queue),
             Queue::Served(served) => {
                 served.port.prefetch();
@@ -131,7 +140,8 @@ impl Link {
     pub(super) fn next_service(&self) -> Instant {
         match &self.queue {
             Queue::Served(served) => served.services.next(),
-            Queue::Unlimited | Queue::Precomputed(_) => Instant::NEVER,
+            Queue::Changing(changing) => changing.next(),
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => Instant::NEVER,
         }
     }
 
@@ -172,6 +182,14 @@ impl Link {
                     traffic.show(ready);
                     services += served.run(ready, Instant::ZERO, *delay, &mut gone, traffic);
                 }
+                Queue::Uneven(uneven) => {
+                    uneven.pass(ready, wire);
+                    traffic.leave_link(ready, *leads_on, &mut gone);
+                }
+                Queue::Changing(changing) => {
+                    traffic.show(ready);
+                    services += changing.run(ready, Instant::ZERO, &mut gone, traffic);
+                }
             }
             traffic.links.queue(number).give_back(packets, taken);
             if gone.len() >= MANY {
@@ -184,8 +202,10 @@ impl Link {
                 watch_at = came + WATCH_INTERVAL;
             }
         }
-        if let Queue::Served(served) = queue {
-            services += served.run(&[], bound, *delay, &mut gone, traffic);
+        match queue {
+            Queue::Served(served) => services += served.run(&[], bound, *delay, &mut gone, traffic),
+            Queue::Changing(changing) => services += changing.run(&[], bound, &mut gone, traffic),
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
         }
         traffic.departures.give_back(gone, *leads_on);
         (came + services, came)
@@ -194,7 +214,8 @@ impl Link {
     /// A control message for the AQM at which the packets of this path arrive.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         match &mut self.queue {
-            Queue::Unlimited => {}
+            Queue::Unlimited | Queue::Uneven(_) => {}
+            Queue::Changing(changing) => changing.port.on_message(label, message),
             Queue::Precomputed(queue) => queue.fifo.on_message(message),
             Queue::Served(served) => served.port.on_message(label, message),
         }
@@ -223,6 +244,7 @@ impl Link {
                         served.services.push(now);
                     }
                 }
+                (Queue::Changing(changing), _) => changing.retune(&to, now).map_err(in_queue)?,
                 _ => {}
             }
         }
@@ -241,8 +263,10 @@ impl Link {
     /// Ends the run: what still waits has waited until now.
     pub(super) fn finish(&mut self, now: Instant) {
         self.settle(now);
-        if let Queue::Served(served) = &mut self.queue {
-            served.port.finish(now);
+        match &mut self.queue {
+            Queue::Served(served) => served.port.finish(now),
+            Queue::Changing(changing) => changing.port.finish(now),
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
         }
     }
 
@@ -250,7 +274,8 @@ impl Link {
     pub(super) fn port(&self) -> Option<PortView<'_>> {
         let meters = self.meters.as_ref().map_or_else(Vec::new, |meters| meters.counts());
         match &self.queue {
-            Queue::Unlimited => None,
+            Queue::Unlimited | Queue::Uneven(_) => None,
+            Queue::Changing(changing) => Some(PortView { meters, ..changing.view() }),
             Queue::Precomputed(queue) => Some(PortView {
                 classes: vec![("all", queue.fifo.counters())],
                 meters,
@@ -403,24 +428,24 @@ impl Serving<'_> {
 
 /// When a port is to be served: mostly once, when its link is free.
 #[derive(Clone, Debug)]
-struct Services {
+pub(super) struct Services {
     /// [`Instant::NEVER`] if none is due.
     next: Instant,
     others: BinaryHeap<Reverse<Instant>>,
 }
 
 impl Services {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { next: Instant::NEVER, others: BinaryHeap::new() }
     }
 
     #[inline(always)]
-    fn next(&self) -> Instant {
+    pub(super) fn next(&self) -> Instant {
         self.next
     }
 
     #[inline(always)]
-    fn push(&mut self, at: Instant) {
+    pub(super) fn push(&mut self, at: Instant) {
         if self.next == Instant::NEVER {
             self.next = at;
         } else {
@@ -430,7 +455,7 @@ impl Services {
     }
 
     #[inline(always)]
-    fn pop(&mut self) {
+    pub(super) fn pop(&mut self) {
         self.next = self.others.pop().map_or(Instant::NEVER, |Reverse(at)| at);
     }
 }

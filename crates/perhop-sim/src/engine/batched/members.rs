@@ -46,9 +46,9 @@ impl Traffic {
         }
     }
 
-    /// Packets approach hosts, where some belong to flows of populations.
+    /// Packets approach hosts, where some belong to flows of populations or of users, or may overtake one another.
     #[inline(never)]
-    pub(super) fn approach_with_members(&mut self, packets: &[SimPacket]) {
+    pub(super) fn approach_mixed(&mut self, packets: &[SimPacket]) {
         let are_many = size_of_val(&self.flows[..]) > CROWD;
         for (place, packet) in packets.iter().enumerate() {
             if are_many && let Some(later) = packets.get(place + PREFETCH_DISTANCE) {
@@ -57,6 +57,8 @@ impl Traffic {
             let (number, content, at) = (packet.flow(), packet.content(), packet.at());
             if packet.is_lost() {
                 self.lose(*packet);
+            } else if self.flows[number].is_reordered {
+                self.wait(self.flows[number].waiting_before_wire(*packet), at);
             } else if self.populations.contains(number) {
                 if packet.is_ack() {
                     self.approach_members_sender(number, content, at);
@@ -66,17 +68,25 @@ impl Traffic {
                 }
             } else if packet.is_ack() {
                 self.approach_sender(number, content, at);
+            } else if self.users.owner(number).is_some() {
+                self.approach_owned_receiver(number, content, at);
             } else {
                 self.approach_receiver(number, content, at);
             }
         }
     }
 
-    /// A data packet reaches the receiver at `at`, now or later. The last of a flow is shorter than those for which there are fast paths.
+    /// A data packet reaches the receiver at `at`, now or later. The last of a flow is shorter than others.
     pub(super) fn reach_members_receiver(&mut self, number: usize, content: Content, at: Instant) {
+        let acks = self.take_at_receiver(number, content, at);
+        self.note_member(number, at, acks - 1);
+    }
+
+    /// The receiver takes a data packet, which may be shorter than those for which there are fast paths. Returns how many ACKs are sent.
+    pub(super) fn take_at_receiver(&mut self, number: usize, content: Content, at: Instant) -> i64 {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
-        let acks = if content.size() != flow.base.data_size() {
+        if content.size() != flow.base.data_size() {
             self.reach_receiver_otherwise(number, content, at)
         } else if let Some(ack) = flow.receive_fast(content, at) {
             let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
@@ -84,8 +94,7 @@ impl Traffic {
             1
         } else {
             self.reach_receiver(number, content, at)
-        };
-        self.note_member(number, at, acks - 1);
+        }
     }
 
     fn approach_members_sender(&mut self, number: usize, content: Content, at: Instant) {

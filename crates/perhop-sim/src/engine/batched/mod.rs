@@ -13,6 +13,7 @@ mod acceptance;
 mod arrivals;
 mod border;
 mod calendar;
+mod changing;
 mod departures;
 mod fixed_delay;
 mod flow;
@@ -20,6 +21,8 @@ mod inlets;
 mod link;
 mod members;
 mod traffic;
+mod turns;
+mod users;
 
 use perhop_core::control::Message;
 use perhop_core::measure::{LinkOutcome, PortView};
@@ -254,7 +257,8 @@ impl Batched {
     #[inline]
     fn links_before(&self, event: Event) -> Instant {
         let source = self.traffic.sources.source(event.source);
-        let is_first = matches!(source, EventSource::Timer(_) | EventSource::Arrival(_));
+        let is_first =
+            matches!(source, EventSource::Timer(_) | EventSource::Arrival(_) | EventSource::User(_));
         event.at + Duration::from_nanos(u64::from(!is_first))
     }
 
@@ -348,6 +352,7 @@ impl Batched {
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
             EventSource::Arrival(population) => self.traffic.begin_flow(population, self.now),
+            EventSource::User(user) => self.traffic.wake_user_now(user, self.now),
         }
     }
 
@@ -432,9 +437,10 @@ impl Batched {
     pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
         let (now, times) = (self.now, self.traffic.recorder.times.clone());
         let populations = std::mem::take(&mut self.traffic.populations);
+        let users = std::mem::take(&mut self.traffic.users);
         let Finished { events, hops, flows, links, mut series } = self.take_apart()?;
         let (flows, populations) = populations.finish(flows, now, &times, &mut series);
-        let applications = Vec::new();
+        let applications = users.finish(now);
         Ok(Outcome { engine: None, events, hops, flows, populations, links, applications, series })
     }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 use perhop_core::meter::AggregateMeters;
-use perhop_core::{Bytes, Duration, Instant, prefetch};
+use perhop_core::{Bytes, Instant, prefetch};
 
 use super::arrivals::ArrivalQueue;
 use super::border::{Border, Crossing};
@@ -11,6 +11,7 @@ use super::calendar::EventQueue;
 use super::departures::Departures;
 use super::flow::{BatchedFlow, Outlet};
 use super::inlets::Inlets;
+use super::users::BatchedUsers;
 use crate::control::{Channels, Destination, Post};
 use crate::engine::Failure;
 use crate::engine::populations::Populations;
@@ -44,6 +45,9 @@ pub(super) struct Traffic {
     /// Flows of the network, then those of populations.
     pub(super) flows: Vec<BatchedFlow>,
     pub(super) populations: Populations,
+    pub(super) users: BatchedUsers,
+    /// Some flows belong to populations or to users, or their packets overtake one another.
+    are_mixed: bool,
     /// The routes of flows of the network.
     pub(super) routes: Vec<Routes>,
     /// All routes, end to end.
@@ -67,10 +71,14 @@ impl Traffic {
         let largest = Bytes::new(u64::from(largest));
         // The interval at which packets leave a link that is full of the largest ones.
         let links = Inlets::expecting(network.links.iter().map(|link| link.rate.time_of(largest)));
-        let Setup { flows, populations, routes, steps, shared_meters, channels, controls, recorder } = setup;
+        let Setup {
+            mut flows, populations, routes, steps, shared_meters, channels, controls, recorder, ..
+        } = setup;
+        let users = BatchedUsers::new(network, seed, &mut flows, &routes);
+        let are_reordered = routes.iter().any(|routes| routes.data.is_reordered || routes.acks.is_reordered);
         let populations = Populations::new(network, populations, seed);
         let has_populations = !populations.is_empty();
-        let flows = flows.into_iter().zip(&network.flows).zip(&routes);
+        let flows = flows.into_iter().zip(&network.flows).zip(&routes).enumerate();
         Self {
             events: EventQueue::default(),
             sources,
@@ -78,11 +86,14 @@ impl Traffic {
             departures: Departures::default(),
             waiting: ArrivalQueue::default(),
             flows: flows
-                .map(|((flow, spec), routes)| {
-                    BatchedFlow::new(flow, spec, routes, &controls, &recorder.times)
+                .map(|(number, ((flow, spec), routes))| {
+                    let flow = BatchedFlow::new(flow, spec, routes, &controls, &recorder.times);
+                    if users.owner(number).is_some() { flow.owned() } else { flow }
                 })
                 .collect(),
+            are_mixed: has_populations || !users.is_empty() || are_reordered,
             populations,
+            users,
             // Only flows that begin during the run are still placed.
             routes: if has_populations { routes } else { Vec::new() },
             steps,
@@ -110,6 +121,7 @@ impl Traffic {
         for (population, at) in self.populations.first_arrivals() {
             self.events.push(Event { at, source: Sources::population(population) });
         }
+        self.schedule_users();
         Ok(())
     }
 
@@ -121,7 +133,7 @@ impl Traffic {
     /// Whether an event concerns the hosts of one flow only.
     pub(super) fn concerns_one_flow(&self, event: &Event) -> bool {
         match self.sources.source(event.source) {
-            EventSource::Timer(_) => true,
+            EventSource::Timer(_) | EventSource::User(_) => true,
             EventSource::Arrival(population) => self.populations.has_number(population),
             EventSource::Message(channel) => {
                 matches!(self.channels.destination(channel), Destination::Sender(_))
@@ -222,8 +234,8 @@ impl Traffic {
     /// what happens: over the wire, through a receiver that answers each packet with an ACK at once, to a sender whose timers are
     /// not due before.
     pub(super) fn approach_all(&mut self, packets: &[SimPacket]) {
-        if !self.populations.is_empty() {
-            self.approach_with_members(packets);
+        if self.are_mixed {
+            self.approach_mixed(packets);
         } else if size_of_val(&self.flows[..]) > CROWD {
             self.approach_one_by_one::<true>(packets);
         } else {
@@ -336,7 +348,7 @@ impl Traffic {
         } else if flow.may_act_ahead(at, channels) {
             let first = links.first(waiting, flow.first_data_link());
             flow.acknowledge(Ack::of(content), at, Outlet { first, channels, events }, (times, series));
-        } else if flow.sender_keeps_to_clock {
+        } else if flow.sender_keeps_to_clock && !flow.is_owned {
             waiting.push(flow.waiting_ack(content).due(at));
             return false;
         } else {
@@ -382,7 +394,7 @@ impl Traffic {
 
     /// A packet goes on only when its time has come.
     #[inline(never)]
-    fn wait(&mut self, packet: SimPacket, at: Instant) {
+    pub(super) fn wait(&mut self, packet: SimPacket, at: Instant) {
         self.waiting.push(packet.due(at));
     }
 
@@ -415,113 +427,25 @@ impl Traffic {
             Step::Receiver => {
                 if self.populations.contains(number) {
                     self.reach_members_receiver(number, packet.content(), now);
+                } else if let Some(user) = self.users.owner(number) {
+                    self.reach_owned_receiver(number, packet.content(), now);
+                    self.hear_up_to(user, number, now);
                 } else {
                     self.reach_receiver(number, packet.content(), now);
                 }
             }
             Step::Sender => {
-                let Self { links, waiting, channels, events, recorder, .. } = self;
+                if let Some(user) = self.users.owner(number) {
+                    self.hear_up_to(user, number, now);
+                }
+                let Self { flows, links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
+                let flow = &mut flows[number];
                 let first = links.first(waiting, flow.first_data_link());
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
                 self.note_member(number, now, -1);
             }
-        }
-    }
-
-    /// The next event before `limit`. A wake-up whose flow has since put it off is put off here, so that nothing waits for it.
-    pub(super) fn next_event(&mut self, limit: Instant) -> Option<Event> {
-        loop {
-            let event = *self.events.peek(limit)?;
-            match self.sources.source(event.source) {
-                EventSource::Timer(flow) if !self.is_due(flow, event.at) => {
-                    self.events.pop(limit);
-                }
-                _ => return Some(event),
-            }
-        }
-    }
-
-    /// Whether a flow is to be woken by the event at this time, which comes next. If it has put it off, it puts in another.
-    #[inline(always)]
-    fn is_due(&mut self, number: usize, at: Instant) -> bool {
-        let flow = &mut self.flows[number];
-        let is_event = flow.scheduled == at; // Else an earlier wake-up took its place.
-        let is_due = is_event && at >= flow.wake();
-        if is_event && !is_due {
-            flow.scheduled = Instant::NEVER;
-            flow.schedule(&mut self.events);
-        }
-        is_due
-    }
-
-    /// Flows that are due before `bound` have their turns in a window that ends at `limit`, in the order of time, up to the first
-    /// event that is something else. Returns that, and how often something happened.
-    pub(super) fn take_turns(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
-        let mut happened = 0;
-        while let Some(&event) = self.events.peek(bound) {
-            let EventSource::Timer(flow) = self.sources.source(event.source) else {
-                return (Some(event), happened);
-            };
-            self.events.pop(bound);
-            if self.is_due(flow, event.at) {
-                happened += self.wake(flow, event.at, limit);
-            }
-        }
-        (None, happened)
-    }
-
-    /// A flow is woken, in a window that ends at `limit`. Returns how often something happened.
-    #[inline(always)]
-    fn wake(&mut self, number: usize, now: Instant, limit: Instant) -> u64 {
-        let Self { flows, links, waiting, channels, events, recorder, .. } = self;
-        let Recorder { times, series, .. } = recorder;
-        let flow = &mut flows[number];
-        flow.scheduled = Instant::NEVER;
-        if !flow.takes_turns {
-            self.wake_now(number, now);
-            return 1;
-        }
-        flow.send_late_acks(limit, times.end(), &mut links.first(waiting, flow.first_ack_link()));
-        let first = links.first(waiting, flow.first_data_link());
-        let happened = flow.take_turn(limit, Outlet { first, channels, events }, (times, series));
-        flow.schedule(events);
-        happened
-    }
-
-    /// A flow is woken.
-    #[inline(never)]
-    pub(super) fn wake_now(&mut self, number: usize, now: Instant) {
-        self.flows[number].scheduled = Instant::NEVER;
-        self.take_held(number, now);
-        let Self { flows, links, waiting, channels, events, .. } = self;
-        let flow = &mut flows[number];
-        let just_after = now + Duration::from_nanos(1);
-        let acks = flow.send_late_acks(just_after, now, &mut links.first(waiting, flow.first_ack_link()));
-        flow.find_due();
-        let first = links.first(waiting, flow.first_data_link());
-        let sent = flow.wake_sender(now, Outlet { first, channels, events });
-        if sent {
-            flow.find_due();
-            self.take_held(number, now);
-        }
-        self.flows[number].schedule(&mut self.events);
-        if self.populations.contains(number) {
-            // An ACK that was held has been noted with its time.
-            let at = if sent || acks > 0 { now } else { Instant::ZERO };
-            self.note_member(number, at, acks);
-        }
-    }
-
-    /// A sender takes the ACKs that were held and have come by now, or need not be held any longer.
-    fn take_held(&mut self, number: usize, now: Instant) {
-        let Self { flows, links, waiting, channels, events, recorder, .. } = self;
-        let Recorder { times, series, .. } = recorder;
-        let flow = &mut flows[number];
-        while let Some((at, ack)) = flow.take_held(now, channels) {
-            let first = links.first(waiting, flow.first_data_link());
-            flow.acknowledge(ack, at, Outlet { first, channels, events }, (times, series));
         }
     }
 
@@ -584,10 +508,15 @@ impl Traffic {
         &mut packets[..passed]
     }
 
-    /// A queue dropped a packet.
+    /// A queue dropped a packet, or a link lost it.
     #[inline(never)]
     pub(super) fn lose(&mut self, packet: SimPacket) {
-        self.flows[packet.flow()].base.lose(packet);
+        let flow = &mut self.flows[packet.flow()].base;
+        if packet.is_lost_in_transit() {
+            flow.lose_in_transit(packet);
+        } else {
+            flow.lose(packet);
+        }
         self.note_member(packet.flow(), Instant::ZERO, -1);
     }
 }

@@ -42,6 +42,11 @@ pub enum OneThread {
         /// The name of the flow that stands for them.
         flow: String,
     },
+    /// Users of an application, whose flows depend on one another.
+    Application {
+        /// The group's name.
+        group: String,
+    },
     /// Its routers cannot be divided into parts of about equal work between which packets take time.
     Undivided,
     /// The batched engine does not run it; the reference engine uses one thread.
@@ -59,6 +64,9 @@ impl fmt::Display for OneThread {
             Self::Population { flow } => {
                 let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
                 write!(f, "flows of `{group}` come and go")
+            }
+            Self::Application { group } => {
+                write!(f, "the flows of the users of `{group}` depend on one another")
             }
             Self::Undivided => f.write_str(
                 "its routers cannot be divided into parts of about equal work with delay between them",
@@ -94,6 +102,7 @@ impl Partition {
         }
         check_controls(network)?;
         check_populations(network)?;
+        check_applications(network)?;
         let links = network.links.len();
         let most = (links / LINKS_PER_THREAD).min(threads);
         if most <= 1 {
@@ -109,6 +118,7 @@ impl Partition {
     pub(super) fn by(network: &Network, setup: &Setup, of_node: &[u32]) -> Result<Self, OneThread> {
         check_controls(network)?;
         check_populations(network)?;
+        check_applications(network)?;
         let sizes = Sizes::of(network, setup);
         let mut joined = sizes.joined.clone();
         let parts = of_node.iter().max().map_or(1, |&last| last as usize + 1);
@@ -134,6 +144,13 @@ fn check_populations(network: &Network) -> Result<(), OneThread> {
     }
 }
 
+fn check_applications(network: &Network) -> Result<(), OneThread> {
+    match network.applications.first() {
+        None => Ok(()),
+        Some(spec) => Err(OneThread::Application { group: spec.name.clone() }),
+    }
+}
+
 /// What a division depends on.
 struct Sizes<'a> {
     network: &'a Network,
@@ -149,7 +166,11 @@ impl<'a> Sizes<'a> {
     fn of(network: &'a Network, setup: &Setup) -> Self {
         let smallest = setup.flows.iter().map(Flow::smallest_packet).min().unwrap_or(0);
         let smallest = Bytes::new(u64::from(smallest));
-        let passes = network.links.iter().map(|link| link.delay + link.rate.time_of(smallest)).collect();
+        let passes = network
+            .links
+            .iter()
+            .map(|link| link.medium.least_passage((link.rate, link.delay), smallest))
+            .collect();
         let mut work = vec![1; network.nodes as usize];
         for step in &setup.steps {
             if let Step::Link(link) | Step::Metered(link) = step {

@@ -154,6 +154,7 @@ impl Draft {
             first_step: route.first_step - first_step + first_step_here,
             first_link: route.first_link.filter(|_| is_here).map(|link| part_of(link).number),
             last_step: route.last_step - first_step + first_step_here,
+            is_reordered: route.is_reordered,
         };
         let routes = Routes { data: here(routes.data, ends.sends), acks: here(routes.acks, ends.receives) };
         self.steps.extend(steps);
@@ -175,13 +176,14 @@ impl Draft {
         watch: &Watch,
     ) -> Result<Part, Failure> {
         let Self { network, mut flows, ends, passports, routes, steps, measured } = self;
-        let mut channels = Channels::new(Sources::channel(0, 0));
+        let mut channels = Channels::new(Sources::channel((0, 0), 0));
         open_feedback(&network, &mut flows, &mut channels);
         let controls = WindowControls::new(&network, seed, &mut flows, &mut channels);
         let recorder = Recorder::new(&network);
         let setup = Setup {
             flows,
             populations: Vec::new(),
+            users: 0,
             routes,
             steps,
             shared_meters,

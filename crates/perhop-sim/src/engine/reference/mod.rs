@@ -25,6 +25,7 @@ use perhop_core::{Imbalance, Instant};
 use super::WATCH_INTERVAL;
 use super::populations::Populations;
 use super::setup::{Setup, Step, schedule_probe, schedule_samples};
+use super::users::Users;
 use crate::control::{Channels, Destination, Post};
 use crate::events::{Event, EventSource, SourceId, Sources};
 use crate::flow::{Flow, Marker};
@@ -35,7 +36,6 @@ use crate::packet::SimPacket;
 use crate::sampling::{Ports, Recorder};
 use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
-use applications::Users;
 use link::Link;
 pub(crate) use pending::Pending;
 use tap::Tap;
@@ -65,8 +65,9 @@ pub(super) struct Reference {
     channels: Channels,
     controls: WindowControls,
     recorder: Recorder,
-    /// Users of applications.
+    /// Users of applications, and when each wakes.
     users: Users,
+    user_timers: Timers,
     /// Packets that a host has just sent.
     sent: Vec<SimPacket>,
     /// What an observer of the run sees through; it costs other runs a check where a packet comes to a link and leaves it.
@@ -83,9 +84,10 @@ impl Reference {
         let mut events = Pending::default();
         let sources = setup.sources();
         schedule_samples(&setup.controls, &setup.recorder.times, sources, &mut events);
-        let Setup { mut flows, populations, routes: _, steps, shared_meters, channels, controls, recorder } =
-            setup;
-        let users = Users::new(network, seed, &mut flows);
+        let Setup { mut flows, populations, steps, shared_meters, channels, controls, recorder, .. } = setup;
+        let (users, begins) = Users::new(network, seed, &mut flows);
+        let mut user_timers = Timers::for_flows(begins.len());
+        begins.into_iter().enumerate().for_each(|(user, at)| user_timers.set(user, at));
         let populations = Populations::new(network, populations, seed);
         let mut arrivals = Pending::default();
         for (population, at) in populations.first_arrivals() {
@@ -107,6 +109,7 @@ impl Reference {
             controls,
             recorder,
             users,
+            user_timers,
             sent: Vec::new(),
             tap: None,
             handled: 0,
@@ -156,7 +159,7 @@ impl Reference {
             self.hosts.next(),
             self.timers.next(),
             self.arrivals.next(),
-            self.users.next(),
+            self.user_timers.next(),
             self.events.next(),
         ];
         links.chain(others.into_iter().flatten()).min()
@@ -173,7 +176,7 @@ impl Reference {
         } else if let Some(Event { source, .. }) = self.arrivals.pop_due(self.now) {
             self.handled += 1;
             self.handle_event(source);
-        } else if let Some(user) = self.users.pop_due(self.now) {
+        } else if let Some(user) = self.user_timers.pop_due(self.now) {
             self.handled += 1;
             self.wake_user(user);
         } else if self.links.iter().any(|link| link.is_due(self.now)) {
@@ -203,7 +206,9 @@ impl Reference {
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
             EventSource::Arrival(population) => self.begin_flow(population),
-            EventSource::Timer(_) => unreachable!("timers have a queue of their own"),
+            EventSource::Timer(_) | EventSource::User(_) => {
+                unreachable!("timers of flows and users have queues of their own")
+            }
         }
     }
 

@@ -28,6 +28,7 @@ impl BatchedFlow {
         loop {
             if self.base.sending.feedback().is_none() {
                 let until = (self.sender_sample + JUST_AFTER).min(self.base.next_command());
+                let until = if self.is_owned { until.min(limit) } else { until };
                 let turn = Turn { held: &mut self.rare.held, limit, until };
                 happened += self.base.act(turn, Post { channels, events }, &mut first);
             }
@@ -39,7 +40,8 @@ impl BatchedFlow {
             let ack = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
             let wake = self.base.sender.wake().min(self.base.next_command());
             if ack <= wake && ack < Instant::NEVER {
-                let may = if ack < limit { ack <= message } else { ack < wake && ack < message };
+                let may =
+                    if ack < limit { ack <= message } else { !self.is_owned && ack < wake && ack < message };
                 if !may {
                     break;
                 }
@@ -65,5 +67,42 @@ impl BatchedFlow {
         self.find_due();
         self.find_senders_fast_path(times.end());
         happened
+    }
+
+    /// The sender of a user's flow takes the ACKs that come to it at `at`, all earlier ones having been taken.
+    pub(in super::super) fn take_held_at(
+        &mut self,
+        at: Instant,
+        Outlet { mut first, channels, events }: Outlet<'_>,
+        (times, series): (&SampleTimes, &mut Series),
+    ) {
+        self.sample_sender_up_to(at, times, series);
+        while let Some(&(_, ack)) = self.rare.held.front().filter(|&&(of, _)| of == at) {
+            self.rare.held.pop_front();
+            self.base.acknowledge(ack, at, Post { channels, events }, &mut first);
+        }
+    }
+
+    /// The sender records its samples before `at`, since something happens to it then.
+    pub(in super::super) fn sample_sender_up_to(
+        &mut self,
+        at: Instant,
+        times: &SampleTimes,
+        series: &mut Series,
+    ) {
+        if at > self.sender_sample {
+            self.sample_sender_before(at, times, series);
+        }
+    }
+
+    /// The sender sends what its user has let it send.
+    pub(in super::super) fn send_what_it_may(
+        &mut self,
+        now: Instant,
+        Outlet { mut first, channels, events }: Outlet<'_>,
+    ) {
+        self.base.transmit(now, Post { channels, events }, &mut first);
+        self.find_due();
+        self.schedule(events);
     }
 }

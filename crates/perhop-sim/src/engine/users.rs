@@ -1,0 +1,209 @@
+//! Users of applications: whose flows are whose, and what users are told.
+//!
+//! Both engines tell users of the same events, in each user's order of time, and carry out what they command.
+
+use std::collections::VecDeque;
+
+use perhop_core::Instant;
+
+use crate::application::{Action, AnyUser, Carrier, Commands, Direction, Event, Recorded, User};
+use crate::flow::Flow;
+use crate::network::{ApplicationSpec, Connection, Network};
+use crate::outcome::ApplicationOutcome;
+
+/// All users of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Users {
+    members: Vec<Member>,
+    groups: Vec<Group>,
+    /// Of each flow of the network: the user whose connection it is part of, if there is one.
+    owners: Vec<Option<Owner>>,
+    warmup: Instant,
+    /// Commands that are not carried out yet.
+    actions: Vec<Action>,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    user: AnyUser,
+    group: usize,
+    connections: Vec<Connection>,
+    has_begun: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    spec: ApplicationSpec,
+    /// By its users, in the order of time.
+    recorded: Recorded,
+}
+
+/// Whose a flow is.
+#[derive(Clone, Debug)]
+struct Owner {
+    user: usize,
+    connection: u32,
+    direction: Direction,
+    /// TCP: the ends of open grants, in packets from the beginning.
+    open: VecDeque<u32>,
+}
+
+/// What a data packet tells a user: this event, so many times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    pub(super) user: usize,
+    pub(super) event: Event,
+    pub(super) times: usize,
+}
+
+/// What a flow is to do for its user.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// Send so many bytes more.
+    Grant(u64),
+    /// Send a datagram of this size.
+    Send(u16),
+}
+
+impl Users {
+    /// Users that have not begun, and when each begins. Their flows wait for what they grant.
+    pub(super) fn new(network: &Network, seed: u64, flows: &mut [Flow]) -> (Self, Vec<Instant>) {
+        let (mut members, mut groups, mut begins) = (Vec::new(), Vec::new(), Vec::new());
+        let mut owners = Vec::new();
+        for (group, spec) in network.applications.iter().enumerate() {
+            owners.resize(flows.len(), None);
+            let is_driven = is_driven(spec);
+            for (member, connections) in spec.users.iter().enumerate() {
+                let (begin, user) = spec.user(member, seed);
+                begins.push(begin);
+                for (number, connection) in connections.iter().enumerate().filter(|_| is_driven) {
+                    for (flow, direction) in ends(*connection) {
+                        flows[flow].await_grants();
+                        let (user, connection) = (members.len(), number as u32);
+                        owners[flow] = Some(Owner { user, connection, direction, open: VecDeque::new() });
+                    }
+                }
+                members.push(Member { user, group, connections: connections.clone(), has_begun: false });
+            }
+            groups.push(Group { spec: spec.clone(), recorded: Recorded::default() });
+        }
+        let warmup = Instant::ZERO + network.warmup;
+        (Self { members, groups, owners, warmup, actions: Vec::new() }, begins)
+    }
+
+    /// What a user is told that wakes.
+    pub(super) fn wake(&mut self, user: usize) -> Event {
+        let has_begun = std::mem::replace(&mut self.members[user].has_begun, true);
+        if has_begun { Event::Wakes } else { Event::Begins }
+    }
+
+    /// What the data packet tells a user that has just reached the receiver of a flow, if it has an owner.
+    pub(super) fn hear(&mut self, number: usize, flow: &Flow) -> Option<Told> {
+        let Owner { user, connection, direction, open } = self.owners.get_mut(number)?.as_mut()?;
+        let (user, connection, direction) = (*user, *connection, *direction);
+        if flow.is_datagrams() {
+            let transit = flow.last_transit()?;
+            return Some(Told { user, event: Event::Datagram { connection, direction, transit }, times: 1 });
+        }
+        let (_, arrived) = flow.granted();
+        let times = open.iter().take_while(|&&end| end <= arrived).count();
+        open.drain(..times);
+        (times > 0).then_some(Told { user, event: Event::Arrived { connection, direction }, times })
+    }
+
+    /// Tells a user of an event; returns what it commands. [`Users::done`] takes back the memory.
+    pub(super) fn tell(&mut self, user: usize, event: Event, now: Instant) -> Vec<Action> {
+        self.call(user, now, |user, commands| user.on_event(event, commands));
+        std::mem::take(&mut self.actions)
+    }
+
+    /// The group of a user, and what its users have recorded so far, which is taken from it; `None` if that is nothing.
+    pub(super) fn take_recorded(&mut self, user: usize) -> Option<(usize, Recorded)> {
+        let group = self.members[user].group;
+        let recorded = &mut self.groups[group].recorded;
+        let is_empty = recorded.samples.is_empty() && recorded.sums.is_empty();
+        (!is_empty).then(|| (group, std::mem::take(recorded)))
+    }
+
+    /// This is what the users of a group have recorded so far.
+    pub(super) fn set_recorded(&mut self, group: usize, recorded: Recorded) {
+        self.groups[group].recorded = recorded;
+    }
+
+    /// How many groups there are.
+    pub(super) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The flows of users, each with its user.
+    pub(super) fn owned(&self) -> impl Iterator<Item = (usize, usize)> {
+        let owners = self.owners.iter().enumerate();
+        owners.filter_map(|(flow, owner)| Some((flow, owner.as_ref()?.user)))
+    }
+
+    /// All commands have been carried out.
+    pub(super) fn done(&mut self, mut actions: Vec<Action>) {
+        actions.clear();
+        self.actions = actions;
+    }
+
+    /// The flow that a command of a user concerns, and what it is to do; else when the user wants to be woken.
+    pub(super) fn order(&self, user: usize, action: Action) -> Result<(usize, Order), Instant> {
+        let flow = |connection: u32, direction| {
+            let Connection { request, response } = self.members[user].connections[connection as usize];
+            match direction {
+                Direction::Request => request,
+                Direction::Response => response,
+            }
+        };
+        match action {
+            Action::Grant { connection, direction, bytes } => {
+                Ok((flow(connection, direction), Order::Grant(bytes)))
+            }
+            Action::Send { connection, direction, size } => {
+                Ok((flow(connection, direction), Order::Send(size)))
+            }
+            Action::WakeAt(at) => Err(at),
+        }
+    }
+
+    /// A flow does what its user has commanded. [`Flow::transmit`] comes next.
+    pub(super) fn carry_out(&mut self, number: usize, order: Order, flow: &mut Flow, now: Instant) {
+        match order {
+            Order::Send(size) => flow.send_datagram(size, now),
+            Order::Grant(bytes) => {
+                flow.grant(bytes, now);
+                if let Some(owner) = &mut self.owners[number] {
+                    owner.open.push_back(flow.granted().0);
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, user: usize, now: Instant, act: impl FnOnce(&mut AnyUser, &mut Commands<'_>)) {
+        let Self { members, groups, warmup, actions, .. } = self;
+        let member = &mut members[user];
+        let recorded = &mut groups[member.group].recorded;
+        act(&mut member.user, &mut Commands { now, warmup: *warmup, actions, recorded });
+    }
+
+    /// The run ends; returns what each group has measured.
+    pub(super) fn finish(mut self, now: Instant) -> Vec<ApplicationOutcome> {
+        for user in 0..self.members.len() {
+            if self.members[user].has_begun {
+                self.call(user, now, User::finish);
+            }
+        }
+        self.groups.into_iter().map(|Group { spec, recorded }| spec.outcome(recorded)).collect()
+    }
+}
+
+/// Its users decide when its flows send what.
+pub(super) fn is_driven(spec: &ApplicationSpec) -> bool {
+    !matches!(spec.params.carrier(), Carrier::Sources(_))
+}
+
+/// The flows of a connection.
+pub(super) fn ends(connection: Connection) -> [(usize, Direction); 2] {
+    [(connection.request, Direction::Request), (connection.response, Direction::Response)]
+}
