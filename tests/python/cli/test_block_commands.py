@@ -161,7 +161,7 @@ class Shrinks(CongestionControl):
         ),
         (
             "Plainly",
-            r"writes:Plainly: on_arrival at .*`share` is a parameter, which cannot change; .*\(writes\.py:28\)",
+            r"writes:Plainly: on_arrival .*`share` is a parameter, which cannot change.*\(writes\.py:28\)",
         ),
         ("Late", "writes:Late: on_arrival at link `harness` .*: it returned None; return Verdict.PASS"),
         ("Shrinks", "writes:Shrinks: on_ack at flow `harness` at .*it is a number of segments, at least 1"),
