@@ -157,7 +157,7 @@ class Builder:
             doc += textwrap.wrap(meaning, WIDTH, initial_indent="    ", subsequent_indent="        ")
         body = textwrap.indent("\n".join(doc), "    ").replace("\n    \n", "\n\n").lstrip()
         lines = [
-            "@dataclass(frozen=True, kw_only=True)",
+            "@dataclass(frozen=True, kw_only=True, repr=False)",
             f"class {name}(Table):",
             f'    """{body}\n    """',
             "",

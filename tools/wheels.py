@@ -19,6 +19,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.macho import oldest_macos
+
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "target" / "wheels"
 TARGETS = (
@@ -30,6 +32,8 @@ TARGETS = (
 )
 LINUX = "manylinux2014"
 """The oldest Linux that its wheels run on: glibc 2.17."""
+MACOS = "11.0"
+"""The oldest macOS. The linker is told; else it takes that of Zig's headers, whatever the wheel is called."""
 LAST_LINES = 15
 
 
@@ -58,7 +62,14 @@ def main(arguments: list[str]) -> int:
     environment = os.environ | {
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
         "CARGO_TARGET_DIR": str(ROOT / "target"),
+        "MACOSX_DEPLOYMENT_TARGET": MACOS,
     }
+    for target in TARGETS:
+        if target.endswith("apple-darwin"):
+            variable = f"CARGO_TARGET_{target.replace('-', '_').upper()}_RUSTFLAGS"
+            environment[variable] = (
+                f"-Clink-arg=-target -Clink-arg={target.partition('-')[0]}-macos.{MACOS}-none"
+            )
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     source = _source(environment)
@@ -67,6 +78,10 @@ def main(arguments: list[str]) -> int:
     for one in built:
         size = f"{one.wheel.stat().st_size / 1e6:.1f} MB  " if one.wheel else ""
         print(f"{one.target:26}  {size}{one.note}")
+    for one in built:
+        if one.wheel and "macosx" in one.wheel.name and (oldest := oldest_macos(one.wheel)) != MACOS:
+            print(f"error: {one.wheel.name} is linked for macOS {oldest}, not {MACOS}")
+            return 1
     return 0 if all(one.works for one in built) else 1
 
 

@@ -343,7 +343,7 @@ class Verdict:
 
 @final
 class Packet:
-    """A packet, for the time of one call of a block in Python; it can be read, and not changed."""
+    """A packet as it was at the call of a block in Python that got it; it can be read, and not changed."""
 
     @property
     def size(self) -> int:
@@ -372,7 +372,7 @@ class Packet:
 
 @final
 class Ack:
-    """What an ACK of new data says, for the time of one call of a congestion control in Python."""
+    """What an ACK of new data says, at a call of a congestion control in Python."""
 
     @property
     def delivered(self) -> int:
@@ -416,7 +416,7 @@ class Ack:
 
 @final
 class Loss:
-    """What a sender knows when it learns of congestion, for the time of one call."""
+    """What a sender knows when it learns of congestion."""
 
     @property
     def window(self) -> float:
@@ -459,7 +459,7 @@ class Action:
 
 @final
 class Queue:
-    """What waits in a queue, for the time of one call; the packet in transmission is not counted."""
+    """What waited in a queue at the call that got it; the packet in transmission is not counted."""
 
     @property
     def packets(self) -> int:
@@ -482,7 +482,7 @@ class Queue:
 
 @final
 class Random:
-    """The random stream of a block, the same for the same seed; for the time of one call."""
+    """The random stream of a block, the same for the same seed; it draws during the call only."""
 
     def uniform(self) -> float:
         """Uniform on [0, 1)."""

@@ -250,6 +250,9 @@ def drive(
     Raises:
         PerhopError: It is no such block, or a parameter is wrong.
     """
+    given: object = block
+    if isinstance(given, type):
+        raise PerhopError(f"{given.__name__} is a class; write {given.__name__}(…) with its parameters")
     table = plain(block)
     if isinstance(table, Mapping) and "marker" in table:
         return Meter(completed(table), rate, seed)

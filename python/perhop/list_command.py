@@ -80,7 +80,10 @@ def list_studies(*, as_json: AsJson = False, wide: terminal.Wide = False) -> Non
 @app.command("blocks", short_help="Queue rules, meters, schedulers, congestion controls.")
 def list_blocks(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; without, all.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Only these, or classes in Python as module:Class; without, all."
+        ),
     ] = None,
     *,
     as_json: AsJson = False,
@@ -130,15 +133,26 @@ def list_measures(*, as_json: AsJson = False, wide: terminal.Wide = False) -> No
 
 
 def _chosen(names: list[str]) -> list[blocks.Block]:
-    """The blocks of these names, or all."""
-    listed = [*blocks.registered(), *plugins.described()]
+    """The blocks of these names, or all, by role; a class by its path or its registered name.
+
+    Raises:
+        PerhopError: There is no such block or class.
+    """
+    classes = [plugins.of_path(name) for name in names if ":" in name]
+    names = [name for name in names if ":" not in name]
+    if classes and not names:
+        return classes
+    roles = list(blocks.ROLES)
+    listed = sorted(
+        [*blocks.registered(), *plugins.described()], key=lambda block: roles.index(block["role"])
+    )
     known = [block["name"] for block in listed]
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean `{close[0]}`?" if close else "; `perhop list blocks` lists all"
             raise PerhopError(f"no block is called `{name}`{hint}")
-    return [block for block in listed if not names or block["name"] in names]
+    return [block for block in listed if not names or block["name"] in names] + classes
 
 
 def _overview(width: int | None) -> None:

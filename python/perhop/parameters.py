@@ -150,7 +150,8 @@ def read(cls: type, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
         try:
             values[name], written = value_of(hints[name], value)
         except (TypeError, ValueError) as error:
-            raise ParameterError(key_of(name), str(error)) from None
+            default = "" if name in given else f"the default in {path_of(cls)}: "
+            raise ParameterError(key_of(name), f"{default}{error}") from None
         if written is not None:
             table[key_of(name)] = written
     return values, table

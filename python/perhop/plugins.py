@@ -89,6 +89,7 @@ _OURS = ("builtins", "perhop.roles", tables.__name__)
 """Modules whose classes no digest includes."""
 _CLASS = re.compile(r"^[\w.]+:\w+$")
 _TODAY = 2008
+_HERE = Path(__file__).parent
 
 
 def complete(role: str, name: str, table: str, folder: str | Path | None = None) -> str | None:
@@ -204,17 +205,20 @@ def rewritten(block: Block) -> str | None:
     return None
 
 
-def change_parameters(block: Block, parameters: str) -> None:
+def change_parameters(block: Block, parameters: str, place: object = None) -> None:
     """Give an object other parameters during a run; its state stays. The engine calls this.
 
     Args:
         block: The object.
         parameters: As of `create`.
+        place: Likewise; None: it stays.
     """
     given: dict[str, Any] = json.loads(parameters)
     given.pop("source", None)
     values, table = read(type(block), {key.replace("-", "_"): value for key, value in given.items()})
     vars(block).update(values, _table=table)
+    if place is not None:
+        block.placed(place)
 
 
 def failed(
@@ -226,15 +230,21 @@ def failed(
         said += f" at {at_ns / 1e9:.9f} s"
     if packet is not None:
         said += f" for {packet}"
-    frames = traceback.extract_tb(cause.__traceback__)
     what = " ".join(str(cause).split())
-    if frames:
+    if (where := _last_place(cause)) is not None:
         kind = type(cause).__name__
-        where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
         what = f"{kind}: {what} ({where})" if what else f"{kind} ({where})"
     error = BlockError(f"{said}: {what}")
     error.__cause__ = cause
     return error
+
+
+def _last_place(cause: BaseException) -> str | None:
+    """The last line of the user's own code that an error went through; one of perhop's says little."""
+    frames = traceback.extract_tb(cause.__traceback__)
+    theirs = [frame for frame in frames if Path(frame.filename).parent != _HERE]
+    last = next(reversed(theirs or frames), None)
+    return None if last is None else f"{Path(last.filename).name}:{last.lineno}"
 
 
 def load(path: str, role: str, key: str = "", folder: str | Path | None = None) -> type[Block]:
@@ -273,6 +283,8 @@ def _imported(name: str, key: str, folder: str | Path | None = None) -> types.Mo
     """
     if name in sys.modules:
         return sys.modules[name]
+    if name.endswith(".py"):
+        raise ParameterError(key, f"`{name}` is a file; write the name of its module, `{name[:-3]}`")
     for place in (None, Path.cwd(), folder):
         if place is not None:
             there = str(Path(place).resolve())
@@ -372,6 +384,16 @@ def described() -> list[dict[str, Any]]:
         for role in BASES
         for name, path in sorted(registered(role).items())
     ]
+
+
+def of_path(path: str) -> dict[str, Any]:
+    """The class `module:Class` as `perhop list blocks` shows blocks.
+
+    Raises:
+        ParameterError: It cannot be loaded.
+    """
+    cls = load(path, role_of(path))
+    return description(cls, cls.NAME)
 
 
 def description(cls: type[Block], name: str) -> dict[str, Any]:

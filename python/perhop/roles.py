@@ -122,8 +122,8 @@ class Block(metaclass=_Checked):
 class Aqm(Block, PythonAqm):
     """Active queue management in Python: decides which packets a queue drops or marks (RFC 7567).
 
-    Times are whole nanoseconds since the start of the run. `packet` and `queue` are valid during the call,
-    and cannot be changed. All randomness comes from `random`, so that runs can be repeated.
+    Times are whole nanoseconds since the start of the run. `packet` and `queue` cannot be changed; what is
+    kept of them stays as it was. All randomness comes from `random`, so that runs can be repeated.
 
     Attributes:
         rate: The rate at which the queue is served, in bit/s; set before the first call.
@@ -223,7 +223,7 @@ class CongestionControl(Block, PythonCongestionControl):
 
     The sender finds losses and repairs them, keeps the timers, measures round trips and paces. The class
     sets `window`, and `threshold` if it has a slow start, whenever it is called. Times are whole nanoseconds
-    since the start of the run. `ack` and `loss` are valid during the call, and cannot be changed. All
+    since the start of the run. `ack` and `loss` cannot be changed; what is kept stays as it was. All
     randomness comes from `random`, so that runs can be repeated. Each flow has an object of its own.
 
     Attributes:

@@ -123,7 +123,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FatTree(Table):
     """A fat tree of switches with k ports (Al-Fares and others, 2008): 5k²/4 switches, k³/4 hosts.
 
@@ -141,7 +141,7 @@ class FatTree(Table):
     hosts: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Isp(Table):
     """A network like a provider's: `core` · (1 + `aggregation` · (1 + `edge`)) routers.
 
@@ -165,7 +165,7 @@ class Isp(Table):
     seed: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Graph(Table):
     """A graph of routers: a file in GraphML, as the Internet Topology Zoo has them, or a list of links.
 
@@ -196,7 +196,7 @@ EcnMode: TypeAlias = bool | Literal["mark-above-max", "mark-only", "mark-only-be
 """Which packets are marked in place of being dropped."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RioPlusOut(Table):
     """RIO with a third threshold set, on the average number of OUT packets.
 
@@ -240,7 +240,7 @@ class RioPlusOut(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RioThree(Table):
     """RIO with three drop precedences: IN, OUT-IN and OUT-OUT.
 
@@ -289,7 +289,7 @@ class RioThree(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class InverseRate(Table):
     """RIO that drops OUT packets less often the higher their service level.
 
@@ -341,7 +341,7 @@ class InverseRate(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Abe(Table):
     """RED that drops green packets more often than blue ones, and keeps their queueing delay short.
 
@@ -409,7 +409,7 @@ class Abe(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Dwred(Table):
     """WRED whose thresholds follow the sum of the windows of its path's flows.
 
@@ -455,7 +455,7 @@ class Dwred(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DropTail(Table):
     """Drops a packet only when the queue has no room.
 
@@ -470,7 +470,7 @@ class DropTail(Table):
     limit: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Red(Table):
     """Drops at random as the average queue grows, regardless of color.
 
@@ -535,7 +535,7 @@ class Red(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Rio(Table):
     """RED for IN packets on the IN queue, and for OUT packets on the whole queue.
 
@@ -621,7 +621,7 @@ Precedences: TypeAlias = int | Sequence[int]
 """One precedence or traffic class, or a list of them, such as [3, 4]."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Unmatched(Table):
     """Packets that a match leaves out: those that match every given key.
 
@@ -636,7 +636,7 @@ class Unmatched(Table):
     color: Literal["green", "yellow", "red"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Match(Table):
     """Which packets are meant: those that match every given key.
 
@@ -664,7 +664,7 @@ class Match(Table):
     not_: Unmatched | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DropProfile(Table):
     """How the packets of a queue that match are dropped.
 
@@ -683,7 +683,7 @@ class DropProfile(Table):
     ecn: EcnMode | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Wred(Table):
     """RED with one average over all packets and a drop curve for each color or codepoint.
 
@@ -733,7 +733,7 @@ class Wred(Table):
     scale_by_size: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Blue(Table):
     """Drops at random, with a probability that overflows raise and idle times lower.
 
@@ -762,7 +762,7 @@ class Blue(Table):
     ecn: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Codel(Table):
     """Drops at the head when packets have waited too long for an interval.
 
@@ -793,7 +793,7 @@ class Codel(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Pie(Table):
     """Drops at random so that a controller keeps the queueing delay at a target.
 
@@ -840,7 +840,7 @@ class Pie(Table):
     limit: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Cobalt(Table):
     """CoDel whose count falls slowly, and BLUE for flows that do not respond to it.
 
@@ -873,7 +873,7 @@ class Cobalt(Table):
     limit: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Pi2(Table):
     """Drops at the head, with the square of a probability that keeps the queueing delay at a target.
 
@@ -934,7 +934,7 @@ Aqm: TypeAlias = (
 """Any aqm."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Edf(Table):
     """Earliest deadline first: green packets before blue ones, unless these are overdue.
 
@@ -953,7 +953,7 @@ class Edf(Table):
     green: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Dsd(Table):
     """Green packets leave soon or are dropped, blue ones leave no later than without green.
 
@@ -987,7 +987,7 @@ class Dsd(Table):
     base_rtt: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Fifo(Table):
     """First in, first out; the default where a queue names no scheduler.
 
@@ -1002,7 +1002,7 @@ class Fifo(Table):
     rule: Aqm
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PriorityQueue(Table):
     """One queue of a port served by strict priority.
 
@@ -1020,7 +1020,7 @@ class PriorityQueue(Table):
     cap: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Priority(Table):
     """Strict priority: the first queue that has a packet and is within its cap.
 
@@ -1046,7 +1046,7 @@ class Priority(Table):
     excess: Literal["highest", "idle"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class QueueProtectionParams(Table):
     """Parameters of queue protection (RFC 9957). All have defaults: `queue-protection = {}` turns it on.
 
@@ -1076,7 +1076,7 @@ class QueueProtectionParams(Table):
     attempts: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SharingQueue(Table):
     """One queue of a port that shares its link among queues by rates and weights.
 
@@ -1102,7 +1102,7 @@ class SharingQueue(Table):
     queue_protection: QueueProtectionParams | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Drr(Table):
     """Queues take turns; the unused part of a quantum carries over to the next turn.
 
@@ -1120,7 +1120,7 @@ class Drr(Table):
     quantum: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Wfq(Table):
     """Every queue gets at least its guaranteed rate, and a share of the remaining capacity.
 
@@ -1135,7 +1135,7 @@ class Wfq(Table):
     queues: Sequence[SharingQueue]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Shaper(Table):
     """A token bucket that delays the packets of another scheduler to its rate.
 
@@ -1157,7 +1157,7 @@ class Shaper(Table):
     mtu: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HtbClass(Table):
     """A class: one with `queue` holds packets, one with `classes` lends its rate to these.
 
@@ -1192,7 +1192,7 @@ class HtbClass(Table):
     classes: Sequence[HtbClass] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Htb(Table):
     """A tree of classes with guaranteed rates and ceilings, which borrow from each other.
 
@@ -1212,7 +1212,7 @@ class Htb(Table):
     r2q: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LlqQueue(Table):
     """A priority queue.
 
@@ -1234,7 +1234,7 @@ class LlqQueue(Table):
     police: Literal["in-congestion", "always"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Llq(Table):
     """Strict priority with a policer, in front of any other queue.
 
@@ -1252,7 +1252,7 @@ class Llq(Table):
     queue: Queue
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FqCodel(Table):
     """A queue for each flow, which take turns, new ones first, each under CoDel.
 
@@ -1293,7 +1293,7 @@ class FqCodel(Table):
     law: Literal["rfc", "linux"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Dualpi2(Table):
     """L4S and classic packets in a queue each, marked and dropped by one controller of the delay.
 
@@ -1367,7 +1367,7 @@ Queue: TypeAlias = Aqm | Scheduler
 """Any queue."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TopologyLink(Table):
     """What the links of a topology are like, in both directions.
 
@@ -1382,7 +1382,7 @@ class TopologyLink(Table):
     queue: Queue | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TierLink(Table):
     """What the links of a tier have in place of what all links have.
 
@@ -1397,7 +1397,7 @@ class TierLink(Table):
     queue: Queue | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Topology(Table):
     """Routers and links by a rule, in place of a table for each link.
 
@@ -1429,7 +1429,7 @@ class Topology(Table):
     results: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ThreePrecedence(Table):
     """As tsw, with OUT packets split by the flow's long-term sending rate.
 
@@ -1461,7 +1461,7 @@ class ThreePrecedence(Table):
     out: Literal["mark", "drop-red", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Twam(Table):
     """Marks IN with a probability that keeps a path's window in proportion to contracted rates.
 
@@ -1482,7 +1482,7 @@ class Twam(Table):
     out: Literal["mark", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TokenBucket(Table):
     """IN while the bucket has tokens, else OUT.
 
@@ -1505,7 +1505,7 @@ class TokenBucket(Table):
     out: Literal["mark", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tsw(Table):
     """IN up to the profile rate, measured over a time sliding window, else OUT.
 
@@ -1532,7 +1532,7 @@ class Tsw(Table):
     out: Literal["mark", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Srtcm(Table):
     """One rate and two bursts: green within the first, yellow within the second, else red.
 
@@ -1560,7 +1560,7 @@ class Srtcm(Table):
     out: Literal["mark", "drop-red", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Trtcm(Table):
     """Two rates: green up to the committed rate, yellow up to the peak rate, else red.
 
@@ -1590,7 +1590,7 @@ class Trtcm(Table):
     out: Literal["mark", "drop-red", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Rfc4115(Table):
     """Two independent rates: green up to the committed rate, then yellow up to the excess rate, else red.
 
@@ -1621,7 +1621,7 @@ class Rfc4115(Table):
     out: Literal["mark", "drop-red", "drop"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tswtcm(Table):
     """By the average rate: the share above the committed rate is yellow, that above the peak rate red.
 
@@ -1650,7 +1650,7 @@ Meter: TypeAlias = ThreePrecedence | Twam | TokenBucket | Tsw | Srtcm | Trtcm | 
 """Any meter."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AggregateMeter(Table):
     """A meter at a link, for all packets on their way to the link's queue that match.
 
@@ -1669,7 +1669,7 @@ class AggregateMeter(Table):
     promote: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TraceTable(Table):
     """A trace of a link's rate. Results keep the text of the trace, so a stored scenario needs no file.
 
@@ -1692,7 +1692,7 @@ RateTrace: TypeAlias = TraceTable | str
 """A trace of a link's rate: the name of a file, relative to the scenario's folder, or a table."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Change(Table):
     """A change of a link.
 
@@ -1710,7 +1710,7 @@ class Change(Table):
     delay: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Outage(Table):
     """A time during which a link begins to send no packet.
 
@@ -1725,7 +1725,7 @@ class Outage(Table):
     to: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class GilbertElliott(Table):
     """Losses in bursts (Gilbert 1960, Elliott 1963; `netem loss gemodel`).
 
@@ -1746,7 +1746,7 @@ class GilbertElliott(Table):
     loss_bad: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Jitter(Table):
     """A random delay of each packet beside the link's own, drawn independently.
 
@@ -1768,7 +1768,7 @@ class Jitter(Table):
     sd: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Reverse(Table):
     """Settings of a link's reverse direction that differ from those of its forward direction.
 
@@ -1803,7 +1803,7 @@ class Reverse(Table):
     jitter: Jitter | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Link(Table):
     """A link between two routers, in both directions.
 
@@ -1846,7 +1846,7 @@ class Link(Table):
     reverse: Reverse | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class WindowControl(Table):
     """Window control of a path: its queues and markers follow the congestion windows of its flows.
 
@@ -1869,7 +1869,7 @@ class WindowControl(Table):
     loss: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LabelSwitchedPath(Table):
     """An explicit route for flows. Their packets, including acknowledgements, carry its label.
 
@@ -1894,7 +1894,7 @@ Profile: TypeAlias = (
 """Any profile."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Between(Table):
     """A traffic matrix: between which routers the flows of a group go, each between its own hosts.
 
@@ -1925,7 +1925,7 @@ class Between(Table):
     demands: Sequence[Sequence[str]] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Access(Table):
     """A private link between a host and its router.
 
@@ -1942,7 +1942,7 @@ Congestion: TypeAlias = str | PythonCongestionControl
 """Which rule moves the congestion window."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tcp(Table):
     """A TCP connection. `tcp = "linux"` and `tcp = "ns-1998"` have other defaults than those listed here.
 
@@ -2056,7 +2056,7 @@ class Tcp(Table):
     send_jitter: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Udp(Table):
     """A source over UDP that does not react to losses.
 
@@ -2080,7 +2080,7 @@ class Udp(Table):
     periods: Literal["exponential", "constant"] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Rap(Table):
     """A source whose rate adapts like TCP's, without retransmission (Rejaie, Handley & Estrin 1999).
 
@@ -2108,7 +2108,7 @@ class Rap(Table):
     jitter: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tfrc(Table):
     """A source that sends at the rate that TCP would have at the same loss event rate (RFC 5348).
 
@@ -2140,7 +2140,7 @@ Transport: TypeAlias = Tcp | Udp | Rap | Tfrc
 or `tfrc = "rfc5348"`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Lognormal(Table):
     """Sizes: lognormal between two bounds. A size beyond them is drawn again.
 
@@ -2157,7 +2157,7 @@ class Lognormal(Table):
     most: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Pareto(Table):
     """A number: Pareto-distributed from `least` on, at most `most`, less an offset, and rounded.
 
@@ -2174,7 +2174,7 @@ class Pareto(Table):
     less: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Web(Table):
     """Pages of a main object and embedded ones over persistent connections, and reading between them.
 
@@ -2211,7 +2211,7 @@ class Web(Table):
     reading: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ExtremeValue(Table):
     """The largest extreme value distribution (Gumbel): a - b ln(-ln u) with a uniform u.
 
@@ -2226,7 +2226,7 @@ class ExtremeValue(Table):
     b: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Game(Table):
     """Small datagrams over UDP, some 17 a second to the player and 25 a second from it.
 
@@ -2256,7 +2256,7 @@ class Game(Table):
     late: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Call(Table):
     """Speech over UDP in both directions, on and off, as G.711 sends it.
 
@@ -2279,7 +2279,7 @@ class Call(Table):
     off: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Video(Table):
     """Adaptive video in chunks over one connection, whose rate follows the buffer (BBA).
 
@@ -2308,7 +2308,7 @@ class Video(Table):
     request: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RequestResponse(Table):
     """A request, its response, a time of thinking, over one connection that stays open.
 
@@ -2342,7 +2342,7 @@ FlowProfile: TypeAlias = Profile | str
 """The profile of a group of flows: its own, or a shared one by name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ArrivalTable(Table):
     """Measured arrivals of flows, as CSV: a line for each, after a header such as `time_s,size_B`.
 
@@ -2366,7 +2366,7 @@ MeasuredArrivals: TypeAlias = ArrivalTable | str
 """Measured arrivals of flows: the name of a file, relative to the scenario's folder, or a table."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Arrivals(Table):
     """When the flows of a population begin.
 
@@ -2394,7 +2394,7 @@ class Arrivals(Table):
     trace: MeasuredArrivals | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CdfTable(Table):
     """A measured distribution of sizes. Results keep its text, so a stored scenario needs no file.
 
@@ -2416,7 +2416,7 @@ SizeCdf: TypeAlias = CdfTable | str
 is that of a file."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LognormalSizes(Table):
     """A lognormal distribution, by the mean and the standard deviation of the sizes themselves.
 
@@ -2429,7 +2429,7 @@ class LognormalSizes(Table):
     deviation: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ParetoSizes(Table):
     """A Pareto distribution: a share `(least / x)^shape` of the flows is larger than `x`.
 
@@ -2442,7 +2442,7 @@ class ParetoSizes(Table):
     least: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Sizes(Table):
     """How much each flow of a population sends: bytes of payload, without headers.
 
@@ -2470,7 +2470,7 @@ class Sizes(Table):
     at_most: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayTable(Table):
     """Packets that flows send again, from a capture or from CSV.
 
@@ -2503,7 +2503,7 @@ ReplayedPackets: TypeAlias = ReplayTable | str
 """Packets that flows send again: the name of a file, relative to the scenario's folder, or a table."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FlowLive(Table):
     """Settings of a group of flows for real packets.
 
@@ -2515,7 +2515,7 @@ class FlowLive(Table):
     congestion: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Flow(Table):
     """A group of identical flows, each between its own pair of hosts.
 
@@ -2601,7 +2601,7 @@ class Flow(Table):
     live: FlowLive | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Probes(Table):
     """What is sampled at regular intervals.
 
@@ -2617,7 +2617,7 @@ Setting: TypeAlias = int | str
 """A kernel setting: a number, or text for settings with several numbers."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Live(Table):
     """Settings of a scenario for real packets.
 
@@ -2634,7 +2634,7 @@ class Live(Table):
     max_lateness: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Scenario(Table):
     """A network, its traffic and what to measure.
 

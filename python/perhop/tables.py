@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from perhop.errors import PerhopError
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Table:
     """One table of a scenario."""
 
@@ -31,6 +31,12 @@ class Table:
     def to_json(self) -> str:
         """The table as JSON text, which `perhop run` and the engine read."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        """As it is written: what is left open is left out."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+        return f"{type(self).__name__}({shown})"
 
     def _repr_html_(self) -> str:
         """For notebooks: the keys; of a scenario the picture of its network, its links and its flows."""
@@ -87,8 +93,9 @@ def plain(value: Any, place: str = "") -> Any:  # noqa: ANN401 - whatever JSON h
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(inner, f"{place}[{index}]") for index, inner in enumerate(value)]
     if isinstance(value, type) and issubclass(value, Table | PythonBlock):
+        where = f"{place}: " if place else ""
         raise PerhopError(
-            f"scenario: {place}: {value.__name__} is a class; write {value.__name__}(…) with its parameters"
+            f"scenario: {where}{value.__name__} is a class; write {value.__name__}(…) with its parameters"
         )
     if isinstance(value, PurePath):
         return str(value)

@@ -127,10 +127,15 @@ def html_table(lines: Sequence[Mapping[str, str]]) -> str:
     """Records as an HTML table."""
     heads = "".join(f"<th>{html.escape(name)}</th>" for name in lines[0])
     rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line.values()) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(_together(text))}</td>" for text in line.values()) + "</tr>"
         for line in lines
     )
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _together(text: str) -> str:
+    """A number and its interval stay on one line."""
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Raises(Aqm):
 
 class Loops(Aqm):
     def on_arrival(self, packet, queue, now, random):
+        open("it-loops", "w").close()
         while True:
             pass
 
@@ -118,7 +119,7 @@ class Rewrites(Aqm):
     def on_arrival(self, packet, queue, now, random):
         return Verdict.OVERFLOW if queue.is_full(self.limit) else Verdict.PASS
 
-class Later(Rewrites):
+class Afterwards(Rewrites):
     def __post_init__(self):
         pass
 
@@ -134,6 +135,13 @@ class Plainly(Rewrites):
         self.share = 1.0
         return Verdict.PASS
 
+class Late(Aqm):
+    seen = 0
+
+    def on_arrival(self, packet, queue, now, random):
+        self.seen += 1
+        return Verdict.PASS if self.seen < 1000 else None
+
 class Shrinks(CongestionControl):
     def on_ack(self, ack, now, random):
         self.window -= 0.75
@@ -148,13 +156,14 @@ class Shrinks(CongestionControl):
             "FAILED parameters stay as they were given: writes:Rewrites: `share` is 0.25, and was given as",
         ),
         (
-            "Later",
-            "FAILED parameters stay as they were given: writes:Later: `share` is 0.75, and was given as 0.5",
+            "Afterwards",
+            "FAILED parameters stay as they were given: writes:Afterwards: `share` is 0.75, and was given as",
         ),
         (
             "Plainly",
-            "writes:Plainly: on_arrival at link `harness` .*`share` is a parameter, which cannot change",
+            r"writes:Plainly: on_arrival .*`share` is a parameter, which cannot change.*\(writes\.py:28\)",
         ),
+        ("Late", "writes:Late: on_arrival at link `harness` .*: it returned None; return Verdict.PASS"),
         ("Shrinks", "writes:Shrinks: on_ack at flow `harness` at .*it is a number of segments, at least 1"),
     ],
 )
@@ -170,8 +179,16 @@ def test_a_registered_class_is_listed(perhop: Perhop) -> None:
     done = perhop("list", "blocks", "my-blue", "--plugin", "my_aqm")
     assert done.out.startswith("my-blue  (aqm, today)\n    Drops at random")
     assert "freeze     100ms" in done.out
-    assert "Classes in Python: my-blue (aqm)" in perhop("list", "blocks", "--plugin", "my_aqm").out
+    everything = perhop("list", "blocks", "--plugin", "my_aqm").out
+    assert "Classes in Python: my-blue (aqm)" in everything
+    assert everything.index("\nmy-blue  (aqm") < everything.index("\npriority  (scheduler")
     assert perhop("list", "blocks", "my-blue").code == 2
+    assert perhop("list", "blocks", "my_aqm:MyBlue").out == done.out
+    file = perhop("list", "blocks", "my_aqm.py:MyBlue")
+    assert (file.code, file.err) == (
+        2,
+        "error: `my_aqm.py` is a file; write the name of its module, `my_aqm`\n",
+    )
 
 
 def test_a_class_is_checked(perhop: Perhop, place: Path) -> None:
@@ -255,7 +272,10 @@ def test_ctrl_c_ends_a_class_that_loops_for_ever(place: Path, jobs: str) -> None
         text=True,
         start_new_session=True,
     )
-    time.sleep(4)
+    while not (place / "it-loops").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.2)
     assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=30)

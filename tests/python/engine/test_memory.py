@@ -171,8 +171,10 @@ def test_what_flows_are_said_to_take_is_what_they_take(transport: str, flows: in
     scenario = many_flows(flows, transport, "100ms")
     said = _engine.memory(scenario)
     took, _ = measured(scenario)
+    # What a run takes beside its flows, pages of the program among it, depends on how that was compiled.
+    beside, _ = measured(many_flows(100, transport, "100ms"))
     assert said["flows"] == flows
-    assert 0.5 * said["run_bytes"] < took < 1.1 * said["run_bytes"]
+    assert 0.5 * said["run_bytes"] < took - beside < 1.1 * said["run_bytes"]
 
 
 @LINUX

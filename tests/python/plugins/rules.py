@@ -135,6 +135,31 @@ class Forgetful(Aqm):
         return Verdict.DROP if len(self.calls) % 7 == 0 else Verdict.PASS
 
 
+class Keeper(Aqm):
+    """Keeps packets and views of the queue beyond their calls, and with them what they said then."""
+
+    limit: Depth
+    draws: bool = False
+
+    def __post_init__(self) -> None:
+        self.kept: list[tuple[Packet, int, Queue, int]] = []
+        self.random: Random | None = None
+
+    def on_arrival(self, packet: Packet, queue: Queue, now: int, random: Random) -> Verdict:
+        self.random = random if self.draws else None
+        self.kept.append((packet, packet.size, queue, queue.packets))
+        return Verdict.OVERFLOW if queue.is_full(self.limit) else Verdict.PASS
+
+    def gauges(self) -> dict[str, float]:
+        if self.random is not None:
+            self.random.uniform()
+        return {
+            "packets": len(self.kept),
+            "of another size": sum(packet.size != size for packet, size, *_ in self.kept),
+            "of another queue": sum(queue.packets != packets for *_, queue, packets in self.kept),
+        }
+
+
 class Unready(Aqm):
     """Fails before the run begins."""
 

@@ -150,6 +150,17 @@ def test_a_wrong_parameter_is_refused_with_its_place(keys: dict[str, Any], probl
             Tail(**{key.replace("-", "_"): value for key, value in keys.items()})
 
 
+def test_a_wrong_default_is_told_from_a_wrong_key() -> None:
+    class Wrong(perhop.Aqm):
+        every: Duration = 5  # type: ignore[assignment]
+
+        def on_arrival(self, *_: object) -> Verdict:
+            return Verdict.PASS
+
+    with pytest.raises(PerhopError, match=r"`every`: the default in .*Wrong: expected text in quotes"):
+        Wrong()
+
+
 @pytest.mark.parametrize(
     ("queue", "problem"),
     [

@@ -188,6 +188,17 @@ def test_the_schema_accepts_what_the_engine_accepts() -> None:
         assert not validator.is_valid(tomllib.loads(broken))
 
 
+def test_what_is_left_open_is_not_shown() -> None:
+    queue = scenario.Red(thresholds="5/15/0.1", limit="60p")
+    link = Link(from_="edge", to="core", rate="20Mbps", delay="48ms", queue=queue)
+    shown = (
+        "Link(from_='edge', to='core', rate='20Mbps', delay='48ms', "
+        "queue=Red(limit='60p', thresholds='5/15/0.1'))"
+    )
+    assert repr(link) == shown
+    assert eval(shown, vars(scenario)) == link  # noqa: S307 - its own text
+
+
 def test_a_class_in_place_of_a_table_is_named() -> None:
     link = Link(from_="edge", to="core", rate="20Mbps", delay="48ms", queue=scenario.Red)  # type: ignore[arg-type]
     flow = Flow(name="gold", from_="edge", to="core", transport=Tcp(tcp="newreno"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
-from tests.python.plugins.rules import Blue
+from tests.python.plugins.profiles import Bucket
+from tests.python.plugins.rules import Blue, Keeper
 from tests.python.stepping.test_stepping import SCENARIO, same
 
 import perhop
-from perhop import Aqm, BlockError, Depth, PerhopError, Verdict
+from perhop import Aqm, BlockError, Depth, PerhopError, Verdict, gym
 
 if TYPE_CHECKING:
     from perhop._engine import Queue
@@ -73,14 +75,82 @@ def test_a_class_that_fails_ends_its_simulation_and_no_other() -> None:
         simulation.finish()
 
 
-def test_parameters_of_a_class_cannot_change_during_a_run() -> None:
+CHANGES = {1.0: ("increment", 0.1), 2.0: ("limit", "12p"), 3.5: ("decrement", 0.05)}
+"""Of BLUE, by the time in s."""
+
+
+@pytest.mark.parametrize("engine", ["reference", "batched"])
+def test_parameters_of_a_class_change_during_a_run_as_those_of_the_built_in_rule(engine: Any) -> None:  # noqa: ANN401
+    def changed(rule: object, changes: dict[float, tuple[str, Any]]) -> perhop.Result:
+        simulation = perhop.Simulation(scenario(rule), seed=1, engine=engine)
+        for time, (key, value) in changes.items():
+            simulation.run_until(time).set(f"links.uplink.queue.{key}", value)
+        return simulation.finish()
+
+    built_in = perhop.Blue(limit="30p")
+    assert same(changed(BLUE, CHANGES), changed(built_in, CHANGES))
+    assert not same(changed(BLUE, CHANGES), changed(BLUE, {}))
+
+
+def test_parameters_of_a_class_change_in_a_copy_alone() -> None:
     simulation = perhop.Simulation(scenario(BLUE), seed=1).run_until("1s")
-    with pytest.raises(
-        PerhopError, match=r"set `links\.uplink\.queue\.increment`.*cannot change during a run"
+    before = simulation.snapshot()
+    simulation.set("links.uplink.queue.limit", "9p")
+    for key, value, problem in (
+        ("limit", 9, "expected text in quotes: a depth with its unit, not 9"),
+        ("class", "tests.python.plugins.rules:Tail", "class"),
+        ("aqm", "red", "the kind of"),
     ):
-        simulation.set("links.uplink.queue.increment", 0.5)
-    simulation.set("links.uplink.rate", "2Mbps")
-    assert simulation.run_until("2s").links["uplink"].rate_bps == 2e6
+        with pytest.raises(PerhopError, match=problem):
+            simulation.set(f"links.uplink.queue.{key}", value)
+    found = simulation.finish()
+    simulation.restore(before)
+    assert same(simulation.finish(), perhop.run(scenario(BLUE)))
+    assert not same(found, perhop.run(scenario(BLUE)))
+
+
+@pytest.mark.parametrize("engine", ["reference", "batched"])
+def test_parameters_of_a_meter_change_during_a_run_as_those_of_the_built_in_one(engine: Any) -> None:  # noqa: ANN401
+    def changed(meter: object) -> perhop.Result:
+        network = scenario({"aqm": "drop-tail", "limit": "30p"})
+        network["links"]["uplink"]["meters"] = [{"name": "m", "profile": meter, "promote": True}]
+        simulation = perhop.Simulation(network, seed=1, engine=engine).run_until("2s")
+        key = "links.uplink.meters.m.profile"
+        return simulation.set(f"{key}.burst", "3kB").run_until("4s").set(f"{key}.rate", "2Mbps").finish()
+
+    built_in = perhop.TokenBucket(rate="1Mbps", burst="20kB")
+    found, expected = changed(Bucket(rate="1Mbps", burst="20kB")), changed(built_in)
+    (link,), (other,) = ([run.link("uplink") for run in one.runs] for one in (found, expected))
+    # Tokens of the time since the last packet come at the new rate here, and at the old one there.
+    assert np.allclose(link["measured"]["sent"], other["measured"]["sent"], atol=3)
+    assert min(link["measured"]["sent"][:2]) > 300
+
+
+def test_what_a_class_keeps_of_a_call_stays_as_it_was() -> None:
+    simulation = perhop.Simulation(scenario(Keeper(limit="30p")), seed=1).run_until("2s")
+    seen = simulation.links["uplink"].queue.gauges
+    assert seen["packets"] > 100
+    assert (seen["of another size"], seen["of another queue"]) == (0, 0)
+    half_way = simulation.snapshot()
+    once = simulation.finish()
+    assert same(simulation.restore(half_way).finish(), once)
+
+
+def test_random_numbers_are_drawn_in_the_call_that_gets_the_stream() -> None:
+    with pytest.raises(
+        BlockError, match=r"Keeper: gauges at .*`random` draws during the call .*\(rules\.py:"
+    ):
+        perhop.Simulation(scenario(Keeper(limit="30p", draws=True)), seed=1).run_until("2s")
+
+
+def test_an_environment_sets_a_parameter_of_a_class() -> None:
+    increment = gym.Parameter("increment", 0.001, 0.5, log=True)
+    env = gym.AqmEnv(scenario(BLUE), parameters=[increment])
+    env.reset(seed=1)
+    for setting in (0.0, 1.0):
+        env.step(np.array([setting], dtype=np.float32))
+    values = [change.value for change in env.simulation.changes]
+    assert values[-2:] == [0.001, 0.5]
 
 
 def test_a_class_decides_by_hand_as_the_built_in_rule_does() -> None:

@@ -189,7 +189,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         ({"aqm": "red", "limit": "60p"}, "thresholds"),
         ({"aqm": "red", "limit": "60p", "thresholds": "15/5/0.1"}, "min"),
         ({"queue": 1}, "a block is an AQM"),
-        (perhop.Scenario, "class"),
+        (perhop.Red, r"^Red is a class; write Red\(…\) with its parameters$"),
         (7, "a block is an AQM"),
     ]
     for block, told in wrong:

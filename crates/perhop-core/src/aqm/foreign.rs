@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Aqm, Verdict};
+use crate::table::at_key;
+use crate::units::UnitError;
 use crate::{Block, Context, Environment, FromParams, Header, Instant, Occupancy, Origin};
 
 /// The decisions of an AQM that is implemented outside: see [`Aqm`].
@@ -27,6 +29,9 @@ pub trait ForeignAqm: fmt::Debug + Send + Sync {
 
     /// See [`Aqm::gauges`].
     fn gauges(&self) -> Vec<(&'static str, f64)>;
+
+    /// Gives it other parameters during a run, as the table has them, and the rate of its place; its state stays.
+    fn set_parameters(&mut self, parameters: &Map<String, Value>, environment: Environment);
 
     /// A copy with a state of its own.
     fn boxed_clone(&self) -> Box<dyn ForeignAqm>;
@@ -92,20 +97,23 @@ impl JsonSchema for ForeignParams {
 /// Decides as its implementation does.
 #[derive(Debug)]
 pub struct Foreign {
-    /// None where the queue is only looked at, and never meets a packet.
+    params: Arc<ForeignParams>,
+    environment: Environment,
+    /// None where the queue is only looked at, and never meets a packet, or where these are parameters for one that runs.
     aqm: Option<Box<dyn ForeignAqm>>,
 }
 
 impl Clone for Foreign {
     fn clone(&self) -> Self {
-        Self { aqm: self.aqm.as_ref().map(|aqm| aqm.boxed_clone()) }
+        let aqm = self.aqm.as_ref().map(|aqm| aqm.boxed_clone());
+        Self { params: self.params.clone(), environment: self.environment, aqm }
     }
 }
 
 impl Block for Foreign {
     type Params = ForeignParams;
     const NAME: &'static str = "python";
-    const SUMMARY: &'static str = "decides as a class in Python does, a subclass of `perhop.Aqm`";
+    const SUMMARY: &'static str = "Decides as a class in Python does, a subclass of `perhop.Aqm`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
     const PRECOMPUTABLE: bool = false;
     const BATCHED: bool = true;
@@ -113,7 +121,22 @@ impl Block for Foreign {
 
 impl FromParams for Foreign {
     fn new(params: ForeignParams, environment: Environment) -> Self {
-        Self { aqm: params.implementation.get().map(|implementation| implementation.build(environment)) }
+        let aqm = params.implementation.get().map(|implementation| implementation.build(environment));
+        Self { params: Arc::new(params), environment, aqm }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        if self.params.class != before.params.class {
+            return Err(UnitError::new(at_key(
+                "class",
+                "it cannot change during a run; start a run with it",
+            )));
+        }
+        self.aqm = before.aqm.as_ref().map(|aqm| aqm.boxed_clone());
+        if let Some(aqm) = &mut self.aqm {
+            aqm.set_parameters(&self.params.parameters, self.environment);
+        }
+        Ok(())
     }
 }
 
@@ -182,6 +205,9 @@ mod tests {
         fn gauges(&self) -> Vec<(&'static str, f64)> {
             vec![("arrivals", self.calls[0].into()), ("idle", self.calls[2].into())]
         }
+        fn set_parameters(&mut self, parameters: &Map<String, Value>, _: Environment) {
+            self.most = parameters["most"].as_u64().unwrap();
+        }
         fn boxed_clone(&self) -> Box<dyn ForeignAqm> {
             Box::new(self.clone())
         }
@@ -235,6 +261,29 @@ mod tests {
         first.on_idle(Instant::ZERO);
         assert_eq!(first.gauges(), [("arrivals", 1.0), ("idle", 1.0)]);
         assert_eq!(second.gauges(), [("arrivals", 0.0), ("idle", 0.0)]);
+    }
+
+    #[test]
+    fn parameters_change_and_the_state_stays() {
+        let params = |class: &str, most: u64| ForeignParams {
+            class: class.into(),
+            parameters: Map::from_iter([("most".to_owned(), most.into())]),
+            implementation: Arc::default(),
+        };
+        let first = params("my:Shallow", 0);
+        first.implement(Arc::new(Shallows(0)));
+        let mut aqm = Foreign::new(first, environment());
+        let mut rng = Rng::stream(1, "aqm");
+        let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
+        let mut arrives =
+            |aqm: &mut Foreign| aqm.on_arrival(&Header::new(FlowId(0), 100), &Occupancy::EMPTY, &mut cx);
+        assert_eq!(arrives(&mut aqm), Verdict::Drop(Reason::Overflow));
+        let mut other = Foreign::new(params("my:Other", 9), environment());
+        assert!(other.take_over(&aqm).unwrap_err().to_string().contains("class"));
+        let mut next = Foreign::new(params("my:Shallow", 9), environment());
+        next.take_over(&aqm).unwrap();
+        assert_eq!(arrives(&mut next), Verdict::Pass);
+        assert_eq!((next.gauges()[0], aqm.gauges()[0]), (("arrivals", 2.0), ("arrivals", 1.0)));
     }
 
     #[test]

@@ -12,12 +12,17 @@ use serde_json::{Map, Value};
 
 use super::{Meter, OutOfThree};
 use crate::marker::AfClass;
+use crate::table::at_key;
+use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header, Origin};
 
 /// The decisions of a meter that is implemented outside: see [`Meter`].
 pub trait ForeignMeter: fmt::Debug + Send + Sync {
     /// See [`Meter::color`].
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
+
+    /// Gives it other parameters during a run, and the rate at which packets can come; its state stays.
+    fn set_parameters(&mut self, params: &ForeignMeterParams, environment: Environment);
 
     /// A copy with a state of its own.
     fn boxed_clone(&self) -> Box<dyn ForeignMeter>;
@@ -75,20 +80,23 @@ impl PartialEq for ForeignMeterParams {
 /// Gives colors as its implementation does.
 #[derive(Debug)]
 pub struct Foreign {
-    /// None where the meter is only looked at, and never meets a packet.
+    params: Arc<ForeignMeterParams>,
+    environment: Environment,
+    /// None where the meter is only looked at, and never meets a packet, or where these are parameters for one that runs.
     meter: Option<Box<dyn ForeignMeter>>,
 }
 
 impl Clone for Foreign {
     fn clone(&self) -> Self {
-        Self { meter: self.meter.as_ref().map(|meter| meter.boxed_clone()) }
+        let meter = self.meter.as_ref().map(|meter| meter.boxed_clone());
+        Self { params: self.params.clone(), environment: self.environment, meter }
     }
 }
 
 impl Block for Foreign {
     type Params = ForeignMeterParams;
     const NAME: &'static str = "python";
-    const SUMMARY: &'static str = "gives colors as a class in Python does, a subclass of `perhop.Meter`";
+    const SUMMARY: &'static str = "Gives colors as a class in Python does, a subclass of `perhop.Meter`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
     const BATCHED: bool = true;
     const COLORS: &'static [Color] = &Color::ALL;
@@ -96,7 +104,22 @@ impl Block for Foreign {
 
 impl FromParams for Foreign {
     fn new(params: ForeignMeterParams, environment: Environment) -> Self {
-        Self { meter: params.implementation.get().map(|implementation| implementation.build(environment)) }
+        let meter = params.implementation.get().map(|implementation| implementation.build(environment));
+        Self { params: Arc::new(params), environment, meter }
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        if self.params.class != before.params.class {
+            return Err(UnitError::new(at_key(
+                "class",
+                "it cannot change during a run; start a run with it",
+            )));
+        }
+        self.meter = before.meter.as_ref().map(|meter| meter.boxed_clone());
+        if let Some(meter) = &mut self.meter {
+            meter.set_parameters(&self.params, self.environment);
+        }
+        Ok(())
     }
 }
 
@@ -121,6 +144,9 @@ mod tests {
         fn color(&mut self, _: &Header, _: &mut Context<'_>) -> Color {
             self.0 += 1;
             Color::ALL[(self.0 - 1) % 3]
+        }
+        fn set_parameters(&mut self, params: &ForeignMeterParams, _: Environment) {
+            self.0 = params.parameters["teeth"].as_u64().unwrap() as usize;
         }
         fn boxed_clone(&self) -> Box<dyn ForeignMeter> {
             Box::new(self.clone())
@@ -154,5 +180,13 @@ mod tests {
         let mut copy = conditioner.clone();
         assert_eq!([dropped(&mut conditioner), dropped(&mut conditioner)], [false, true]);
         assert_eq!([dropped(&mut copy), dropped(&mut copy)], [false, true]);
+        // Its parameters change: this one turns to its second tooth. Another class cannot take its place.
+        let retuned = |copy: &mut Conditioner, text: &str| {
+            copy.retune(&serde_json::from_str(text).unwrap(), Bitrate::MAX, Instant::ZERO)
+        };
+        retuned(&mut copy, &text.replace("3}", "2}")).unwrap();
+        assert!(dropped(&mut copy));
+        let other = retuned(&mut copy, &text.replace("Wheel", "Gear")).unwrap_err();
+        assert!(other.to_string().contains("class"), "{other}");
     }
 }

@@ -112,7 +112,7 @@ struct Object {
 
 impl Object {
     fn around(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let random = Py::new(object.py(), RandomView(Rng::stream(0, "")))?;
+        let random = Py::new(object.py(), RandomView::empty())?;
         Ok(Self { user: object.clone().unbind(), random })
     }
 }
@@ -162,14 +162,14 @@ impl PythonUser {
         actions: &mut Vec<Action>,
     ) -> PyResult<()> {
         let Some(Object { user: object, random }) = &self.object else { return Ok(()) };
-        std::mem::swap(&mut random.borrow_mut(py).0, &mut self.rng);
+        random.borrow_mut(py).exchange(&mut self.rng);
         let returned = match connection {
             None => object.bind(py).call_method1(name, (now.as_nanos(), random.bind(py))),
             Some(connection) => {
                 object.bind(py).call_method1(name, (connection, now.as_nanos(), random.bind(py)))
             }
         };
-        std::mem::swap(&mut random.borrow_mut(py).0, &mut self.rng);
+        random.borrow_mut(py).exchange(&mut self.rng);
         let returned = returned?;
         if returned.is_none() {
             return Ok(());

@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use perhop_core::aqm::{self, ForeignAqm, Implementation};
-use perhop_core::{Context, Environment, FlowId, Header, Instant, Occupancy, Rng};
+use perhop_core::{Context, Environment, FlowId, Header, Instant, Occupancy};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::{Map, Value};
 
-use super::{Fault, MODULE, PacketView, Place, QueueView, RandomView, Verdict, own_method};
+use super::{
+    Fault, MODULE, PacketView, Place, QueueView, RandomView, Verdict, changed, own_method, renew, text_of,
+};
 
 /// Makes the objects of one table.
 #[derive(Debug)]
@@ -59,6 +62,7 @@ impl ForeignAqm for Broken {
     fn gauges(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+    fn set_parameters(&mut self, _: &Map<String, Value>, _: Environment) {}
     fn boxed_clone(&self) -> Box<dyn ForeignAqm> {
         Box::new(self.clone())
     }
@@ -100,7 +104,7 @@ impl PythonAqm {
             object: object.clone().unbind(),
             packet: Py::new(py, PacketView(packet))?,
             queue: Py::new(py, queue)?,
-            random: Py::new(py, RandomView(Rng::stream(0, "")))?,
+            random: Py::new(py, RandomView::empty())?,
             place,
             fault,
             called: None,
@@ -122,10 +126,10 @@ impl PythonAqm {
             view.occupancy.clone_from(queue);
             view.packet = *packet;
         }
-        std::mem::swap(&mut self.random.borrow_mut(py).0, cx.rng);
+        self.random.borrow_mut(py).exchange(cx.rng);
         let arguments = (self.packet.bind(py), self.queue.bind(py), cx.now.as_nanos(), self.random.bind(py));
         let returned = method.bind(py).call1(arguments);
-        std::mem::swap(&mut self.random.borrow_mut(py).0, cx.rng);
+        self.random.borrow_mut(py).exchange(cx.rng);
         let returned = returned?;
         match returned.cast::<Verdict>() {
             Ok(verdict) => Ok(verdict.get().0),
@@ -137,17 +141,23 @@ impl PythonAqm {
     }
 
     fn judged(
-        &self,
-        name: &str,
-        method: &Py<PyAny>,
+        &mut self,
+        (name, method): (&'static str, impl Fn(&Self) -> Option<&Py<PyAny>>),
         seen: (&Header, &Occupancy),
         cx: &mut Context<'_>,
     ) -> aqm::Verdict {
+        self.called = Some(cx.now);
         if self.fault.is_set() {
             return aqm::Verdict::Pass;
         }
         Python::attach(|py| {
-            self.judge(py, method, seen, cx).unwrap_or_else(|error| {
+            let Some(method) = method(self) else { return aqm::Verdict::Pass };
+            let judged = self.judge(py, method, seen, cx).and_then(|verdict| {
+                renew(py, &mut self.packet)?;
+                renew(py, &mut self.queue)?;
+                Ok(verdict)
+            });
+            judged.unwrap_or_else(|error| {
                 self.fault.set(self.place.error(py, error, name, Some(cx.now), Some(seen.0)));
                 aqm::Verdict::Pass
             })
@@ -199,16 +209,14 @@ struct Name(&'static str);
 
 impl ForeignAqm for PythonAqm {
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> aqm::Verdict {
-        self.called = Some(cx.now);
-        self.judged("on_arrival", &self.on_arrival, (packet, queue), cx)
+        self.judged(("on_arrival", |aqm| Some(&aqm.on_arrival)), (packet, queue), cx)
     }
 
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> aqm::Verdict {
-        self.called = Some(cx.now);
-        match &self.on_departure {
-            None => aqm::Verdict::Pass,
-            Some(method) => self.judged("on_departure", method, (packet, left), cx),
+        if self.on_departure.is_none() {
+            return aqm::Verdict::Pass;
         }
+        self.judged(("on_departure", |aqm| aqm.on_departure.as_ref()), (packet, left), cx)
     }
 
     fn on_idle(&mut self, since: Instant) {
@@ -238,6 +246,16 @@ impl ForeignAqm for PythonAqm {
                 Vec::new()
             })
         })
+    }
+
+    fn set_parameters(&mut self, parameters: &Map<String, Value>, environment: Environment) {
+        let text = text_of(parameters);
+        Python::attach(|py| {
+            let arguments = (&self.object, text, environment.rate.as_bps());
+            if let Err(error) = changed(py, arguments) {
+                self.fault.set(self.place.error(py, error, "set_parameters", self.called, None));
+            }
+        });
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignAqm> {

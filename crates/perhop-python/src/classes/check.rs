@@ -131,7 +131,8 @@ fn packets(seed: u64) -> Vec<(Instant, Header)> {
         let flow = FlowId(rng.up_to(1) as u32);
         (now, Header { color, dscp, arrived: now, ..Header::new(flow, size) })
     };
-    (0..200).map(|_| one()).collect()
+    let length = length(seed, &mut Rng::stream(seed, "length"));
+    (0..length).map(|_| one()).collect()
 }
 
 /// What became of a sequence.
@@ -212,8 +213,16 @@ fn operations(seed: u64) -> Vec<Operation> {
         _ if rng.chance(0.01) => Operation::Advance(u64::MAX),
         _ => Operation::Advance(rng.up_to(5_000_000)),
     };
-    (0..50 + rng.up_to(350)).map(|_| one(&mut rng)).collect()
+    (0..length(seed, &mut rng)).map(|_| one(&mut rng)).collect()
 }
+
+/// How many calls a sequence has: the first one many, so that what goes wrong late is found.
+pub(super) fn length(seed: u64, rng: &mut Rng) -> u64 {
+    if seed == 0 { LONG } else { 50 + rng.up_to(350) }
+}
+
+/// Calls of the longest sequence.
+const LONG: u64 = 10_000;
 
 /// What is checked, with the first thing that is wrong.
 #[derive(Default)]

@@ -16,6 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
+use super::check::length;
 use super::congestion::PythonControls;
 use super::{Fault, Place, implement_users, text_of};
 
@@ -125,7 +126,7 @@ fn windows(
     };
     let mut control = controls.build(&setup);
     let (mut now, mut found) = (Instant::ZERO, Vec::new());
-    let calls = 50 + rng.up_to(350);
+    let calls = length(seed, &mut rng);
     for call in 0..calls {
         now += Duration::from_nanos(rng.up_to(5_000_000));
         if copied && call == calls / 2 {
@@ -238,7 +239,7 @@ fn actions(mut user: Foreign, seed: u64, copied: bool) -> Vec<(u64, Action)> {
     let (mut recorded, mut taken) = (Recorded::default(), Vec::new());
     let (mut now, mut wake, mut open) = (Instant::ZERO, None, Vec::new());
     let mut next = Event::Begins;
-    let calls = 50 + rng.up_to(150);
+    let calls = length(seed, &mut rng);
     for call in 0..calls {
         if copied && call == calls / 2 {
             user = user.clone();

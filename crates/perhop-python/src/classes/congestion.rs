@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, MODULE, Place, RandomView, text_of};
+use super::{Fault, MODULE, Place, RandomView, changed, renew, text_of};
 
 /// Makes the objects of one flow, or of one population.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ fn nothing() -> AckSample {
     }
 }
 
-/// What an ACK of new data says, for the time of one call.
+/// What an ACK of new data says.
 #[pyclass(module = "perhop._engine", name = "Ack")]
 #[derive(Clone)]
 pub(crate) struct AckView {
@@ -200,9 +200,13 @@ impl AckView {
     fn __repr__(&self) -> String {
         format!("<Ack of {} segments, {} in flight>", self.sample.delivered, self.sample.in_flight)
     }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
 }
 
-/// What a sender knows when it learns of congestion, for the time of one call.
+/// What a sender knows when it learns of congestion.
 #[pyclass(module = "perhop._engine", name = "Loss")]
 #[derive(Clone)]
 pub(crate) struct LossView {
@@ -235,6 +239,10 @@ impl LossView {
     fn __repr__(&self) -> String {
         format!("<Loss at a window of {} segments>", self.window)
     }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
 }
 
 /// An object of a class, with what it is given in each call: these are made once.
@@ -244,6 +252,7 @@ struct Object {
     ack: Py<AckView>,
     loss: Py<LossView>,
     random: Py<RandomView>,
+    rng: Rng,
 }
 
 impl Object {
@@ -254,14 +263,20 @@ impl Object {
             control: object.clone().unbind(),
             ack: Py::new(py, ack)?,
             loss: Py::new(py, loss)?,
-            random: Py::new(py, RandomView(rng))?,
+            random: Py::new(py, RandomView::empty())?,
+            rng,
         })
     }
 
     fn copied(&self, py: Python<'_>) -> PyResult<Self> {
         let object = py.import("copy")?.getattr("deepcopy")?.call1((&self.control,))?;
         let (ack, loss) = (self.ack.borrow(py).clone(), self.loss.borrow(py).clone());
-        Self::around(&object, ack, loss, self.random.borrow(py).0.clone())
+        Self::around(&object, ack, loss, self.rng.clone())
+    }
+
+    fn renewed(&mut self, py: Python<'_>) -> PyResult<()> {
+        renew(py, &mut self.ack)?;
+        renew(py, &mut self.loss)
     }
 
     /// The state that the class has set.
@@ -337,9 +352,12 @@ impl PythonControl {
         now: Option<Instant>,
         act: impl FnOnce(Python<'_>, &Object) -> PyResult<()>,
     ) {
-        let Some(object) = self.object.as_ref().filter(|_| !self.fault.is_set()) else { return };
+        let Some(object) = self.object.as_mut().filter(|_| !self.fault.is_set()) else { return };
         let acted = Python::attach(|py| {
-            let acted = act(py, object).and_then(|()| object.state(py, self.paces));
+            object.random.borrow_mut(py).exchange(&mut object.rng);
+            let acted = act(py, object);
+            object.random.borrow_mut(py).exchange(&mut object.rng);
+            let acted = acted.and_then(|()| object.renewed(py)).and_then(|()| object.state(py, self.paces));
             acted.map_err(|error| self.place.error(py, error, name, now, None))
         });
         match acted {
@@ -424,10 +442,7 @@ impl CongestionControl for PythonControl {
 impl ForeignCongestion for PythonControl {
     fn set_parameters(&mut self, parameters: &Map<String, Value>) {
         let text = text_of(parameters);
-        self.call("set_parameters", None, |py, object| {
-            let change = py.import(MODULE)?.getattr("change_parameters")?;
-            change.call1((&object.control, text)).map(drop)
-        });
+        self.call("set_parameters", None, |py, object| changed(py, (&object.control, text)));
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignCongestion> {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use perhop_core::meter::{ForeignMeter, ForeignMeterParams, MeterImplementation};
-use perhop_core::{Color, Context, Environment, FlowId, Header, Rng};
+use perhop_core::{Color, Context, Environment, FlowId, Header};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::{Fault, MODULE, PacketView, Place, RandomView};
+use super::{Fault, MODULE, PacketView, Place, RandomView, changed, renew};
 
 /// Makes the objects of one table.
 #[derive(Debug)]
@@ -21,9 +21,7 @@ pub(super) struct PythonMeters {
 
 impl PythonMeters {
     pub(super) fn new(params: &ForeignMeterParams, place: Place, fault: Arc<Fault>) -> Self {
-        let mut table = serde_json::to_value(params).expect("a table has a form in JSON");
-        table.as_object_mut().expect("a table").remove("class");
-        Self { parameters: table.to_string(), place, fault }
+        Self { parameters: parameters(params), place, fault }
     }
 
     fn created(&self, py: Python<'_>, environment: Environment) -> PyResult<PythonMeter> {
@@ -45,6 +43,13 @@ impl MeterImplementation for PythonMeters {
     }
 }
 
+/// What a class is created with, as JSON: its own parameters and those of all meters.
+fn parameters(params: &ForeignMeterParams) -> String {
+    let mut table = serde_json::to_value(params).expect("a table has a form in JSON");
+    table.as_object_mut().expect("a table").remove("class");
+    table.to_string()
+}
+
 /// Placeholder for an object that could not be created; the run ends with the error.
 #[derive(Clone, Debug)]
 struct Broken;
@@ -53,6 +58,7 @@ impl ForeignMeter for Broken {
     fn color(&mut self, _: &Header, _: &mut Context<'_>) -> Color {
         Color::Green
     }
+    fn set_parameters(&mut self, _: &ForeignMeterParams, _: Environment) {}
     fn boxed_clone(&self) -> Box<dyn ForeignMeter> {
         Box::new(self.clone())
     }
@@ -81,20 +87,21 @@ impl PythonMeter {
             on_packet: object.getattr("on_packet")?.unbind(),
             object: object.clone().unbind(),
             packet: Py::new(py, PacketView(Header::new(FlowId(0), 0)))?,
-            random: Py::new(py, RandomView(Rng::stream(0, "")))?,
+            random: Py::new(py, RandomView::empty())?,
             place,
             fault,
         })
     }
 
     /// The color that the class gives. The stream is lent to the object for the call.
-    fn colored(&self, py: Python<'_>, packet: &Header, cx: &mut Context<'_>) -> PyResult<Color> {
+    fn colored(&mut self, py: Python<'_>, packet: &Header, cx: &mut Context<'_>) -> PyResult<Color> {
         self.packet.borrow_mut(py).0 = *packet;
-        std::mem::swap(&mut self.random.borrow_mut(py).0, cx.rng);
+        self.random.borrow_mut(py).exchange(cx.rng);
         let arguments = (self.packet.bind(py), cx.now.as_nanos(), self.random.bind(py));
         let returned = self.on_packet.bind(py).call1(arguments);
-        std::mem::swap(&mut self.random.borrow_mut(py).0, cx.rng);
+        self.random.borrow_mut(py).exchange(cx.rng);
         let returned = returned?;
+        renew(py, &mut self.packet)?;
         let name = returned.extract::<&str>().ok();
         Color::ALL.into_iter().find(|color| name == Some(color.name())).ok_or_else(|| {
             let shown = returned.repr().map_or_else(|_| "something else".into(), |repr| repr.to_string());
@@ -114,6 +121,15 @@ impl ForeignMeter for PythonMeter {
                 Color::Green
             })
         })
+    }
+
+    fn set_parameters(&mut self, params: &ForeignMeterParams, environment: Environment) {
+        let text = parameters(params);
+        Python::attach(|py| {
+            if let Err(error) = changed(py, (&self.object, text, environment.rate.as_bps())) {
+                self.fault.set(self.place.error(py, error, "set_parameters", None, None));
+            }
+        });
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignMeter> {

@@ -35,6 +35,7 @@ pub(crate) use check_ends::{check_application, check_congestion_control};
 use congestion::PythonControls;
 pub(crate) use congestion::{AckView, LossView};
 use meter::PythonMeters;
+use views::renew;
 pub(crate) use views::{Depth, PacketView, QueueView, RandomView, Verdict, quantity};
 
 use crate::Cancelled;
@@ -279,6 +280,11 @@ impl Place {
         let flow = flow.map_or_else(|| format!("number {}", packet.flow.0), |name| format!("`{name}`"));
         format!("a packet of flow {flow} ({} bytes, {})", packet.size, packet.color.name())
     }
+}
+
+/// Gives an object other parameters, as JSON, and what `placed` of its role takes; its state stays.
+fn changed<'py>(py: Python<'py>, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyResult<()> {
+    py.import(MODULE)?.getattr("change_parameters")?.call1(arguments).map(drop)
 }
 
 /// The name of a method that a class has of its own, as an object that can be called.

@@ -2,7 +2,7 @@
 
 use perhop_core::aqm;
 use perhop_core::{Bitrate, Bytes, Color, Direction, Duration, Header, Occupancy, Probability, Reason, Rng};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
@@ -112,8 +112,22 @@ fn color_of(name: &str) -> PyResult<Color> {
         .ok_or_else(|| PyValueError::new_err(format!("`{name}` is no color; take green, yellow or red")))
 }
 
-/// A packet, for the time of one call.
+/// Gives the next call an object of its own, where the class has kept the one of the last call: what is kept never changes.
+#[expect(deprecated, reason = "what replaces it is unsafe")]
+pub(super) fn renew<T: pyo3::PyClass + Clone + Into<pyo3::PyClassInitializer<T>>>(
+    py: Python<'_>,
+    lent: &mut Py<T>,
+) -> PyResult<()> {
+    if lent.get_refcnt(py) > 1 {
+        let fresh = lent.borrow(py).clone();
+        *lent = Py::new(py, fresh)?;
+    }
+    Ok(())
+}
+
+/// A packet, as it was at the call that got it.
 #[pyclass(module = "perhop._engine", name = "Packet")]
+#[derive(Clone)]
 pub(crate) struct PacketView(pub(super) Header);
 
 #[pymethods]
@@ -175,10 +189,15 @@ impl PacketView {
             arrived.as_nanos()
         )
     }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
 }
 
-/// What waits in a queue, for the time of one call; the packet in transmission is not counted.
+/// What waits in a queue, as it was at the call that got it; the packet in transmission is not counted.
 #[pyclass(module = "perhop._engine", name = "Queue")]
+#[derive(Clone)]
 pub(crate) struct QueueView {
     pub(super) occupancy: Occupancy,
     pub(super) packet: Header,
@@ -221,40 +240,74 @@ impl QueueView {
     fn __repr__(&self) -> String {
         format!("<Queue of {} packets, {} bytes>", self.occupancy.packets(), self.occupancy.bytes())
     }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
 }
 
-/// The random stream of a block, the same for the same seed.
+/// The random stream of a block, the same for the same seed; for the time of one call.
 #[pyclass(module = "perhop._engine", name = "Random")]
-pub(crate) struct RandomView(pub(super) Rng);
+pub(crate) struct RandomView {
+    rng: Rng,
+    lent: bool,
+}
+
+impl RandomView {
+    /// Nothing can be drawn but while a stream is lent.
+    pub(super) fn empty() -> Self {
+        Self { rng: Rng::stream(0, ""), lent: false }
+    }
+
+    /// Takes the block's stream for a call, or gives it back after that.
+    #[inline]
+    pub(super) fn exchange(&mut self, rng: &mut Rng) {
+        std::mem::swap(&mut self.rng, rng);
+        self.lent = !self.lent;
+    }
+
+    fn stream(&mut self) -> PyResult<&mut Rng> {
+        if self.lent { Ok(&mut self.rng) } else { Err(PyRuntimeError::new_err(OUTSIDE_A_CALL)) }
+    }
+}
+
+const OUTSIDE_A_CALL: &str =
+    "`random` draws during the call that it is given to only; draw there, and keep the number";
 
 #[pymethods]
 impl RandomView {
     /// Uniform on [0, 1).
-    fn uniform(&mut self) -> f64 {
-        self.0.uniform()
+    fn uniform(&mut self) -> PyResult<f64> {
+        Ok(self.stream()?.uniform())
     }
 
     /// True with probability `p`, from 0 to 1; for 0 and 1 nothing is drawn.
     fn chance(&mut self, p: f64) -> PyResult<bool> {
         if (0.0..=1.0).contains(&p) {
-            return Ok(self.0.chance(p));
+            return Ok(self.stream()?.chance(p));
         }
         Err(PyValueError::new_err(format!("chance: {p} is no probability; it is from 0 to 1")))
     }
 
     /// Uniform on the whole numbers 0 to `most`.
-    fn up_to(&mut self, most: u64) -> u64 {
-        self.0.up_to(most)
+    fn up_to(&mut self, most: u64) -> PyResult<u64> {
+        Ok(self.stream()?.up_to(most))
     }
 
     /// Exponential with mean 1.
-    fn exponential(&mut self) -> f64 {
-        self.0.exponential()
+    fn exponential(&mut self) -> PyResult<f64> {
+        Ok(self.stream()?.exponential())
     }
 
     /// Normal with mean 0 and standard deviation 1.
-    fn normal(&mut self) -> f64 {
-        self.0.normal()
+    fn normal(&mut self) -> PyResult<f64> {
+        Ok(self.stream()?.normal())
+    }
+
+    /// A copy draws no numbers, as a stream belongs to one block.
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        Self::empty()
     }
 }
 
