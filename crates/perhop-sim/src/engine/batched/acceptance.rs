@@ -71,6 +71,8 @@ impl fmt::Display for Refusal {
 pub(crate) struct Accepted {
     /// The look-ahead: a packet that comes to a link changes nothing elsewhere before this has passed.
     pub(super) lookahead: Duration,
+    /// No packet is smaller.
+    pub(super) smallest: Bytes,
 }
 
 impl Accepted {
@@ -83,7 +85,8 @@ impl Accepted {
         check_blocks(network)?;
         check_transports(network)?;
         check_media(network)?;
-        Ok(Self { lookahead: lookahead(network, setup)? })
+        let smallest = smallest(network, setup);
+        Ok(Self { lookahead: lookahead(network, setup, smallest)?, smallest })
     }
 }
 
@@ -161,24 +164,32 @@ fn check_media(network: &Network) -> Result<(), Refusal> {
 
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
-fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
-    let smallest = setup.flows.iter().zip(&network.flows).map(|(flow, spec)| match &spec.population {
-        None => flow.smallest_packet(),
-        Some(workload) => flow.smallest_packet().min(workload.headers + 1), // The last packet of a flow.
-    });
-    let smallest = smallest.min().unwrap_or(0);
-    let smallest = Bytes::new(u64::from(smallest));
-    let pass = network.links.iter().map(|link| (link.delay + link.rate.time_of(smallest), &link.name));
-    let pass = match pass.min_by_key(|&(pass, _)| pass) {
+fn lookahead(network: &Network, setup: &Setup, smallest: Bytes) -> Result<Duration, Refusal> {
+    let passes = passes(network, smallest);
+    let pass = match passes.iter().zip(&network.links).min_by_key(|&(pass, _)| pass) {
         None => LOCKSTEP,
-        Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.clone() }),
-        Some((pass, _)) => pass,
+        Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.name.clone() }),
+        Some((&pass, _)) => pass,
     };
     if shares_meter_across_links(network, &setup.routes) {
         return Ok(pass.min(LOCKSTEP));
     }
     let feedback = network.flows.iter().filter_map(|flow| flow.out_feedback).filter(|delay| !delay.is_zero());
     Ok(feedback.fold(pass, Duration::min))
+}
+
+/// The least time in which a packet passes each link, if none is smaller than this.
+pub(super) fn passes(network: &Network, smallest: Bytes) -> Vec<Duration> {
+    network.links.iter().map(|link| link.delay + link.rate.time_of(smallest)).collect()
+}
+
+/// The size of the smallest packet.
+fn smallest(network: &Network, setup: &Setup) -> Bytes {
+    let smallest = setup.flows.iter().zip(&network.flows).map(|(flow, spec)| match &spec.population {
+        None => flow.smallest_packet(),
+        Some(workload) => flow.smallest_packet().min(workload.headers + 1), // The last packet of a flow.
+    });
+    Bytes::new(u64::from(smallest.min().unwrap_or(0)))
 }
 
 /// Whether flows that come over different first links share a meter.
