@@ -27,7 +27,7 @@ const NOTED: usize = 11;
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct OfColor {
-    /// How many of the bins that are `noted` are not in the counts yet: fewer than all.
+    /// How many of the bins that are `noted` are not in the counts yet.
     pending: u16,
     noted: [u16; NOTED],
     largest: Duration,
@@ -77,13 +77,12 @@ impl DelayHistogram {
 impl OfColor {
     #[inline(always)]
     fn record(&mut self, delay: Duration) {
-        let place = usize::from(self.pending) % NOTED;
-        self.noted[place] = bin(delay) as u16;
-        self.pending = place as u16 + 1;
-        self.largest = delay.max(self.largest);
-        if place + 1 == NOTED {
+        if usize::from(self.pending) >= NOTED {
             self.count_noted();
         }
+        self.noted[usize::from(self.pending)] = bin(delay) as u16;
+        self.pending += 1;
+        self.largest = delay.max(self.largest);
     }
 
     /// Counts the delays whose bins are noted.
