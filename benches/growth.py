@@ -13,7 +13,11 @@ bottleneck's mean queue.
 
     python -m benches.growth [--repeat 3] [--parts PART…] [--markdown] [--json FILE]
 
-The parts are flows, time, hops, routers, threads, large and probes.
+The part peer has perhop and ns-3 on a torus of 100 routers (`peers/ns3/torus.cc`), each with four flows of
+TCP and one of UDP. ns-3 has no WFQ, so perhop runs both what ns-3 has, strict priority over RED, and WFQ
+with WRED.
+
+The parts are flows, time, hops, routers, threads, large, probes and peer.
 """
 
 from __future__ import annotations
@@ -21,13 +25,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benches import engine, measuring
 from benches.measuring import Spread, marginal
+from benches.peers import ns3
 from benches.peers.settings import Span, scaled
+from tests.oracle import process
 from tests.oracle.ns2 import TABLE_1, Group, Ns2Setting
 from tests.oracle.scenario import perhop_scenario
 
@@ -53,6 +60,22 @@ FASTER = 1.7
 """Time on one core over that on two, at the largest torus."""
 LARGE = Path(__file__).parents[1] / "examples" / "large.toml"
 TIMES = {40: Span(100, 1000), 400: Span(20, 200)}
+PEER_SIZE = 10
+PEER_TCP = 4
+PEER, NS3_PEER = Span(2, 12), Span(2, 4)
+RED = {"aqm": "red", "thresholds": "20/60/0.1", "limit": "100p"}
+WRED = {"aqm": "wred", "yellow": "20/60/0.1", "limit": "100p"}
+VOICE = {"name": "voice", "match": {"dscp": 46}}
+PEER_QUEUES: dict[str, dict[str, Any]] = {
+    "perhop: priority, RED": {
+        "scheduler": "priority",
+        "queues": [{**VOICE, "rule": RED}, {"name": "rest", "rule": RED}],
+    },
+    "perhop: WFQ, WRED": {
+        "scheduler": "wfq",
+        "queues": [{**VOICE, "weight": 4, "rule": WRED}, {"name": "rest", "rule": WRED}],
+    },
+}
 LOOKS_A_SECOND = 100
 PROBED = {40: Span(20, 520), 400: Span(10, 110)}
 
@@ -446,6 +469,82 @@ def _look(count: int, span: Span, seed: int) -> tuple[float, float]:
     return (looking[0] - plain[0]) / looking[2], (looking[1] - plain[1]) / looking[3]
 
 
+def full_torus(size: int, seconds: float, queue: dict[str, Any]) -> dict[str, Any]:
+    """The torus of `peers/ns3/torus.cc`, for this long, with this queue at both ends of each link."""
+    found = torus(size, seconds)
+    link = {"rate": "10Mbps", "delay": "2ms", "queue": queue, "reverse": {"queue": queue}}
+    places = [(row, column) for row in range(size) for column in range(size)]
+
+    def router(row: int, column: int) -> str:
+        return f"router {row % size + 1}-{column % size + 1}"
+
+    tcp = {"tcp": "newreno", "sack": True, "packet": "1000B", "window": "12p"}
+    udp = {"udp": "cbr", "rate": "200kbps", "packet": "500B"}
+    found["links"] = {
+        name: {"from": ends["from"], "to": ends["to"], **link} for name, ends in found["links"].items()
+    }
+    found["flows"] = [
+        flow
+        for number, (row, column) in enumerate(places, start=1)
+        for flow in (
+            {
+                "name": f"tcp {number}",
+                "count": PEER_TCP,
+                "from": router(row, column),
+                "to": router(row + STEPS, column + STEPS),
+                "start": "0s..1s",
+                "transport": tcp,
+            },
+            {
+                "name": f"udp {number}",
+                "from": router(row, column),
+                "to": router(row + STEPS, column - STEPS),
+                "start": "0s..1s",
+                "dscp": 46,
+                "transport": udp,
+            },
+        )
+    ]
+    return found
+
+
+def peer(repeat: int) -> Part:
+    """Of perhop and ns-3 on one network of the size that ns-3 can do: marginal time for each packet-hop."""
+    names = (*PEER_QUEUES, "ns-3: priority, RED")
+    costs: dict[str, list[float]] = {name: [] for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "torus"
+        missing = ns3.compile_with_ns3(ns3.SOURCE.with_name("torus.cc"), program)
+        for seed in range(1, repeat + 1):
+            for name, queue in PEER_QUEUES.items():
+                runs = [
+                    engine.run(full_torus(PEER_SIZE, seconds, queue), seed)
+                    for seconds in (PEER.short, PEER.long)
+                ]
+                costs[name].append(marginal(*((run.user_seconds, run.answer.packet_hops) for run in runs)))
+            if missing is None:
+                theirs = []
+                for seconds in (NS3_PEER.short, NS3_PEER.long):
+                    options = {"size": PEER_SIZE, "steps": STEPS, "tcp": PEER_TCP, "duration": seconds}
+                    words = [f"--{key}={value}" for key, value in {**options, "seed": seed}.items()]
+                    cost = process.run([str(program), *words])
+                    said = dict(word.split("=", 1) for word in cost.output.split())
+                    theirs.append((cost.user_seconds, float(said["hops"])))
+                costs[names[-1]].append(marginal(*theirs))
+    found = {name: Spread.of(values) for name, values in costs.items() if values}
+    first = found[names[0]].median
+    return Part(
+        f"Beside ns-3: {PEER_SIZE * PEER_SIZE} routers, {PEER_SIZE * PEER_SIZE * (PEER_TCP + 1)} flows",
+        ("", "ns per packet-hop", "million packet-hops per s", f"of {names[0]}"),
+        [
+            [name, cost.text(1e9, 0), f"{1e-6 / cost.median:.2f}", f"{cost.median / first:.1f}"]
+            for name, cost in found.items()
+        ],
+        [] if missing is None else [f"without ns-3: {missing}"],
+        [{"program": name, "packet_hop_seconds": asdict(cost)} for name, cost in found.items()],
+    )
+
+
 PARTS = {
     "flows": flows,
     "time": time,
@@ -454,6 +553,7 @@ PARTS = {
     "threads": threads,
     "large": large,
     "probes": probes,
+    "peer": peer,
 }
 USUAL = [name for name in PARTS if name != "large"]
 

@@ -16,6 +16,9 @@ use crate::{
     ClassCounters, Context, Environment, Instant, Occupancy, Packet, Reason, Rng, prefetch, prefetch_start,
 };
 
+/// Packets at the head of a class that may be served in one visit, and are prefetched.
+const SERVED: usize = 3;
+
 /// Packets under one AQM, in order of arrival within each class. Most queues have one class; where a scheduler serves several
 /// classes under a common AQM, the AQM sees them as one queue.
 ///
@@ -241,8 +244,9 @@ impl<P: Packet> ManagedQueue<P> {
                 prefetch(slice::from_ref(&counters.occupancy));
                 prefetch(&counters.through.arrived);
                 prefetch(&counters.through.sent);
-            } else if let Some(head) = packets.front() {
-                prefetch(slice::from_ref(head));
+            } else {
+                let (first, _) = packets.as_slices();
+                prefetch(&first[..first.len().min(SERVED)]);
             }
         }
     }

@@ -126,6 +126,48 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Where no receiver acts by itself, two groups of routers may take turns: a ring of an even number of routers has them whatever its
+    /// delays, another if some of its links take long.
+    #[test]
+    fn groups_of_routers_that_take_turns_give_the_outcome_of_the_reference_engine(
+        seed: u64,
+        delays in prop::collection::vec(1_u32..4, 3..9),
+        ends in prop::collection::vec((0_u32..8, 0_u32..8), 1..14),
+        queue in any_queue(),
+        kind: u8,
+        steps in prop::collection::vec(1_u64..2000, 0..4),
+    ) {
+        let routers = delays.len() as u32;
+        let at_once: Vec<_> = [0, 4, 5, 6, 7].map(|n| transports()[n].clone()).into();
+        let flows = ends.iter().enumerate().map(|(n, (from, to))| {
+            let transport = at_once[(n + usize::from(kind)) % at_once.len()].clone();
+            let (from, to) = (from % routers, to % routers);
+            let to = if from == to { (from + 1) % routers } else { to };
+            let mut flow = flow(format!("{n}"), from, to, transport, (n % 3 == 0).then(|| profile("0.3Mbps")));
+            flow.access = flow.access.filter(|_| n % 2 == 0);
+            flow.egress = flow.egress.filter(|_| n % 3 == 0);
+            flow
+        });
+        let mut network = ring(routers, &queue, flows.collect());
+        for (n, link) in network.links.iter_mut().enumerate() {
+            link.delay = Duration::from_millis(u64::from(delays[n / 2]));
+        }
+        let reference = Simulation::run(&network, seed, Some(Engine::Reference), &Watch::default()).unwrap();
+        assert_same(&whole(&network, seed), &reference);
+        let mut in_steps = Simulation::on_engine(&network, seed, Engine::Batched).unwrap();
+        let mut steps = steps;
+        steps.sort_unstable();
+        for millis in steps {
+            in_steps.run_until(Instant::from_nanos(millis * 1_000_000));
+        }
+        in_steps.run_until(Instant::ZERO + network.duration);
+        assert_same(&in_steps.finish().unwrap(), &reference);
+    }
+}
+
 /// A meter at the first router; whether it is the flow's own.
 fn metered_at_router(flow: &mut FlowSpec, shared: bool) -> bool {
     flow.marking = if shared && flow.from == NodeId(0) {

@@ -65,6 +65,8 @@ impl fmt::Display for Refusal {
 pub(crate) struct Accepted {
     /// The look-ahead: a packet that comes to a link changes nothing elsewhere before this has passed.
     pub(super) lookahead: Duration,
+    /// No packet is smaller.
+    pub(super) smallest: Bytes,
 }
 
 impl Accepted {
@@ -74,7 +76,8 @@ impl Accepted {
         check_blocks(network)?;
         check_applications(network, &setup.routes)?;
         check_transports(network)?;
-        Ok(Self { lookahead: lookahead(network, setup)? })
+        let smallest = smallest(network, setup);
+        Ok(Self { lookahead: lookahead(network, setup, smallest)?, smallest })
     }
 }
 
@@ -168,27 +171,33 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
 
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
-fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
-    let smallest = setup.flows.iter().zip(&network.flows).map(|(flow, spec)| match &spec.population {
-        None => flow.smallest_packet(),
-        Some(workload) => flow.smallest_packet().min(workload.headers + 1), // The last packet of a flow.
-    });
-    let smallest = smallest.min().unwrap_or(0).min(if sends_datagrams(network) { 1 } else { u16::MAX });
-    let smallest = Bytes::new(u64::from(smallest));
-    let pass = network
-        .links
-        .iter()
-        .map(|link| (link.medium.least_passage((link.rate, link.delay), smallest), &link.name));
-    let pass = match pass.min_by_key(|&(pass, _)| pass) {
+fn lookahead(network: &Network, setup: &Setup, smallest: Bytes) -> Result<Duration, Refusal> {
+    let passes = passes(network, smallest);
+    let pass = match passes.iter().zip(&network.links).min_by_key(|&(pass, _)| pass) {
         None => LOCKSTEP,
-        Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.clone() }),
-        Some((pass, _)) => pass,
+        Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.name.clone() }),
+        Some((&pass, _)) => pass,
     };
     if shares_meter_across_links(network, &setup.routes) {
         return Ok(pass.min(LOCKSTEP));
     }
     let feedback = network.flows.iter().filter_map(|flow| flow.out_feedback).filter(|delay| !delay.is_zero());
     Ok(feedback.fold(pass, Duration::min))
+}
+
+/// The least time in which a packet passes each link, if none is smaller than this.
+pub(super) fn passes(network: &Network, smallest: Bytes) -> Vec<Duration> {
+    network.links.iter().map(|link| link.medium.least_passage((link.rate, link.delay), smallest)).collect()
+}
+
+/// The size of the smallest packet.
+fn smallest(network: &Network, setup: &Setup) -> Bytes {
+    let smallest = setup.flows.iter().zip(&network.flows).map(|(flow, spec)| match &spec.population {
+        None => flow.smallest_packet(),
+        Some(workload) => flow.smallest_packet().min(workload.headers + 1), // The last packet of a flow.
+    });
+    let smallest = smallest.min().unwrap_or(0).min(if sends_datagrams(network) { 1 } else { u16::MAX });
+    Bytes::new(u64::from(smallest))
 }
 
 /// Whether users send datagrams, of any size.

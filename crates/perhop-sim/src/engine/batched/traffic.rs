@@ -15,7 +15,7 @@ use super::users::BatchedUsers;
 use crate::control::{Channels, Destination, Post};
 use crate::engine::Failure;
 use crate::engine::populations::Populations;
-use crate::engine::setup::{Routes, Setup, Step, schedule_samples, stop_if_asked};
+use crate::engine::setup::{Routes, Setup, Step, stop_if_asked};
 use crate::events::{Event, EventSource, Sources};
 use crate::flow::{Flow, Marker};
 use crate::network::Network;
@@ -33,21 +33,21 @@ pub(super) const PREFETCH_DISTANCE: usize = 6;
 /// Packets in transit, and what they meet.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
-    /// Events besides the arrival of packets.
-    pub(super) events: EventQueue,
+    /// Events besides the arrival of packets, by [group](super::phases): all are of the first where the network is not divided so.
+    pub(super) events: [EventQueue; 2],
     pub(super) sources: Sources,
     /// For each link, packets on their way to its queue.
     pub(super) links: Inlets,
     /// Packets that have left links in this window.
     pub(super) departures: Departures,
-    /// Packets on their way to a step of their route that has to wait for its time.
-    pub(super) waiting: ArrivalQueue<SimPacket>,
+    /// Packets on their way to a step of their route that has to wait for its time, by group.
+    pub(super) waiting: [ArrivalQueue<SimPacket>; 2],
     /// Flows of the network, then those of populations.
     pub(super) flows: Vec<BatchedFlow>,
     pub(super) populations: Populations,
     pub(super) users: BatchedUsers,
     /// Some flows belong to populations or to users, or their packets overtake one another.
-    are_mixed: bool,
+    pub(super) are_mixed: bool,
     /// The routes of flows of the network.
     pub(super) routes: Vec<Routes>,
     /// All routes, end to end.
@@ -80,11 +80,11 @@ impl Traffic {
         let has_populations = !populations.is_empty();
         let flows = flows.into_iter().zip(&network.flows).zip(&routes).enumerate();
         Self {
-            events: EventQueue::default(),
+            events: Default::default(),
             sources,
             links,
             departures: Departures::default(),
-            waiting: ArrivalQueue::default(),
+            waiting: Default::default(),
             flows: flows
                 .map(|(number, ((flow, spec), routes))| {
                     let flow = BatchedFlow::new(flow, spec, routes, &controls, &recorder.times);
@@ -107,7 +107,7 @@ impl Traffic {
         }
     }
 
-    /// Schedules the first events: of flows, window controls and the probe.
+    /// Schedules the first events of flows.
     ///
     /// # Errors
     /// The watch stopped the run.
@@ -115,14 +115,20 @@ impl Traffic {
         for (number, flow) in self.flows.iter_mut().enumerate() {
             stop_if_asked(number, &self.watch)?;
             flow.find_due();
-            flow.schedule(&mut self.events);
+            flow.schedule(flow.senders(&mut self.events));
         }
-        schedule_samples(&self.controls, &self.recorder.times, self.sources, &mut self.events);
         for (population, at) in self.populations.first_arrivals() {
-            self.events.push(Event { at, source: Sources::population(population) });
+            self.events[0].push(Event { at, source: Sources::population(population) });
         }
         self.schedule_users();
         Ok(())
+    }
+
+    /// Nothing happens at a host before this.
+    pub(super) fn next_at_hosts(&self) -> Instant {
+        let events = self.events.iter().map(EventQueue::next);
+        let waiting = self.waiting.iter().map(ArrivalQueue::next);
+        events.chain(waiting).fold(Instant::NEVER, Instant::min)
     }
 
     /// No control of a path samples windows, and no meter at a router tells a sender anything.
@@ -147,7 +153,7 @@ impl Traffic {
     pub(super) fn forward(&mut self, packet: SimPacket, at: Instant) {
         match self.steps[packet.step()] {
             Step::Link(link) | Step::Metered(link) => self.links.push(link as usize, packet.due(at)),
-            Step::Ingress => self.wait(packet, at),
+            Step::Ingress => self.wait(packet, at, self.flows[packet.flow()].groups.sender),
             Step::Away(part) => self.leave(part, packet.due(at)),
             _ => self.approach_all(&[packet.due(at)]),
         }
@@ -268,7 +274,8 @@ impl Traffic {
             let arrival = delay.at_receiver(at);
             let Some(ack) = flow.receive(content, arrival, (times, series)) else { return };
             let at = delay.at_sender(at);
-            if flow.acknowledge_fast(ack.number, at, links.first(waiting, flow.first_data_link())) {
+            let first = links.first(flow.senders(waiting), flow.first_data_link());
+            if flow.acknowledge_fast(ack.number, at, first) {
                 self.returned += 1;
             } else {
                 self.return_ack(number, ack, arrival, at);
@@ -278,7 +285,7 @@ impl Traffic {
         let at = flow.base.receiving.inward.pass(content.size(), at);
         if let Some(ack) = flow.receive_fast(content, at) {
             let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
-            links.first(waiting, flow.first_ack_link()).push(packet);
+            links.first(flow.receivers(waiting), flow.first_ack_link()).push(packet);
         } else {
             self.reach_receiver(number, content, at);
         }
@@ -289,9 +296,9 @@ impl Traffic {
     pub(super) fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) -> i64 {
         let Self { flows, links, waiting, events, .. } = self;
         let flow = &mut flows[number];
-        if let Some(ack) = flow.receive_delayed_fast(content, at, events) {
+        if let Some(ack) = flow.receive_delayed_fast(content, at, flow.receivers(events)) {
             if let DelayedAck::Sent(number) | DelayedAck::Reported(number) = ack {
-                let mut outward = links.first(waiting, flow.first_ack_link());
+                let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
                 outward.push(flow.base.receiving.acknowledge(Ack::plain(number), at));
                 return 1;
             }
@@ -305,13 +312,13 @@ impl Traffic {
         let Self { flows, links, waiting, recorder, events, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
-        let mut outward = links.first(waiting, flow.first_ack_link());
+        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
         let mut sent = flow.send_late_acks(at, times.end(), &mut outward);
         if let Some(ack) = flow.receive_otherwise(content, at, (times, series)) {
             outward.push(flow.base.receiving.acknowledge(ack, at));
             sent += 1;
         }
-        flow.schedule(events);
+        flow.schedule(flow.senders(events));
         sent
     }
 
@@ -331,7 +338,7 @@ impl Traffic {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
         let at = flow.base.sending.inward.pass(content.size(), at);
-        let first = links.first(waiting, flow.first_data_link());
+        let first = links.first(flow.senders(waiting), flow.first_data_link());
         if !flow.acknowledge_fast(content.sequence(), at, first) {
             self.reach_sender(number, content, at);
         }
@@ -346,13 +353,14 @@ impl Traffic {
         if at > times.end() {
             // It never does.
         } else if flow.may_act_ahead(at, channels) {
-            let first = links.first(waiting, flow.first_data_link());
+            let first = links.first(flow.senders(waiting), flow.first_data_link());
+            let events = flow.senders(events);
             flow.acknowledge(Ack::of(content), at, Outlet { first, channels, events }, (times, series));
         } else if flow.sender_keeps_to_clock && !flow.is_owned {
-            waiting.push(flow.waiting_ack(content).due(at));
+            flow.senders(waiting).push(flow.waiting_ack(content).due(at));
             return false;
         } else {
-            flow.hold(Ack::of(content), at, events);
+            flow.hold(Ack::of(content), at, flow.senders(events));
         }
         true
     }
@@ -392,10 +400,10 @@ impl Traffic {
         }
     }
 
-    /// A packet goes on only when its time has come.
+    /// A packet goes on only when its time has come, at a host of this group.
     #[inline(never)]
-    pub(super) fn wait(&mut self, packet: SimPacket, at: Instant) {
-        self.waiting.push(packet.due(at));
+    pub(super) fn wait(&mut self, packet: SimPacket, at: Instant, group: u8) {
+        self.waiting[usize::from(group)].push(packet.due(at));
     }
 
     /// A packet has come, now, to a step that had to wait for its time.
@@ -416,13 +424,13 @@ impl Traffic {
             }
             Step::ReceiverWire => {
                 let at = flow.base.receiving.inward.pass(packet.size(), now);
-                let packet = flow.waiting_data(packet.content());
-                self.wait(packet, at);
+                let (packet, group) = (flow.waiting_data(packet.content()), flow.groups.receiver);
+                self.wait(packet, at, group);
             }
             Step::SenderWire => {
                 let at = flow.base.sending.inward.pass(packet.size(), now);
-                let packet = flow.waiting_ack(packet.content());
-                self.wait(packet, at);
+                let (packet, group) = (flow.waiting_ack(packet.content()), flow.groups.sender);
+                self.wait(packet, at, group);
             }
             Step::Receiver => {
                 if self.populations.contains(number) {
@@ -441,7 +449,8 @@ impl Traffic {
                 let Self { flows, links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
                 let flow = &mut flows[number];
-                let first = links.first(waiting, flow.first_data_link());
+                let first = links.first(flow.senders(waiting), flow.first_data_link());
+                let events = flow.senders(events);
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
                 self.note_member(number, now, -1);
@@ -459,6 +468,7 @@ impl Traffic {
         if let Some((control, member)) = flow.control() {
             controls.steering(control).on_data(member, packet.sequence(), packet.at());
         }
+        let events = &mut events[0]; // Where a meter sends messages, all are of one group.
         let passed = flow.mark_at_router(packet, shared_meters, Post { channels, events });
         if passed.is_none() {
             self.note_member(packet.flow(), Instant::ZERO, -1);

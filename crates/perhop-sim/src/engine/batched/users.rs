@@ -174,7 +174,8 @@ impl Traffic {
         let at = turn.next();
         if at < turn.scheduled {
             turn.scheduled = at;
-            self.events.push(Event { at, source: self.sources.user(user) });
+            // Where there are users, all events are of one group.
+            self.events[0].push(Event { at, source: self.sources.user(user) });
         }
     }
 
@@ -242,7 +243,8 @@ impl Traffic {
                         let Self { flows, links, waiting, channels, events, users, .. } = self;
                         let flow = &mut flows[number];
                         users.users.carry_out(number, order, &mut flow.base, moment.at);
-                        let first = links.first(waiting, flow.first_data_link());
+                        let first = links.first(flow.senders(waiting), flow.first_data_link());
+                        let events = flow.senders(events);
                         flow.send_what_it_may(moment.at, Outlet { first, channels, events });
                     }
                 }
@@ -260,10 +262,11 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         let limit = if moment.wakes.is_some() { moment.at + JUST_AFTER } else { moment.at };
-        let first = links.first(waiting, flow.first_data_link());
-        flow.take_turn(limit, Outlet { first, channels, events }, (&*times, &mut *series));
+        let first = links.first(flow.senders(waiting), flow.first_data_link());
+        let events = flow.senders(events);
+        flow.take_turn(limit, Outlet { first, channels, events: &mut *events }, (&*times, &mut *series));
         if moment.wakes.is_none() && moment.is_after_acks_of(number) {
-            let first = links.first(waiting, flow.first_data_link());
+            let first = links.first(flow.senders(waiting), flow.first_data_link());
             flow.take_held_at(moment.at, Outlet { first, channels, events }, (&*times, &mut *series));
         }
         flow.sample_sender_up_to(moment.at, times, series);
@@ -277,8 +280,10 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         flow.scheduled = Instant::NEVER;
-        flow.send_late_acks(limit, times.end(), &mut links.first(waiting, flow.first_ack_link()));
-        let first = links.first(waiting, flow.first_data_link());
+        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        flow.send_late_acks(limit, times.end(), &mut outward);
+        let first = links.first(flow.senders(waiting), flow.first_data_link());
+        let events = flow.senders(events);
         happened += flow.take_turn(limit, Outlet { first, channels, events }, (times, series));
         flow.schedule(events);
         happened
