@@ -21,7 +21,7 @@ COST = {"events": 0, "engine": None, "engine_reason": None}
 ALWAYS = 50
 """Cells of a study that are always tried; searches and sensitivity studies have hundreds more."""
 BATCHED = [study for study in STUDIES.values() if study not in WORKLOADS.studies]
-"""Users, and flows that come and go, run on the reference engine alone."""
+"""Users and flows that come and go: random networks in Rust have these."""
 LARGE = [study for study in BATCHED if len(study.cells) > ALWAYS]
 SECONDS = 6
 """Simulated seconds of each run: slow start, losses and timeouts, looks and control messages."""

@@ -335,6 +335,29 @@ mod tests {
     }
 
     #[test]
+    fn users_are_accepted_but_for_those_in_python() {
+        let mut network = network([("8Mbps", "3ms"), ("1Mbps", "1ms")]);
+        let mut add = |name: &str, table: &str| {
+            let params = serde_json::from_str(table).unwrap();
+            let start = (Instant::ZERO, Instant::ZERO);
+            network.applications.push(ApplicationSpec {
+                name: name.into(),
+                params,
+                start,
+                users: Vec::new(),
+            });
+            lookahead_of(&network)
+        };
+        assert_eq!(add("office", r#"{"model": "web"}"#), Ok(Duration::from_millis(4)));
+        // Datagrams of any size: a byte takes 8 us over the second link.
+        assert_eq!(add("players", r#"{"model": "game"}"#), Ok(Duration::from_nanos(1_008_000)));
+        assert_eq!(
+            add("mine", r#"{"model": "python", "class": "users:Mine"}"#).unwrap_err().to_string(),
+            "application `python` of group `mine` does not declare that it can be batched"
+        );
+    }
+
+    #[test]
     fn a_block_that_does_not_declare_it_is_refused_by_name_and_place() {
         let blue = UsedBlock { role: "AQM", name: "blue", batched: false, place: ("link", "uplink") };
         assert_eq!(
