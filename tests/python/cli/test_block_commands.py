@@ -262,10 +262,18 @@ def test_real_packets_refuse_a_class_by_name(perhop: Perhop) -> None:
     )
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_ends_a_class_that_loops_for_ever(place: Path, jobs: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "loops.toml", "--runs", "2", "--jobs", "1"),
+        ("run", "loops.toml", "--runs", "2", "--jobs", "2"),
+        ("check-block", "faulty:Loops"),
+    ],
+    ids=lambda command: command[0] + command[-1],
+)
+def test_ctrl_c_ends_a_class_that_loops_for_ever(place: Path, command: tuple[str, ...]) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "perhop", "run", "loops.toml", "--runs", "2", "--jobs", jobs],
+        [sys.executable, "-m", "perhop", *command],
         cwd=place,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -8,12 +8,13 @@ use perhop_core::scheduler::{Discipline, SchedulerParams};
 use perhop_core::testing::{Bench, Effect, Operation, environment, scheduler};
 use perhop_core::{Color, Dscp, Duration, FlowId, Header, Instant, Rng};
 use perhop_sim::Watch;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use serde_json::json;
 
 use super::aqm::PythonAqms;
 use super::{Fault, Place, implement_meter, parameters};
+use crate::Cancelled;
 
 /// Drives a class through so many random sequences of arrivals, departures and pauses, under each scheduler that can have its queue.
 /// Returns lines: what is checked, and what is wrong, if anything is.
@@ -30,12 +31,13 @@ pub(crate) fn check_aqm(
         py.check_signals()?;
         let operations = operations(seed);
         let fifo = trial(py, SchedulerParams::from(rule.clone()), seed, &operations);
-        found.runs(py, &fifo);
+        found.runs(py, &fifo)?;
         found.in_order(&fifo);
         let again = trial(py, SchedulerParams::from(rule.clone()), seed, &operations);
+        found.runs(py, &again)?;
         found.alike(seed, &fifo, &again);
         for under in schedulers(&rule) {
-            found.runs(py, &trial(py, under, seed, &operations));
+            found.runs(py, &trial(py, under, seed, &operations))?;
         }
         found.numeric(&fifo);
         if found.failure.is_some() {
@@ -43,6 +45,13 @@ pub(crate) fn check_aqm(
         }
     }
     Ok(found.lines())
+}
+
+/// What a class has raised, as text. Ctrl-C while it runs ends the harness.
+pub(super) fn said(py: Python<'_>, error: &PyErr) -> PyResult<String> {
+    let is_interrupt =
+        error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<Cancelled>(py);
+    if is_interrupt { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(error.value(py).to_string()) }
 }
 
 /// Where the harness drives a class, for messages.
@@ -63,7 +72,7 @@ pub(crate) fn check_meter(
         let packets = packets(seed);
         let (first, of_copy, error) = colors(py, &params, seed, &packets);
         if let Some(error) = error {
-            failure = Some(error.value(py).to_string());
+            failure = Some(said(py, &error)?);
             break;
         }
         let (again, _, _) = colors(py, &params, seed, &packets);
@@ -247,9 +256,10 @@ impl Findings {
         ]
     }
 
-    fn runs(&mut self, py: Python<'_>, trial: &Trial) {
+    fn runs(&mut self, py: Python<'_>, trial: &Trial) -> PyResult<()> {
         if let Some(error) = &trial.error {
-            self.failure.get_or_insert_with(|| error.value(py).to_string());
+            let text = said(py, error)?;
+            self.failure.get_or_insert(text);
         }
         if let Err(imbalance) = &trial.effects {
             self.imbalance.get_or_insert_with(|| imbalance.clone());
@@ -261,6 +271,7 @@ impl Findings {
             let text = "it keeps something outside the object, or in what deepcopy does not copy";
             self.copy.get_or_insert_with(|| text.into());
         }
+        Ok(())
     }
 
     fn in_order(&mut self, trial: &Trial) {

@@ -16,7 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use super::check::length;
+use super::check::{length, said};
 use super::congestion::PythonControls;
 use super::{Fault, Place, implement_users, text_of};
 
@@ -43,11 +43,11 @@ impl Findings {
         py: Python<'_>,
         seed: u64,
         mut run: impl FnMut(bool) -> (Vec<T>, Option<PyErr>),
-    ) -> bool {
+    ) -> PyResult<bool> {
         let (first, error) = run(false);
         if let Some(error) = error {
-            self.failure = Some(error.value(py).to_string());
-            return false;
+            self.failure = Some(said(py, &error)?);
+            return Ok(false);
         }
         let (again, _) = run(false);
         if let Some(place) = first.iter().zip(&again).position(|(one, other)| one != other) {
@@ -62,7 +62,7 @@ impl Findings {
         if run(true).0 != first {
             self.copy.get_or_insert_with(|| OUTSIDE.to_owned());
         }
-        true
+        Ok(true)
     }
 
     fn lines(self, raises: &'static str) -> Lines {
@@ -89,7 +89,7 @@ pub(crate) fn check_congestion_control(py: Python<'_>, table: &str, sequences: u
     let mut found = Findings::default();
     for seed in 0..sequences {
         py.check_signals()?;
-        if !found.compare(py, seed, |copied| windows(py, &params, seed, copied)) {
+        if !found.compare(py, seed, |copied| windows(py, &params, seed, copied))? {
             break;
         }
     }
@@ -212,7 +212,7 @@ pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> 
                 silent = Some("it never requests, responds or waits, so nothing happens in a run".to_owned());
             }
             (actions, fault.take(py))
-        });
+        })?;
         if !went_on {
             break;
         }
