@@ -167,6 +167,11 @@ impl<P: Packet> Port<P> {
         self.queue.on_message(label, message);
     }
 
+    /// See [`PortStatistics::note_delays`].
+    pub fn note_delays(&mut self) {
+        self.line.statistics.note_delays();
+    }
+
     /// Packets come soon: asks the processor for what is counted of the link, and for the start of the discipline.
     pub fn prefetch(&self) {
         prefetch(slice::from_ref(&self.line));

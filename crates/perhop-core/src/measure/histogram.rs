@@ -1,7 +1,8 @@
 //! A histogram of delays with a bounded relative error. It grows with the largest delay, by octaves: a network has many, and most
 //! need few. Counts of a color stand together and are short, so that those of the usual delays are in few lines of the processor's cache.
-//! Which bin a delay falls into is not known before it ends, so the line of its count is rarely in the cache: the bins of some delays are
-//! noted in one line, and counted together, so that the processor waits for their lines at the same time.
+//! Which bin a delay falls into is not known before it ends, so where there are many histograms the line of its count is rarely in the
+//! cache. [There](DelayHistogram::note) the bins of some delays are noted in one line, and counted together, so that the processor waits for
+//! their lines at the same time.
 
 #![expect(clippy::inline_always, reason = "each packet that leaves a queue comes through here")]
 
@@ -21,14 +22,16 @@ pub struct DelayHistogram {
 }
 
 /// So many delays are noted before they are counted: then what is noted fills a line of the cache.
-const NOTED: usize = 11;
+const NOTED: usize = 10;
 
 /// The delays of one color.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct OfColor {
     /// How many of the bins that are `noted` are not in the counts yet.
-    pending: u16,
+    pending: u8,
+    /// Delays are noted first.
+    notes: bool,
     noted: [u16; NOTED],
     largest: Duration,
     /// Up to the end of the octave of the largest delay that is counted; without [`carries`](Self::carries).
@@ -51,6 +54,11 @@ impl DelayHistogram {
             all.colors.iter_mut().zip(&one.colors).for_each(|(ours, theirs)| ours.add(theirs));
         }
         all
+    }
+
+    /// Delays are noted first from now on, because the state of many ports is not in the processor's cache.
+    pub fn note(&mut self) {
+        self.colors.iter_mut().for_each(|of_color| of_color.notes = true);
     }
 
     /// Counts one delay.
@@ -77,12 +85,25 @@ impl DelayHistogram {
 impl OfColor {
     #[inline(always)]
     fn record(&mut self, delay: Duration) {
+        let bin = bin(delay);
+        self.largest = delay.max(self.largest);
+        if self.notes {
+            self.note(bin);
+        } else {
+            if bin >= self.counts.len() {
+                self.grow(bin);
+            }
+            self.count(bin, 1);
+        }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, bin: usize) {
         if usize::from(self.pending) >= NOTED {
             self.count_noted();
         }
-        self.noted[usize::from(self.pending)] = bin(delay) as u16;
+        self.noted[usize::from(self.pending)] = bin as u16;
         self.pending += 1;
-        self.largest = delay.max(self.largest);
     }
 
     /// Counts the delays whose bins are noted.
@@ -252,6 +273,7 @@ mod tests {
     fn counts_beyond_32_bits_are_kept() {
         let one = |count: u32| {
             let mut histogram = DelayHistogram::default();
+            histogram.note();
             histogram.record(Color::Yellow, Duration::from_nanos(5 << UNIT_SHIFT));
             let of_color = &mut histogram.colors[Color::Yellow.index()];
             of_color.count_noted();
@@ -274,10 +296,16 @@ mod tests {
         fn every_delay_is_counted_once(
             delays in prop::collection::vec((0_usize..3, 0_u64..3_000_000), 0..60),
             split in 0_usize..60,
+            are_noted in prop::array::uniform3(any::<bool>()),
         ) {
             let mut by_hand = vec![[0_u64; 3]; BINS];
-            let mut all = DelayHistogram::default();
-            let mut halves = [DelayHistogram::default(), DelayHistogram::default()];
+            let [mut all, mut first, mut second] = [(); 3].map(|()| DelayHistogram::default());
+            for (histogram, is_noted) in [&mut all, &mut first, &mut second].into_iter().zip(are_noted) {
+                if is_noted {
+                    histogram.note();
+                }
+            }
+            let mut halves = [first, second];
             for (n, &(color, nanos)) in delays.iter().enumerate() {
                 let (color, delay) = (Color::ALL[color], Duration::from_nanos(nanos));
                 by_hand[bin(delay)][color.index()] += 1;

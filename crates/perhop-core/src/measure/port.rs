@@ -26,6 +26,11 @@ impl PortStatistics {
         Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays }
     }
 
+    /// Waiting times are [noted](DelayHistogram::note) before they are counted.
+    pub fn note_delays(&mut self) {
+        self.delays.iter_mut().for_each(DelayHistogram::note);
+    }
+
     /// A packet that came at `arrived` begins its transmission, now or later.
     #[inline(always)]
     pub fn serve(&mut self, class: usize, arrived: Instant, service: Instant, size: u16, color: Color) {

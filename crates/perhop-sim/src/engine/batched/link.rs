@@ -101,6 +101,16 @@ impl Link {
         Self { wire, delay: spec.delay, meters, queue, shared: spec.rate, metered: false, leads_on: false }
     }
 
+    /// It is one of many: see [`PortStatistics::note_delays`].
+    pub(super) fn note_delays(&mut self) {
+        match &mut self.queue {
+            Queue::Unlimited | Queue::Uneven(_) => {}
+            Queue::Precomputed(queue) => queue.statistics.note_delays(),
+            Queue::Changing(changing) => changing.port.note_delays(),
+            Queue::Served(served) => served.port.note_delays(),
+        }
+    }
+
     /// When everything is sent that it has taken so far.
     pub(super) fn busy_until(&self) -> Instant {
         match &self.queue {

@@ -106,6 +106,9 @@ impl Batched {
         let return_paths = if border.is_some() { Vec::new() } else { return_paths(network) };
         let mut traffic = Traffic::new(network, seed, setup, watch);
         traffic.border = border.map(Box::new);
+        if traffic.links.are_many() {
+            links.iter_mut().for_each(Link::note_delays);
+        }
         let hosts_are_independent = traffic.hosts_are_independent();
         let may_take_turns = hosts_are_independent && return_paths.is_empty();
         let phases = if may_take_turns { Phases::of(network, accepted, &mut traffic) } else { None };
