@@ -1,5 +1,7 @@
 //! The packets of all queues of a port, in one block of memory: no queue has memory of its own.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use crate::{Occupancy, Packet};
 
 /// The packets that wait, whatever their queue.
@@ -38,7 +40,7 @@ impl<P: Packet> Packets<P> {
     }
 
     /// Adds a packet at the end of a queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, chain: &mut Chain, packet: P) {
         let header = packet.header();
         chain.occupancy.add(header.color, header.size);
@@ -52,7 +54,7 @@ impl<P: Packet> Packets<P> {
         });
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, packet: P) -> u32 {
         let filled = Place { packet: Some(packet), next: None };
         let Some(place) = self.free else {
@@ -65,7 +67,7 @@ impl<P: Packet> Packets<P> {
     }
 
     /// Takes the head of a queue, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self, chain: &mut Chain) -> Option<P> {
         let (head, tail) = chain.ends?;
         let place = &mut self.places[head as usize];
