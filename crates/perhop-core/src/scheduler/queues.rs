@@ -316,7 +316,7 @@ impl<P: Packet> Queues<P> {
     }
 
     /// The queue that takes a packet, unless it is redirected.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(&self, packet: &Header) -> usize {
         if let [first, _] = &*self.all {
             return usize::from(!first.takes.takes(packet)); // Which one it is cannot be guessed.
@@ -348,7 +348,7 @@ impl<P: Packet> Queues<P> {
     }
 
     /// The queue that a packet joins.
-    #[inline]
+    #[inline(always)]
     fn admitted_to(&mut self, packet: &Header, now: Instant) -> usize {
         let number = self.of(packet);
         let Queue { protection, packets, .. } = &mut self.all[number];
