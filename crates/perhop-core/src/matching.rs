@@ -225,7 +225,7 @@ impl Matcher {
 
     #[inline]
     pub(crate) fn takes(&self, packet: &Header) -> bool {
-        self.codepoints[packet.color.index()] >> packet.dscp.get() & 1 == 1 && self.may_follow(packet.label)
+        (self.codepoints[packet.color.index()] >> packet.dscp.get() & 1 == 1) & self.may_follow(packet.label)
     }
 
     /// Whether packets of the path with this label may be among them.

@@ -395,18 +395,26 @@ impl Header {
 
 /// Anything that carries a [`Header`]: a simulated packet, or a real one in its buffer.
 pub trait Packet {
-    /// The header, for reading.
-    fn header(&self) -> &Header;
-    /// The header, for marking.
-    fn header_mut(&mut self) -> &mut Header;
+    /// The header. A packet may keep it in any form, so whoever needs a part of it asks for that, and the compiler makes no more.
+    fn header(&self) -> Header;
+    /// It comes to a queue at this time.
+    fn arrive(&mut self, now: Instant);
+    /// It is marked as having met congestion (CE).
+    fn notify(&mut self);
 }
 
 impl Packet for Header {
-    fn header(&self) -> &Header {
-        self
+    #[inline]
+    fn header(&self) -> Header {
+        *self
     }
-    fn header_mut(&mut self) -> &mut Header {
-        self
+    #[inline]
+    fn arrive(&mut self, now: Instant) {
+        self.arrived = now;
+    }
+    #[inline]
+    fn notify(&mut self) {
+        self.ecn = Ecn::Congested;
     }
 }
 

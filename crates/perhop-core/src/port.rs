@@ -280,7 +280,7 @@ impl<D> TypedPort<'_, D> {
         match self.queue.dequeue(now) {
             Dequeued::Sent(packet, class) => {
                 *idle = false;
-                let Header { arrived, size, color, .. } = *packet.header();
+                let Header { arrived, size, color, .. } = packet.header();
                 statistics.serve(class, arrived, now, size, color);
                 Served::Sent(packet, transmit(link, size))
             }

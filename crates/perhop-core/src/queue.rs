@@ -95,10 +95,11 @@ impl<P: Packet> ManagedQueue<P> {
     ) -> Result<Option<Reason>, (P, Reason)> {
         let Self { classes, occupancy, aqm, needs_head, rng, idle, .. } = self;
         let Class { packets, counters } = &mut classes[class];
-        let header = packet.header_mut();
+        packet.arrive(now);
+        let mut header = packet.header();
         #[cfg(feature = "trace")]
         crate::trace::begin();
-        let judged = counters.through.arrival(header, now, |header| {
+        let judged = counters.through.arrival(&mut header, now, |header| {
             aqm.on_arrival(header, occupancy, &mut Context { now, rng }).apply(header)
         });
         #[cfg(feature = "trace")]
@@ -109,6 +110,9 @@ impl<P: Packet> ManagedQueue<P> {
             Ok(notified) => notified,
             Err(reason) => return Err((packet, reason)),
         };
+        if notified.is_some() {
+            packet.notify();
+        }
         occupancy.add(header.color, header.size);
         counters.occupancy.add(header.color, header.size);
         packets.push_back(packet);
@@ -122,7 +126,8 @@ impl<P: Packet> ManagedQueue<P> {
     /// Counts a packet that comes to a class and that something before the AQM, which does not see it, drops. Returns the packet.
     pub fn refuse(&mut self, class: usize, mut packet: P, now: Instant, reason: Reason) -> P {
         let counters = &mut self.classes[class].counters;
-        let _ = counters.through.arrival(packet.header_mut(), now, |_| Err(reason));
+        packet.arrive(now);
+        let _ = counters.through.arrival(&mut packet.header(), now, |_| Err(reason));
         packet
     }
 
@@ -141,13 +146,13 @@ impl<P: Packet> ManagedQueue<P> {
             occupancy.set_head(oldest(classes));
         }
         let counters = &mut classes[class].counters;
-        let header = packet.header_mut();
+        let mut header = packet.header();
         occupancy.remove(header.color, header.size);
         counters.occupancy.remove(header.color, header.size);
         #[cfg(feature = "trace")]
         crate::trace::begin();
         let judged = if *judges_departures {
-            aqm.on_departure(header, occupancy, &mut Context { now, rng }).apply(header)
+            aqm.on_departure(&header, occupancy, &mut Context { now, rng }).apply(&mut header)
         } else {
             Ok(None)
         };
@@ -158,6 +163,7 @@ impl<P: Packet> ManagedQueue<P> {
         match judged {
             Ok(notified) => {
                 if let Some(reason) = notified {
+                    packet.notify();
                     counters.through.notify(header.color, reason);
                 }
                 counters.through.send(header.color);

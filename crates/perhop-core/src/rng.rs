@@ -120,6 +120,7 @@ impl Rng {
 }
 
 /// A hash of these bits: a step of `SplitMix64`.
+#[inline]
 pub(crate) fn mixed(bits: u64) -> u64 {
     SplitMix64(bits).next()
 }
@@ -127,6 +128,7 @@ pub(crate) fn mixed(bits: u64) -> u64 {
 struct SplitMix64(u64);
 
 impl SplitMix64 {
+    #[inline]
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -28,11 +28,14 @@ struct Numbered {
 }
 
 impl Packet for Numbered {
-    fn header(&self) -> &Header {
-        &self.header
+    fn header(&self) -> Header {
+        self.header
     }
-    fn header_mut(&mut self) -> &mut Header {
-        &mut self.header
+    fn arrive(&mut self, now: Instant) {
+        self.header.arrive(now);
+    }
+    fn notify(&mut self) {
+        self.header.notify();
     }
 }
 

@@ -35,11 +35,14 @@ struct Replayed {
 }
 
 impl Packet for Replayed {
-    fn header(&self) -> &Header {
-        &self.header
+    fn header(&self) -> Header {
+        self.header
     }
-    fn header_mut(&mut self) -> &mut Header {
-        &mut self.header
+    fn arrive(&mut self, now: Instant) {
+        self.header.arrive(now);
+    }
+    fn notify(&mut self) {
+        self.header.notify();
     }
 }
 

@@ -120,8 +120,11 @@ impl SimPacket {
     /// Its drop precedence.
     #[inline]
     pub fn color(self) -> Color {
-        const COLORS: [Color; 4] = [Color::Green, Color::Yellow, Color::Red, Color::Red];
-        COLORS[(self.content >> COLOR) as usize & 3]
+        match self.content >> COLOR & 3 {
+            0 => Color::Green,
+            1 => Color::Yellow,
+            _ => Color::Red,
+        }
     }
 
     /// The packet, as it comes to the next step of its route at `at`.
@@ -317,42 +320,19 @@ impl Timed for SimPacket {
 
 const _: () = assert!(size_of::<SimPacket>() == 32);
 
-/// A packet in a discipline that owns its packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queued {
-    header: Header,
-    /// Its step, with its flag in place of [`ACK`], which its header tells.
-    step: u32,
-    sequence: u32,
-}
-
-const _: () = assert!(size_of::<Queued>() == 32);
-
-impl From<SimPacket> for Queued {
-    fn from(packet: SimPacket) -> Self {
-        let content = packet.content();
-        Self {
-            header: packet.header(),
-            step: packet.place as u32 & !ACK | u32::from(content.flag()) << 31,
-            sequence: content.sequence(),
-        }
+/// A packet in a discipline that owns its packets: it has arrived when it came to the step.
+impl Packet for SimPacket {
+    #[inline]
+    fn header(&self) -> Header {
+        SimPacket::header(*self)
     }
-}
-
-impl From<Queued> for SimPacket {
-    fn from(queued: Queued) -> Self {
-        let back = if queued.header.direction == Direction::Backward { ACK } else { 0 };
-        let step = queued.step & !ACK | back;
-        Self::new(&queued.header, step, queued.sequence).flagged(queued.step & ACK != 0)
+    #[inline]
+    fn arrive(&mut self, now: Instant) {
+        self.at = now;
     }
-}
-
-impl Packet for Queued {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-    fn header_mut(&mut self) -> &mut Header {
-        &mut self.header
+    #[inline]
+    fn notify(&mut self) {
+        *self = self.notified();
     }
 }
 
@@ -388,7 +368,11 @@ mod tests {
             prop_assert!(flagged.content().flag() && !packet.content().flag());
             prop_assert_eq!((flagged.header(), flagged.flagged(false)), (header, packet));
             for packet in [packet, flagged] {
-                prop_assert_eq!(SimPacket::from(Queued::from(packet)), packet);
+                let mut queued = packet;
+                queued.arrive(Instant::from_nanos(7));
+                queued.notify();
+                prop_assert_eq!(queued, packet.due(Instant::from_nanos(7)).notified());
+                prop_assert_eq!(Packet::header(&queued), queued.header());
                 prop_assert_eq!(packet.marked(Color::Red, Marks::of(AfClass::new(3).unwrap())).content().flag(), packet == flagged);
             }
             let class = AfClass::new(3).unwrap();

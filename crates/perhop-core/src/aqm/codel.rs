@@ -12,6 +12,8 @@
 //!   ticks in 32 bits, which overflow after 73 minutes; here they do not.
 //! - A packet that is dropped because the queue has no room does not count for the control law, as in RFC 8289.
 
+#![expect(clippy::inline_always, reason = "FQ-CoDel asks it for each packet")]
+
 use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
@@ -265,6 +267,26 @@ impl Codel {
         self.count = self.count.saturating_add(1);
     }
 
+    /// What becomes of a packet whose sojourn time has been above the target for an interval.
+    #[inline(never)]
+    fn act(&mut self, packet: &Header, behind: Behind, now: Ticks) -> Verdict {
+        match behind {
+            Behind::First => return Verdict::Pass,
+            Behind::Drop => self.next = self.control_law(self.next),
+            Behind::Nothing => {}
+        }
+        if !self.dropping {
+            self.enter(now);
+            return self.signal(packet, Behind::First);
+        }
+        if now < self.next {
+            return Verdict::Pass;
+        }
+        self.count = self.count.saturating_add(1);
+        self.clock.count_changed(self.count);
+        self.signal(packet, Behind::Drop)
+    }
+
     /// Whether sojourn times have been above the target for an interval.
     #[inline]
     fn too_long(&mut self, packet: &Header, left: &Occupancy, now: Ticks) -> bool {
@@ -350,7 +372,7 @@ impl Aqm for Codel {
         Verdict::by_limit(packet, queue, self.params.limit)
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         let now = self.clock.ticks(cx.now.as_nanos());
         let too_long = self.too_long(packet, left, now);
@@ -359,21 +381,7 @@ impl Aqm for Codel {
             self.dropping = false;
             return Verdict::Pass;
         }
-        match behind {
-            Behind::First => return Verdict::Pass,
-            Behind::Drop => self.next = self.control_law(self.next),
-            Behind::Nothing => {}
-        }
-        if !self.dropping {
-            self.enter(now);
-            return self.signal(packet, Behind::First);
-        }
-        if now < self.next {
-            return Verdict::Pass;
-        }
-        self.count = self.count.saturating_add(1);
-        self.clock.count_changed(self.count);
-        self.signal(packet, Behind::Drop)
+        self.act(packet, behind, now)
     }
 
     fn on_idle(&mut self, _since: Instant) {

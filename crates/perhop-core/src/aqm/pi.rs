@@ -157,11 +157,11 @@ impl PiController {
     }
 
     /// Makes up for all updates that are due by `now`. Since the last call the oldest packet that waits has been the one that came at
-    /// `oldest`: its age is the queueing delay, which is zero without one.
+    /// `oldest`, which is asked for only if one is due: its age is the queueing delay, which is zero without one.
     #[inline]
-    pub fn settle(&mut self, oldest: Option<Instant>, now: Instant) {
+    pub fn settle(&mut self, oldest: impl FnOnce() -> Option<Instant>, now: Instant) {
         if self.next <= now {
-            self.catch_up(oldest, now);
+            self.catch_up(oldest(), now);
         }
     }
 
@@ -263,21 +263,21 @@ mod tests {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let new = || PiController::new(PiLaw::exact(0.15, 3.0, 1.0), TARGET, interval);
         let (mut often, mut once) = (new(), new());
-        (0..=150).for_each(|n| often.settle(Some(at(10)), at(n)));
-        once.settle(Some(at(10)), at(150));
+        (0..=150).for_each(|n| often.settle(|| Some(at(10)), at(n)));
+        once.settle(|| Some(at(10)), at(150));
         assert_eq!((often.law, often.previous, often.next), (once.law, once.previous, once.next));
         // The delays of ten updates were 5, 20 to 140 ms, 57.5 too long on average.
         assert!((often.p() - (0.15 * 10.0 * 0.057_5 + 3.0 * 0.14)).abs() < 1e-12, "{}", often.p());
         for long in [at(1_000_000_000), Instant::NEVER] {
-            once.settle(None, long);
+            once.settle(|| None, long);
             assert_eq!((once.p(), once.previous), (0.0, Duration::ZERO));
             assert!(once.next > long || long == Instant::NEVER);
         }
         // A probability falls by 0.15 x 0.015 in each interval without packets.
         let mut idle = often;
-        idle.settle(None, at(165));
+        idle.settle(|| None, at(165));
         let first = idle.p();
-        idle.settle(None, at(180));
+        idle.settle(|| None, at(180));
         assert!((first - idle.p() - 0.002_25).abs() < 1e-12);
     }
 }

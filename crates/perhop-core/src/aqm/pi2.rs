@@ -188,13 +188,13 @@ impl Pi2 {
 
 impl Aqm for Pi2 {
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.controller.settle(queue.head(), cx.now);
+        self.controller.settle(|| queue.head(), cx.now);
         Verdict::by_limit(packet, queue, self.params.limit)
     }
 
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         let head = left.head().map_or(packet.arrived, |left| left.min(packet.arrived));
-        self.controller.settle(Some(head), cx.now);
+        self.controller.settle(|| Some(head), cx.now);
         let Pi2Params { ecn, mark_below, .. } = self.params;
         if !self.is_due(cx.rng) {
             Verdict::Pass

@@ -123,9 +123,9 @@ impl<P: Packet> Branches<P> {
     /// Puts a packet into its branch, whose number is returned.
     #[inline]
     pub(super) fn enqueue(&mut self, packet: P, now: Instant) -> Result<usize, (P, Reason)> {
-        let number = self.of(packet.header());
+        let number = self.of(&packet.header());
         self.joined = number;
-        let Header { color, size, .. } = *packet.header();
+        let Header { color, size, .. } = packet.header();
         self.all[number].queue.enqueue(packet, now)?;
         self.total.add(color, size);
         Ok(number)
@@ -134,7 +134,7 @@ impl<P: Packet> Branches<P> {
     /// See [`Discipline::shed`].
     pub(super) fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
         let shed = self.all[self.joined].queue.shed(now)?;
-        let Header { color, size, .. } = *shed.0.header();
+        let Header { color, size, .. } = shed.0.header();
         self.total.remove(color, size);
         Some(shed)
     }
@@ -156,7 +156,7 @@ impl<P: Packet> Branches<P> {
             other => other,
         };
         if let Dequeued::Sent(packet, _) | Dequeued::Dropped(packet, _) = &taken {
-            let Header { color, size, .. } = *packet.header();
+            let Header { color, size, .. } = packet.header();
             self.total.remove(color, size);
             self.serving = Some(number);
         }

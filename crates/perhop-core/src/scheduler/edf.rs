@@ -68,12 +68,16 @@ struct Held<P> {
 
 impl<P: Packet> Packet for Held<P> {
     #[inline]
-    fn header(&self) -> &Header {
+    fn header(&self) -> Header {
         self.packet.header()
     }
     #[inline]
-    fn header_mut(&mut self) -> &mut Header {
-        self.packet.header_mut()
+    fn arrive(&mut self, now: Instant) {
+        self.packet.arrive(now);
+    }
+    #[inline]
+    fn notify(&mut self) {
+        self.packet.notify();
     }
 }
 

@@ -243,12 +243,12 @@ impl Policer {
 impl<P: Packet> Discipline<P> for Llq<P> {
     #[inline]
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
-        let Header { color, size, .. } = *packet.header();
-        match self.priority.matching(packet.header()) {
+        let header = packet.header();
+        match self.priority.matching(&header) {
             Some(number) => {
                 let congested = !self.total.is_empty();
                 let policer = self.policers[number].as_mut();
-                if policer.is_some_and(|policer| policer.drops(packet.header(), congested, now)) {
+                if policer.is_some_and(|policer| policer.drops(&header, congested, now)) {
                     return Err((
                         self.priority.refuse(number, packet, now, Reason::Policed),
                         Reason::Policed,
@@ -258,13 +258,13 @@ impl<P: Packet> Discipline<P> for Llq<P> {
             }
             None => self.others.enqueue(packet, now)?,
         }
-        self.total.add(color, size);
+        self.total.add(header.color, header.size);
         Ok(())
     }
 
     fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
         let (packet, reason) = self.others.shed(now)?;
-        let Header { color, size, .. } = *packet.header();
+        let Header { color, size, .. } = packet.header();
         self.total.remove(color, size);
         Some((packet, reason))
     }
@@ -281,7 +281,7 @@ impl<P: Packet> Discipline<P> for Llq<P> {
             },
         };
         if let Dequeued::Sent(packet, _) | Dequeued::Dropped(packet, _) = &taken {
-            let Header { color, size, .. } = *packet.header();
+            let Header { color, size, .. } = packet.header();
             self.total.remove(color, size);
             self.served_others = first.is_none();
         }

@@ -186,7 +186,7 @@ impl<P: Packet> Priority<P> {
         let mut soonest = Instant::NEVER;
         for (number, cap) in self.caps.iter_mut().enumerate() {
             let Some(head) = self.queues.head(number) else { continue };
-            match cap.as_mut().map_or(Ok(()), |cap| cap.check(head, now)) {
+            match cap.as_mut().map_or(Ok(()), |cap| cap.check(&head, now)) {
                 Ok(()) => return Choice::Within(number),
                 Err(until) => {
                     above.get_or_insert(number);
@@ -202,7 +202,7 @@ impl<P: Packet> Priority<P> {
     fn take(&mut self, queue: usize, now: Instant, charge: impl FnOnce(&mut Cap, &Header)) -> Dequeued<P> {
         let taken = self.queues.take(queue, now);
         if let (Ok(_), Some(cap)) = (taken.judged, &mut self.caps[queue]) {
-            charge(cap, taken.packet.header());
+            charge(cap, &taken.packet.header());
         }
         taken.dequeued(queue)
     }

@@ -1,5 +1,7 @@
 //! Common parts of schedulers over several queues: classification, guaranteed rates, and the queues themselves.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use std::num::NonZeroU32;
 use std::slice;
 
@@ -314,24 +316,27 @@ impl<P: Packet> Queues<P> {
     }
 
     /// The queue that takes a packet, unless it is redirected.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(&self, packet: &Header) -> usize {
+        if let [first, _] = &*self.all {
+            return usize::from(!first.takes.takes(packet)); // Which one it is cannot be guessed.
+        }
         let last = self.all.len() - 1;
         self.all[..last].iter().position(|queue| queue.takes.takes(packet)).unwrap_or(last)
     }
 
     /// Puts a packet into its queue, whose number is returned, or gives it back with the reason for its loss.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, packet: P, now: Instant) -> Result<usize, (P, Reason)> {
-        let number = self.admitted_to(packet.header(), now);
+        let number = self.admitted_to(&packet.header(), now);
         self.enqueue_to(number, packet, now)?;
         Ok(number)
     }
 
     /// Puts a packet into this queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue_to(&mut self, number: usize, packet: P, now: Instant) -> Result<(), (P, Reason)> {
-        let Header { color, size, .. } = *packet.header();
+        let Header { color, size, .. } = packet.header();
         self.all[number].packets.offer(0, packet, now)?;
         self.total.add(color, size);
         Ok(())
@@ -343,7 +348,7 @@ impl<P: Packet> Queues<P> {
     }
 
     /// The queue that a packet joins.
-    #[inline]
+    #[inline(always)]
     fn admitted_to(&mut self, packet: &Header, now: Instant) -> usize {
         let number = self.of(packet);
         let Queue { protection, packets, .. } = &mut self.all[number];
@@ -361,7 +366,7 @@ impl<P: Packet> Queues<P> {
     }
 
     /// Takes the head of a queue that has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, number: usize, now: Instant) -> Taken<P> {
         let taken = self.all[number].packets.take(0, now).expect("the scheduler saw its head");
         let header = taken.packet.header();
@@ -372,7 +377,7 @@ impl<P: Packet> Queues<P> {
 
     /// The head of a queue.
     #[inline]
-    pub(super) fn head(&self, number: usize) -> Option<&Header> {
+    pub(super) fn head(&self, number: usize) -> Option<Header> {
         self.all[number].packets.head(0).map(P::header)
     }
 

@@ -217,7 +217,7 @@ impl<P: Packet> Shaper<P> {
     fn recount(&mut self) {
         let Self { inner, held, books, .. } = self;
         let Some((packet, class)) = held else { return };
-        let Header { color, size, .. } = *packet.header();
+        let Header { color, size, .. } = packet.header();
         books.occupancy.clone_from(inner.occupancy());
         books.occupancy.add(color, size);
         books.class.clone_from(inner.class(*class));
@@ -247,9 +247,9 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
                 other => return other,
             },
         };
-        match self.bucket.check(packet.header(), now) {
+        match self.bucket.check(&packet.header(), now) {
             Ok(()) => {
-                self.bucket.charge(packet.header());
+                self.bucket.charge(&packet.header());
                 Dequeued::Sent(packet, class)
             }
             Err(until) => {

@@ -12,6 +12,8 @@
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
+use std::hint::select_unpredictable;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +55,8 @@ struct Clock {
     tag: u128,
     /// What the divisions so far have left, in bit × 10⁹ below one share.
     remainder: u64,
+    /// The quotient of the last division: mostly this one's, since packets of one size follow each other.
+    last: u64,
 }
 
 impl<P: Packet> Block for Wfq<P> {
@@ -83,7 +87,7 @@ impl<P: Packet> Scheduler for Wfq<P> {
         let shares = shares(&to.after.queues, to.rate);
         for (clock, share) in self.clocks.iter_mut().zip(&shares) {
             if clock.share != share.as_bps() {
-                (clock.share, clock.remainder) = (share.as_bps(), 0);
+                *clock = Clock { share: share.as_bps(), tag: clock.tag, remainder: 0, last: 0 };
             }
         }
         self.queues.retune_protected((&to.before.queues, &to.after.queues), &shares)
@@ -106,7 +110,7 @@ impl<P: Packet> Scheduler for Wfq<P> {
         Self {
             clocks: shares
                 .iter()
-                .map(|share| Clock { share: share.as_bps(), tag: 0, remainder: 0 })
+                .map(|share| Clock { share: share.as_bps(), tag: 0, remainder: 0, last: 0 })
                 .collect(),
             queues: Queues::protected(&params.queues, &shares, streams),
             virtual_time: 0,
@@ -127,8 +131,13 @@ impl Clock {
     #[inline]
     fn advance(&mut self, size: u16) {
         let price = u64::from(size) * 8_000_000_000 + self.remainder;
-        self.tag += u128::from(price / self.share);
-        self.remainder = price % self.share;
+        // The remainder if the quotient is the last one; else it is no remainder.
+        let mut left = price.wrapping_sub(self.last.wrapping_mul(self.share));
+        if left >= self.share {
+            (self.last, left) = (price / self.share, price % self.share);
+        }
+        self.tag += u128::from(self.last);
+        self.remainder = left;
     }
 }
 
@@ -145,17 +154,18 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         self.queues.settle_idle(now);
-        let mut first: Option<(u128, usize)> = None;
-        for (queue, clock) in self.clocks.iter().enumerate() {
-            if self.queues.waits(queue) && first.is_none_or(|(tag, _)| clock.tag < tag) {
-                first = Some((clock.tag, queue));
-            }
+        // Which queue is first cannot be guessed.
+        let (mut queue, mut tag) = (0, u128::MAX);
+        for (other, clock) in self.clocks.iter().enumerate() {
+            let is_before = self.queues.waits(other) & (clock.tag < tag);
+            queue = select_unpredictable(is_before, other, queue);
+            tag = select_unpredictable(is_before, clock.tag, tag);
         }
-        let Some((_, queue)) = first else {
+        if tag == u128::MAX {
             self.virtual_time = 0;
             self.clocks.iter_mut().for_each(|clock| (clock.tag, clock.remainder) = (0, 0));
             return Dequeued::Wait(None);
-        };
+        }
         let taken = self.queues.take(queue, now);
         if taken.judged.is_ok() {
             // A packet that the AQM drops leaves its tags to the next one.

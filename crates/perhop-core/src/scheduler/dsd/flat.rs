@@ -45,11 +45,14 @@ struct Duplicate {
 }
 
 impl Packet for Duplicate {
-    fn header(&self) -> &Header {
-        &self.header
+    fn header(&self) -> Header {
+        self.header
     }
-    fn header_mut(&mut self) -> &mut Header {
-        &mut self.header
+    fn arrive(&mut self, now: Instant) {
+        self.header.arrive(now);
+    }
+    fn notify(&mut self) {
+        self.header.notify();
     }
 }
 

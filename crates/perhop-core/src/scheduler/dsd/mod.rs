@@ -41,8 +41,8 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Duration, Ecn, Environment, Header, Instant, Occupancy, Origin,
-    Packet, Probability, Reason, Rng, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
+    Probability, Reason, Rng, Streams,
 };
 
 /// When a green packet that cannot leave in time is dropped.
@@ -317,7 +317,7 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
     #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.settle(now);
-        let mut header = Header { arrived: now, ..*packet.header() };
+        let mut header = Header { arrived: now, ..packet.header() };
         let service = Service::of(header.dscp);
         let class = service.index();
         if let Some(control) = &mut self.control {
@@ -328,7 +328,8 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         let ticket = self.ticket;
         self.ticket += 1;
         let decided = admitted.map(|admitted| admitted.notified);
-        let _ = self.classes[class].through.arrival(packet.header_mut(), now, |_| decided);
+        packet.arrive(now);
+        let _ = self.classes[class].through.arrival(&mut header, now, |_| decided);
         let deadline = match admitted {
             Ok(admitted) => admitted.service,
             Err(reason) => {
@@ -338,7 +339,9 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
                 return Err((packet, reason));
             }
         };
-        packet.header_mut().ecn = header.ecn;
+        if admitted.is_ok_and(|admitted| admitted.notified.is_some()) {
+            packet.notify();
+        }
         self.total.add(header.color, header.size);
         self.classes[class].occupancy.add(header.color, header.size);
         let held = Held { packet, ticket, deadline, decided: None };
@@ -362,16 +365,16 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
         }
         let Some(service) = self.choose(now) else { return Dequeued::Wait(None) };
         let Held { mut packet, decided, .. } = self.pop(service);
-        let header = packet.header_mut();
+        let header = packet.header();
         let through = &mut self.classes[service.index()].through;
         if let Some(Ok(reason)) = decided {
-            header.ecn = Ecn::Congested;
+            packet.notify();
             through.notify(header.color, reason);
         }
         through.send(header.color);
         self.busy_until = now + self.rate.time_of(Bytes::new(header.size.into()));
         if let Some(control) = &mut self.control {
-            control.send(service, header, now);
+            control.send(service, &header, now);
         }
         Dequeued::Sent(packet, service.index())
     }

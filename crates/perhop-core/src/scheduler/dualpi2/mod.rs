@@ -446,8 +446,8 @@ impl<P: Packet> DualPi2<P> {
     /// Makes up for the updates of the base probability that are due, as the queues were.
     #[inline]
     fn settle(&mut self, now: Instant) {
-        let oldest = [self.l4s.oldest(), self.classic.oldest()].into_iter().flatten().min();
-        self.controller.settle(oldest, now);
+        let Self { controller, l4s, classic, .. } = self;
+        controller.settle(|| l4s.oldest().into_iter().chain(classic.oldest()).min(), now);
     }
 
     /// The class whose head goes next, and whether both have one.
@@ -519,18 +519,20 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
     #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
         self.settle(now);
-        let class = self.admitted_to(packet.header(), now);
-        let room = !self.total.is_full_for(packet.header(), self.limit);
+        packet.arrive(now);
+        let mut header = packet.header();
+        let class = self.admitted_to(&header, now);
+        let room = !self.total.is_full_for(&header, self.limit);
         #[cfg(feature = "trace")]
         crate::trace::begin();
         let queue = if class == L4S { &mut self.l4s } else { &mut self.classic };
         let decide = |_: &mut Header| if room { Ok(None) } else { Err(Reason::Overflow) };
-        if let Err(reason) = queue.counters.through.arrival(packet.header_mut(), now, decide) {
+        if let Err(reason) = queue.counters.through.arrival(&mut header, now, decide) {
             #[cfg(feature = "trace")]
             self.tell(class);
             return Err((packet, reason));
         }
-        let Header { color, size, .. } = *packet.header();
+        let Header { color, size, .. } = header;
         self.total.add(color, size);
         queue.counters.occupancy.add(color, size);
         queue.packets.push_back(packet);
@@ -546,12 +548,13 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         };
         let queue = self.queue_mut(class);
         let mut packet = queue.packets.pop_front().expect("its head was seen");
-        let Header { color, size, .. } = *packet.header();
+        let mut header = packet.header();
+        let Header { color, size, .. } = header;
         queue.counters.occupancy.remove(color, size);
         self.total.remove(color, size);
         #[cfg(feature = "trace")]
         crate::trace::begin();
-        let judged = self.judge(class, packet.header(), now).apply(packet.header_mut());
+        let judged = self.judge(class, &header, now).apply(&mut header);
         #[cfg(feature = "trace")]
         if judged != Ok(None) {
             self.tell(class);
@@ -560,6 +563,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         match judged {
             Ok(notified) => {
                 if let Some(reason) = notified {
+                    packet.notify();
                     through.notify(color, reason);
                 }
                 through.send(color);

@@ -334,7 +334,7 @@ impl FqLaw {
 
 impl<P: Packet> FqCodel<P> {
     /// The number of a packet's queue.
-    #[inline]
+    #[inline(always)]
     fn queue_of(&mut self, packet: &Header) -> u32 {
         let Self { table, queues, params, .. } = self;
         match table.assign(packet, |queue| queues[queue as usize].active) {
@@ -385,7 +385,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// Takes the head of a queue.
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, number: u32) -> Option<P> {
         let packet = self.packets.pop(&mut self.queues[number as usize].chain)?;
         let header = packet.header();
@@ -403,10 +403,10 @@ impl<P: Packet> FqCodel<P> {
             Backlog::Port => &*occupancy,
             Backlog::Queue => chain.occupancy(),
         };
-        let header = packet.header_mut();
+        let mut header = packet.header();
         #[cfg(feature = "trace")]
         crate::trace::begin();
-        let judged = codel.on_departure(header, left, &mut Context { now, rng }).apply(header);
+        let judged = codel.on_departure(&header, left, &mut Context { now, rng }).apply(&mut header);
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
             tell(number, chain, occupancy);
@@ -415,6 +415,7 @@ impl<P: Packet> FqCodel<P> {
         match judged {
             Ok(notified) => {
                 if let Some(reason) = notified {
+                    packet.notify();
                     through.notify(header.color, reason);
                 }
                 through.send(header.color);
@@ -486,9 +487,9 @@ fn tell(number: u32, chain: &Chain, all: &Occupancy) {
 impl<P: Packet> Discipline<P> for FqCodel<P> {
     #[inline(always)]
     fn enqueue(&mut self, mut packet: P, now: Instant) -> Result<(), (P, Reason)> {
-        let number = self.queue_of(packet.header());
-        let header = packet.header_mut();
-        header.arrived = now;
+        packet.arrive(now);
+        let header = packet.header();
+        let number = self.queue_of(&header);
         self.class.through.arrive(header.color);
         self.class.occupancy.add(header.color, header.size);
         let quantum = self.quantum();
@@ -503,7 +504,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
         let mut excess = self.excess.take()?;
         let packet = self.pop(excess.queue)?;
@@ -514,7 +515,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
             tell(excess.queue, chain, &self.class.occupancy);
             crate::trace::end(Vec::new(), chain.occupancy().packets(), chain.occupancy().bytes());
         }
-        let Header { color, size, .. } = *packet.header();
+        let Header { color, size, .. } = packet.header();
         self.class.through.drop(color, Reason::Overflow);
         if self.params.law == FqLaw::Linux {
             self.queues[excess.queue as usize].codel.count_drop();

@@ -1,30 +1,38 @@
 //! The packets of all queues of a port, in one block of memory: no queue has memory of its own.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use crate::{Occupancy, Packet};
 
 /// The packets that wait, whatever their queue.
 #[derive(Clone, Debug)]
 pub(super) struct Packets<P> {
+    /// The first is [`NOWHERE`] and never holds one: what follows the end of an empty queue is written there, without a branch.
     places: Vec<Place<P>>,
-    free: Option<u32>,
+    /// The first free place.
+    free: u32,
 }
+
+/// No place.
+const NOWHERE: u32 = 0;
 
 /// A packet, if there is one, and the place of the next in its queue, or of the next free one.
 #[derive(Clone, Debug)]
 struct Place<P> {
     packet: Option<P>,
-    next: Option<u32>,
+    next: u32,
 }
 
-/// One queue, in order of arrival.
+/// One queue, in order of arrival: the places of its first and last packet.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
-    ends: Option<(u32, u32)>,
+    head: u32,
+    tail: u32,
     occupancy: Occupancy,
 }
 
 impl Chain {
-    pub(super) const EMPTY: Self = Self { ends: None, occupancy: Occupancy::EMPTY };
+    pub(super) const EMPTY: Self = Self { head: NOWHERE, tail: NOWHERE, occupancy: Occupancy::EMPTY };
 
     #[inline]
     pub(super) fn occupancy(&self) -> &Occupancy {
@@ -33,45 +41,43 @@ impl Chain {
 }
 
 impl<P: Packet> Packets<P> {
-    pub(super) const fn new() -> Self {
-        Self { places: Vec::new(), free: None }
+    pub(super) fn new() -> Self {
+        Self { places: vec![Place { packet: None, next: NOWHERE }], free: NOWHERE }
     }
 
     /// Adds a packet at the end of a queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, chain: &mut Chain, packet: P) {
         let header = packet.header();
         chain.occupancy.add(header.color, header.size);
         let place = self.put(packet);
-        chain.ends = Some(match chain.ends {
-            None => (place, place),
-            Some((head, tail)) => {
-                self.places[tail as usize].next = Some(place);
-                (head, place)
-            }
-        });
+        self.places[chain.tail as usize].next = place;
+        chain.head = if chain.head == NOWHERE { place } else { chain.head };
+        chain.tail = place;
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, packet: P) -> u32 {
-        let filled = Place { packet: Some(packet), next: None };
-        let Some(place) = self.free else {
+        let filled = Place { packet: Some(packet), next: NOWHERE };
+        let place = self.free;
+        if place == NOWHERE {
             self.places.push(filled);
             return u32::try_from(self.places.len() - 1).expect("fewer packets than 2^32");
-        };
-        let vacant = std::mem::replace(&mut self.places[place as usize], filled);
+        }
+        let vacant = &mut self.places[place as usize];
         self.free = vacant.next;
+        *vacant = filled;
         place
     }
 
     /// Takes the head of a queue, if it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self, chain: &mut Chain) -> Option<P> {
-        let (head, tail) = chain.ends?;
-        let place = &mut self.places[head as usize];
+        let place = &mut self.places[chain.head as usize];
         let packet = place.packet.take()?;
-        chain.ends = place.next.map(|next| (next, tail));
-        place.next = self.free.replace(head);
+        let next = std::mem::replace(&mut place.next, self.free);
+        self.free = std::mem::replace(&mut chain.head, next);
+        chain.tail = if next == NOWHERE { NOWHERE } else { chain.tail };
         let header = packet.header();
         chain.occupancy.remove(header.color, header.size);
         Some(packet)

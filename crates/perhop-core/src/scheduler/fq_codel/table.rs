@@ -1,5 +1,7 @@
 //! Which queue a flow has.
 
+#![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,7 +90,7 @@ impl FlowTable {
     }
 
     /// The queue of a packet; `active` says which queues have packets or a turn.
-    #[inline]
+    #[inline(always)]
     pub(super) fn assign(&mut self, packet: &Header, active: impl Fn(u32) -> bool) -> Assigned {
         let flow = flow_of(packet);
         let hash = mixed(self.salt ^ flow);
@@ -122,6 +124,7 @@ fn next_number(queues: &mut u32) -> u32 {
 }
 
 /// The bucket of a flow in the set of this one: its own if it has one, else one that is free, else this one.
+#[inline(never)]
 fn way(
     buckets: &[Option<u32>],
     tags: &mut [u64],
@@ -140,6 +143,7 @@ fn way(
 
 impl Owners {
     /// The queue of this flow alone. Once there are as many queues as buckets, one that is not active begins anew, if there is one.
+    #[inline(never)]
     fn assign(
         &mut self,
         buckets: &mut [Option<u32>],

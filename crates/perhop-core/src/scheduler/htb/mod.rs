@@ -131,7 +131,7 @@ impl<P: Packet> Discipline<P> for Htb<P> {
             };
             match queues.dequeue(choice.queue, now) {
                 Dequeued::Sent(packet, class) => {
-                    tree.charge(&choice, packet.header(), |queue| queues.waits(queue));
+                    tree.charge(&choice, &packet.header(), |queue| queues.waits(queue));
                     return Dequeued::Sent(packet, class);
                 }
                 Dequeued::Wait(until) => tree.hold(&choice, until),

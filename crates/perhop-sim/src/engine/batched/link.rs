@@ -31,7 +31,7 @@ use crate::engine::WATCH_INTERVAL;
 use crate::engine::setup::Step;
 use crate::engine::stepping::retuning;
 use crate::network::LinkSpec;
-use crate::packet::{Queued, SimPacket};
+use crate::packet::SimPacket;
 use crate::wire::Wire;
 
 /// One direction of a link that flows share.
@@ -73,7 +73,7 @@ struct Precomputed {
 
 #[derive(Clone, Debug)]
 struct ServedPort {
-    port: Port<Queued>,
+    port: Port<SimPacket>,
     services: Services,
 }
 
@@ -372,15 +372,15 @@ struct Batch<'a> {
     services: Serving<'a>,
 }
 
-impl PortVisitor<Queued> for Batch<'_> {
+impl PortVisitor<SimPacket> for Batch<'_> {
     type Output = u64;
 
-    fn visit<D: Discipline<Queued>>(self, mut port: TypedPort<'_, D>) -> u64 {
+    fn visit<D: Discipline<SimPacket>>(self, mut port: TypedPort<'_, D>) -> u64 {
         let Self { packets, bound, mut services } = self;
         for packet in packets {
             let now = packet.at();
             services.serve_before(&mut port, now.later(Duration::from_nanos(1))); // The port was there first.
-            let offered = port.offer((*packet).into(), now);
+            let offered = port.offer(*packet, now);
             while let Some((packet, _)) = port.shed(now) {
                 services.lose(packet);
             }
@@ -406,7 +406,7 @@ struct Serving<'a> {
 impl Serving<'_> {
     /// Serves the port as often as that is due before `bound`.
     #[inline(always)]
-    fn serve_before<D: Discipline<Queued>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
+    fn serve_before<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
         while self.services.next() < bound {
             let now = self.services.next();
             self.services.pop();
@@ -416,12 +416,12 @@ impl Serving<'_> {
     }
 
     /// Serves the port until it has sent something or has nothing to send.
-    fn serve<D: Discipline<Queued>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) {
+    fn serve<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) {
         loop {
             match port.serve(now) {
                 Served::Sent(packet, free_at) => {
                     self.services.push(free_at);
-                    return self.gone.push(SimPacket::from(packet).due(free_at + self.delay));
+                    return self.gone.push(packet.due(free_at + self.delay));
                 }
                 Served::Dropped(packet, _) => self.lose(packet),
                 Served::Later(at) => return self.services.push(at),
@@ -431,8 +431,8 @@ impl Serving<'_> {
     }
 
     #[cold]
-    fn lose(&mut self, packet: Queued) {
-        self.gone.push(SimPacket::from(packet).due(Instant::NEVER));
+    fn lose(&mut self, packet: SimPacket) {
+        self.gone.push(packet.due(Instant::NEVER));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::engine::setup::Step;
 use crate::engine::stepping::retuning;
 use crate::medium::{self, MediumState};
 use crate::network::LinkSpec;
-use crate::packet::{Queued, SimPacket};
+use crate::packet::SimPacket;
 use crate::rate_trace::Timetable;
 use crate::timed::Timed;
 use crate::wire::Wire;
@@ -39,7 +39,7 @@ enum Queue {
 
 #[derive(Clone, Debug)]
 struct Managed {
-    port: Port<Queued>,
+    port: Port<SimPacket>,
     /// The rate that its scheduler shares among its queues.
     shared: Bitrate,
     meters: AggregateMeters,
@@ -179,7 +179,7 @@ impl Link {
 
 impl Managed {
     /// Serves the port, if the link can begin to send a packet now.
-    fn serve(&mut self, now: Instant) -> Served<Queued> {
+    fn serve(&mut self, now: Instant) -> Served<SimPacket> {
         let Some((timetable, asked)) = &mut self.timetable else { return self.port.serve(now) };
         match timetable.opens(now) {
             Some(at) if at <= now => self.port.serve_on(now, |size| timetable.transmit(size, now)),
@@ -289,7 +289,7 @@ impl Reference {
                 self.propagate(number, packet, starts, at);
             }
             Queue::Managed(managed) => {
-                let offered = managed.port.offer(packet.into(), self.now);
+                let offered = managed.port.offer(packet, self.now);
                 if let Some(tap) = &mut self.tap {
                     let flow = &self.flows[packet.flow()];
                     tap.arrival(number, packet, &offered, &managed.port, flow, self.now);
@@ -301,7 +301,7 @@ impl Reference {
                 match offered {
                     Offered::Queued => {}
                     Offered::Idle => self.serve(number),
-                    Offered::Dropped(packet, _) => self.lose(packet.into()),
+                    Offered::Dropped(packet, _) => self.lose(packet),
                 }
             }
         }
@@ -312,7 +312,6 @@ impl Reference {
         while let Queue::Managed(managed) = &mut self.links[number].queue
             && let Some((packet, reason)) = managed.port.shed(self.now)
         {
-            let packet = packet.into();
             self.observe_drop(number, packet, reason);
             self.lose(packet);
         }
@@ -338,10 +337,9 @@ impl Reference {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(ServiceTime(free_at));
                     let at = free_at + managed.delay;
-                    return self.propagate(number, packet.into(), self.now, at);
+                    return self.propagate(number, packet, self.now, at);
                 }
                 Served::Dropped(packet, reason) => {
-                    let packet = packet.into();
                     self.observe_drop(number, packet, reason);
                     self.lose(packet);
                 }

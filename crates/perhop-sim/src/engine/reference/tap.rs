@@ -5,7 +5,7 @@ use perhop_core::{Color, Instant, Offered, Port, Reason};
 use super::Pending;
 use crate::flow::Flow;
 use crate::observer::{Decision, Observation, Observed, PacketEvent};
-use crate::packet::{Queued, SimPacket};
+use crate::packet::SimPacket;
 
 /// Packets that a port has marked so far, by reason.
 type Notified = [u64; Reason::ALL.len()];
@@ -34,8 +34,8 @@ impl Tap {
         &mut self,
         link: usize,
         packet: SimPacket,
-        offered: &Offered<Queued>,
-        port: &Port<Queued>,
+        offered: &Offered<SimPacket>,
+        port: &Port<SimPacket>,
         flow: &Flow,
         now: Instant,
     ) {
@@ -72,7 +72,7 @@ impl Tap {
         &mut self,
         link: usize,
         packet: SimPacket,
-        port: &Port<Queued>,
+        port: &Port<SimPacket>,
         is_lost: bool,
         flow: &Flow,
         now: Instant,
@@ -124,7 +124,7 @@ impl Tap {
     }
 
     /// Why a port has marked a packet just now, if it has: it counts one more of that reason than before.
-    fn newly_notified(&mut self, link: usize, packet: SimPacket, port: &Port<Queued>) -> Option<Reason> {
+    fn newly_notified(&mut self, link: usize, packet: SimPacket, port: &Port<SimPacket>) -> Option<Reason> {
         let before = self.notified[link].as_mut()?;
         if !packet.content().ecn().is_capable() {
             return None;
