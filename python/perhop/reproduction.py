@@ -185,7 +185,8 @@ def execute(
         store: Where finished runs are kept, each as soon as it is finished.
         counts: Is counted up while the runs finish.
         finished: Called on the calling thread after each run.
-        judged: Called on the calling thread with each study's outcome, while later studies still run.
+        judged: Called on the calling thread with each study's outcome, in the order of the studies,
+            while later ones still run.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
 
     Raises:
@@ -252,7 +253,7 @@ class _Work:
 
 
 class _Gathering:
-    """Samples by study; judges a study when those of its last run come in."""
+    """Samples by study; judges a study when those of its last run come in. Studies are told in their order."""
 
     def __init__(
         self,
@@ -263,6 +264,7 @@ class _Gathering:
         self._planned, self._finished, self._judged = planned, finished, judged
         self._samples: list[dict[int, list[Sample]]] = [{} for _ in planned.studies]
         self.outcomes: dict[int, StudyOutcome] = {}
+        self._told = 0
 
     def __call__(self, place: int, samples: list[Sample]) -> None:
         planned = self._planned
@@ -276,8 +278,9 @@ class _Gathering:
         listed = [(planned.tasks[place].seed, one) for place in sorted(mine) for one in mine[place]]
         outcome = judge(planned.studies[index], planned.cells[index], planned.seeds[index], listed)
         self.outcomes[index] = outcome
-        if self._judged is not None:
-            self._judged(outcome)
+        while self._judged is not None and self._told in self.outcomes:
+            self._judged(self.outcomes[self._told])
+            self._told += 1
 
 
 def judge(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from perhop import _engine
+from perhop import _engine, reproduction
 from perhop.judging import Judgement
 from perhop.output.table import as_text, pivot, records
 from perhop.reproduction import Cell, judge, sample_frame, to_json
@@ -26,6 +27,11 @@ from perhop.study import (
     rounded,
     statement,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perhop.reproduction import Task
 
 SCHEMES = Axis("scheme", "Scheme", {"rio": "RIO", "rio-plus-out": "RI+O"})
 LOAD = Axis("load", "Load")
@@ -243,3 +249,30 @@ def test_every_cell_is_a_valid_scenario(name: str) -> None:
         _engine.scenario_from_json(json.dumps(entry.scenario(cell)), f"study {name}") for cell in entry.cells
     }
     assert len(scenarios) == len(entry.cells)
+
+
+def test_studies_are_told_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order is in which their runs finish, such as on several threads."""
+
+    def backwards(
+        work: Callable[[Task], list[Sample]],
+        tasks: Sequence[Task],
+        *,
+        finished: Callable[[int, list[Sample]], None],
+        **_options: object,
+    ) -> None:
+        for place in reversed(range(len(tasks))):
+            finished(place, work(tasks[place]))
+
+    monkeypatch.setattr(reproduction, "parallel_map", backwards)
+    wanted = ["bouras-fig5", "bouras-fig4"]
+    told: list[str] = []
+    planned = reproduction.plan([STUDIES[name] for name in wanted], runs=1, seed=1)
+    outcomes = reproduction.execute(
+        planned,
+        jobs=1,
+        store=None,
+        counts=reproduction.Counts(),
+        judged=lambda outcome: told.append(outcome.study.id),
+    )
+    assert told == [outcome.study.id for outcome in outcomes] == wanted
