@@ -13,7 +13,7 @@ use super::link::Services;
 use super::traffic::Traffic;
 use crate::medium::{Event, MediumState};
 use crate::network::LinkSpec;
-use crate::packet::{Queued, SimPacket};
+use crate::packet::SimPacket;
 use crate::rate_trace::Timetable;
 use crate::wire::Wire;
 
@@ -28,7 +28,7 @@ pub(super) struct UnevenWire {
 /// A port whose link changes, loses packets or delays them by jitter.
 #[derive(Clone, Debug)]
 pub(super) struct ChangingPort {
-    pub(super) port: Port<Queued>,
+    pub(super) port: Port<SimPacket>,
     pub(super) services: Services,
     medium: Box<MediumState>,
     delay: Duration,
@@ -95,17 +95,17 @@ impl ChangingPort {
         for packet in packets {
             let now = packet.at();
             happened += self.act_before(now + JUST_AFTER, gone);
-            let offered = self.port.offer((*packet).into(), now);
+            let offered = self.port.offer(*packet, now);
             if let (Offered::Idle, Some((timetable, _))) = (&offered, &mut self.timetable) {
                 timetable.idle(now);
             }
             while let Some((packet, _)) = self.port.shed(now) {
-                gone.push(SimPacket::from(packet).due(Instant::NEVER));
+                gone.push(packet.due(Instant::NEVER));
             }
             match offered {
                 Offered::Queued => {}
                 Offered::Idle => self.serve(now, gone),
-                Offered::Dropped(packet, _) => gone.push(SimPacket::from(packet).due(Instant::NEVER)),
+                Offered::Dropped(packet, _) => gone.push(packet.due(Instant::NEVER)),
             }
         }
         happened + self.act_before(bound, gone)
@@ -145,21 +145,21 @@ impl ChangingPort {
             match self.serve_once(now) {
                 Served::Sent(packet, free_at) => {
                     self.services.push(free_at);
-                    let mut packet = SimPacket::from(packet);
+                    let mut packet = packet;
                     match self.medium.pass(now, free_at + self.delay) {
                         Some(at) => packet.put_off(at),
                         None => packet.lose_in_transit(),
                     }
                     return gone.push(packet);
                 }
-                Served::Dropped(packet, _) => gone.push(SimPacket::from(packet).due(Instant::NEVER)),
+                Served::Dropped(packet, _) => gone.push(packet.due(Instant::NEVER)),
                 Served::Later(at) => return self.services.push(at),
                 Served::Nothing => return,
             }
         }
     }
 
-    fn serve_once(&mut self, now: Instant) -> Served<Queued> {
+    fn serve_once(&mut self, now: Instant) -> Served<SimPacket> {
         let Some((timetable, asked)) = &mut self.timetable else { return self.port.serve(now) };
         match timetable.opens(now) {
             Some(at) if at <= now => self.port.serve_on(now, |size| timetable.transmit(size, now)),
