@@ -120,11 +120,8 @@ impl SimPacket {
     /// Its drop precedence.
     #[inline]
     pub fn color(self) -> Color {
-        match self.content >> COLOR & 3 {
-            0 => Color::Green,
-            1 => Color::Yellow,
-            _ => Color::Red,
-        }
+        const COLORS: [Color; 4] = [Color::Green, Color::Yellow, Color::Red, Color::Red];
+        COLORS[(self.content >> COLOR) as usize & 3]
     }
 
     /// The packet, as it comes to the next step of its route at `at`.

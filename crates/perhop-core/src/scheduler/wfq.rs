@@ -157,6 +157,7 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
         // Which queue is first cannot be guessed.
         let (mut queue, mut tag) = (0, u128::MAX);
         for (other, clock) in self.clocks.iter().enumerate() {
+            #[expect(clippy::needless_bitwise_bool, reason = "the lazy operator is a branch")]
             let is_before = self.queues.waits(other) & (clock.tag < tag);
             queue = select_unpredictable(is_before, other, queue);
             tag = select_unpredictable(is_before, clock.tag, tag);

@@ -1,6 +1,6 @@
 //! A packet inside a data plane, and the route that it takes.
 
-use perhop_core::{Duration, Header, Packet};
+use perhop_core::{Duration, Header, Instant, Packet};
 
 use crate::buffers::Slot;
 use crate::spec::Hop;
