@@ -101,9 +101,8 @@ def test_every_mechanism_gets_the_same_users_and_jobs_change_nothing() -> None:
 def test_the_batched_engine_refuses_users_with_the_reason() -> None:
     result = perhop.run(scenario(Client()))
     assert result.runs[0].raw["engine"] == "reference"
-    with pytest.raises(
-        ScenarioError, match="application `python` of group `.*` does not declare that it can be batched"
-    ):
+    refused = r"application `python` of group `.*` does not declare that it can be batched"
+    with pytest.raises(ScenarioError, match=refused):
         perhop.run(scenario(Client()), engine="batched")
 
 
