@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perhop_core::{Bitrate, Duration, Instant};
+use perhop_core::{Bitrate, Duration, Instant, Packet, Port, Served};
 
 /// The bytes of a delivery opportunity.
 const OPPORTUNITY: u64 = 1500;
@@ -147,12 +147,15 @@ pub(crate) struct Timetable {
     busy_until: Instant,
     /// Bytes that the opportunity of that time can still send; or what rounding to a nanosecond has left to send, in bit · ns/s.
     rest: u64,
+    /// When a port was last asked to be served: see [`serve`](Self::serve).
+    asked: Instant,
 }
 
 impl Timetable {
     /// An idle link at time zero.
     pub(crate) fn new(trace: &Arc<RateTrace>) -> Self {
-        Self { trace: Arc::clone(trace), place: 0, base: Instant::ZERO, busy_until: Instant::ZERO, rest: 0 }
+        let (base, busy_until, asked) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
+        Self { trace: Arc::clone(trace), place: 0, base, busy_until, rest: 0, asked }
     }
 
     /// The earliest time from `now` on at which it can begin to send a packet; `None` for never.
@@ -196,6 +199,18 @@ impl Timetable {
             RateTrace::Rates(rates) => self.serialize(rates, size, now),
         };
         self.busy_until
+    }
+
+    /// Serves a port, if the link can begin to send a packet now; else says once when it can.
+    pub(crate) fn serve<P: Packet>(&mut self, port: &mut Port<P>, now: Instant) -> Served<P> {
+        match self.opens(now) {
+            Some(at) if at <= now => port.serve_on(now, |size| self.transmit(size, now)),
+            Some(at) if at != self.asked => {
+                self.asked = at;
+                Served::Later(at)
+            }
+            Some(_) | None => Served::Nothing,
+        }
     }
 
     /// Skips opportunities; returns the time of the next one.

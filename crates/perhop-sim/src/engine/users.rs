@@ -1,6 +1,6 @@
-//! Users of applications: whose flows are whose, and what users are told.
+//! Users of applications: whose flows are whose, and their events and commands.
 //!
-//! Both engines tell users of the same events, in each user's order of time, and carry out what they command.
+//! Both engines give users the same events, in each user's order of time, and carry out what they command.
 
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ struct Owner {
 
 /// What a data packet tells a user: this event, so many times.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct Notification {
     pub(super) user: usize,
     pub(super) event: Event,
     pub(super) times: usize,
@@ -91,24 +91,28 @@ impl Users {
         (Self { members, groups, owners, warmup, actions: Vec::new() }, begins)
     }
 
-    /// What a user is told that wakes.
+    /// The event of a user that wakes.
     pub(super) fn wake(&mut self, user: usize) -> Event {
         let has_begun = std::mem::replace(&mut self.members[user].has_begun, true);
         if has_begun { Event::Wakes } else { Event::Begins }
     }
 
     /// What the data packet tells a user that has just reached the receiver of a flow, if it has an owner.
-    pub(super) fn hear(&mut self, number: usize, flow: &Flow) -> Option<Told> {
+    pub(super) fn notification(&mut self, number: usize, flow: &Flow) -> Option<Notification> {
         let Owner { user, connection, direction, open } = self.owners.get_mut(number)?.as_mut()?;
         let (user, connection, direction) = (*user, *connection, *direction);
         if flow.is_datagrams() {
             let transit = flow.last_transit()?;
-            return Some(Told { user, event: Event::Datagram { connection, direction, transit }, times: 1 });
+            return Some(Notification {
+                user,
+                event: Event::Datagram { connection, direction, transit },
+                times: 1,
+            });
         }
         let (_, arrived) = flow.granted();
         let times = open.iter().take_while(|&&end| end <= arrived).count();
         open.drain(..times);
-        (times > 0).then_some(Told { user, event: Event::Arrived { connection, direction }, times })
+        (times > 0).then_some(Notification { user, event: Event::Arrived { connection, direction }, times })
     }
 
     /// Tells a user of an event; returns what it commands. [`Users::done`] takes back the memory.

@@ -34,8 +34,8 @@ pub(super) struct ChangingPort {
     delay: Duration,
     /// There is an outage.
     is_down: bool,
-    /// When the link can send how much, and when it was last asked to be served by that; `None` if its rate says so.
-    timetable: Option<(Timetable, Instant)>,
+    /// When the link can send how much; `None` if its rate says so.
+    timetable: Option<Timetable>,
 }
 
 impl UnevenWire {
@@ -65,7 +65,7 @@ impl ChangingPort {
         let endless =
             || SchedulerParams::from(AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }));
         let port = Port::new(spec.queue.clone().unwrap_or_else(endless), spec.rate, streams, window);
-        let timetable = spec.medium.trace.as_ref().map(|trace| (Timetable::new(trace), Instant::ZERO));
+        let timetable = spec.medium.trace.as_ref().map(Timetable::new);
         let services = Services::new();
         Some(Box::new(Self { port, services, medium, delay: spec.delay, is_down: false, timetable }))
     }
@@ -96,7 +96,7 @@ impl ChangingPort {
             let now = packet.at();
             happened += self.act_before(now + JUST_AFTER, gone);
             let offered = self.port.offer(*packet, now);
-            if let (Offered::Idle, Some((timetable, _))) = (&offered, &mut self.timetable) {
+            if let (Offered::Idle, Some(timetable)) = (&offered, &mut self.timetable) {
                 timetable.idle(now);
             }
             while let Some((packet, _)) = self.port.shed(now) {
@@ -160,14 +160,9 @@ impl ChangingPort {
     }
 
     fn serve_once(&mut self, now: Instant) -> Served<SimPacket> {
-        let Some((timetable, asked)) = &mut self.timetable else { return self.port.serve(now) };
-        match timetable.opens(now) {
-            Some(at) if at <= now => self.port.serve_on(now, |size| timetable.transmit(size, now)),
-            Some(at) if at != *asked => {
-                *asked = at;
-                Served::Later(at)
-            }
-            Some(_) | None => Served::Nothing,
+        match &mut self.timetable {
+            Some(timetable) => timetable.serve(&mut self.port, now),
+            None => self.port.serve(now),
         }
     }
 

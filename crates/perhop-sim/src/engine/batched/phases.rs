@@ -2,7 +2,7 @@
 //!
 //! If all links advance together, each may advance by the look-ahead `L`, the least time in which a packet passes a link. A network
 //! whose routers are on a grid or a tree allows twice that: its routers have two colors so that every link leads from one color to the
-//! other. What comes to links of one color has left links of the other, so one color may always advance to `L` beyond the clock of
+//! other. A packet that arrives at a link of one color has left a link of the other, so one color may always advance to `L` beyond the clock of
 //! the other, which is `2 L` beyond its own. A link that takes at least `2 L` may also join routers of one color. The hosts at a router
 //! advance with its links.
 //!

@@ -437,14 +437,14 @@ impl Traffic {
                     self.reach_members_receiver(number, packet.content(), now);
                 } else if let Some(user) = self.users.owner(number) {
                     self.reach_owned_receiver(number, packet.content(), now);
-                    self.hear_up_to(user, number, now);
+                    self.notify_up_to(user, number, now);
                 } else {
                     self.reach_receiver(number, packet.content(), now);
                 }
             }
             Step::Sender => {
                 if let Some(user) = self.users.owner(number) {
-                    self.hear_up_to(user, number, now);
+                    self.notify_up_to(user, number, now);
                 }
                 let Self { flows, links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;

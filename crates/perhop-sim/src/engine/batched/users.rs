@@ -3,7 +3,7 @@
 //! A receiver may be ahead of the clock, since nothing but its packets and its own timers reach it. What it has for its user waits
 //! there for its time. Nothing that leaves a link in a window of the look-ahead comes to a host within it, so a user's
 //! turn takes all of that up to the window's end, in the order of time. A command that concerns a flow finds its sender as it is then:
-//! the sender first takes what comes to it before. So the senders of users' flows keep to the window, and their ACKs are held.
+//! its sender first takes the ACKs and timers that come before. So senders of users' flows never act beyond the window: their ACKs are held.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::flow::Outlet;
 use super::traffic::Traffic;
 use crate::application::{self, Recorded};
 use crate::engine::setup::Routes;
-use crate::engine::users::{Told, Users};
+use crate::engine::users::{Notification, Users};
 use crate::events::Event;
 use crate::flow::Flow;
 use crate::network::Network;
@@ -47,7 +47,7 @@ struct Turn {
     /// The time at which it wants to be woken.
     wake: Instant,
     /// What has come for it, in order: when, to which flow, and what it is.
-    heard: VecDeque<(Instant, u32, application::Event)>,
+    pending: VecDeque<(Instant, u32, application::Event)>,
     /// The event in the queue.
     scheduled: Instant,
     /// It may act up to the end of a window: nothing else happens to its flows within it.
@@ -71,7 +71,7 @@ impl BatchedUsers {
         let mut owner = vec![None; if begins.is_empty() { 0 } else { flows.len() }];
         let mut turns: Vec<Turn> = begins
             .into_iter()
-            .map(|wake| Turn { wake, heard: VecDeque::new(), scheduled: Instant::NEVER, takes_turns: true })
+            .map(|wake| Turn { wake, pending: VecDeque::new(), scheduled: Instant::NEVER, takes_turns: true })
             .collect();
         for (flow, user) in users.owned() {
             owner[flow] = Some(user as u32);
@@ -124,7 +124,7 @@ impl BatchedUsers {
 
 impl Turn {
     fn next(&self) -> Instant {
-        self.heard.front().map_or(self.wake, |&(at, ..)| at.min(self.wake))
+        self.pending.front().map_or(self.wake, |&(at, ..)| at.min(self.wake))
     }
 
     /// What happens next, if it comes before `limit`; else it stays.
@@ -135,11 +135,11 @@ impl Turn {
         users: &mut Users,
     ) -> Option<(Moment, application::Event)> {
         let wakes = Moment { at: self.wake, wakes: Some(user as u32), flow: u32::MAX };
-        match self.heard.front() {
+        match self.pending.front() {
             Some(&(at, flow, event)) if at <= self.wake => {
                 let hears = Moment { at, wakes: None, flow };
                 (hears < limit).then(|| {
-                    self.heard.pop_front();
+                    self.pending.pop_front();
                     (hears, event)
                 })
             }
@@ -192,10 +192,13 @@ impl Traffic {
             return;
         }
         let BatchedUsers { users, turns, .. } = &mut self.users;
-        let Some(Told { user, event, times }) = users.hear(number, &self.flows[number].base) else { return };
-        let (flow, heard) = (number as u32, &mut turns[user].heard);
-        let place = heard.partition_point(|&(before, of, _)| (before, of) <= (at, flow));
-        (0..times).for_each(|_| heard.insert(place, (at, flow, event)));
+        let Some(Notification { user, event, times }) = users.notification(number, &self.flows[number].base)
+        else {
+            return;
+        };
+        let (flow, pending) = (number as u32, &mut turns[user].pending);
+        let place = pending.partition_point(|&(before, of, _)| (before, of) <= (at, flow));
+        (0..times).for_each(|_| pending.insert(place, (at, flow, event)));
         self.schedule_user(user);
     }
 
@@ -219,9 +222,9 @@ impl Traffic {
         self.act_for(user, Moment::of(limit))
     }
 
-    /// Where packets wait for their time: a user is told what has come to its flows up to this one by now, before anything else comes to
+    /// Where packets wait for their time: a user gets the events of its flows up to this one until now, before anything else comes to
     /// a host.
-    pub(super) fn hear_up_to(&mut self, user: usize, flow: usize, now: Instant) {
+    pub(super) fn notify_up_to(&mut self, user: usize, flow: usize, now: Instant) {
         self.act_for(user, Moment { at: now, wakes: None, flow: flow as u32 + 1 });
     }
 

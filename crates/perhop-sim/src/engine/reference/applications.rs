@@ -3,7 +3,7 @@
 use super::Reference;
 use crate::application::Event;
 use crate::control::Post;
-use crate::engine::users::Told;
+use crate::engine::users::Notification;
 
 impl Reference {
     /// The time of a user has come.
@@ -14,7 +14,10 @@ impl Reference {
 
     /// A data packet has reached the receiver of a flow: tells its user, if it has one, what is complete by now.
     pub(super) fn tell_owner(&mut self, flow: usize) {
-        let Some(Told { user, event, times }) = self.users.hear(flow, &self.flows[flow]) else { return };
+        let Some(Notification { user, event, times }) = self.users.notification(flow, &self.flows[flow])
+        else {
+            return;
+        };
         (0..times).for_each(|_| self.tell_user(user, event));
     }
 

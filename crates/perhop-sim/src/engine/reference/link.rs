@@ -48,8 +48,8 @@ struct Managed {
     delay: Duration,
     /// There is an outage.
     is_down: bool,
-    /// When the link can send how much, and when it was last asked to be served by that; `None` if its rate says so.
-    timetable: Option<(Timetable, Instant)>,
+    /// When the link can send how much; `None` if its rate says so.
+    timetable: Option<Timetable>,
 }
 
 /// A time at which a port is to be served.
@@ -78,8 +78,7 @@ impl Link {
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
                 let delay = spec.delay;
-                let timetable =
-                    spec.medium.trace.as_ref().map(|trace| (Timetable::new(trace), Instant::ZERO));
+                let timetable = spec.medium.trace.as_ref().map(Timetable::new);
                 let shared = spec.rate;
                 Queue::Managed(Box::new(Managed {
                     port,
@@ -180,14 +179,9 @@ impl Link {
 impl Managed {
     /// Serves the port, if the link can begin to send a packet now.
     fn serve(&mut self, now: Instant) -> Served<SimPacket> {
-        let Some((timetable, asked)) = &mut self.timetable else { return self.port.serve(now) };
-        match timetable.opens(now) {
-            Some(at) if at <= now => self.port.serve_on(now, |size| timetable.transmit(size, now)),
-            Some(at) if at != *asked => {
-                *asked = at;
-                Served::Later(at)
-            }
-            Some(_) | None => Served::Nothing,
+        match &mut self.timetable {
+            Some(timetable) => timetable.serve(&mut self.port, now),
+            None => self.port.serve(now),
         }
     }
 }
@@ -294,7 +288,7 @@ impl Reference {
                     let flow = &self.flows[packet.flow()];
                     tap.arrival(number, packet, &offered, &managed.port, flow, self.now);
                 }
-                if let (Offered::Idle, Some((timetable, _))) = (&offered, &mut managed.timetable) {
+                if let (Offered::Idle, Some(timetable)) = (&offered, &mut managed.timetable) {
                     timetable.idle(self.now);
                 }
                 self.drop_shed(number);
