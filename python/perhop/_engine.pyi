@@ -369,6 +369,7 @@ class Packet:
     @property
     def service_rate(self) -> float:
         """The contracted rate of its flow, in bit/s; 0 without one."""
+    def __deepcopy__(self, _memo: dict[int, object]) -> Packet: ...
 
 @final
 class Ack:
@@ -413,6 +414,7 @@ class Ack:
     @property
     def recovering(self) -> bool:
         """Losses are being repaired."""
+    def __deepcopy__(self, _memo: dict[int, object]) -> Ack: ...
 
 @final
 class Loss:
@@ -427,6 +429,7 @@ class Loss:
     @property
     def color(self) -> Literal["green", "yellow", "red"]:
         """The color of the first segment that is missing. Requires the need `colors`."""
+    def __deepcopy__(self, _memo: dict[int, object]) -> Loss: ...
 
 @final
 class Action:
@@ -479,6 +482,7 @@ class Queue:
     def is_full(self, limit: Depth) -> bool:
         """Whether the packet of this call would exceed a limit."""
     def __len__(self) -> int: ...
+    def __deepcopy__(self, _memo: dict[int, object]) -> Queue: ...
 
 @final
 class Random:
@@ -498,6 +502,7 @@ class Random:
         """Exponential with mean 1."""
     def normal(self) -> float:
         """Normal with mean 0 and standard deviation 1."""
+    def __deepcopy__(self, _memo: dict[int, object]) -> Random: ...
 
 @final
 class Depth:
