@@ -188,6 +188,12 @@ wheels: cargo $(WHEEL_TOOLS) ## Build wheels for Linux, macOS and Windows, and a
 try-wheel: ## Install the wheel of this machine where there is no Rust, and run the commands of the README and the tour
 	@$(WHEELS)/bin/python -m tools.try_wheel $(ARGS)
 
+# In place of compiling the engine once more: what is tested is then what the wheel holds.
+.PHONY: engine-of-wheel
+engine-of-wheel: $(RUNTIME) ## Take the engine of the wheel of this machine that `make wheels` built
+	@$(BIN)/python -m tools.engine_of_wheel target/wheels/*linux*$$(uname -m).whl
+	@touch $(ENGINE)
+
 .PHONY: audit
 audit: cargo $(AUDIT_TOOLS) ## Hold the dependencies against deny.toml and the databases of known weaknesses
 	@$(AUDIT)/bin/python -m tools.audit $(AUDIT)/bin/pip-audit
