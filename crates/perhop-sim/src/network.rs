@@ -374,6 +374,14 @@ impl Network {
         }
     }
 
+    /// The longest time from when a packet leaves a link, or its host, to when it or its acknowledgement comes to another link,
+    /// without the times that it takes to be sent.
+    pub(crate) fn longest_delay(&self) -> Duration {
+        let hosts = self.flows.iter().flat_map(|flow| [&flow.access, &flow.egress]).flatten();
+        let there_and_back = hosts.map(|host| host.delay.saturating_mul(2));
+        self.links.iter().map(|link| link.delay).chain(there_and_back).max().unwrap_or(Duration::ZERO)
+    }
+
     /// The profile by which a flow's packets are metered.
     pub fn meter_of<'a>(&'a self, flow: &'a FlowSpec) -> Option<&'a MeterParams> {
         match &flow.marking {

@@ -31,9 +31,9 @@ pub(super) struct Inlet<'a> {
 }
 
 impl Inlets {
-    /// Empty ones, of links that expect two packets to come about so far apart.
-    pub(super) fn expecting(gaps: impl Iterator<Item = Duration>) -> Self {
-        let queues: Vec<_> = gaps.map(ArrivalQueue::expecting).collect();
+    /// Empty ones, of links that expect two packets to come at least about so far apart, after a delay of at most `reach`.
+    pub(super) fn expecting(gaps: impl Iterator<Item = Duration>, reach: Duration) -> Self {
+        let queues: Vec<_> = gaps.map(|gap| ArrivalQueue::expecting(gap, reach)).collect();
         Self { due: vec![Instant::NEVER; queues.len()], queues, elsewhere: Instant::NEVER }
     }
 

@@ -70,7 +70,9 @@ impl Traffic {
         let largest = setup.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         let largest = Bytes::new(u64::from(largest));
         // The interval at which packets leave a link that is full of the largest ones.
-        let links = Inlets::expecting(network.links.iter().map(|link| link.rate.time_of(largest)));
+        let gaps = network.links.iter().map(|link| link.rate.time_of(largest));
+        // A packet is on its way for its delay, after a window that may be as long.
+        let links = Inlets::expecting(gaps, network.longest_delay().saturating_mul(2));
         let Setup {
             mut flows, populations, routes, steps, shared_meters, channels, controls, recorder, ..
         } = setup;

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use perhop_core::{Duration, Instant, prefetch};
 
-use super::calendar::{Calendar, USUAL_GAP};
+use super::calendar::{Calendar, USUAL_GAP, USUAL_REACH};
 use crate::timed::{Timed, precedes};
 
 /// Entries of a piece of the sorted run, which is lent as one: many, since work in stages is quicker on many, but few enough for the
@@ -51,8 +51,9 @@ pub struct ArrivalQueue<T> {
     ///
     /// Made when it is first needed: most links of a large network need none, and it takes more memory than all the rest.
     out_of_order: Option<Box<Calendar<T>>>,
-    /// How far apart two entries are expected to be.
+    /// How far apart two entries are expected to be, and how far ahead of the clock.
     gap: Duration,
+    reach: Duration,
     /// How many entries it holds, unless they are lent; none that it ever held comes after `latest_late`.
     late: usize,
     latest_late: Instant,
@@ -68,13 +69,13 @@ pub struct ArrivalQueue<T> {
 
 impl<T: Timed> Default for ArrivalQueue<T> {
     fn default() -> Self {
-        Self::expecting(USUAL_GAP)
+        Self::expecting(USUAL_GAP, USUAL_REACH)
     }
 }
 
 impl<T: Timed> ArrivalQueue<T> {
-    /// An empty one that expects two entries to be about so far apart.
-    pub fn expecting(gap: Duration) -> Self {
+    /// An empty one that expects two entries to be at least about so far apart, and up to so far ahead of the clock.
+    pub fn expecting(gap: Duration, reach: Duration) -> Self {
         Self {
             front: Vec::new(),
             taken: 0,
@@ -84,6 +85,7 @@ impl<T: Timed> ArrivalQueue<T> {
             newest: Instant::ZERO,
             out_of_order: None,
             gap,
+            reach,
             late: 0,
             latest_late: Instant::ZERO,
             lent: false,
@@ -119,7 +121,7 @@ impl<T: Timed> ArrivalQueue<T> {
 
     #[cold]
     fn make_calendar(&mut self, entry: T) {
-        self.out_of_order.insert(Box::new(Calendar::expecting(self.gap))).push(entry);
+        self.out_of_order.insert(Box::new(Calendar::expecting(self.gap, self.reach))).push(entry);
     }
 
     /// Into a new piece of the run, before others of the last piece, or into the calendar.

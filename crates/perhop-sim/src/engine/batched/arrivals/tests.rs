@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 /// Adds `gaps` after whatever was taken last, over and over, and takes what comes, one by one or lent, some of it added
 /// while others are lent; compares with a sorted set.
 fn agrees_with_a_sorted_set(gaps: &[(u64, u32)], taking: &[u64]) {
-    let (mut queue, mut set) = (ArrivalQueue::expecting(Duration::from_nanos(1000)), BTreeSet::new());
+    let (mut queue, mut set) =
+        (ArrivalQueue::expecting(Duration::from_nanos(1000), USUAL_REACH), BTreeSet::new());
     let mut gaps = gaps.iter().cycle();
     let mut added = 0;
     let mut add = |queue: &mut ArrivalQueue<Entry>, set: &mut BTreeSet<Entry>, now: u64| {
@@ -68,7 +69,7 @@ proptest! {
 
 #[test]
 fn the_run_is_closed_where_order_is_rare_and_opened_again() {
-    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000));
+    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000), USUAL_REACH);
     let run = |queue: &mut ArrivalQueue<Entry>, begin: u64, steps: u64, spread: u64| {
         for step in 0..steps {
             let at = Instant::from_nanos(begin + 1000 * step + step * 7919 % (spread + 1));
@@ -89,7 +90,7 @@ fn the_run_is_closed_where_order_is_rare_and_opened_again() {
 
 #[test]
 fn few_pending_entries_use_little_memory_and_always_the_same() {
-    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000));
+    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000), USUAL_REACH);
     let entry = |at: u64| Entry { at: Instant::from_nanos(at), rank: 0, added: 0 };
     let mut taken = Vec::new();
     for step in 1..1000 {
@@ -108,7 +109,7 @@ fn few_pending_entries_use_little_memory_and_always_the_same() {
 
 #[test]
 fn an_entry_like_one_that_was_too_late_comes_after_it() {
-    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000));
+    let mut queue = ArrivalQueue::expecting(Duration::from_nanos(1000), USUAL_REACH);
     let entry = |at: u64, added: u32| Entry { at: Instant::from_nanos(at), rank: 0, added };
     for at in 0..40 {
         queue.push(entry(100 + at, 0));

@@ -26,8 +26,6 @@ use crate::timed::{Timed, precedes};
 
 /// Fewest and most buckets of a wheel, as powers of two.
 const SIZES: std::ops::RangeInclusive<u32> = 8..=16;
-/// How far a wheel reaches at first, as a power of two of a nanosecond: 268 ms.
-const SPAN: u32 = 28;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so
@@ -37,8 +35,9 @@ const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 const ROOMY: usize = 128;
 /// Up to this many entries are sorted by insertion, or by their ranks.
 const SHORT: usize = 64;
-/// How far apart two entries are, for all that is known.
+/// How far apart two entries are, and how far ahead of the clock, for all that is known.
 pub(super) const USUAL_GAP: Duration = Duration::from_nanos(65_536);
+pub(super) const USUAL_REACH: Duration = Duration::from_nanos(1 << 28);
 
 /// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract: it does not
 /// depend on the calendar's build, nor on its buckets' width.
@@ -78,7 +77,7 @@ pub struct Calendar<T> {
 
 impl<T: Timed> Default for Calendar<T> {
     fn default() -> Self {
-        Self::expecting(USUAL_GAP)
+        Self::expecting(USUAL_GAP, USUAL_REACH)
     }
 }
 
@@ -92,12 +91,16 @@ impl Schedule for EventQueue {
 }
 
 impl<T: Timed> Calendar<T> {
-    /// An empty calendar that expects two entries to be about so far apart. It finds out for itself, but a good guess spares
-    /// it doing so.
-    pub fn expecting(gap: Duration) -> Self {
-        let bucket = gap.saturating_mul(*FILL_IN_ORDER.start()).as_nanos().max(1);
-        let shift = bucket.ilog2().clamp(*SHIFTS.start(), *SHIFTS.end());
-        let size = SPAN.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
+    /// An empty calendar that expects two entries to be at least about so far apart, and up to so far ahead of the clock. It
+    /// finds out for itself, but a good guess spares it doing so.
+    ///
+    /// Its wheel is as small as it can be: entries that come as thick as they may come widen it, while all other calendars of a
+    /// large network keep one that fits the cache.
+    pub fn expecting(gap: Duration, reach: Duration) -> Self {
+        let span = reach.as_nanos().clamp(1, 1 << 60).next_power_of_two().ilog2();
+        let full = gap.saturating_mul(*FILL_IN_ORDER.start()).as_nanos().max(1).ilog2();
+        let shift = full.max(span.saturating_sub(*SIZES.start())).clamp(*SHIFTS.start(), *SHIFTS.end());
+        let size = span.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
         Self {
             current: Vec::new(),
             taken: 0,

@@ -52,7 +52,7 @@ fn agrees_with_a_sorted_set(gaps: &[(u64, u32)], scale: u32) {
 #[test]
 fn what_is_far_is_not_forgotten_when_buckets_widen() {
     // Many that come in years, some that come soon, beyond the wheel; and a timer that is set again and again, 1 ms ahead.
-    let mut calendar = Calendar::expecting(Duration::from_nanos(1000));
+    let mut calendar = Calendar::expecting(Duration::from_nanos(1000), USUAL_REACH);
     let mut added = 0;
     let mut push = |calendar: &mut Calendar<Entry>, nanos: u64| {
         calendar.push(Entry { at: Instant::from_nanos(nanos), rank: 0, added });
@@ -158,4 +158,25 @@ fn nothing_is_taken_at_the_bound_or_beyond() {
     assert_eq!(calendar.pop(at(5_000_000_000)), Some(entry(4_999_999_999)));
     assert_eq!(calendar.pop(Instant::NEVER), Some(entry(5_000_000_000)));
     assert_eq!((calendar.pop(Instant::NEVER), calendar.next()), (None, Instant::NEVER));
+}
+
+#[test]
+fn a_fast_link_that_few_packets_come_to_has_a_small_wheel() {
+    // 25 Gbit/s could bring a packet of 1400 bytes every 448 ns, for 8 ms: 17 857 of them.
+    let calendar = Calendar::<Entry>::expecting(Duration::from_nanos(448), Duration::from_millis(8));
+    assert_eq!(calendar.wheel.len(), 256);
+    assert!((256_u64 << calendar.shift) >= 8_000_000, "it reaches as far as packets come");
+}
+
+#[test]
+fn entries_that_come_thick_narrow_the_buckets() {
+    let mut calendar = Calendar::expecting(Duration::from_nanos(448), Duration::from_millis(8));
+    let wide = calendar.shift;
+    for added in 0..60_000_u32 {
+        calendar.push(Entry { at: at(4_000_000 + u64::from(added) * 448), rank: 0, added });
+        if u64::from(added) * 448 > 4_000_000 {
+            calendar.pop(Instant::NEVER);
+        }
+    }
+    assert!(calendar.shift < wide, "{} of {wide}", calendar.shift);
 }
