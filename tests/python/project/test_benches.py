@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import engine, flows, growth, matrix, measuring, tuning
+from benches import engine, flows, growth, matrix, measuring, quaint, tuning
 from benches.measuring import Spread, marginal
 from benches.peers import compare, ns2, ns3, perhop_runner
 from benches.peers.program import Packets, Program
@@ -306,3 +306,25 @@ def test_searches_with_the_same_seed_are_compared() -> None:
     assert lines[3].startswith("| 8 | 4.5 (+3 ± ")
     assert lines[4] == "| 9 | a search found nothing within the constraints |"
     assert [plan.batch for plan, _ in tuning.plans().values()] == [4, 4]
+
+
+def test_a_graph_is_read_with_its_neighbors_and_its_faults_are_named() -> None:
+    assert quaint.read_graph("% a path\n3 2\n2\n1 3\n2\n") == [[1], [0, 2], [1]]
+    for text, fault in (
+        ("3 2\n2\n1 3\n", "2 vertices with 3 ends; its head says 3, 2 edges"),
+        ("2 1\n2\nx\n", "no graph of METIS"),
+        ("3 1\n2\n3\n\n", "an edge stands at one of its vertices only"),
+    ):
+        with pytest.raises(quaint.GraphError, match=fault):
+            quaint.read_graph(text)
+
+
+def test_paths_to_switches_with_many_links_are_counted_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quaint, "SWITCHES", 1)
+    # A path of four and a leaf: the second vertex has three links.
+    neighbors = quaint.read_graph("5 4\n2\n1 3 5\n2 4\n3\n2\n")
+    assert quaint.is_no_access(neighbors) == [1]
+    assert quaint.mean_hops(neighbors) == pytest.approx((1 + 1 + 2 + 1) / 4)
+    read = taken(quaint.scenario(neighbors, 0.1))
+    assert [flow["count"] for flow in read["flows"]] == [4, 4, 4]
+    assert read["topology"]["graph"]["links"] == [["s0", "s1"], ["s1", "s2"], ["s1", "s4"], ["s2", "s3"]]

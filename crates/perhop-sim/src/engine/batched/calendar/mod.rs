@@ -49,6 +49,8 @@ pub struct Calendar<T> {
     /// The absolute number of that bucket: the time of its beginning >> shift.
     number: u64,
     shift: u32,
+    /// The widest bucket: entries that come sooner than a bucket is wide would fall into the one being handled.
+    widest: u32,
     /// Of n buckets, a power of two, bucket b holds entries of the one among the absolute buckets number + 1 to number +
     /// n - 1 that is b modulo n.
     wheel: Vec<Vec<T>>,
@@ -99,13 +101,15 @@ impl<T: Timed> Calendar<T> {
     pub fn expecting(gap: Duration, reach: Duration) -> Self {
         let span = reach.as_nanos().clamp(1, 1 << 60).next_power_of_two().ilog2();
         let full = gap.saturating_mul(*FILL_IN_ORDER.start()).as_nanos().max(1).ilog2();
-        let shift = full.max(span.saturating_sub(*SIZES.start())).clamp(*SHIFTS.start(), *SHIFTS.end());
+        let widest = span.saturating_sub(3).clamp(*SHIFTS.start(), *SHIFTS.end());
+        let shift = full.max(span.saturating_sub(*SIZES.start())).clamp(*SHIFTS.start(), widest);
         let size = span.saturating_sub(shift).clamp(*SIZES.start(), *SIZES.end());
         Self {
             current: Vec::new(),
             taken: 0,
             number: 0,
             shift,
+            widest,
             wheel: (0..1 << size).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
             filled: BitSet::below(1 << size),

@@ -23,7 +23,7 @@ impl<T: Timed> Calendar<T> {
         } else {
             self.shift
         };
-        let shift = shift.clamp(*SHIFTS.start(), *SHIFTS.end());
+        let shift = shift.clamp(*SHIFTS.start(), self.widest);
         // The wheel spans as long a time as before, and more if much went beyond it.
         let far = self.sent_far - self.sent_far_before;
         let span = (self.wheel.len() as u64) << self.shift;
