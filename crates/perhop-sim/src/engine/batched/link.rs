@@ -125,6 +125,15 @@ impl Link {
         self.busy_until() + self.delay
     }
 
+    /// Shows every packet that waits in its port; other links know when their packets leave, which then are on their way.
+    pub(super) fn inspect(&self, show: &mut dyn FnMut(&SimPacket)) {
+        match &self.queue {
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
+            Queue::Changing(changing) => changing.port.inspect(show),
+            Queue::Served(served) => served.port.inspect(show),
+        }
+    }
+
     /// Packets come soon: asks the processor for the link's queue.
     pub(super) fn prefetch(&self) {
         match &self.queue {
