@@ -17,14 +17,8 @@ pub struct Occupancy {
 
 impl Occupancy {
     /// An empty queue.
-    pub const EMPTY: Self = Self {
-        packets: [0; 3],
-        bytes: [0; 3],
-        all_packets: 0,
-        overtaken: 0,
-        lacks_order: false,
-        head: None,
-    };
+    pub const EMPTY: Self =
+        Self { packets: [0; 3], bytes: [0; 3], all_packets: 0, overtaken: 0, lacks_order: false, head: None };
 
     /// Counts a packet in.
     #[inline]
