@@ -44,6 +44,9 @@ pub trait Block: Sized {
     /// For an AQM that is not precomputable: it asks for the age of the packet at the head of the queue,
     /// [`Occupancy::head`](crate::Occupancy::head), which other AQMs do not get.
     const NEEDS_HEAD: bool = false;
+    /// For an AQM: it asks how much is served before a packet that arrives, [`Occupancy::ahead`](crate::Occupancy::ahead), which a
+    /// scheduler under which packets overtake others finds for it alone.
+    const NEEDS_AHEAD: bool = false;
     /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
     /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
     /// runs on the reference engine.

@@ -10,12 +10,15 @@ pub struct Occupancy {
     /// Packets of all colors: every arrival asks for them.
     all_packets: u32,
     overtaken: u32,
+    /// The discipline does not find what is overtaken.
+    lacks_order: bool,
     head: Option<Instant>,
 }
 
 impl Occupancy {
     /// An empty queue.
-    pub const EMPTY: Self = Self { packets: [0; 3], bytes: [0; 3], all_packets: 0, overtaken: 0, head: None };
+    pub const EMPTY: Self =
+        Self { packets: [0; 3], bytes: [0; 3], all_packets: 0, overtaken: 0, lacks_order: false, head: None };
 
     /// Counts a packet in.
     #[inline]
@@ -59,9 +62,11 @@ impl Occupancy {
         u64::from(self.packets[color.index()])
     }
 
-    /// Packets waiting that will be sent before one that comes now: all of them, unless the discipline lets it overtake.
+    /// Packets waiting that will be sent before one that comes now: all of them, unless the discipline lets it overtake. For an AQM
+    /// that [needs](crate::Block::NEEDS_AHEAD) to know.
     #[inline]
     pub fn ahead(&self) -> u64 {
+        debug_assert!(!self.lacks_order, "an AQM that asks for this has NEEDS_AHEAD");
         self.packets() - u64::from(self.overtaken)
     }
 
@@ -69,6 +74,11 @@ impl Occupancy {
     #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
         self.overtaken = packets;
+    }
+
+    /// No AQM will ask what is [`ahead`](Self::ahead), and the discipline does not find it.
+    pub fn leave_order_out(&mut self) {
+        self.lacks_order = true;
     }
 
     /// When the packet that has waited longest arrived, for an AQM that [needs](crate::Block::NEEDS_HEAD) to know.

@@ -192,6 +192,11 @@ impl<P: Packet> Port<P> {
         queue.inspect(&mut |held| line.statistics.wait(held.header().arrived, now));
     }
 
+    /// Shows every packet that waits.
+    pub fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.queue.inspect(show);
+    }
+
     /// The counters of each class.
     pub fn classes(&self) -> impl Iterator<Item = &ClassCounters> {
         (0..self.queue.classes()).map(|class| self.queue.class(class))

@@ -28,6 +28,7 @@ const SERVED: usize = 3;
 pub struct ManagedQueue<P> {
     classes: Vec<Class<P>>,
     needs_head: bool,
+    needs_ahead: bool,
     /// The AQM also decides at departure.
     judges_departures: bool,
     /// The AQM knows that the queue is idle.
@@ -74,6 +75,7 @@ impl<P: Packet> ManagedQueue<P> {
             classes: std::iter::repeat_with(class).take(classes).collect(),
             occupancy: Occupancy::EMPTY,
             needs_head: aqm.needs_head(),
+            needs_ahead: aqm.needs_ahead(),
             judges_departures: !aqm.precomputable(),
             aqm: aqm.build(environment),
             rng,
@@ -129,6 +131,17 @@ impl<P: Packet> ManagedQueue<P> {
         packet.arrive(now);
         let _ = counters.through.arrival(&mut packet.header(), now, |_| Err(reason));
         packet
+    }
+
+    /// Whether the AQM asks how much is served before a packet that arrives.
+    #[inline]
+    pub fn needs_ahead(&self) -> bool {
+        self.needs_ahead
+    }
+
+    /// The discipline does not [tell](Self::set_overtaken) the AQM, which [does not ask](Self::needs_ahead), what packets overtake.
+    pub fn leave_order_out(&mut self) {
+        self.occupancy.leave_order_out();
     }
 
     /// Tells the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one overtakes.

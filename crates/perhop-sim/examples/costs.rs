@@ -12,6 +12,7 @@ mod common;
 use std::time::Instant as Clock;
 
 use common::{aqm, flow, rap, scheduler, table1, tcp, tfrc, udp};
+use perhop_core::abe::Service;
 use perhop_core::{Duration, Instant};
 use perhop_sim::application::ApplicationParams;
 use perhop_sim::transport::tcp::TcpEcn;
@@ -61,6 +62,10 @@ const DISCIPLINES: &[(&str, &str)] = &[
     ),
     ("edf", r#"{"scheduler": "edf", "rule": {"aqm": "red", "thresholds": "347/694/0.05", "limit": "868p"}}"#),
     (
+        "edf-green",
+        r#"{"scheduler": "edf", "rule": {"aqm": "red", "thresholds": "347/694/0.05", "limit": "868p"}}"#,
+    ),
+    (
         "dsd",
         r#"{"scheduler": "dsd", "bound": "30ms", "rule": {"aqm": "red", "thresholds": "347/694/0.05", "limit": "868p"}}"#,
     ),
@@ -81,6 +86,7 @@ const DISCIPLINES: &[(&str, &str)] = &[
     ("cobalt", r#"{"scheduler": "fifo", "rule": {"aqm": "cobalt", "target": "60ms", "limit": "868p"}}"#),
     ("pi2", r#"{"scheduler": "fifo", "rule": {"aqm": "pi2", "target": "50ms", "limit": "868p"}}"#),
     ("fq-codel", r#"{"scheduler": "fq-codel", "limit": "868p", "target": "60ms"}"#),
+    ("fq-codel-5ms", r#"{"scheduler": "fq-codel", "limit": "868p"}"#),
     ("dualpi2", r#"{"scheduler": "dualpi2", "target": "60ms", "limit": "868p"}"#),
 ];
 
@@ -140,6 +146,9 @@ fn network(row: &str) -> Option<Network> {
     if found.is_none() {
         let (_, table) = DISCIPLINES.iter().find(|(name, _)| *name == row)?;
         network.links[0].queue = Some(scheduler(table));
+        if row == "edf-green" {
+            network.flows[20..30].iter_mut().for_each(|flow| flow.dscp = Service::Green.dscp());
+        }
     }
     Some(network)
 }

@@ -189,6 +189,7 @@ impl Block for Abe {
         "RED that drops green packets more often than blue ones, and keeps their queueing delay short";
     const ORIGIN: Origin = Origin::paper(1999, "Hurley & Le Boudec 1999, section 2");
     const BATCHED: bool = true;
+    const NEEDS_AHEAD: bool = true;
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {
         if params.interval.is_zero() {

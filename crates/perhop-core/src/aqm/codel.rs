@@ -112,10 +112,7 @@ enum Clock {
 impl Clock {
     #[inline]
     fn ticks(&self, nanos: u64) -> Ticks {
-        match self {
-            Self::Rfc => nanos,
-            Self::Linux { .. } => nanos >> 10,
-        }
+        nanos >> if matches!(self, Self::Linux { .. }) { 10 } else { 0 }
     }
 
     #[cfg(feature = "trace")]
@@ -267,6 +264,19 @@ impl Codel {
         self.count = self.count.saturating_add(1);
     }
 
+    /// The verdict on a packet at the head of a queue that has `left` bytes behind it.
+    #[inline(always)]
+    pub(crate) fn judge(&mut self, packet: &Header, left: u64, now: Instant) -> Verdict {
+        let now = self.clock.ticks(now.as_nanos());
+        let too_long = self.too_long(packet, left, now);
+        let behind = std::mem::replace(&mut self.behind, Behind::Nothing);
+        if !too_long {
+            self.dropping = false;
+            return Verdict::Pass;
+        }
+        self.act(packet, behind, now)
+    }
+
     /// What becomes of a packet whose sojourn time has been above the target for an interval.
     #[inline(never)]
     fn act(&mut self, packet: &Header, behind: Behind, now: Ticks) -> Verdict {
@@ -289,10 +299,10 @@ impl Codel {
 
     /// Whether sojourn times have been above the target for an interval.
     #[inline]
-    fn too_long(&mut self, packet: &Header, left: &Occupancy, now: Ticks) -> bool {
+    fn too_long(&mut self, packet: &Header, left: u64, now: Ticks) -> bool {
         let CodelParams { target, interval, mtu, .. } = &self.params;
         let sojourn = now.saturating_sub(self.clock.ticks(packet.arrived.as_nanos()));
-        if sojourn < self.clock.ticks(target.as_nanos()) || left.bytes() <= mtu.get() {
+        if sojourn < self.clock.ticks(target.as_nanos()) || left <= mtu.get() {
             self.above_until = None;
             return false;
         }
@@ -374,14 +384,7 @@ impl Aqm for Codel {
 
     #[inline(always)]
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        let now = self.clock.ticks(cx.now.as_nanos());
-        let too_long = self.too_long(packet, left, now);
-        let behind = std::mem::replace(&mut self.behind, Behind::Nothing);
-        if !too_long {
-            self.dropping = false;
-            return Verdict::Pass;
-        }
-        self.act(packet, behind, now)
+        self.judge(packet, left.bytes(), cx.now)
     }
 
     fn on_idle(&mut self, _since: Instant) {

@@ -117,6 +117,7 @@ impl Block for Foreign {
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
     const PRECOMPUTABLE: bool = false;
     const BATCHED: bool = true;
+    const NEEDS_AHEAD: bool = true;
 }
 
 impl FromParams for Foreign {

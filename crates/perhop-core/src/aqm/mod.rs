@@ -165,6 +165,11 @@ macro_rules! register_aqms {
                 match self { $(Self::$variant(_) => <$block as crate::Block>::NEEDS_HEAD,)+ }
             }
 
+            /// Whether it asks how much is served before a packet that arrives: [`Block::NEEDS_AHEAD`](crate::Block::NEEDS_AHEAD).
+            pub fn needs_ahead(&self) -> bool {
+                match self { $(Self::$variant(_) => <$block as crate::Block>::NEEDS_AHEAD,)+ }
+            }
+
             /// From which queueing delay on it may act: [`Block::onset`](crate::Block::onset).
             pub fn onset(&self) -> Option<crate::Onset> {
                 match self { $(Self::$variant(params) => <$block as crate::Block>::onset(params),)+ }

@@ -99,8 +99,12 @@ impl<P: Packet> Block for Edf<P> {
 
 impl<P: Packet> Scheduler for Edf<P> {
     fn new(params: EdfParams, environment: Environment, streams: Streams<'_>) -> Self {
+        let mut queue = ManagedQueue::new(Service::ALL.len(), params.rule, environment, streams.of("aqm"));
+        if !queue.needs_ahead() {
+            queue.leave_order_out();
+        }
         Self {
-            queue: ManagedQueue::new(Service::ALL.len(), params.rule, environment, streams.of("aqm")),
+            queue,
             services: [params.blue, params.green].map(|offset| Deadlines { offset, due: 0 }),
             admitted: 0,
         }
@@ -155,9 +159,11 @@ impl<P: Packet> Discipline<P> for Edf<P> {
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)> {
         let service = Service::of(packet.header().dscp).index();
         let deadline = now + self.services[service].offset;
-        let other = 1 - service;
-        let overtaken = self.queue.len(other) - self.due_by(other, deadline);
-        self.queue.set_overtaken(overtaken as u32);
+        if self.queue.needs_ahead() {
+            let other = 1 - service;
+            let overtaken = self.queue.len(other) - self.due_by(other, deadline);
+            self.queue.set_overtaken(overtaken as u32);
+        }
         let held = Held { packet, deadline, number: self.admitted };
         self.queue.offer(service, held, now).map_err(|(held, reason)| (held.packet, reason))?;
         self.admitted += 1;

@@ -1,8 +1,12 @@
 //! Both engines on small networks, with access to their packets in transit.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::network::{FlowSpec, LinkSpec, Marking, NodeId, TransportSpec};
+use crate::network::{AccessSpec, FlowSpec, LinkSpec, Marking, NodeId, TransportSpec};
 use crate::packet::SimPacket;
+use crate::transport::packet_trace::{PacketTrace, TracedPacket};
+use crate::transport::udp::UdpParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Ecn, FlowId, Header};
 
@@ -128,6 +132,63 @@ fn paced_flows_run_alike_on_both_engines() {
         assert_eq!(batched.flows, reference.flows);
         assert!(batched.flows[0].delivered_packets > 500 && batched.flows[0].sender.fast_retransmits > 0);
     }
+}
+
+#[test]
+fn a_return_path_has_no_fixed_delay_while_what_opened_a_connection_twice_is_in_transit() {
+    // Data is out of profile and goes first; what opens a connection is small enough to be in profile. Datagrams fill the link, so it
+    // waits and is sent again and again. They pause after 1.2 s, so that the first of each flow gets through, and stop after 10 s.
+    let opens = r#"{"tcp": "reno", "packet": "1000B", "ack": "400B", "window": "1p", "handshake": true, "initial-rto": "100ms"}"#;
+    let mut network =
+        two_links_for(TransportSpec::Tcp(serde_json::from_str(opens).unwrap()), Ecn::NotCapable);
+    let rule = r#"{"aqm": "drop-tail", "limit": "999p"}"#;
+    let queue = format!(
+        r#"{{"scheduler": "priority", "queues": [{{"name": "out", "match": {{"dscp": "AF12"}}, "rule": {rule}}}, {{"name": "rest", "rule": {rule}}}]}}"#
+    );
+    (network.nodes, network.duration) = (2, Duration::from_secs(20));
+    for (number, link) in network.links.iter_mut().enumerate() {
+        (link.from, link.to) = (NodeId(number as u32), NodeId(1 - number as u32));
+        link.delay = Duration::from_millis(1);
+        link.queue = (number == 0).then(|| serde_json::from_str(&queue).unwrap());
+    }
+    let access = AccessSpec { rate: "10Mbps".parse().unwrap(), delay: Duration::from_millis(1) };
+    let profile = r#"{"marker": "token-bucket", "rate": "64kbps", "burst": "500B"}"#;
+    network.flows[0].to = NodeId(1);
+    network.flows[0].start =
+        (Instant::ZERO + Duration::from_millis(5), Instant::ZERO + Duration::from_millis(5));
+    network.flows[0].egress = Some(access.clone());
+    network.flows[0].access = Some(access);
+    let mut flows = vec![network.flows[0].clone(); 6];
+    flows.iter_mut().for_each(|flow| flow.marking = Marking::Host(serde_json::from_str(profile).unwrap()));
+    let packets = (0_u64..10_000).filter(|&ms| ms / 6 != 200).map(|ms| TracedPacket {
+        at: Duration::from_millis(ms.saturating_sub(1)),
+        size: 1000,
+        dscp: None,
+    });
+    let trace = PacketTrace::new(packets.collect()).unwrap();
+    flows[5].transport = TransportSpec::Udp(UdpParams::traced(&Arc::new(trace)));
+    (flows[5].marking, flows[5].dscp, flows[5].access) = (Marking::None, Dscp::new(12).unwrap(), None);
+    flows[5].start = (Instant::ZERO, Instant::ZERO);
+    network.flows = flows;
+
+    let [mut batched, mut reference] =
+        Engine::ALL.map(|engine| Simulation::on_engine(&network, 1, engine).unwrap());
+    let is_fixed = |simulation: &Simulation| match &simulation.run {
+        Run::Batched(engine) => Some(engine.has_fixed_delays()),
+        Run::Reference(_) | Run::Parallel(_) => None,
+    };
+    for (seconds, fixed) in [(9, false), (20, true)] {
+        for simulation in [&mut batched, &mut reference] {
+            simulation.run_until(Instant::ZERO + Duration::from_secs(seconds));
+            assert!(is_fixed(simulation).is_none_or(|is_fixed| is_fixed == fixed), "{seconds} s");
+        }
+    }
+    let [batched, reference] = [batched, reference].map(|simulation| simulation.finish().unwrap());
+    assert_eq!(batched.flows, reference.flows);
+    assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops));
+    assert!(
+        batched.flows[..5].iter().all(|flow| flow.sender.retransmitted >= 2 && flow.throughput_bps > 1e5)
+    );
 }
 
 #[test]

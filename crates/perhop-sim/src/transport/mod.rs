@@ -310,11 +310,6 @@ impl Sender {
         each!(ref self, tcp => tcp.smoothed_rtt(), source => source.smoothed_rtt())
     }
 
-    /// TCP: the packet that opened the connection was sent once.
-    pub(crate) fn has_opened_at_once(&self) -> bool {
-        each!(ref self, tcp => tcp.has_opened_at_once(), _source => true)
-    }
-
     /// Segments acknowledged in order.
     pub fn acknowledged(&self) -> u64 {
         each!(ref self, tcp => tcp.acknowledged(), _source => 0)

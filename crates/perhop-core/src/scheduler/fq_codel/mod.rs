@@ -36,8 +36,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
-    Block, Bytes, ClassCounters, Context, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, Packet, Reason, Rng, Streams,
+    Block, Bytes, ClassCounters, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Packet, Reason, Streams,
 };
 
 pub use self::table::FlowHash;
@@ -156,7 +156,6 @@ pub struct FqCodel<P> {
     /// All that waits and went through.
     class: ClassCounters,
     excess: Option<Excess>,
-    rng: Rng,
 }
 
 /// The queue of a flow.
@@ -252,7 +251,6 @@ impl<P: Packet> Scheduler for FqCodel<P> {
             turns: Turns::default(),
             class: ClassCounters::default(),
             excess: None,
-            rng,
             params,
         }
     }
@@ -370,13 +368,12 @@ impl<P: Packet> FqCodel<P> {
     /// A batch of the queue with the most bytes, the first of equals.
     #[cold]
     fn batch(&self) -> Option<Excess> {
-        let bytes =
-            |(number, queue): (u32, &Queue)| (queue.chain.occupancy().bytes(), std::cmp::Reverse(number));
+        let bytes = |(number, queue): (u32, &Queue)| (queue.chain.bytes(), std::cmp::Reverse(number));
         let (longest, std::cmp::Reverse(number)) = (0..).zip(&self.queues).map(bytes).max()?;
         let batch = self.params.batch;
         Some(match self.params.law {
             FqLaw::Rfc => {
-                let half = self.queues[number as usize].chain.occupancy().packets() / 2;
+                let half = self.queues[number as usize].chain.packets() / 2;
                 let packets = u32::try_from(half).map_or(batch, |half| half.clamp(1, batch));
                 Excess { queue: number, packets, bytes: u64::MAX }
             }
@@ -397,20 +394,20 @@ impl<P: Packet> FqCodel<P> {
     #[inline(always)]
     fn take(&mut self, number: u32, now: Instant) -> Option<Dequeued<P>> {
         let mut packet = self.pop(number)?;
-        let Self { queues, class: ClassCounters { occupancy, through }, rng, params, .. } = self;
+        let Self { queues, class: ClassCounters { occupancy, through }, params, .. } = self;
         let Queue { chain, codel, credit, .. } = &mut queues[number as usize];
         let left = match params.backlog {
-            Backlog::Port => &*occupancy,
-            Backlog::Queue => chain.occupancy(),
+            Backlog::Port => occupancy.bytes(),
+            Backlog::Queue => chain.bytes(),
         };
         let mut header = packet.header();
         #[cfg(feature = "trace")]
         crate::trace::begin();
-        let judged = codel.on_departure(&header, left, &mut Context { now, rng }).apply(&mut header);
+        let judged = codel.judge(&header, left, now).apply(&mut header);
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
             tell(number, chain, occupancy);
-            crate::trace::end(codel.gauges(), chain.occupancy().packets(), chain.occupancy().bytes());
+            crate::trace::end(codel.gauges(), chain.packets(), chain.bytes());
         }
         match judged {
             Ok(notified) => {
@@ -480,7 +477,7 @@ impl<P: Packet> FqCodel<P> {
 #[cfg(feature = "trace")]
 fn tell(number: u32, chain: &Chain, all: &Occupancy) {
     crate::trace::note("queue of the flow", f64::from(number));
-    crate::trace::note("bytes left in that queue", chain.occupancy().bytes() as f64);
+    crate::trace::note("bytes left in that queue", chain.bytes() as f64);
     crate::trace::note("packets left in all queues", all.packets() as f64);
 }
 
@@ -500,20 +497,19 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
             queue.credit = quantum;
             self.turns.new.push_back(number);
         }
-        self.excess = self.excess();
         Ok(())
     }
 
     #[inline(always)]
     fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
-        let mut excess = self.excess.take()?;
+        let mut excess = self.excess.take().or_else(|| self.excess())?;
         let packet = self.pop(excess.queue)?;
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() {
             let chain = &self.queues[excess.queue as usize].chain;
             crate::trace::begin();
             tell(excess.queue, chain, &self.class.occupancy);
-            crate::trace::end(Vec::new(), chain.occupancy().packets(), chain.occupancy().bytes());
+            crate::trace::end(Vec::new(), chain.packets(), chain.bytes());
         }
         let Header { color, size, .. } = packet.header();
         self.class.through.drop(color, Reason::Overflow);
@@ -522,7 +518,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         }
         excess.packets -= 1;
         excess.bytes = excess.bytes.saturating_sub(u64::from(size));
-        self.excess = if excess.packets > 0 && excess.bytes > 0 { Some(excess) } else { self.excess() };
+        self.excess = Some(excess).filter(|excess| excess.packets > 0 && excess.bytes > 0);
         Some((packet, Reason::Overflow))
     }
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
-use crate::{Occupancy, Packet};
+use crate::Packet;
 
 /// The packets that wait, whatever their queue.
 #[derive(Clone, Debug)]
@@ -23,20 +23,28 @@ struct Place<P> {
     next: u32,
 }
 
-/// One queue, in order of arrival: the places of its first and last packet.
+/// One queue, in order of arrival: the places of its first and last packet; the last means nothing while the first is [`NOWHERE`].
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     head: u32,
     tail: u32,
-    occupancy: Occupancy,
+    packets: u32,
+    bytes: u64,
 }
 
 impl Chain {
-    pub(super) const EMPTY: Self = Self { head: NOWHERE, tail: NOWHERE, occupancy: Occupancy::EMPTY };
+    pub(super) const EMPTY: Self = Self { head: NOWHERE, tail: NOWHERE, packets: 0, bytes: 0 };
 
+    /// Packets that wait in it.
     #[inline]
-    pub(super) fn occupancy(&self) -> &Occupancy {
-        &self.occupancy
+    pub(super) fn packets(&self) -> u64 {
+        u64::from(self.packets)
+    }
+
+    /// Their bytes.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -48,11 +56,13 @@ impl<P: Packet> Packets<P> {
     /// Adds a packet at the end of a queue.
     #[inline(always)]
     pub(super) fn push(&mut self, chain: &mut Chain, packet: P) {
-        let header = packet.header();
-        chain.occupancy.add(header.color, header.size);
+        chain.packets += 1;
+        chain.bytes += u64::from(packet.header().size);
         let place = self.put(packet);
-        self.places[chain.tail as usize].next = place;
-        chain.head = if chain.head == NOWHERE { place } else { chain.head };
+        let is_empty = chain.head == NOWHERE;
+        let last = if is_empty { NOWHERE } else { chain.tail };
+        self.places[last as usize].next = place;
+        chain.head = if is_empty { place } else { chain.head };
         chain.tail = place;
     }
 
@@ -77,9 +87,8 @@ impl<P: Packet> Packets<P> {
         let packet = place.packet.take()?;
         let next = std::mem::replace(&mut place.next, self.free);
         self.free = std::mem::replace(&mut chain.head, next);
-        chain.tail = if next == NOWHERE { NOWHERE } else { chain.tail };
-        let header = packet.header();
-        chain.occupancy.remove(header.color, header.size);
+        chain.packets -= 1;
+        chain.bytes -= u64::from(packet.header().size);
         Some(packet)
     }
 

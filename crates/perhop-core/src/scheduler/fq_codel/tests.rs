@@ -264,7 +264,7 @@ fn a_queue_that_is_not_active_is_taken_from_its_flow_when_there_are_enough() {
     assert_eq!(fq.queues.len(), 2);
     // Each has its own again, and more when all are active.
     (0..5).for_each(|flow| put(&mut fq, flow, 3, 100));
-    assert_eq!(fq.queues.iter().map(|queue| queue.chain.occupancy().packets()).collect::<Vec<_>>(), [3; 5]);
+    assert_eq!(fq.queues.iter().map(|queue| queue.chain.packets()).collect::<Vec<_>>(), [3; 5]);
 }
 
 #[test]
@@ -353,7 +353,7 @@ proptest! {
             put(&mut fq, 1, 1, other);
         }
         let mut bytes = [0_i64; 2];
-        while fq.queues.iter().all(|queue| queue.chain.occupancy().packets() > 0) {
+        while fq.queues.iter().all(|queue| queue.chain.packets() > 0) {
             let Dequeued::Sent(packet, _) = fq.dequeue(at(0)) else { panic!("packets wait") };
             bytes[packet.flow.0 as usize] += i64::from(packet.size);
             prop_assert!((bytes[0] - bytes[1]).abs() <= i64::from(quantum) + 1500, "{:?}", bytes);

@@ -75,7 +75,7 @@ pub(super) struct ReturnPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) flow: usize,
-    /// Data may overtake the packet that opens it, if that is sent again.
+    /// Data may overtake the packet that opens it, if that is sent again: it may be in transit while the connection is open.
     pub(super) may_be_overtaken: bool,
 }
 

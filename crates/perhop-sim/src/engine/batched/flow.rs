@@ -157,11 +157,9 @@ impl BatchedFlow {
         self.base.sending.feedback().is_some() && self.base.sending.is_marked_at_router()
     }
 
-    /// Its connection is open, and nothing that it was opened with is still in transit: where that may be overtaken, it must not have
-    /// been sent again.
-    pub(super) fn is_open(&self, may_be_overtaken: bool) -> bool {
-        let sender = &self.base.sender;
-        sender.acknowledged() > 0 && (!may_be_overtaken || sender.has_opened_at_once())
+    /// Its connection is open, and data has come to the receiver: the sender opens it no more.
+    pub(super) fn is_open(&self) -> bool {
+        self.base.sender.acknowledged() > 0
     }
 
     /// When the wires to the receiver, from it, and to the sender are free.

@@ -76,6 +76,11 @@ impl Inlets {
         self.due[link] = self.due[link].min(packet.at());
     }
 
+    /// All packets on their way to a link, in no order.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &SimPacket> {
+        self.queues.iter().flat_map(ArrivalQueue::iter)
+    }
+
     /// Asks the processor for the state of a link's arrival queue.
     #[inline]
     pub(super) fn prefetch(&self, link: usize) {

@@ -24,6 +24,7 @@ use perhop_core::{
     TypedPort, prefetch, prefetch_start,
 };
 
+use super::JUST_AFTER;
 use super::changing::{ChangingPort, UnevenWire};
 use super::departures::MANY;
 use super::traffic::Traffic;
@@ -123,6 +124,15 @@ impl Link {
     /// When that has come to the far end.
     pub(super) fn empty_from(&self) -> Instant {
         self.busy_until() + self.delay
+    }
+
+    /// Shows every packet that waits in its port; other links know when their packets leave, which then are on their way.
+    pub(super) fn inspect(&self, show: &mut dyn FnMut(&SimPacket)) {
+        match &self.queue {
+            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
+            Queue::Changing(changing) => changing.port.inspect(show),
+            Queue::Served(served) => served.port.inspect(show),
+        }
     }
 
     /// Packets come soon: asks the processor for the link's queue.
@@ -379,18 +389,19 @@ impl PortVisitor<SimPacket> for Batch<'_> {
         let Self { packets, bound, mut services } = self;
         for packet in packets {
             let now = packet.at();
-            services.serve_before(&mut port, now.later(Duration::from_nanos(1))); // The port was there first.
+            services.serve_before(&mut port, now.later(JUST_AFTER)); // The port was there first.
             let offered = port.offer(*packet, now);
             while let Some((packet, _)) = port.shed(now) {
                 services.lose(packet);
             }
             match offered {
                 Offered::Queued => {}
-                Offered::Idle => services.serve(&mut port, now),
+                Offered::Idle => services.begin(now),
                 Offered::Dropped(packet, _) => services.lose(packet),
             }
         }
-        services.serve_before(&mut port, bound);
+        let begun = packets.last().map_or(Instant::ZERO, |last| last.at() + JUST_AFTER);
+        services.serve_before(&mut port, bound.max(begun));
         services.served
     }
 }
@@ -404,18 +415,26 @@ struct Serving<'a> {
 }
 
 impl Serving<'_> {
+    /// The link is free and a packet waits: the port is to be served at once, which is no event of its own.
+    #[cold]
+    fn begin(&mut self, now: Instant) {
+        self.services.push(now);
+        self.served = self.served.wrapping_sub(1);
+    }
+
     /// Serves the port as often as that is due before `bound`.
     #[inline(always)]
     fn serve_before<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
         while self.services.next() < bound {
             let now = self.services.next();
             self.services.pop();
-            self.served += 1;
+            self.served = self.served.wrapping_add(1);
             self.serve(port, now);
         }
     }
 
     /// Serves the port until it has sent something or has nothing to send.
+    #[inline(always)]
     fn serve<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) {
         loop {
             match port.serve(now) {

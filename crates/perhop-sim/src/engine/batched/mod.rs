@@ -377,17 +377,24 @@ impl Batched {
     #[cold]
     fn fix_delays(&mut self) {
         let beyond = self.end() + Duration::from_nanos(1);
+        let mut small = None;
         for place in (0..self.return_paths.len()).rev() {
-            let path = &self.return_paths[place];
-            if !path
-                .opening
-                .iter()
-                .all(|opening| self.traffic.flows[opening.flow].is_open(opening.may_be_overtaken))
-            {
+            let Self { return_paths, traffic, links, .. } = &mut *self;
+            let ReturnPath { link, opening, .. } = &mut return_paths[place];
+            if !opening.iter().all(|opening| traffic.flows[opening.flow].is_open()) {
+                continue;
+            }
+            opening.retain(|opening| opening.may_be_overtaken);
+            if !opening.is_empty() {
+                let small = small.get_or_insert_with(|| traffic.flows_with_small_packets(links));
+                opening.retain(|opening| small[opening.flow]);
+            }
+            if !opening.is_empty() {
                 continue;
             }
             // The packets on their way to the link come before all later ones.
-            self.run_link(path.link, beyond);
+            let link = *link;
+            self.run_link(link, beyond);
             self.traffic.pass_all_on();
             if self.is_fixed(&self.return_paths[place]) {
                 for (flow, delay) in self.return_paths.swap_remove(place).delays {
@@ -549,6 +556,11 @@ impl Batched {
     /// Takes the packets on their way to a link that come before `bound`.
     pub(super) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<crate::packet::SimPacket> {
         std::iter::from_fn(|| self.traffic.links.queue(link).pop(bound)).collect()
+    }
+
+    /// All return paths whose delays may become fixed have become so.
+    pub(super) fn has_fixed_delays(&self) -> bool {
+        self.return_paths.is_empty()
     }
 
     /// Adds a packet on its way to a link.

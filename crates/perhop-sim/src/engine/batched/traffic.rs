@@ -11,6 +11,7 @@ use super::calendar::EventQueue;
 use super::departures::Departures;
 use super::flow::{BatchedFlow, Outlet};
 use super::inlets::Inlets;
+use super::link::Link;
 use super::users::BatchedUsers;
 use crate::control::{Channels, Destination, Post};
 use crate::engine::Failure;
@@ -136,6 +137,20 @@ impl Traffic {
     /// No control of a path samples windows, and no meter at a router tells a sender anything.
     pub(super) fn hosts_are_independent(&self) -> bool {
         self.controls.len() == 0 && !self.flows.iter().any(BatchedFlow::has_remote_feedback)
+    }
+
+    /// Which flows have packets in transit to the receiver that are smaller than their full ones.
+    #[cold]
+    pub(super) fn flows_with_small_packets(&self, links: &[Link]) -> Vec<bool> {
+        let mut found = vec![false; self.flows.len()];
+        let mut note = |packet: &SimPacket| {
+            let flow = packet.flow();
+            found[flow] |= !packet.is_ack() && packet.size() < self.flows[flow].base.data_size();
+        };
+        self.links.packets().for_each(&mut note);
+        self.waiting.iter().flat_map(ArrivalQueue::iter).for_each(&mut note);
+        links.iter().for_each(|link| link.inspect(&mut note));
+        found
     }
 
     /// Whether an event concerns the hosts of one flow only.

@@ -224,6 +224,13 @@ impl<T: Timed> ArrivalQueue<T> {
         first.map_or(out_of_order, |first| first.at().min(out_of_order))
     }
 
+    /// All entries, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        debug_assert!(!self.lent);
+        let run = self.front[self.taken..].iter().chain(self.middle.iter().flatten()).chain(&self.back);
+        run.chain(self.out_of_order.iter().flat_map(|calendar| calendar.iter()))
+    }
+
     /// Asks the processor for the entries that come next.
     pub fn prefetch_first(&self) {
         let piece = if self.taken < self.front.len() { &self.front[self.taken..] } else { &self.back };

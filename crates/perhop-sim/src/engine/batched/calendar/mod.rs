@@ -201,9 +201,13 @@ impl<T: Timed> Calendar<T> {
 
     /// When the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if there is none.
     pub fn latest(&self) -> Instant {
+        self.iter().map(T::at).max().unwrap_or(Instant::ZERO)
+    }
+
+    /// All entries, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         let current = self.current.get(self.taken..).unwrap_or_default();
-        let near = self.wheel.iter().flatten().chain(current).map(T::at);
-        near.chain(self.far.iter().map(|far| far.entry.at())).max().unwrap_or(Instant::ZERO)
+        self.wheel.iter().flatten().chain(current).chain(self.far.iter().map(|far| &far.entry))
     }
 
     /// Takes the next entry if it comes before `bound`.

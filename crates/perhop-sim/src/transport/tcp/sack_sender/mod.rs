@@ -146,10 +146,6 @@ impl SackSender {
         self.tcp.acknowledged()
     }
 
-    pub(in crate::transport) fn has_opened_at_once(&self) -> bool {
-        self.tcp.has_opened_at_once()
-    }
-
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
         self.tcp.statistics()
     }

@@ -54,7 +54,6 @@ impl TcpSender {
         self.advance(expected, now);
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
         if opens {
-            self.rare.opened_at_once = self.rare.statistics.retransmitted == 0;
             let window = self.rare.params.initial_window.get() as f64;
             self.control_mut().set_window(window);
         } else if !self.notes {

@@ -120,8 +120,6 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
-    /// See [`TcpSender::has_opened_at_once`].
-    opened_at_once: bool,
     /// The application hands its data over in steps.
     granted: Option<Box<Granted>>,
     pub(super) params: TcpParams,
@@ -184,7 +182,6 @@ impl TcpSender {
                 owns_recovery: needs.recovery,
                 absent: 0,
                 lost: 0,
-                opened_at_once: false,
                 granted: None,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
@@ -267,11 +264,6 @@ impl TcpSender {
 
     pub(in crate::transport) fn acknowledged(&self) -> u64 {
         u64::from(self.acked.saturating_sub(u32::from(self.handshake)))
-    }
-
-    /// The connection is open, and the packet that opened it was sent once.
-    pub(in crate::transport) fn has_opened_at_once(&self) -> bool {
-        self.rare.opened_at_once
     }
 
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
