@@ -3,6 +3,8 @@
 //! A simulated packet carries one number. What else these transports write into a packet (timestamps, the sender's
 //! round-trip time, a report) is stored here under that number while the packet is in transit.
 
+use std::ops::Range;
+
 use perhop_core::{Context, Dscp, Duration, Instant};
 
 use super::in_flight::InFlight;
@@ -179,8 +181,16 @@ pub(crate) trait DatagramSource {
     fn on_wake(&mut self, now: Instant);
     /// See [`DatagramSender::transmit`].
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit>;
+    /// What `on_wake` does now, and what `transmit` then sends, if that is one packet, full and like the others: its number. `None`, and
+    /// nothing is done, otherwise.
+    fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32>;
     /// The feedback of this number came; reports are in transit under theirs.
     fn on_feedback(&mut self, number: u32, reports: &mut InFlight<Report>, now: Instant);
+    /// The same, and the source then sends nothing. Returns false, having done nothing, if that cannot be said beforehand.
+    #[inline]
+    fn on_feedback_fast(&mut self, _number: u32, _now: Instant) -> bool {
+        false
+    }
     /// The round-trip time that its packets carry.
     #[inline]
     fn carried_rtt(&self) -> Option<Duration> {
@@ -205,6 +215,10 @@ impl DatagramSource for UdpSender {
         self.transmit(cx)
     }
     #[inline]
+    fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        self.send_fast(cx)
+    }
+    #[inline]
     fn on_feedback(&mut self, _number: u32, _reports: &mut InFlight<Report>, _now: Instant) {}
     #[inline]
     fn codepoint(&self) -> Option<Dscp> {
@@ -226,8 +240,16 @@ impl DatagramSource for RapSender {
         self.transmit(cx)
     }
     #[inline]
+    fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        self.send_fast(cx)
+    }
+    #[inline]
     fn on_feedback(&mut self, number: u32, _reports: &mut InFlight<Report>, now: Instant) {
         self.on_ack(number, now);
+    }
+    #[inline]
+    fn on_feedback_fast(&mut self, number: u32, now: Instant) -> bool {
+        self.on_ack_fast(number, now)
     }
 }
 
@@ -243,6 +265,10 @@ impl DatagramSource for TfrcSender {
     #[inline]
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         self.transmit(cx)
+    }
+    #[inline]
+    fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        self.send_fast(cx)
     }
     #[inline]
     fn on_feedback(&mut self, number: u32, reports: &mut InFlight<Report>, now: Instant) {
@@ -266,6 +292,17 @@ impl<S: DatagramSource> Source for Carrying<'_, S> {
     #[inline]
     fn on_ack(&mut self, ack: Ack, now: Instant) {
         self.sender.on_feedback(ack.number, &mut self.datagrams.reports, now);
+    }
+    #[inline]
+    fn ack_fast(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
+        self.sender.on_feedback_fast(ack.number, now).then_some(0..0)
+    }
+    #[inline]
+    fn wake_fast(&mut self, cx: &mut Context<'_>) -> Option<Range<u32>> {
+        let number = self.sender.send_fast(cx)?;
+        let envelope = Envelope { sent: cx.now, rtt: self.sender.carried_rtt() };
+        self.datagrams.data.put(number, envelope);
+        Some(number..number + 1)
     }
     #[inline]
     fn on_wake(&mut self, now: Instant) {
@@ -322,8 +359,14 @@ impl Datagrams {
     ) -> Option<u32> {
         let envelope = self.data.take(sequence)?;
         self.transit.record(envelope.sent, arrival);
-        let feedback = receiver.on_data(sequence, envelope, arrival)?;
-        Some(self.post(feedback))
+        match receiver {
+            DatagramReceiver::Sink => None,
+            DatagramReceiver::Echo => Some(sequence),
+            DatagramReceiver::Tfrc(tfrc) => {
+                let report = tfrc.on_data(sequence, envelope, arrival)?;
+                Some(self.post(Feedback::Report(report)))
+            }
+        }
     }
 
     /// The number of the feedback that is due by now, if any is.

@@ -227,12 +227,30 @@ impl RapSender {
         }
         self.give_up(cx.now);
         self.left = self.left.map(|left| left - 1);
+        Some(Transmit::plain(self.send(cx), self.size))
+    }
+
+    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do if a packet leaves now and nothing else is to be done. Returns
+    /// its number; `None`, having done nothing, otherwise.
+    #[inline]
+    pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let now = cx.now;
+        let sends_alone = now >= self.next && now < self.step_ends && self.left.is_none();
+        let keeps_all =
+            || self.outstanding.front().is_none_or(|oldest| now < oldest.sent + self.rtt.timeout());
+        // The numbers of packets end long after any run.
+        (sends_alone && self.sequence < u32::MAX && keeps_all()).then(|| self.send(cx))
+    }
+
+    /// Puts the next packet on the wire; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let number = self.sequence;
         self.sequence += 1;
         self.outstanding.push_back(Outstanding { number, sent: cx.now });
         self.statistics.sent += 1;
         self.next = cx.now + jittered(self.gap, self.jitter, cx.rng);
-        Some(Transmit::plain(number, self.size))
+        number
     }
 
     /// Before each transmission, packets that have waited for a timeout count as lost (section 2.2).
@@ -250,32 +268,29 @@ impl RapSender {
         }
     }
 
+    /// What [`on_ack`](Self::on_ack) does for the oldest packet, if no packet is to leave now. Returns false, having done nothing, for any
+    /// other.
+    #[inline]
+    pub(super) fn on_ack_fast(&mut self, number: u32, now: Instant) -> bool {
+        let Some(oldest) = self.outstanding.front().filter(|oldest| oldest.number == number) else {
+            return false;
+        };
+        if now >= self.next {
+            return false;
+        }
+        // Later ones have later numbers, so none is lost.
+        self.measure(oldest.sent, now);
+        self.outstanding.pop_front();
+        true
+    }
+
     /// The packet of this number has arrived.
     pub(super) fn on_ack(&mut self, number: u32, now: Instant) {
-        // Nearly always it is the first.
-        let is_first = self.outstanding.front().is_some_and(|packet| packet.number == number);
-        let found = if is_first {
-            Ok(0)
-        } else {
-            self.outstanding.binary_search_by_key(&number, |packet| packet.number)
-        };
-        let Ok(place) = found else {
+        let Ok(place) = self.outstanding.binary_search_by_key(&number, |packet| packet.number) else {
             return; // It was given up before.
         };
-        let sent = self.outstanding[place].sent;
-        self.rtt.sample(sent, now);
-        self.statistics.rtt_samples.0 += 1;
-        self.statistics.rtt_samples.1 += u128::from(now.since(sent).as_nanos());
-        if self.step_ends == Instant::NEVER {
-            self.gap = self.rtt().unwrap_or(self.gap).max(self.shortest_gap);
-            self.begin_step(now);
-        }
-        self.acked = true;
-        if place == 0 {
-            self.outstanding.pop_front();
-        } else {
-            self.outstanding.remove(place);
-        }
+        self.measure(self.outstanding[place].sent, now);
+        self.outstanding.remove(place);
         let mut lost = None;
         while let Some(oldest) = self.outstanding.front()
             && oldest.number + LATER_NUMBERS <= number
@@ -284,6 +299,19 @@ impl RapSender {
             self.outstanding.pop_front();
         }
         self.lose(lost, now);
+    }
+
+    /// A packet that was sent then is acknowledged.
+    #[inline]
+    fn measure(&mut self, sent: Instant, now: Instant) {
+        self.rtt.sample(sent, now);
+        self.statistics.rtt_samples.0 += 1;
+        self.statistics.rtt_samples.1 += u128::from(now.since(sent).as_nanos());
+        if self.step_ends == Instant::NEVER {
+            self.gap = self.rtt().unwrap_or(self.gap).max(self.shortest_gap);
+            self.begin_step(now);
+        }
+        self.acked = true;
     }
 
     /// The latest of the packets now lost begins a loss event unless it was sent before the last reaction: then the

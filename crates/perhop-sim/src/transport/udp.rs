@@ -245,13 +245,29 @@ impl UdpSender {
             return None;
         }
         self.left = self.left.map(|left| left - 1);
+        let sequence = self.send(cx);
+        let size = if self.left == Some(0) { self.last } else { self.size };
+        Some(Transmit::plain(sequence, size))
+    }
+
+    /// What [`transmit`](Self::transmit) does for a source that sends full packets at its rate without end, if one leaves now. Returns its
+    /// number; `None`, having done nothing, otherwise.
+    #[inline]
+    pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let is_endless = self.left.is_none() && self.waiting.is_none() && self.replayed.is_none();
+        // The number after the highest is zero.
+        (is_endless && cx.now >= self.next && self.sequence < u32::MAX).then(|| self.send(cx))
+    }
+
+    /// Puts the next packet on the wire at the source's rate; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         self.statistics.sent += 1;
         let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
-        let size = if self.left == Some(0) { self.last } else { self.size };
-        Some(Transmit::plain(sequence, size))
+        sequence
     }
 
     /// What the application has handed over leaves at once.

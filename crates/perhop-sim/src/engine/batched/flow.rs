@@ -218,7 +218,8 @@ impl BatchedFlow {
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
             && !self.is_owned
-            && arrival < self.wake_of_sender()
+            && arrival < self.due // First, since the sender's own state is elsewhere.
+            && arrival < self.base.sender.wake()
             && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
@@ -423,7 +424,7 @@ impl BatchedFlow {
         }
         let number = match &mut self.base.receiving.receiver {
             Receiver::Tcp(tcp) => tcp.receive_fast(content.sequence())?,
-            Receiver::Carrying(receiver) => receiver.receive_fast(content.sequence())?,
+            Receiver::Carrying(_) => return self.base.receive_carrying_fast(content, arrival),
         };
         debug_assert_eq!(content.size(), self.base.data_size());
         self.base.deliver(arrival);

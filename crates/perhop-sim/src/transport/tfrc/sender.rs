@@ -43,6 +43,8 @@ pub struct TfrcSender {
     /// When the last packet was sent, and by which factor jitter changes the gap to the next.
     last: Option<(Instant, f64)>,
     next: Instant,
+    /// s / `X_inst`, in seconds.
+    gap: f64,
     sequence: u32,
     left: Option<u64>,
     statistics: SenderStatistics,
@@ -53,7 +55,7 @@ impl TfrcSender {
     pub fn new(params: &TfrcParams, volume: Option<Bytes>) -> Self {
         let size = params.packet.get() as f64;
         let most = size * MOST_PACKETS_PER_SECOND as f64;
-        Self {
+        let mut sender = Self {
             size: params.packet.get() as u16,
             jitter: params.jitter.get(),
             oscillation_reduction: params.oscillation_reduction,
@@ -69,10 +71,13 @@ impl TfrcSender {
             patience: Instant::NEVER,
             last: None,
             next: Instant::NEVER,
+            gap: 0.0,
             sequence: 0,
             left: packets(volume, params.packet),
             statistics: SenderStatistics::default(),
-        }
+        };
+        sender.schedule();
+        sender
     }
 
     pub(in crate::transport) fn start(&mut self, now: Instant) {
@@ -105,20 +110,42 @@ impl TfrcSender {
             return None;
         }
         self.left = self.left.map(|left| left - 1);
+        Some(Transmit::plain(self.send(cx), self.size))
+    }
+
+    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do if a packet leaves now and nothing else is to be done. Returns
+    /// its number; `None`, having done nothing, otherwise.
+    #[inline]
+    pub(in crate::transport) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let sends_alone = cx.now >= self.next && cx.now < self.patience && self.left.is_none();
+        // The numbers of packets end long after any run.
+        (sends_alone && self.sequence < u32::MAX).then(|| self.send(cx))
+    }
+
+    /// Puts the next packet on the wire; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let sequence = self.sequence;
         self.sequence += 1;
         self.statistics.sent += 1;
         let factor = if self.jitter > 0.0 { 1.0 + self.jitter * (2.0 * cx.rng.uniform() - 1.0) } else { 1.0 };
         self.last = Some((cx.now, factor));
-        self.schedule();
-        Some(Transmit::plain(sequence, self.size))
+        self.next = self.after(cx.now, factor);
+        sequence
+    }
+
+    /// The rate has changed.
+    fn schedule(&mut self) {
+        self.gap = f64::from(self.size) / self.instantaneous();
+        if let (Some((last, factor)), true) = (self.last, self.next != Instant::NEVER) {
+            self.next = self.after(last, factor);
+        }
     }
 
     /// The next packet follows the last by s / `X_inst` (section 4.6), also when the rate changes in between.
-    fn schedule(&mut self) {
-        if let (Some((last, factor)), true) = (self.last, self.next != Instant::NEVER) {
-            self.next = last + span(f64::from(self.size) / self.instantaneous() * factor);
-        }
+    #[inline]
+    fn after(&self, last: Instant, factor: f64) -> Instant {
+        last + span(self.gap * factor)
     }
 
     /// `X_inst`: the allowed rate, lower while the round-trip time is above its mean (section 4.5), and never above the
