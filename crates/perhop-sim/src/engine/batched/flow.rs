@@ -280,6 +280,17 @@ impl BatchedFlow {
         }
     }
 
+    /// The same behind other things that happen to the sender first, so that the ACK need not be asked for. Returns false, having done
+    /// nothing, if that is not so.
+    #[inline(always)]
+    pub(super) fn hold_behind(&mut self, ack: Ack, at: Instant) -> bool {
+        let is_behind = at >= self.due && (self.is_owned || !self.sender_keeps_to_clock);
+        if is_behind {
+            self.rare.held.push_back((at, ack));
+        }
+        is_behind
+    }
+
     /// The first of the held ACKs, if it has come by `now`, or may be taken ahead of time.
     pub(super) fn take_held(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, Ack)> {
         let Some((at, ack)) = self.rare.held.pop_front() else {

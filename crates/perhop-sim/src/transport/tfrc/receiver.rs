@@ -66,12 +66,18 @@ impl TfrcReceiver {
         envelope: Envelope,
         now: Instant,
     ) -> Option<Report> {
-        let before = if self.losses.has_gaps() { self.losses.rate() } else { 0.0 }; // No event follows without a gap.
+        self.takes(number, envelope, now).then(|| self.report(now))
+    }
+
+    /// The same; says whether it is to be reported at once.
+    #[inline]
+    fn takes(&mut self, number: u32, envelope: Envelope, now: Instant) -> bool {
+        let before = if self.losses.may_reveal_event() { self.losses.rate() } else { 0.0 };
         self.newest = (now, envelope.sent);
         self.has_new_data = true;
         self.rtt = envelope.rtt.or(self.rtt);
         self.recent.push_back(now);
-        let Some(rtt) = self.rtt else { return Some(self.report(now)) };
+        let Some(rtt) = self.rtt else { return true };
         self.forget(rtt, now);
         let Self { losses, size, recent, highest, .. } = self;
         let new_event = losses.on_packet(number, now, rtt, || {
@@ -81,7 +87,7 @@ impl TfrcReceiver {
         if self.due == Instant::NEVER && !self.silent {
             self.due = now + rtt;
         }
-        (self.silent || new_event && self.losses.rate() > before).then(|| self.report(now))
+        self.silent || new_event && self.losses.rate() > before
     }
 
     /// The feedback timer has expired: section 6.2.
@@ -102,6 +108,7 @@ impl TfrcReceiver {
         self.due
     }
 
+    #[inline(never)]
     fn report(&mut self, now: Instant) -> Report {
         let received = match self.rtt {
             None => 0.0,

@@ -30,8 +30,9 @@ pub struct TfrcSender {
     initial_rate: f64,
     /// The loss event rate p as reported last.
     loss: f64,
-    /// R.
+    /// R, and the same as packets carry it.
     rtt: Option<f64>,
+    carried: Option<Duration>,
     /// `R_sqmean`, and the root of the last sample.
     roots: (f64, f64),
     /// `X_recv_set`.
@@ -65,6 +66,7 @@ impl TfrcSender {
             initial_rate: 0.0,
             loss: 0.0,
             rtt: None,
+            carried: None,
             roots: (1.0, 1.0),
             received: VecDeque::from([(Instant::ZERO, f64::INFINITY)]),
             doubled: Instant::ZERO,
@@ -94,7 +96,7 @@ impl TfrcSender {
     }
 
     pub(in crate::transport) fn rtt(&self) -> Option<Duration> {
-        self.rtt.map(span)
+        self.carried
     }
 
     pub(in crate::transport) fn statistics(&self) -> &SenderStatistics {
@@ -186,6 +188,7 @@ impl TfrcSender {
                 self.allow(rtt, now);
             }
         }
+        self.carried = self.rtt.map(span);
         self.schedule();
     }
 
