@@ -145,7 +145,7 @@ impl RoundTrip {
     const TIMEOUT: (f64, f64) = (1.2, 4.0);
 
     fn sample(&mut self, sent: Instant, now: Instant) {
-        let sample = now.since(sent).as_nanos().max(1) as f64;
+        let sample = now.since(sent).as_nanos().max(1).cast_signed() as f64;
         let (smoothed, variation) = self.smoothed.unwrap_or((sample, 0.0));
         let difference = sample - smoothed;
         let variation = variation + self.gain * (difference.abs() - variation);
@@ -160,7 +160,7 @@ impl RoundTrip {
             None => waited >= self.initial,
             // A timeout is a whole number of nanoseconds.
             Some((smoothed, variation)) => {
-                of_smoothed * smoothed + of_variation * variation < (waited.as_nanos() + 1) as f64
+                of_smoothed * smoothed + of_variation * variation < (waited.as_nanos().cast_signed() + 1) as f64
             }
         };
         waited >= self.min && (measured || waited >= LONGEST_GAP)
