@@ -356,6 +356,8 @@ impl Traffic {
         let flow = &mut flows[number];
         if at > times.end() {
             // It never does.
+        } else if flow.hold_behind(Ack::of(content), at) {
+            // It is taken later.
         } else if flow.may_act_ahead(at, channels) {
             let first = links.first(flow.senders(waiting), flow.first_data_link());
             let events = flow.senders(events);
