@@ -160,7 +160,8 @@ impl RoundTrip {
             None => waited >= self.initial,
             // A timeout is a whole number of nanoseconds.
             Some((smoothed, variation)) => {
-                of_smoothed * smoothed + of_variation * variation < (waited.as_nanos().cast_signed() + 1) as f64
+                of_smoothed * smoothed + of_variation * variation
+                    < (waited.as_nanos().cast_signed() + 1) as f64
             }
         };
         waited >= self.min && (measured || waited >= LONGEST_GAP)
@@ -240,7 +241,8 @@ impl RapSender {
     pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
         let now = cx.now;
         let sends_alone = now >= self.next && now < self.step_ends && self.left.is_none();
-        let keeps_all = || self.outstanding.front().is_none_or(|oldest| !self.rtt.is_over(now.since(oldest.sent)));
+        let keeps_all =
+            || self.outstanding.front().is_none_or(|oldest| !self.rtt.is_over(now.since(oldest.sent)));
         // The numbers of packets end long after any run.
         (sends_alone && self.sequence < u32::MAX && keeps_all()).then(|| self.send(cx))
     }
@@ -490,11 +492,14 @@ mod tests {
             "1 and 2 were sent before"
         );
         assert_eq!(send(&mut sender, 700), Some(5));
-        assert_eq!((sender.gaps.nominal(), sender.statistics.loss_events), (Duration::from_millis(400), 2), "3 was not");
+        assert_eq!(
+            (sender.gaps.nominal(), sender.statistics.loss_events),
+            (Duration::from_millis(400), 2),
+            "3 was not"
+        );
         sender.on_ack(3, at(710));
         assert_eq!(sender.statistics.rtt_samples.0, 0, "what was given up is not measured");
-        (0..12)
-            .for_each(|_| sender.gaps.set(sender.gaps.nominal().saturating_mul(2).min(LONGEST_GAP)));
+        (0..12).for_each(|_| sender.gaps.set(sender.gaps.nominal().saturating_mul(2).min(LONGEST_GAP)));
         assert_eq!(sender.gaps.nominal(), LONGEST_GAP);
     }
 

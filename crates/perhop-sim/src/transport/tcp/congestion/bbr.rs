@@ -2,7 +2,9 @@
 
 use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
-use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of, whole_above, whole_below};
+use super::path_model::{
+    Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of, whole_above, whole_below,
+};
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, Setup};
 
 /// 2/ln 2 in Linux's 256ths: the least gain at which the rate doubles in each round.

@@ -296,7 +296,8 @@ impl Bbr3 {
         if self.rounds.starts {
             self.uses_window = [false, self.uses_window[0]];
         }
-        self.uses_window[0] |= f64::from(ack.pipe + ack.delivered + ack.lost) >= whole_below(self.output.window);
+        self.uses_window[0] |=
+            f64::from(ack.pipe + ack.delivered + ack.lost) >= whole_below(self.output.window);
     }
 
     /// Section 5.5.10.3: once a round with losses, unless the flow is probing.
