@@ -197,6 +197,18 @@ impl FlowDelays {
     pub fn record(&mut self, delay: Duration) {
         let bin = bin(delay);
         self.longest = self.longest.max(delay);
+        // One before the first is far behind the last.
+        let place = bin.wrapping_sub(self.first);
+        if let Some(count) = self.counts.get_mut(place) {
+            *count = count.saturating_add(1);
+        } else {
+            self.count_beyond(bin);
+        }
+    }
+
+    /// Counts one in a bin that has no place yet.
+    #[cold]
+    fn count_beyond(&mut self, bin: usize) {
         if self.counts.is_empty() {
             self.first = bin;
         }
@@ -208,7 +220,7 @@ impl FlowDelays {
         if place >= self.counts.len() {
             self.counts.resize(place + 1, 0);
         }
-        self.counts[place] = self.counts[place].saturating_add(1);
+        self.counts[place] = 1;
     }
 
     /// The `q`-quantile in seconds, linear within its bin, which ends at the longest; `None` without a delay.
@@ -237,7 +249,7 @@ fn bin(delay: Duration) -> usize {
     // A double's exponent counts octaves, and the first five bits behind it are the place within one.
     let [octaves, within] = [BINS_PER_OCTAVE.ilog2(), f64::MANTISSA_DIGITS - 1];
     let first = (f64::from(1 << octaves).to_bits() >> (within - octaves)) - BINS_PER_OCTAVE;
-    let bin = ((units as f64).to_bits() >> (within - octaves)) - first;
+    let bin = ((units.cast_signed() as f64).to_bits() >> (within - octaves)) - first;
     (bin as usize).min(BINS - 1)
 }
 

@@ -29,7 +29,7 @@ use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Ack, DelayedAck, Received, Sender};
+use crate::transport::{Ack, DelayedAck, Received, Receiver, Sender};
 use crate::wire::Wire;
 
 pub(crate) use counts::Counts;
@@ -334,6 +334,17 @@ impl Flow {
         debug_assert_eq!(content.size(), size);
         self.deliver(now);
         Some(ack)
+    }
+
+    /// The same to one that acknowledges each packet at once, where ACKs carry more than their number. Returns that of the ACK.
+    #[inline(always)]
+    pub(crate) fn receive_carrying_fast(&mut self, content: Content, now: Instant) -> Option<u32> {
+        let size = self.data_size();
+        let Receiver::Carrying(receiver) = &mut self.receiving.receiver else { return None };
+        let number = receiver.receive_fast(content, size, now, &mut self.rare.metadata)?;
+        debug_assert_eq!(content.size(), size);
+        self.deliver(now);
+        Some(number)
     }
 
     /// A packet of data reached the receiver for the first time.

@@ -189,16 +189,17 @@ impl SendingHost {
     /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.
     #[inline(always)]
     pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, out: &mut impl PacketSink) {
-        self.send_all_as(None, segments, now, out);
+        self.send_all_as(None, segments, now, |_| {}, out);
     }
 
-    /// The same with this ECN field, if one is given.
+    /// The same with this ECN field, if one is given. `forget` learns which of them the meter dropped.
     #[inline(always)]
     fn send_all_as(
         &mut self,
         ecn: Option<Ecn>,
         segments: Range<u32>,
         now: Instant,
+        mut forget: impl FnMut(u32),
         out: &mut impl PacketSink,
     ) {
         for sequence in segments {
@@ -212,6 +213,7 @@ impl SendingHost {
                 self.marked[verdict.color.index()] += 1;
                 if verdict.dropped.is_some() {
                     self.rare.policed[verdict.color.index()] += 1;
+                    forget(sequence);
                     continue;
                 }
                 packet = packet.marked(verdict.color, marks);
@@ -236,7 +238,7 @@ impl SendingHost {
             && let Some(segments) = source.ack_fast(ack, now)
         {
             let ecn = Some(source.ecn()).filter(|&ecn| ecn != Ecn::NotCapable);
-            self.send_all_as(ecn, segments, now, out);
+            self.send_all_as(ecn, segments, now, |sequence| source.lose(sequence), out);
             return source.wake();
         }
         self.take_ack(source, ack, now, post, out)
@@ -304,9 +306,9 @@ impl SendingHost {
                 wake = self.take_ack_by_short_cut(source, ack, at, post, out);
             } else if wake < limit && wake < until {
                 let now = wake;
-                if let Some(segments) = source.wake_fast(now) {
+                if let Some(segments) = source.wake_fast(&mut Context { now, rng: &mut self.rare.rng }) {
                     let ecn = Some(source.ecn()).filter(|&ecn| ecn != Ecn::NotCapable);
-                    self.send_all_as(ecn, segments, now, out);
+                    self.send_all_as(ecn, segments, now, |sequence| source.lose(sequence), out);
                 } else {
                     source.on_wake(now);
                     self.send(source, now, post, out);

@@ -37,10 +37,17 @@ impl<T> InFlight<T> {
     /// The packet of this number arrives. Those before it may follow.
     #[inline]
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
-        match self.place(number)? {
-            0 => self.pending.pop_front().map(|(_, content)| content),
-            place => self.pending.remove(place).map(|(_, content)| content),
+        let first = self.pending.front()?.0;
+        if number != first {
+            return self.take_behind(first, number);
         }
+        self.pending.pop_front().map(|(_, content)| content)
+    }
+
+    #[cold]
+    fn take_behind(&mut self, first: u32, number: u32) -> Option<T> {
+        let place = self.place_behind(first, number)?;
+        self.pending.remove(place).map(|(_, content)| content)
     }
 
     /// What the packet of this number carries, if it is the first of those in transit.

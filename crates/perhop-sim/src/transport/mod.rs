@@ -128,7 +128,7 @@ pub(crate) trait Source {
     /// What [`on_wake`](Self::on_wake) does now, and what the sender then sends, if all of that is new data in full packets: a short cut
     /// which a sender need not have. `None`, and nothing is done, otherwise.
     #[inline(always)]
-    fn wake_fast(&mut self, _now: Instant) -> Option<Range<u32>> {
+    fn wake_fast(&mut self, _cx: &mut Context<'_>) -> Option<Range<u32>> {
         None
     }
     /// The ECN field of that data.
@@ -461,15 +461,29 @@ impl CarryingReceiver {
     pub(crate) fn is_on_fast_path(&self) -> bool {
         match self {
             Self::Sack(tcp) => tcp.is_on_fast_path(),
-            Self::Datagram(_) => false,
+            Self::Datagram(receiver) => matches!(receiver, DatagramReceiver::Echo),
         }
     }
 
-    /// Takes a segment as [`TcpReceiver::receive_fast`](tcp::TcpReceiver::receive_fast) does.
-    pub(crate) fn receive_fast(&mut self, sequence: u32) -> Option<u32> {
+    /// Takes a segment as [`TcpReceiver::receive_fast`](tcp::TcpReceiver::receive_fast) does, and a datagram of this size without a mark
+    /// whose number its receiver sends back.
+    #[inline(always)]
+    pub(crate) fn receive_fast(
+        &mut self,
+        content: Content,
+        size: u16,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Option<u32> {
         match self {
-            Self::Sack(tcp) => tcp.receive_fast(sequence),
-            Self::Datagram(_) => None,
+            Self::Sack(tcp) => tcp.receive_fast(content.sequence()),
+            Self::Datagram(receiver) => {
+                let is_plain = content.size() == size && content.ecn() != Ecn::Congested;
+                if !is_plain {
+                    return None;
+                }
+                metadata.of_datagrams().receive(receiver, content.sequence(), now)
+            }
         }
     }
 

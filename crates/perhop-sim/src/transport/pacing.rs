@@ -18,14 +18,38 @@ pub(super) fn default_jitter() -> Fraction {
     Fraction::new(0.01).expect("a fraction")
 }
 
-/// A gap drawn uniformly from within this fraction of the nominal one.
-pub(super) fn jittered(gap: Duration, jitter: Fraction, rng: &mut Rng) -> Duration {
-    let spread = (gap.as_nanos() as f64 * jitter.get()) as u64;
-    if spread == 0 {
-        return gap;
+/// Gaps between packets, drawn uniformly from within a fraction of a nominal one.
+#[derive(Clone, Debug)]
+pub(super) struct Gaps {
+    jitter: Fraction,
+    nominal: Duration,
+    /// That fraction of it, in nanoseconds.
+    spread: u64,
+}
+
+impl Gaps {
+    pub(super) fn new(nominal: Duration, jitter: Fraction) -> Self {
+        let spread = (nominal.as_nanos() as f64 * jitter.get()) as u64;
+        Self { jitter, nominal, spread }
     }
-    let drawn = rng.up_to(2 * spread);
-    Duration::from_nanos(gap.as_nanos() + drawn - spread)
+
+    pub(super) fn nominal(&self) -> Duration {
+        self.nominal
+    }
+
+    /// The nominal gap is this from now on.
+    pub(super) fn set(&mut self, nominal: Duration) {
+        *self = Self::new(nominal, self.jitter);
+    }
+
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut Rng) -> Duration {
+        if self.spread == 0 {
+            return self.nominal;
+        }
+        let drawn = rng.up_to(2 * self.spread);
+        Duration::from_nanos(self.nominal.as_nanos() + drawn - self.spread)
+    }
 }
 
 /// How many packets of this size a volume takes.

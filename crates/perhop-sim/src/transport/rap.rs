@@ -29,8 +29,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pacing::{
-    Fraction, MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, default_ack, default_jitter,
-    default_packet, jittered, packets,
+    Fraction, Gaps, MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, default_ack, default_jitter,
+    default_packet, packets,
 };
 use super::{SenderStatistics, Transmit};
 
@@ -111,10 +111,9 @@ impl RapParams {
 #[derive(Clone, Debug)]
 pub struct RapSender {
     size: u16,
-    jitter: Fraction,
     shortest_gap: Duration,
     /// The paper's IPG.
-    gap: Duration,
+    gaps: Gaps,
     rtt: RoundTrip,
     next: Instant,
     /// When the step ends that may increase the rate; never before the first round trip is known.
@@ -146,19 +145,26 @@ impl RoundTrip {
     const TIMEOUT: (f64, f64) = (1.2, 4.0);
 
     fn sample(&mut self, sent: Instant, now: Instant) {
-        let sample = now.since(sent).as_nanos().max(1) as f64;
+        let sample = now.since(sent).as_nanos().max(1).cast_signed() as f64;
         let (smoothed, variation) = self.smoothed.unwrap_or((sample, 0.0));
         let difference = sample - smoothed;
         let variation = variation + self.gain * (difference.abs() - variation);
         self.smoothed = Some((smoothed + self.gain * difference, variation));
     }
 
-    fn timeout(&self) -> Duration {
+    /// Whether a packet that has waited for so long has waited for a timeout.
+    #[inline]
+    fn is_over(&self, waited: Duration) -> bool {
         let (of_smoothed, of_variation) = Self::TIMEOUT;
-        let measured = |(smoothed, variation)| {
-            Duration::from_nanos((of_smoothed * smoothed + of_variation * variation) as u64)
+        let measured = match self.smoothed {
+            None => waited >= self.initial,
+            // A timeout is a whole number of nanoseconds.
+            Some((smoothed, variation)) => {
+                of_smoothed * smoothed + of_variation * variation
+                    < (waited.as_nanos().cast_signed() + 1) as f64
+            }
         };
-        self.smoothed.map_or(self.initial, measured).clamp(self.min, LONGEST_GAP)
+        waited >= self.min && (measured || waited >= LONGEST_GAP)
     }
 
     fn smoothed(&self) -> Option<Duration> {
@@ -182,9 +188,8 @@ impl RapSender {
         let rtt = RoundTrip { gain: params.gain.get(), initial, min: params.min_rto, smoothed: None };
         Self {
             size: params.packet.get() as u16,
-            jitter: params.jitter,
             shortest_gap,
-            gap: params.initial_rtt.max(shortest_gap),
+            gaps: Gaps::new(params.initial_rtt.max(shortest_gap), params.jitter),
             rtt,
             next: Instant::NEVER,
             step_ends: Instant::NEVER,
@@ -227,20 +232,37 @@ impl RapSender {
         }
         self.give_up(cx.now);
         self.left = self.left.map(|left| left - 1);
+        Some(Transmit::plain(self.send(cx), self.size))
+    }
+
+    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do if a packet leaves now and nothing else is to be done. Returns
+    /// its number; `None`, having done nothing, otherwise.
+    #[inline]
+    pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let now = cx.now;
+        let sends_alone = now >= self.next && now < self.step_ends && self.left.is_none();
+        let keeps_all =
+            || self.outstanding.front().is_none_or(|oldest| !self.rtt.is_over(now.since(oldest.sent)));
+        // The numbers of packets end long after any run.
+        (sends_alone && self.sequence < u32::MAX && keeps_all()).then(|| self.send(cx))
+    }
+
+    /// Puts the next packet on the wire; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let number = self.sequence;
         self.sequence += 1;
         self.outstanding.push_back(Outstanding { number, sent: cx.now });
         self.statistics.sent += 1;
-        self.next = cx.now + jittered(self.gap, self.jitter, cx.rng);
-        Some(Transmit::plain(number, self.size))
+        self.next = cx.now + self.gaps.draw(cx.rng);
+        number
     }
 
     /// Before each transmission, packets that have waited for a timeout count as lost (section 2.2).
     fn give_up(&mut self, now: Instant) {
-        let timeout = self.rtt.timeout();
         let mut lost = None;
         while let Some(oldest) = self.outstanding.front()
-            && oldest.sent + timeout <= now
+            && self.rtt.is_over(now.since(oldest.sent))
         {
             lost = Some(oldest.number);
             self.outstanding.pop_front();
@@ -250,32 +272,29 @@ impl RapSender {
         }
     }
 
+    /// What [`on_ack`](Self::on_ack) does for the oldest packet, if no packet is to leave now. Returns false, having done nothing, for any
+    /// other.
+    #[inline]
+    pub(super) fn on_ack_fast(&mut self, number: u32, now: Instant) -> bool {
+        let Some(oldest) = self.outstanding.front().filter(|oldest| oldest.number == number) else {
+            return false;
+        };
+        if now >= self.next {
+            return false;
+        }
+        // Later ones have later numbers, so none is lost.
+        self.measure(oldest.sent, now);
+        self.outstanding.pop_front();
+        true
+    }
+
     /// The packet of this number has arrived.
     pub(super) fn on_ack(&mut self, number: u32, now: Instant) {
-        // Nearly always it is the first.
-        let is_first = self.outstanding.front().is_some_and(|packet| packet.number == number);
-        let found = if is_first {
-            Ok(0)
-        } else {
-            self.outstanding.binary_search_by_key(&number, |packet| packet.number)
-        };
-        let Ok(place) = found else {
+        let Ok(place) = self.outstanding.binary_search_by_key(&number, |packet| packet.number) else {
             return; // It was given up before.
         };
-        let sent = self.outstanding[place].sent;
-        self.rtt.sample(sent, now);
-        self.statistics.rtt_samples.0 += 1;
-        self.statistics.rtt_samples.1 += u128::from(now.since(sent).as_nanos());
-        if self.step_ends == Instant::NEVER {
-            self.gap = self.rtt().unwrap_or(self.gap).max(self.shortest_gap);
-            self.begin_step(now);
-        }
-        self.acked = true;
-        if place == 0 {
-            self.outstanding.pop_front();
-        } else {
-            self.outstanding.remove(place);
-        }
+        self.measure(self.outstanding[place].sent, now);
+        self.outstanding.remove(place);
         let mut lost = None;
         while let Some(oldest) = self.outstanding.front()
             && oldest.number + LATER_NUMBERS <= number
@@ -286,12 +305,25 @@ impl RapSender {
         self.lose(lost, now);
     }
 
+    /// A packet that was sent then is acknowledged.
+    #[inline]
+    fn measure(&mut self, sent: Instant, now: Instant) {
+        self.rtt.sample(sent, now);
+        self.statistics.rtt_samples.0 += 1;
+        self.statistics.rtt_samples.1 += u128::from(now.since(sent).as_nanos());
+        if self.step_ends == Instant::NEVER {
+            self.gaps.set(self.rtt().unwrap_or(self.gaps.nominal()).max(self.shortest_gap));
+            self.begin_step(now);
+        }
+        self.acked = true;
+    }
+
     /// The latest of the packets now lost begins a loss event unless it was sent before the last reaction: then the
     /// rate is halved. Says whether it was.
     fn lose(&mut self, latest: Option<u32>, now: Instant) -> bool {
         let new = latest.is_some_and(|number| number >= self.reacted);
         if new {
-            self.gap = self.gap.saturating_mul(2).min(LONGEST_GAP);
+            self.gaps.set(self.gaps.nominal().saturating_mul(2).min(LONGEST_GAP));
             self.reacted = self.sequence;
             self.statistics.loss_events += 1;
             self.begin_step(now);
@@ -311,10 +343,11 @@ impl RapSender {
 
     /// One packet more in each round-trip time: IPG C / (IPG + C), with C the smoothed round-trip time (section 2.3).
     fn increase(&mut self) {
-        let rtt = self.rtt().unwrap_or(self.gap);
-        let (gap, rtt) = (u128::from(self.gap.as_nanos()), u128::from(rtt.as_nanos()));
+        let gap = self.gaps.nominal();
+        let rtt = self.rtt().unwrap_or(gap);
+        let (gap, rtt) = (u128::from(gap.as_nanos()), u128::from(rtt.as_nanos()));
         let shorter = Duration::from_nanos((gap * rtt / (gap + rtt)) as u64);
-        self.gap = shorter.max(self.shortest_gap);
+        self.gaps.set(shorter.max(self.shortest_gap));
     }
 
     fn begin_step(&mut self, now: Instant) {
@@ -339,7 +372,7 @@ mod tests {
     fn sender(packets: u32, initial_rtt: &str) -> RapSender {
         let params = format!(r#"{{"rap": "aimd", "initial-rtt": "{initial_rtt}", "jitter": 0.0}}"#);
         let mut sender = RapSender::new(&serde_json::from_str(&params).unwrap(), None);
-        sender.gap = Duration::from_millis(100);
+        sender.gaps.set(Duration::from_millis(100));
         sender.start(at(0));
         for n in 0..packets {
             assert_eq!(send(&mut sender, u64::from(n) * 100), Some(n));
@@ -359,16 +392,16 @@ mod tests {
         assert_eq!(sender.wake(), at(100), "the packet due comes before the step's end at 120 ms");
         assert_eq!(send(&mut sender, 100), Some(1));
         sender.on_wake(at(119));
-        assert_eq!(sender.gap, Duration::from_millis(60), "the step is not over");
+        assert_eq!(sender.gaps.nominal(), Duration::from_millis(60), "the step is not over");
         // IPG and C 60 ms: 60 60/120 = 30 ms, and so from 1 to 2 packets a round trip.
         sender.on_wake(at(120));
-        assert_eq!(sender.gap, Duration::from_millis(30));
+        assert_eq!(sender.gaps.nominal(), Duration::from_millis(30));
         sender.on_wake(at(180));
-        assert_eq!(sender.gap, Duration::from_millis(30), "no ACK came in this step");
+        assert_eq!(sender.gaps.nominal(), Duration::from_millis(30), "no ACK came in this step");
         sender.on_ack(1, at(200));
         // C is half of 60 ms and half of 100 ms, 80 ms: 30 80/110 ms.
         sender.on_wake(at(240));
-        assert_eq!(sender.gap, Duration::from_nanos(21_818_181));
+        assert_eq!(sender.gaps.nominal(), Duration::from_nanos(21_818_181));
         assert_eq!(sender.step_ends, at(320));
     }
 
@@ -381,9 +414,9 @@ mod tests {
         assert_eq!(send(&mut sender, 0), Some(0));
         assert_eq!(sender.wake(), at(2000));
         sender.on_ack(0, at(45));
-        assert_eq!((sender.gap, sender.wake()), (Duration::from_millis(45), at(90)));
+        assert_eq!((sender.gaps.nominal(), sender.wake()), (Duration::from_millis(45), at(90)));
         sender.on_wake(at(90));
-        assert_eq!((sender.gap, sender.next), (Duration::from_nanos(22_500_000), at(2000)));
+        assert_eq!((sender.gaps.nominal(), sender.next), (Duration::from_nanos(22_500_000), at(2000)));
         assert_eq!(send(&mut sender, 2000), Some(1));
         assert_eq!(sender.next, at(2000) + Duration::from_nanos(22_500_000));
     }
@@ -392,34 +425,44 @@ mod tests {
     fn the_estimator_by_hand() {
         let params = r#"{"rap": "aimd", "initial-rtt": "100ms", "min-rto": "1ms"}"#;
         let mut rtt = RapSender::new(&serde_json::from_str(params).unwrap(), None).rtt;
-        assert_eq!((rtt.timeout(), rtt.smoothed()), (Duration::from_millis(300), None));
         let millis = Duration::from_millis;
+        let is_timeout = |rtt: &RoundTrip, timeout: u64| {
+            let just_before = Duration::from_nanos(millis(timeout).as_nanos() - 1);
+            rtt.is_over(millis(timeout)) && !rtt.is_over(just_before)
+        };
+        assert!(is_timeout(&rtt, 300) && rtt.smoothed().is_none());
         // 40 ms: no variation, 1.2 40 = 48. 80 ms: 60, and half of 40; 72 + 80. 60 ms: 60, and 10; 72 + 40.
         for (sample, smoothed, timeout) in [(40, 40, 48), (80, 60, 152), (60, 60, 112)] {
             rtt.sample(at(1000), at(1000 + sample));
-            assert_eq!((rtt.smoothed(), rtt.timeout()), (Some(millis(smoothed)), millis(timeout)));
+            assert!(is_timeout(&rtt, timeout), "{timeout}");
+            assert_eq!(rtt.smoothed(), Some(millis(smoothed)));
         }
+        // Fractions of a nanosecond do not count.
+        rtt.smoothed = Some((50e6 + 0.4, 0.0));
+        assert!(is_timeout(&rtt, 60));
         rtt.min = millis(200);
-        assert_eq!(rtt.timeout(), millis(200));
+        assert!(is_timeout(&rtt, 200));
+        rtt.smoothed = Some((1e12, 0.0));
+        assert!(is_timeout(&rtt, 64_000), "the longest");
     }
 
     #[test]
     fn a_loss_event_doubles_the_gap_once() {
         let mut sender = sender(8, "2s");
         sender.on_ack(0, at(710));
-        sender.gap = Duration::from_millis(100);
+        sender.gaps.set(Duration::from_millis(100));
         // 1 and 3 are lost: 4 and 6 are three numbers later.
         sender.on_ack(2, at(720));
         assert_eq!(sender.statistics.loss_events, 0);
         sender.on_ack(4, at(720));
-        assert_eq!((sender.gap, sender.statistics.loss_events), (Duration::from_millis(200), 1));
+        assert_eq!((sender.gaps.nominal(), sender.statistics.loss_events), (Duration::from_millis(200), 1));
         assert_eq!((sender.reacted, sender.outstanding.len()), (8, 4));
         sender.on_ack(5, at(730));
         assert_eq!(sender.outstanding.front().map(|oldest| oldest.number), Some(3), "3 may still come");
         sender.on_ack(6, at(740));
         assert_eq!(sender.outstanding.len(), 1);
         assert_eq!(
-            (sender.gap, sender.statistics.loss_events),
+            (sender.gaps.nominal(), sender.statistics.loss_events),
             (Duration::from_millis(200), 1),
             "the same event"
         );
@@ -431,7 +474,7 @@ mod tests {
             sender.on_ack(number, at(1420));
             assert_eq!(sender.statistics.loss_events, events);
         }
-        assert_eq!((sender.gap, sender.statistics.timeouts), (Duration::from_millis(400), 0));
+        assert_eq!((sender.gaps.nominal(), sender.statistics.timeouts), (Duration::from_millis(400), 0));
     }
 
     #[test]
@@ -439,7 +482,7 @@ mod tests {
         let mut sender = sender(3, "100ms");
         // Packet 0 waits since 0 ms, and the first timeout is 300 ms.
         assert_eq!(send(&mut sender, 300), Some(3));
-        assert_eq!((sender.gap, sender.statistics.timeouts), (Duration::from_millis(200), 1));
+        assert_eq!((sender.gaps.nominal(), sender.statistics.timeouts), (Duration::from_millis(200), 1));
         assert_eq!(sender.wake(), at(500), "the gap to the next is the new one");
         assert_eq!(send(&mut sender, 499), None);
         assert_eq!(send(&mut sender, 500), Some(4));
@@ -449,11 +492,15 @@ mod tests {
             "1 and 2 were sent before"
         );
         assert_eq!(send(&mut sender, 700), Some(5));
-        assert_eq!((sender.gap, sender.statistics.loss_events), (Duration::from_millis(400), 2), "3 was not");
+        assert_eq!(
+            (sender.gaps.nominal(), sender.statistics.loss_events),
+            (Duration::from_millis(400), 2),
+            "3 was not"
+        );
         sender.on_ack(3, at(710));
         assert_eq!(sender.statistics.rtt_samples.0, 0, "what was given up is not measured");
-        (0..12).for_each(|_| sender.gap = sender.gap.saturating_mul(2).min(LONGEST_GAP));
-        assert_eq!(sender.gap, LONGEST_GAP);
+        (0..12).for_each(|_| sender.gaps.set(sender.gaps.nominal().saturating_mul(2).min(LONGEST_GAP)));
+        assert_eq!(sender.gaps.nominal(), LONGEST_GAP);
     }
 
     #[test]
@@ -467,7 +514,7 @@ mod tests {
         assert_eq!(send(&mut sender, 0), Some(0));
         sender.on_ack(0, at(10));
         sender.on_wake(at(20));
-        assert_eq!(sender.gap, Duration::from_millis(8), "1000 bytes at 1 Mbit/s, not 5 ms");
+        assert_eq!(sender.gaps.nominal(), Duration::from_millis(8), "1000 bytes at 1 Mbit/s, not 5 ms");
         assert_eq!(send(&mut sender, 20), Some(1));
         assert_eq!(send(&mut sender, 28), Some(2));
         assert_eq!(

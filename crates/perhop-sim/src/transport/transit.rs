@@ -55,7 +55,7 @@ impl TransitMeter {
         let before = self.last.replace(transit);
         let counts = arrival > self.window.0 && arrival <= self.window.1;
         if let Some(before) = before {
-            let difference = transit.as_nanos().abs_diff(before.as_nanos()) as f64;
+            let difference = transit.as_nanos().abs_diff(before.as_nanos()).cast_signed() as f64;
             self.jitter += (difference - self.jitter) / 16.0;
             if counts {
                 self.jitters = (self.jitters.0 + self.jitter, self.jitters.1 + 1);

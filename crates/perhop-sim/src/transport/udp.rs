@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pacing::{
-    Fraction, Refusal, check_rate, check_size, default_jitter, default_packet, jittered, packets,
+    Fraction, Gaps, Refusal, check_rate, check_size, default_jitter, default_packet, packets,
 };
 use super::packet_trace::{PacketTrace, Replayed};
 use super::{SenderStatistics, Transmit};
@@ -138,8 +138,7 @@ pub struct UdpSender {
     size: u16,
     /// The size of the last packet.
     last: u16,
-    gap: Duration,
-    jitter: Fraction,
+    gaps: Gaps,
     spurts: Option<Spurts>,
     next: Instant,
     left: Option<u64>,
@@ -167,8 +166,7 @@ impl UdpSender {
         Self {
             size: params.packet.get() as u16,
             last: params.packet.get() as u16,
-            gap: params.gap(),
-            jitter: params.jitter,
+            gaps: Gaps::new(params.gap(), params.jitter),
             spurts: params.on.zip(params.off).map(|(on, off)| Spurts {
                 on,
                 off,
@@ -186,13 +184,13 @@ impl UdpSender {
 
     /// It sends at the rate of these parameters from now on. A source that is on sends its next packet no later than a gap from now.
     pub(super) fn set_rate(&mut self, params: &UdpParams, now: Instant) {
-        self.gap = params.gap();
+        self.gaps.set(params.gap());
         if self.spurts.is_none()
             && self.waiting.is_none()
             && self.replayed.is_none()
             && self.next != Instant::NEVER
         {
-            self.next = self.next.min(now + self.gap);
+            self.next = self.next.min(now + self.gaps.nominal());
         }
     }
 
@@ -245,13 +243,29 @@ impl UdpSender {
             return None;
         }
         self.left = self.left.map(|left| left - 1);
+        let sequence = self.send(cx);
+        let size = if self.left == Some(0) { self.last } else { self.size };
+        Some(Transmit::plain(sequence, size))
+    }
+
+    /// What [`transmit`](Self::transmit) does for a source that sends full packets at its rate without end, if one leaves now. Returns its
+    /// number; `None`, having done nothing, otherwise.
+    #[inline]
+    pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let is_endless = self.left.is_none() && self.waiting.is_none() && self.replayed.is_none();
+        // The number after the highest is zero.
+        (is_endless && cx.now >= self.next && self.sequence < u32::MAX).then(|| self.send(cx))
+    }
+
+    /// Puts the next packet on the wire at the source's rate; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         self.statistics.sent += 1;
-        let next = cx.now + jittered(self.gap, self.jitter, cx.rng);
+        let next = cx.now + self.gaps.draw(cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
-        let size = if self.left == Some(0) { self.last } else { self.size };
-        Some(Transmit::plain(sequence, size))
+        sequence
     }
 
     /// What the application has handed over leaves at once.

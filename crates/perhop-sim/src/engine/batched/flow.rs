@@ -216,7 +216,8 @@ impl BatchedFlow {
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
             && !self.is_owned
-            && arrival < self.wake_of_sender()
+            && arrival < self.due // First, since the sender's own state is elsewhere.
+            && arrival < self.base.sender.wake()
             && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
@@ -275,6 +276,17 @@ impl BatchedFlow {
                 events.push(Event { at, source: SourceId(self.base.sending.number()) });
             }
         }
+    }
+
+    /// The same behind other things that happen to the sender first, so that the ACK need not be asked for. Returns false, having done
+    /// nothing, if that is not so.
+    #[inline(always)]
+    pub(super) fn hold_behind(&mut self, ack: Ack, at: Instant) -> bool {
+        let is_behind = at >= self.due && (self.is_owned || !self.sender_keeps_to_clock);
+        if is_behind {
+            self.rare.held.push_back((at, ack));
+        }
+        is_behind
     }
 
     /// The first of the held ACKs, if it has come by `now`, or may be taken ahead of time.
@@ -421,7 +433,7 @@ impl BatchedFlow {
         }
         let number = match &mut self.base.receiving.receiver {
             Receiver::Tcp(tcp) => tcp.receive_fast(content.sequence())?,
-            Receiver::Carrying(receiver) => receiver.receive_fast(content.sequence())?,
+            Receiver::Carrying(_) => return self.base.receive_carrying_fast(content, arrival),
         };
         debug_assert_eq!(content.size(), self.base.data_size());
         self.base.deliver(arrival);

@@ -343,10 +343,14 @@ impl Traffic {
     /// fast path.
     #[inline(never)]
     fn return_ack(&mut self, number: usize, ack: Ack, begin: Instant, at: Instant) {
-        let packet = self.flows[number].base.receiving.acknowledge(ack, begin);
-        if packet.at() <= self.recorder.times.end() {
+        let end = self.recorder.times.end();
+        let flow = &mut self.flows[number];
+        let packet = flow.base.receiving.acknowledge(ack, begin);
+        if packet.at() <= end {
             self.returned += 1;
-            self.reach_sender(number, packet.content(), at);
+            if at <= end && !flow.hold_behind(ack, at) {
+                self.reach_sender(number, packet.content(), at);
+            }
         }
     }
 
@@ -369,6 +373,8 @@ impl Traffic {
         let flow = &mut flows[number];
         if at > times.end() {
             // It never does.
+        } else if flow.hold_behind(Ack::of(content), at) {
+            // It is taken later.
         } else if flow.may_act_ahead(at, channels) {
             let first = links.first(flow.senders(waiting), flow.first_data_link());
             let events = flow.senders(events);

@@ -70,7 +70,7 @@ impl LossHistory {
             self.newest = Some((number, at));
             return false;
         };
-        if self.has_gaps() {
+        if !self.missing.is_empty() {
             self.missing.iter_mut().filter(|gap| gap.before.0 < number).for_each(|gap| gap.later += 1);
         }
         if number > before.0 {
@@ -105,9 +105,10 @@ impl LossHistory {
         self.events > known
     }
 
-    /// A packet may reveal a loss event: others are missing.
-    pub fn has_gaps(&self) -> bool {
-        !self.missing.is_empty()
+    /// The next packet may reveal a loss event: others are missing for long enough. Those that are missing first were so for longest.
+    #[inline]
+    pub fn may_reveal_event(&self) -> bool {
+        self.missing.front().is_some_and(|gap| gap.later + 1 >= LATER_ARRIVALS)
     }
 
     /// A packet arrived after later ones: it is missing no more. One that was known to be lost stays so.

@@ -31,8 +31,10 @@ pub struct TfrcReceiver {
     rtt: Option<Duration>,
     /// When the last packet came and when it was sent.
     newest: (Instant, Instant),
-    /// Arrivals within the last round-trip time.
+    /// Arrivals since the last report and within the round-trip time before it, or some of these.
     recent: VecDeque<Instant>,
+    /// Of these, none up to here is within the last round-trip time.
+    forgotten: Option<Instant>,
     /// The highest `X_recv` so far.
     highest: f64,
     /// When the next feedback is due.
@@ -52,6 +54,7 @@ impl TfrcReceiver {
             rtt: None,
             newest: (Instant::ZERO, Instant::ZERO),
             recent: VecDeque::new(),
+            forgotten: None,
             highest: 0.0,
             due: Instant::NEVER,
             has_new_data: false,
@@ -66,22 +69,28 @@ impl TfrcReceiver {
         envelope: Envelope,
         now: Instant,
     ) -> Option<Report> {
-        let before = if self.losses.has_gaps() { self.losses.rate() } else { 0.0 }; // No event follows without a gap.
+        self.takes(number, envelope, now).then(|| self.report(now))
+    }
+
+    /// The same; says whether it is to be reported at once.
+    #[inline]
+    fn takes(&mut self, number: u32, envelope: Envelope, now: Instant) -> bool {
+        let before = if self.losses.may_reveal_event() { self.losses.rate() } else { 0.0 };
         self.newest = (now, envelope.sent);
         self.has_new_data = true;
         self.rtt = envelope.rtt.or(self.rtt);
         self.recent.push_back(now);
-        let Some(rtt) = self.rtt else { return Some(self.report(now)) };
+        let Some(rtt) = self.rtt else { return true };
         self.forget(rtt, now);
-        let Self { losses, size, recent, highest, .. } = self;
+        let Self { losses, size, recent, forgotten, highest, .. } = self;
         let new_event = losses.on_packet(number, now, rtt, || {
-            let target = highest.max(received(recent, *size, rtt));
+            let target = highest.max(received(recent.len() - past(recent, *forgotten), *size, rtt));
             first_interval(*size, rtt.as_secs_f64(), target)
         });
         if self.due == Instant::NEVER && !self.silent {
             self.due = now + rtt;
         }
-        (self.silent || new_event && self.losses.rate() > before).then(|| self.report(now))
+        self.silent || new_event && self.losses.rate() > before
     }
 
     /// The feedback timer has expired: section 6.2.
@@ -102,13 +111,15 @@ impl TfrcReceiver {
         self.due
     }
 
+    #[inline(never)]
     fn report(&mut self, now: Instant) -> Report {
         let received = match self.rtt {
             None => 0.0,
             Some(rtt) => {
                 self.forget(rtt, now);
+                self.recent.drain(..past(&self.recent, self.forgotten));
                 self.due = now + rtt;
-                received(&self.recent, self.size, rtt)
+                received(self.recent.len(), self.size, rtt)
             }
         };
         self.highest = self.highest.max(received);
@@ -123,16 +134,22 @@ impl TfrcReceiver {
         }
     }
 
+    /// What came a round-trip time ago or earlier no longer counts.
+    #[inline]
     fn forget(&mut self, rtt: Duration, now: Instant) {
-        while self.recent.front().is_some_and(|&arrival| arrival + rtt <= now) {
-            self.recent.pop_front();
-        }
+        let until = now.as_nanos().checked_sub(rtt.as_nanos()).map(Instant::from_nanos);
+        self.forgotten = self.forgotten.max(until);
     }
 }
 
-/// `X_recv`: what came within the last round-trip time.
-fn received(recent: &VecDeque<Instant>, size: f64, rtt: Duration) -> f64 {
-    recent.len() as f64 * size / rtt.as_secs_f64()
+/// How many of these arrivals are forgotten: they are in the order of time.
+fn past(recent: &VecDeque<Instant>, forgotten: Option<Instant>) -> usize {
+    forgotten.map_or(0, |until| recent.partition_point(|&arrival| arrival <= until))
+}
+
+/// `X_recv`: so many packets came within the last round-trip time.
+fn received(packets: usize, size: f64, rtt: Duration) -> f64 {
+    packets as f64 * size / rtt.as_secs_f64()
 }
 
 /// The loss interval before the first event: the one that gives the rate so far, in bytes per second, and at least half a

@@ -30,8 +30,9 @@ pub struct TfrcSender {
     initial_rate: f64,
     /// The loss event rate p as reported last.
     loss: f64,
-    /// R.
+    /// R, and the same as packets carry it.
     rtt: Option<f64>,
+    carried: Option<Duration>,
     /// `R_sqmean`, and the root of the last sample.
     roots: (f64, f64),
     /// `X_recv_set`.
@@ -43,6 +44,8 @@ pub struct TfrcSender {
     /// When the last packet was sent, and by which factor jitter changes the gap to the next.
     last: Option<(Instant, f64)>,
     next: Instant,
+    /// s / `X_inst`, in seconds.
+    gap: f64,
     sequence: u32,
     left: Option<u64>,
     statistics: SenderStatistics,
@@ -53,7 +56,7 @@ impl TfrcSender {
     pub fn new(params: &TfrcParams, volume: Option<Bytes>) -> Self {
         let size = params.packet.get() as f64;
         let most = size * MOST_PACKETS_PER_SECOND as f64;
-        Self {
+        let mut sender = Self {
             size: params.packet.get() as u16,
             jitter: params.jitter.get(),
             oscillation_reduction: params.oscillation_reduction,
@@ -63,16 +66,20 @@ impl TfrcSender {
             initial_rate: 0.0,
             loss: 0.0,
             rtt: None,
+            carried: None,
             roots: (1.0, 1.0),
             received: VecDeque::from([(Instant::ZERO, f64::INFINITY)]),
             doubled: Instant::ZERO,
             patience: Instant::NEVER,
             last: None,
             next: Instant::NEVER,
+            gap: 0.0,
             sequence: 0,
             left: packets(volume, params.packet),
             statistics: SenderStatistics::default(),
-        }
+        };
+        sender.schedule();
+        sender
     }
 
     pub(in crate::transport) fn start(&mut self, now: Instant) {
@@ -89,7 +96,7 @@ impl TfrcSender {
     }
 
     pub(in crate::transport) fn rtt(&self) -> Option<Duration> {
-        self.rtt.map(span)
+        self.carried
     }
 
     pub(in crate::transport) fn statistics(&self) -> &SenderStatistics {
@@ -105,20 +112,42 @@ impl TfrcSender {
             return None;
         }
         self.left = self.left.map(|left| left - 1);
+        Some(Transmit::plain(self.send(cx), self.size))
+    }
+
+    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do if a packet leaves now and nothing else is to be done. Returns
+    /// its number; `None`, having done nothing, otherwise.
+    #[inline]
+    pub(in crate::transport) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let sends_alone = cx.now >= self.next && cx.now < self.patience && self.left.is_none();
+        // The numbers of packets end long after any run.
+        (sends_alone && self.sequence < u32::MAX).then(|| self.send(cx))
+    }
+
+    /// Puts the next packet on the wire; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
         let sequence = self.sequence;
         self.sequence += 1;
         self.statistics.sent += 1;
         let factor = if self.jitter > 0.0 { 1.0 + self.jitter * (2.0 * cx.rng.uniform() - 1.0) } else { 1.0 };
         self.last = Some((cx.now, factor));
-        self.schedule();
-        Some(Transmit::plain(sequence, self.size))
+        self.next = self.after(cx.now, factor);
+        sequence
+    }
+
+    /// The rate has changed.
+    fn schedule(&mut self) {
+        self.gap = f64::from(self.size) / self.instantaneous();
+        if let (Some((last, factor)), true) = (self.last, self.next != Instant::NEVER) {
+            self.next = self.after(last, factor);
+        }
     }
 
     /// The next packet follows the last by s / `X_inst` (section 4.6), also when the rate changes in between.
-    fn schedule(&mut self) {
-        if let (Some((last, factor)), true) = (self.last, self.next != Instant::NEVER) {
-            self.next = last + span(f64::from(self.size) / self.instantaneous() * factor);
-        }
+    #[inline]
+    fn after(&self, last: Instant, factor: f64) -> Instant {
+        last + span(self.gap * factor)
     }
 
     /// `X_inst`: the allowed rate, lower while the round-trip time is above its mean (section 4.5), and never above the
@@ -159,6 +188,7 @@ impl TfrcSender {
                 self.allow(rtt, now);
             }
         }
+        self.carried = self.rtt.map(span);
         self.schedule();
     }
 

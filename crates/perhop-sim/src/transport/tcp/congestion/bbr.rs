@@ -2,7 +2,9 @@
 
 use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
-use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of};
+use super::path_model::{
+    Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of, whole_above, whole_below,
+};
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, Setup};
 
 /// 2/ln 2 in Linux's 256ths: the least gain at which the rate doubles in each round.
@@ -263,8 +265,8 @@ impl Bbr {
     /// The first rate is that of the initial window in a round trip.
     fn set_pacing(&mut self, ack: &AckSample) {
         let rate = self.rate.get() * self.gains().0 * PACING;
-        let first =
-            (ack.smoothed_rtt > 0.0).then(|| self.output.initial / ack.smoothed_rtt * HIGH_GAIN * PACING);
+        let initial = self.output.initial;
+        let first = || (ack.smoothed_rtt > 0.0).then(|| initial / ack.smoothed_rtt * HIGH_GAIN * PACING);
         self.output.pace(rate, first, self.is_full);
     }
 
@@ -309,7 +311,7 @@ impl Bbr {
         if self.min_rtt == f64::INFINITY {
             return self.output.initial;
         }
-        self.with_allowance((self.rate.get() * self.min_rtt * gain).ceil())
+        self.with_allowance(whole_above(self.rate.get() * self.min_rtt * gain))
     }
 
     fn target(&self) -> f64 {
@@ -318,12 +320,12 @@ impl Bbr {
         if self.min_rtt == f64::INFINITY {
             return self.output.initial;
         }
-        self.with_allowance((rate * self.min_rtt * self.gains().1).ceil() + extra.floor())
+        self.with_allowance(whole_above(rate * self.min_rtt * self.gains().1) + whole_below(extra))
     }
 
     /// With what offloads and delayed ACKs keep at hosts, to an even number.
     fn with_allowance(&self, segments: f64) -> f64 {
-        let even = 2.0 * f64::midpoint(segments, OFFLOAD).ceil();
+        let even = 2.0 * whole_above(f64::midpoint(segments, OFFLOAD));
         even + if self.mode == Mode::ProbeBw && self.place == 0 { 2.0 } else { 0.0 }
     }
 }

@@ -155,8 +155,8 @@ impl Output {
 
     /// The model says so many segments in a second, or, while nothing is known yet, the first rate. Until the pipe is full the rate
     /// does not fall.
-    pub(super) fn pace(&mut self, rate: f64, first: Option<f64>, is_full: bool) {
-        let Some(pacing) = self.pacing.or(first) else { return };
+    pub(super) fn pace(&mut self, rate: f64, first: impl FnOnce() -> Option<f64>, is_full: bool) {
+        let Some(pacing) = self.pacing.or_else(first) else { return };
         self.pacing = Some(if is_full { rate } else { rate.max(pacing) });
     }
 
@@ -235,6 +235,21 @@ pub(super) fn rate_of(sample: &DeliverySample, min_rtt: f64) -> Option<f64> {
     let interval = sample.interval.as_secs_f64();
     (interval > 0.0 && (min_rtt == f64::INFINITY || interval >= min_rtt))
         .then(|| sample.delivered as f64 / interval)
+}
+
+/// The least whole number of segments that is not below this one, which is not negative: without a call to the mathematical library,
+/// which `f64::ceil` is on processors that need not have the instruction.
+#[inline]
+pub(super) fn whole_above(segments: f64) -> f64 {
+    let whole = whole_below(segments);
+    if whole < segments { whole + 1.0 } else { whole }
+}
+
+/// The greatest that is not above it.
+#[inline]
+pub(super) fn whole_below(segments: f64) -> f64 {
+    debug_assert!((0.0..=(1_u64 << 53) as f64).contains(&segments), "{segments}");
+    segments as i64 as f64
 }
 
 /// So many full segments in a second.

@@ -480,8 +480,8 @@ impl Source for Selective<'_> {
         self.ack_fast_of(ack, now)
     }
     #[inline]
-    fn wake_fast(&mut self, now: Instant) -> Option<Range<u32>> {
-        self.sender.wake_fast(now)
+    fn wake_fast(&mut self, cx: &mut Context<'_>) -> Option<Range<u32>> {
+        self.sender.wake_fast(cx.now)
     }
     #[inline]
     fn ecn(&self) -> Ecn {

@@ -31,6 +31,16 @@ impl TcpSender {
         self.rare.gap
     }
 
+    /// The time that a segment of this size takes at the pacing rate.
+    #[inline]
+    pub(super) fn gap_after(&mut self, size: u16) -> Option<Duration> {
+        // A control's own rate does not depend on what is outstanding.
+        if self.rare.has_own_pace && size == self.packet {
+            return self.gap();
+        }
+        self.pacing_rate().map(|rate| rate.time_of(Bytes::new(u64::from(size))))
+    }
+
     /// Finds it anew when it is asked for.
     #[cfg(test)]
     pub(in crate::transport::tcp) fn forget_gap(&mut self) {

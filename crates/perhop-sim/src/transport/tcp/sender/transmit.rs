@@ -1,6 +1,6 @@
 //! Which segment leaves, and when.
 
-use perhop_core::{Bytes, Context, Duration, Instant};
+use perhop_core::{Context, Duration, Instant};
 
 use super::{TcpSender, UNTIMED};
 use crate::transport::Transmit;
@@ -102,10 +102,9 @@ impl TcpSender {
             delivery.on_sent(sequence, self.highest == self.acked, in_flight, now);
         }
         if self.is_paced()
-            && let Some(rate) = self.pacing_rate()
+            && let Some(gap) = self.gap_after(size)
         {
-            let free = self.rare.paced_until.max(now);
-            self.rare.paced_until = free + rate.time_of(Bytes::new(u64::from(size)));
+            self.rare.paced_until = self.rare.paced_until.max(now) + gap;
         }
     }
 

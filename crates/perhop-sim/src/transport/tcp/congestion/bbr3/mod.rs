@@ -2,7 +2,7 @@
 
 use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
-use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of};
+use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of, whole_below};
 use super::{
     AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, LostSegment, Needs, Setup,
 };
@@ -296,7 +296,8 @@ impl Bbr3 {
         if self.rounds.starts {
             self.uses_window = [false, self.uses_window[0]];
         }
-        self.uses_window[0] |= f64::from(ack.pipe + ack.delivered + ack.lost) >= self.output.window.floor();
+        self.uses_window[0] |=
+            f64::from(ack.pipe + ack.delivered + ack.lost) >= whole_below(self.output.window);
     }
 
     /// Section 5.5.10.3: once a round with losses, unless the flow is probing.
@@ -607,7 +608,8 @@ impl Bbr3 {
 
     fn set_pacing(&mut self, ack: &AckSample) {
         let rate = self.bandwidth() * self.gains().0 * PACING;
-        let first = (ack.smoothed_rtt > 0.0).then(|| STARTUP_GAIN * self.output.initial / ack.smoothed_rtt);
+        let initial = self.output.initial;
+        let first = || (ack.smoothed_rtt > 0.0).then(|| STARTUP_GAIN * initial / ack.smoothed_rtt);
         self.output.pace(rate, first, self.is_full);
     }
 
