@@ -58,6 +58,12 @@ impl Acks {
         if record.is_plain() && record.marked == 0 && record.expected < RECORDED {
             return record.expected;
         }
+        self.post_record(record)
+    }
+
+    /// The same for one that reports more.
+    #[inline]
+    pub(super) fn post_record(&mut self, record: AckRecord) -> u32 {
         let number = self.next | RECORDED;
         self.next = number.wrapping_add(1);
         self.in_transit.put(number, record);

@@ -16,7 +16,7 @@ pub(super) struct Outstanding<T> {
     end: u32,
 }
 
-impl<T: Copy> Outstanding<T> {
+impl<T: Copy + Default> Outstanding<T> {
     /// None is outstanding.
     pub(super) const fn new() -> Self {
         Self { ring: Vec::new(), first: 0, end: 0 }
@@ -66,7 +66,7 @@ impl<T: Copy> Outstanding<T> {
     #[inline]
     pub(super) fn push(&mut self, record: T) {
         if self.len() == self.ring.len() {
-            self.grow(record);
+            self.grow(); // Without the record, which is so written where it belongs, and not copied there in words.
         }
         let place = self.place(self.end);
         self.ring[place] = record;
@@ -74,8 +74,8 @@ impl<T: Copy> Outstanding<T> {
     }
 
     #[cold]
-    fn grow(&mut self, any: T) {
-        let mut ring = vec![any; (2 * self.ring.len()).max(LEAST)];
+    fn grow(&mut self) {
+        let mut ring = vec![T::default(); (2 * self.ring.len()).max(LEAST)];
         let places = ring.len() - 1;
         for (sequence, record) in self.from(self.first) {
             ring[sequence as usize & places] = record;
@@ -91,7 +91,7 @@ impl<T: Copy> Outstanding<T> {
 }
 
 /// Only of what is outstanding.
-impl<T: Copy + fmt::Debug> fmt::Debug for Outstanding<T> {
+impl<T: Copy + Default + fmt::Debug> fmt::Debug for Outstanding<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.from(self.first)).finish()
     }

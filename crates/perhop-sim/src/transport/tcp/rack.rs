@@ -70,7 +70,7 @@ pub(super) struct Rack {
 }
 
 /// A transmission of a segment. Each has a number of its own, by which they are compared: that is their order (`RACK_sent_after`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Transmission {
     number: u64,
     at: Instant,
@@ -100,7 +100,7 @@ impl Ord for Transmission {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     last: Transmission,
     /// It was not the first time.
@@ -108,8 +108,9 @@ struct Segment {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     InNetwork,
     Lost,
     Arrived,
@@ -262,7 +263,12 @@ impl Rack {
         }
         self.deadline = Instant::NEVER;
         self.window = self.reordering_window(Path { smoothed_rtt, is_recovering: false, held: 0 });
-        (0..sent).for_each(|_| self.on_sent(now));
+        let first = self.segments.end();
+        for sequence in first..first + sent {
+            let last = Transmission { number: self.transmissions, at: now, sequence };
+            self.transmissions += 1;
+            self.segments.push(Segment { last, again: false, state: State::InNetwork });
+        }
     }
 
     /// An ACK says for the first time that this segment has arrived (section 6.2, steps 1 to 3).

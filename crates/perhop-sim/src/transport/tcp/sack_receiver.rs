@@ -83,7 +83,7 @@ impl SackReceiver {
             return None;
         }
         first.1 = sequence + 1;
-        Some(acks.post(self.record(self.tcp.expected(), None)))
+        Some(acks.post_record(self.record(self.tcp.expected(), None)))
     }
 
     /// A segment came; returns the number under which its ACK is in transit.
@@ -164,6 +164,7 @@ impl SackReceiver {
         }
     }
 
+    #[inline]
     fn record(&self, expected: u32, duplicate: Option<u32>) -> AckRecord {
         let mut blocks = [(0, 0); MOST_BLOCKS];
         for (place, block) in blocks.iter_mut().zip(&self.held) {
