@@ -29,7 +29,7 @@ use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Ack, DelayedAck, Received, Receiver, Sender};
+use crate::transport::{Ack, CarryingSender, DelayedAck, Received, Receiver, Sender};
 use crate::wire::Wire;
 
 pub(crate) use counts::Counts;
@@ -302,6 +302,28 @@ impl Flow {
         }
     }
 
+    /// What [`acknowledge`](Self::acknowledge) does of most ACKs in recoveries by selective acknowledgements, to a sender that [is on
+    /// the short way](CarryingSender::is_on_short_way). Returns when the sender next has something to do by itself, if that may be
+    /// earlier than before; `None`, having done nothing, if it cannot take this ACK.
+    #[inline(always)]
+    pub(crate) fn acknowledge_shortly(
+        &mut self,
+        number: u32,
+        now: Instant,
+        out: &mut impl PacketSink,
+    ) -> Option<Instant> {
+        let Self { sender: Sender::Carrying(sender), sending, rare, .. } = self else { return None };
+        let CarryingSender::Sack(sender) = &mut **sender else { return None };
+        let room = sender.take_shortly(number, rare.metadata.of_acks(), now)?;
+        if room == 0 {
+            return Some(Instant::NEVER);
+        }
+        while let Some(sequence) = sender.transmit_shortly(now) {
+            sending.send_all(sequence..sequence + 1, now, out);
+        }
+        Some(sender.wake())
+    }
+
     /// A control message reaches the sender.
     pub(crate) fn on_message(&mut self, message: &Message) {
         self.sender.on_message(message);
@@ -343,6 +365,21 @@ impl Flow {
         let Receiver::Carrying(receiver) = &mut self.receiving.receiver else { return None };
         let number = receiver.receive_fast(content, size, now, &mut self.rare.metadata)?;
         debug_assert_eq!(content.size(), size);
+        self.deliver(now);
+        Some(number)
+    }
+
+    /// The short way of most packets beyond a gap to a receiver with selective acknowledgements, which answers them at once. Returns
+    /// the number of the ACK; `None`, having done nothing, if the receiver cannot take it so.
+    #[inline(always)]
+    pub(crate) fn receive_ahead(&mut self, content: Content, now: Instant) -> Option<u32> {
+        let is_plain = content.size() == self.data_size() && content.ecn() != Ecn::Congested;
+        let Self { receiving, rare, .. } = self;
+        let Receiver::Carrying(receiver) = &mut receiving.receiver else { return None };
+        if !is_plain {
+            return None;
+        }
+        let number = receiver.receive_ahead(content.sequence(), &mut rare.metadata)?;
         self.deliver(now);
         Some(number)
     }

@@ -335,6 +335,14 @@ impl CarryingSender {
         }
     }
 
+    /// Whether ACKs may take the short way: see [`SackSender::take_shortly`](tcp::SackSender::take_shortly).
+    pub(crate) fn is_on_short_way(&self) -> bool {
+        match self {
+            Self::Sack(tcp) => tcp.is_on_short_way(),
+            Self::Datagram(_) => false,
+        }
+    }
+
     /// Takes the ACK of this number as [`TcpSender::ack_fast`](tcp::TcpSender::ack_fast) does. Returns the segments to put on the
     /// wire; `None`, and does nothing, for any other ACK.
     pub(crate) fn ack_fast(&mut self, number: u32, now: Instant) -> Option<Range<u32>> {
@@ -457,6 +465,15 @@ impl Receiver {
 }
 
 impl CarryingReceiver {
+    /// See [`SackReceiver::receive_ahead`](tcp::SackReceiver::receive_ahead).
+    #[inline(always)]
+    pub(crate) fn receive_ahead(&mut self, sequence: u32, metadata: &mut Metadata) -> Option<u32> {
+        match self {
+            Self::Sack(tcp) => tcp.receive_ahead(sequence, metadata.of_acks()),
+            Self::Datagram(_) => None,
+        }
+    }
+
     /// Whether [`receive_fast`](Self::receive_fast) may be called.
     pub(crate) fn is_on_fast_path(&self) -> bool {
         match self {

@@ -85,6 +85,8 @@ struct Rare {
     last_steps: (u32, u32),
     /// Packets that come before this may take the [fast path of receivers whose ACKs wait](BatchedFlow::receive_delayed_fast).
     delayed_fast_until: Instant,
+    /// ACKs that come before this may take the [short way](BatchedFlow::acknowledge_shortly).
+    sender_short_until: Instant,
     /// ACKs that the sender must not take ahead of time, each with its time, in order.
     held: VecDeque<(Instant, Ack)>,
 }
@@ -133,6 +135,7 @@ impl BatchedFlow {
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
                 delayed_fast_until: Instant::ZERO,
+                sender_short_until: Instant::ZERO,
                 held: VecDeque::new(),
             }),
             base: flow,
@@ -264,13 +267,36 @@ impl BatchedFlow {
         self.find_senders_fast_path(times.end());
     }
 
+    /// What [`acknowledge`](Self::acknowledge) does of most ACKs in recoveries by selective acknowledgements. Returns false, having
+    /// done nothing, if it cannot take this one.
+    #[inline(always)]
+    pub(super) fn acknowledge_shortly(
+        &mut self,
+        content: Content,
+        at: Instant,
+        mut first: Inlet<'_>,
+        events: &mut EventQueue,
+    ) -> bool {
+        if at >= self.rare.sender_short_until {
+            return false;
+        }
+        let Some(wake) = self.base.acknowledge_shortly(content.sequence(), at, &mut first) else {
+            return false;
+        };
+        if wake < self.rare.sender_short_until {
+            self.rare.sender_short_until = wake;
+            self.schedule_by(wake, events);
+        }
+        true
+    }
+
     /// An ACK is held until it comes at `at`, or until it is certain what happens to the sender before.
     #[inline(always)]
     pub(super) fn hold(&mut self, ack: Ack, at: Instant, events: &mut EventQueue) {
         self.rare.held.push_back((at, ack));
         if at < self.due {
             self.due = at;
-            self.sender_fast_until = self.sender_fast_until.min(at);
+            self.limit_fast_path(at);
             if at < self.scheduled {
                 self.scheduled = at;
                 events.push(Event { at, source: SourceId(self.base.sending.number()) });
@@ -317,6 +343,19 @@ impl BatchedFlow {
         } else {
             Instant::ZERO
         };
+        if let Sender::Carrying(sender) = &self.base.sender {
+            self.rare.sender_short_until = if free && sender.is_on_short_way() {
+                self.wake_of_sender().min(just_after(self.sender_sample)).min(just_after(end))
+            } else {
+                Instant::ZERO
+            };
+        }
+    }
+
+    /// Something may happen to the sender at this time.
+    fn limit_fast_path(&mut self, at: Instant) {
+        self.sender_fast_until = self.sender_fast_until.min(at);
+        self.rare.sender_short_until = self.rare.sender_short_until.min(at);
     }
 
     /// Finds out until when the receiver's packets may take the fast path.
@@ -334,7 +373,7 @@ impl BatchedFlow {
     /// A control message reaches the sender.
     pub(super) fn on_message(&mut self, message: &Message) {
         self.base.on_message(message);
-        self.sender_fast_until = Instant::ZERO;
+        self.limit_fast_path(Instant::ZERO);
     }
 
     /// If something happens to the sender by itself by `now`, it sends what it then may. Returns whether that was so.
@@ -347,7 +386,7 @@ impl BatchedFlow {
             return false; // It may be ahead of the clock.
         }
         self.base.wake_sender(now);
-        self.sender_fast_until = Instant::ZERO;
+        self.limit_fast_path(Instant::ZERO);
         self.base.transmit(now, Post { channels, events }, &mut first);
         true
     }
@@ -389,7 +428,7 @@ impl BatchedFlow {
     pub(super) fn find_due(&mut self) {
         let held = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
         self.due = self.base.next_command().min(held);
-        self.sender_fast_until = self.sender_fast_until.min(self.due);
+        self.limit_fast_path(self.due);
     }
 
     /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its ACK.
@@ -457,6 +496,16 @@ impl BatchedFlow {
             self.schedule_late_ack(events);
         }
         Some(ack)
+    }
+
+    /// The short way of most packets beyond a gap, which are acknowledged at once, before the receiver is next sampled. Returns the
+    /// number of the ACK; `None`, having done nothing, if it cannot take this packet.
+    #[inline(always)]
+    pub(super) fn receive_ahead(&mut self, content: Content, arrival: Instant) -> Option<u32> {
+        if arrival > self.receiver_sample {
+            return None;
+        }
+        self.base.receive_ahead(content, arrival)
     }
 
     #[inline(always)]

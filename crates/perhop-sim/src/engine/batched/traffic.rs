@@ -321,6 +321,11 @@ impl Traffic {
             }
             return 0;
         }
+        if let Some(ack) = flow.receive_ahead(content, at) {
+            let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+            outward.push(flow.base.receiving.acknowledge(Ack::plain(ack), at));
+            return 1;
+        }
         self.reach_receiver_otherwise(number, content, at)
     }
 
@@ -371,7 +376,10 @@ impl Traffic {
         let Self { flows, links, waiting, channels, events, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
-        if at > times.end() {
+        let first = links.first(flow.senders(waiting), flow.first_data_link());
+        if flow.acknowledge_shortly(content, at, first, flow.senders(events)) {
+            // Most that are not for the fast path.
+        } else if at > times.end() {
             // It never does.
         } else if flow.hold_behind(Ack::of(content), at) {
             // It is taken later.

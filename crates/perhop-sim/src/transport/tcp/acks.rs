@@ -58,6 +58,12 @@ impl Acks {
         if record.is_plain() && record.marked == 0 && record.expected < RECORDED {
             return record.expected;
         }
+        self.post_record(record)
+    }
+
+    /// The same for one that reports more.
+    #[inline]
+    pub(super) fn post_record(&mut self, record: AckRecord) -> u32 {
         let number = self.next | RECORDED;
         self.next = number.wrapping_add(1);
         self.in_transit.put(number, record);
@@ -106,9 +112,15 @@ impl Acks {
         record.is_plain().then_some((record.expected, record.marked))
     }
 
+    /// What the acknowledgement of this number carries, if it has a record, and none before it is in transit that has one.
+    #[inline]
+    pub(super) fn first_record(&self, number: u32) -> Option<&AckRecord> {
+        if number < RECORDED { None } else { self.in_transit.first(number) }
+    }
+
     /// That acknowledgement arrives.
     #[inline]
-    pub(super) fn take_first_plain(&mut self, number: u32) {
+    pub(super) fn take_first_of(&mut self, number: u32) {
         if number >= RECORDED {
             self.in_transit.take_first();
         }
@@ -157,7 +169,7 @@ mod tests {
         acks.lose(numbers[1]);
         acks.lose(8);
         assert_eq!(acks.first_plain(numbers[2]), Some((8, 1)));
-        acks.take_first_plain(numbers[2]);
+        acks.take_first_of(numbers[2]);
         assert_eq!(acks.take(numbers[3], 7), Some(far));
         assert_eq!((acks.take(8, 7), acks.take(7, 7)), (Some(AckRecord::plain(8)), None), "overtaken");
     }

@@ -5,6 +5,7 @@ mod ace;
 mod acks;
 pub mod congestion;
 mod ecn;
+mod outstanding;
 mod params;
 mod prr;
 mod rack;

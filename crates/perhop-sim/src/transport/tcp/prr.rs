@@ -29,6 +29,7 @@ impl Prr {
     }
 
     /// An acknowledgement came; returns the window until the next, of which `threshold` is the aim.
+    #[inline]
     pub(super) fn on_ack(&mut self, progress: Progress, threshold: u32) -> u32 {
         let Progress { delivered, safe, pipe } = progress;
         if delivered == 0 {

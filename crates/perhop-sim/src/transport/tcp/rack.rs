@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 
 use perhop_core::{Duration, Instant};
 
+use super::outstanding::Outstanding;
 use super::scoreboard::DUP_THRESH;
 
 /// The reordering window in units of a fourth of the least round trip falls back to one after so many recoveries without a
@@ -29,9 +30,7 @@ const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// When segments were sent, which of them are lost, and when to look again.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// The segments that are outstanding, the first of them `first`.
-    segments: VecDeque<Segment>,
-    first: u32,
+    segments: Outstanding<Segment>,
     /// Transmissions so far.
     transmissions: u64,
     /// Transmissions in their order. An entry whose segment has since arrived, or was found lost, or was sent again, is void. `None`
@@ -71,7 +70,7 @@ pub(super) struct Rack {
 }
 
 /// A transmission of a segment. Each has a number of its own, by which they are compared: that is their order (`RACK_sent_after`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Transmission {
     number: u64,
     at: Instant,
@@ -101,7 +100,7 @@ impl Ord for Transmission {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     last: Transmission,
     /// It was not the first time.
@@ -109,8 +108,9 @@ struct Segment {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     InNetwork,
     Lost,
     Arrived,
@@ -148,8 +148,7 @@ impl Rack {
     /// Nothing outstanding.
     pub(super) fn new() -> Self {
         Self {
-            segments: VecDeque::new(),
-            first: 0,
+            segments: Outstanding::new(),
             transmissions: 0,
             order: None,
             resent: 0,
@@ -186,8 +185,8 @@ impl Rack {
     /// The next new segment is sent.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant) {
-        let last = self.transmit(self.first + self.segments.len() as u32, now);
-        self.segments.push_back(Segment { last, again: false, state: State::InNetwork });
+        let last = self.transmit(self.segments.end(), now);
+        self.segments.push(Segment { last, again: false, state: State::InNetwork });
     }
 
     #[inline]
@@ -205,7 +204,7 @@ impl Rack {
         self.keep_order();
         let last = self.transmit(sequence, now);
         self.resent = self.resent.max(sequence + 1);
-        let Some(segment) = self.segment(sequence) else { return };
+        let Some(segment) = self.segments.get_mut(sequence) else { return };
         let was_lost = segment.state == State::Lost;
         *segment = Segment { last, again: true, state: State::InNetwork };
         self.lost -= u32::from(was_lost);
@@ -221,7 +220,7 @@ impl Rack {
 
     #[inline(never)]
     fn make_order(&mut self) {
-        self.order = Some(self.segments.iter().map(|segment| segment.last).collect());
+        self.order = Some(self.segments.from(0).map(|(_, segment)| segment.last).collect());
     }
 
     /// Forgets void entries of the order of transmissions.
@@ -237,26 +236,25 @@ impl Rack {
     #[inline]
     pub(super) fn is_clean(&self) -> bool {
         self.lost == 0
-            && self.resent <= self.first
+            && self.resent <= self.segments.first()
             && self.probe.is_none()
-            && self.segments.front().is_some_and(|first| self.newest.is_none_or(|newest| first.last > newest))
+            && self
+                .segments
+                .get(self.segments.first())
+                .is_some_and(|first| self.newest.is_none_or(|newest| first.last > newest))
     }
 
     /// While it [is clean](Self::is_clean), outside of recoveries: everything below `expected`, but not all, has arrived, and so many
     /// new segments are sent.
     #[inline]
     pub(super) fn pass(&mut self, expected: u32, sent: u32, smoothed_rtt: Option<Duration>, now: Instant) {
-        debug_assert!(self.is_clean() && expected > self.first);
+        debug_assert!(self.is_clean() && expected > self.segments.first());
         self.order = None;
-        while self.first + 1 < expected {
-            self.segments.pop_front();
-            self.first += 1;
-        }
-        if let Some(Segment { last, .. }) = self.segments.pop_front() {
-            self.first += 1;
+        if let Some(&Segment { last, .. }) = self.segments.get(expected - 1) {
             self.newest = Some(last);
             self.rtt = now.since(last.at);
         }
+        self.segments.pass(expected);
         self.least_rtt = Some(self.least_rtt.map_or(self.rtt, |least| least.min(self.rtt)));
         self.is_measured = true;
         (self.highest, self.highest_now) = (expected, expected);
@@ -265,17 +263,18 @@ impl Rack {
         }
         self.deadline = Instant::NEVER;
         self.window = self.reordering_window(Path { smoothed_rtt, is_recovering: false, held: 0 });
-        (0..sent).for_each(|_| self.on_sent(now));
-    }
-
-    fn segment(&mut self, sequence: u32) -> Option<&mut Segment> {
-        self.segments.get_mut(sequence.checked_sub(self.first)? as usize)
+        let first = self.segments.end();
+        for sequence in first..first + sent {
+            let last = Transmission { number: self.transmissions, at: now, sequence };
+            self.transmissions += 1;
+            self.segments.push(Segment { last, again: false, state: State::InNetwork });
+        }
     }
 
     /// An ACK says for the first time that this segment has arrived (section 6.2, steps 1 to 3).
     pub(super) fn on_arrived(&mut self, sequence: u32, now: Instant) {
         self.keep_order();
-        let Some(segment) = self.segment(sequence) else { return };
+        let Some(segment) = self.segments.get_mut(sequence) else { return };
         let Segment { last, again, state } =
             std::mem::replace(segment, Segment { state: State::Arrived, ..*segment });
         self.lost -= u32::from(state == State::Lost);
@@ -292,6 +291,39 @@ impl Rack {
         self.newest_now = self.newest_now.max(Some(last));
     }
 
+    /// Whether this segment was sent once and is the first of those in the network, in the order of transmissions, later than all
+    /// that have arrived: its arrival shows no loss.
+    #[inline]
+    pub(super) fn takes_next(&self, sequence: u32) -> bool {
+        let first = self.order.as_ref().and_then(VecDeque::front);
+        first.is_some_and(|first| {
+            let segment = self.segments.get(sequence);
+            let is_first = segment.is_some_and(|segment| segment.last == *first && !segment.again);
+            is_first && self.newest.is_none_or(|newest| *first > newest)
+        })
+    }
+
+    /// An ACK that asks for segment `acked` says that [this one](Self::takes_next) has arrived, and no more that is new.
+    #[inline]
+    pub(super) fn take_next(&mut self, path: Path, acked: u32, now: Instant) {
+        let Some(last) = self.order.as_mut().and_then(VecDeque::pop_front) else { return };
+        let Some(segment) = self.segments.get_mut(last.sequence) else { return };
+        debug_assert!(segment.state == State::InNetwork);
+        segment.state = State::Arrived;
+        self.rtt = now.since(last.at);
+        self.newest = Some(last);
+        self.least_rtt = Some(self.least_rtt.map_or(self.rtt, |least| least.min(self.rtt)));
+        self.is_measured = true;
+        self.is_reordered |= last.sequence + 1 < self.highest;
+        self.highest_now = self.highest_now.max(last.sequence + 1);
+        self.highest = self.highest_now;
+        if self.widened_at.is_some_and(|round| acked >= round) {
+            self.widened_at = None;
+        }
+        self.deadline = Instant::NEVER;
+        self.window = self.reordering_window(path);
+    }
+
     /// The ACK at hand asks for segment `acked`; all that it reports has been passed to [`on_arrived`](Self::on_arrived).
     /// `duplicate` if it reports a segment that had arrived before, `sent` is the first segment not sent (step 4).
     pub(super) fn on_ack(&mut self, acked: u32, sent: u32, duplicate: bool, now: Instant) {
@@ -300,9 +332,7 @@ impl Rack {
             self.newest = self.newest.max(Some(newest));
         }
         self.highest = self.highest_now;
-        let passed = (acked.saturating_sub(self.first) as usize).min(self.segments.len());
-        self.segments.drain(..passed);
-        self.first += passed as u32;
+        self.segments.pass(acked);
         if self.widened_at.is_some_and(|round| acked >= round) {
             self.widened_at = None;
         }
@@ -366,8 +396,7 @@ impl Rack {
 
     /// Whether this is the last transmission of a segment that is in the network, as far as is known.
     fn is_in_network(&self, transmission: Transmission) -> bool {
-        let place = transmission.sequence.checked_sub(self.first);
-        let segment = place.and_then(|place| self.segments.get(place as usize));
+        let segment = self.segments.get(transmission.sequence);
         segment.is_some_and(|segment| segment.state == State::InNetwork && segment.last == transmission)
     }
 
@@ -377,7 +406,7 @@ impl Rack {
     }
 
     fn lose(&mut self, sequence: u32) {
-        if let Some(segment) = self.segment(sequence) {
+        if let Some(segment) = self.segments.get_mut(sequence) {
             segment.state = State::Lost;
             self.lost += 1;
             self.lost_from = self.lost_from.min(sequence);
@@ -392,10 +421,10 @@ impl Rack {
     /// The retransmission timer expired: lost is the first segment, and what was sent long enough ago (section 6.3). Names what
     /// was not yet known to be.
     pub(super) fn on_timeout(&mut self, now: Instant, mut name: impl FnMut(u32)) {
-        for place in 0..self.segments.len() {
-            let sequence = self.first + place as u32;
-            let Segment { last, state, .. } = self.segments[place];
-            if state == State::InNetwork && (place == 0 || now >= self.due(last)) {
+        let first = self.segments.first();
+        for sequence in first..self.segments.end() {
+            let Some(&Segment { last, state, .. }) = self.segments.get(sequence) else { return };
+            if state == State::InNetwork && (sequence == first || now >= self.due(last)) {
                 self.lose(sequence);
                 name(sequence);
             }
@@ -407,14 +436,13 @@ impl Rack {
     /// The first segment that is lost and not sent again.
     pub(super) fn next_lost(&mut self) -> Option<u32> {
         if self.lost == 0 {
-            self.lost_from = self.first + self.segments.len() as u32;
+            self.lost_from = self.segments.end();
             return None;
         }
-        let from = self.lost_from.max(self.first);
-        let place = (from - self.first) as usize;
-        let further = self.segments.range(place..).position(|segment| segment.state == State::Lost)?;
-        self.lost_from = from + further as u32;
-        Some(self.lost_from)
+        let (first, _) =
+            self.segments.from(self.lost_from).find(|(_, segment)| segment.state == State::Lost)?;
+        self.lost_from = first;
+        Some(first)
     }
 }
 

@@ -93,6 +93,21 @@ impl TcpReceiver {
         Some(DelayedAck::Sent(self.expected))
     }
 
+    /// Takes the segment behind all that came out of order, if this one is that, no ACK waits, and it does not use ECN: it is
+    /// acknowledged at once.
+    #[inline(always)]
+    pub(super) fn receive_ahead(&mut self, sequence: u32) -> bool {
+        let is_next = sequence == self.highest && self.highest > self.expected;
+        let (word, bit) = self.slot(sequence);
+        let has_room = ((sequence.wrapping_sub(self.expected)) as usize) < self.early.len() * 64;
+        let takes = is_next && has_room && self.due == Instant::NEVER && self.echo.is_off();
+        if takes {
+            self.early[word] |= bit;
+            self.highest += 1;
+        }
+        takes
+    }
+
     /// A segment came.
     #[inline(always)]
     pub fn on_data(&mut self, sequence: u32, signals: Signals, now: Instant) -> Received {

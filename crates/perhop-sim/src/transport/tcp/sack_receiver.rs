@@ -74,6 +74,18 @@ impl SackReceiver {
         })
     }
 
+    /// The short way of most segments beyond a gap: what [`on_data`](Self::on_data) does of the one behind the range that it reports
+    /// first, if it holds nothing above. Returns the number of its ACK; `None`, having done nothing, for any other segment.
+    #[inline(always)]
+    pub(in crate::transport) fn receive_ahead(&mut self, sequence: u32, acks: &mut Acks) -> Option<u32> {
+        let first = self.held.first_mut()?;
+        if first.1 != sequence || !self.tcp.receive_ahead(sequence) {
+            return None;
+        }
+        first.1 = sequence + 1;
+        Some(acks.post_record(self.record(self.tcp.expected(), None)))
+    }
+
     /// A segment came; returns the number under which its ACK is in transit.
     pub(in crate::transport) fn on_data(
         &mut self,
@@ -152,6 +164,7 @@ impl SackReceiver {
         }
     }
 
+    #[inline]
     fn record(&self, expected: u32, duplicate: Option<u32>) -> AckRecord {
         let mut blocks = [(0, 0); MOST_BLOCKS];
         for (place, block) in blocks.iter_mut().zip(&self.held) {

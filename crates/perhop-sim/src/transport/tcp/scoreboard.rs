@@ -145,6 +145,29 @@ impl Scoreboard {
         Arrived { in_order, held }
     }
 
+    /// The segment behind all that are held, if this acknowledgement says that it has arrived, and nothing else that was not reported
+    /// last. It is one that is in the network.
+    #[inline]
+    pub(super) fn next_held(&self, ack: &AckRecord) -> Option<u32> {
+        let AckRecord { expected, blocks: [(begin, end), others @ ..], duplicate, .. } = *ack;
+        let [(reported, next), as_before @ ..] = self.reported;
+        let is_next = begin == reported && next == self.top && end == next + 1 && end <= self.sent;
+        let is_all = expected == self.acked && others == as_before && duplicate.is_none();
+        (is_next && is_all).then_some(next)
+    }
+
+    /// [That segment](Self::next_held) has arrived.
+    #[inline]
+    pub(super) fn hold_next(&mut self) {
+        let (word, bit) = self.place(self.top);
+        debug_assert!(self.top >= self.judged && self.top >= self.resent);
+        self.held[word] |= bit;
+        self.counts.held += 1;
+        self.counts.above += 1;
+        self.top += 1;
+        self.reported[0].1 = self.top;
+    }
+
     /// Everything below `expected` has arrived; returns how many of them are new.
     fn advance(&mut self, expected: u32, name: &mut impl FnMut(u32)) -> u32 {
         let mut fresh = 0;

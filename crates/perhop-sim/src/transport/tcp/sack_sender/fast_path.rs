@@ -7,7 +7,10 @@ use std::ops::Range;
 
 use perhop_core::{Duration, Ecn, Instant};
 
-use super::super::acks::MOST_EXPECTED;
+use super::super::acks::{Acks, MOST_EXPECTED};
+use super::super::congestion::CongestionControl;
+use super::super::prr::Progress;
+use super::super::rack::Path;
 use super::{Phase, SackSender, Selective};
 use crate::transport::Ack;
 
@@ -92,6 +95,44 @@ impl SackSender {
         Some(segments)
     }
 
+    /// Whether [`take_shortly`](Self::take_shortly) and [`transmit_shortly`](Self::transmit_shortly) may be called.
+    pub(in crate::transport) fn is_on_short_way(&self) -> bool {
+        self.tcp.is_simple()
+    }
+
+    /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK and PRR: one that reports the segment behind all
+    /// that has arrived, and nothing else that is new. Returns how many segments may then be sent; `None`, having done nothing, for
+    /// any other ACK.
+    #[inline(always)]
+    pub(crate) fn take_shortly(&mut self, number: u32, acks: &mut Acks, now: Instant) -> Option<u32> {
+        debug_assert!(self.is_on_short_way());
+        let Self { tcp, board, rack: Some(rack), probe: None, phase: Phase::Recovery(recovery) } = self
+        else {
+            return None;
+        };
+        let prr = recovery.prr.as_mut()?;
+        let sequence = board.next_held(acks.first_record(number)?)?;
+        if sequence == tcp.timed || tcp.urgent.is_some() || !rack.takes_next(sequence) {
+            return None;
+        }
+        acks.take_first_of(number);
+        board.hold_next();
+        let held = board.held();
+        rack.take_next(Path { smoothed_rtt: tcp.smoothed_span(), is_recovering: true, held }, tcp.acked, now);
+        let pipe = board.outstanding() - held - rack.lost();
+        let progress = Progress { delivered: 1, safe: false, pipe };
+        let window = prr.on_ack(progress, tcp.control.window() as u32);
+        tcp.rare.recovery.window = f64::from(window);
+        Some(window.saturating_sub(pipe))
+    }
+
+    /// What [`transmit`](Self::transmit) does after that, if so much may be sent: the next segment to put on the wire.
+    #[inline(always)]
+    pub(crate) fn transmit_shortly(&mut self, now: Instant) -> Option<u32> {
+        let next = self.next()?;
+        Some(self.send(next, now).sequence)
+    }
+
     /// Takes such an ACK for a sender that does not send at once what it may; or returns false, having done nothing.
     #[inline]
     pub(super) fn take_fast(&mut self, (expected, marked): (u32, u32), ece: bool, now: Instant) -> bool {
@@ -108,6 +149,7 @@ impl SackSender {
         self.rack.as_ref().and_then(|_| self.tcp.smoothed_span())
     }
 
+    /// There are no losses to repair or to look for.
     #[inline]
     fn is_clean(&self) -> bool {
         let Self { board, rack, probe, phase, .. } = self;
@@ -136,7 +178,7 @@ impl Selective<'_> {
     pub(super) fn ack_fast_of(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
         let plain = self.acks.first_plain(ack.number)?;
         let segments = self.sender.ack_fast(plain, ack.ece, now)?;
-        self.acks.take_first_plain(ack.number);
+        self.acks.take_first_of(ack.number);
         Some(segments)
     }
 
@@ -149,7 +191,7 @@ impl Selective<'_> {
         let plain = self.acks.first_plain(ack.number);
         let takes = plain.is_some_and(|plain| self.sender.take_fast(plain, ack.ece, now));
         if takes {
-            self.acks.take_first_plain(ack.number);
+            self.acks.take_first_of(ack.number);
         }
         takes
     }

@@ -126,7 +126,7 @@ impl SackSender {
         self.tcp.grant(segments, now);
     }
 
-    pub(in crate::transport) fn wake(&self) -> Instant {
+    pub(crate) fn wake(&self) -> Instant {
         self.rack.as_ref().map_or(self.tcp.wake(), |rack| rack.wake().min(self.tcp.wake()))
     }
 
@@ -507,6 +507,7 @@ impl Source for Selective<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Received;
     use crate::transport::tcp::{SackReceiver, Signals};
     use perhop_core::{Duration, Rng};
     use proptest::prelude::*;
@@ -648,9 +649,21 @@ mod tests {
     }
 
     /// What an ACK leaves, and what is then sent, by each of the short cuts that take it.
-    fn short_cuts(wire: &Wire, plain: Option<(u32, u32)>) -> Vec<(SackSender, Vec<u32>)> {
-        let Some(plain) = plain else { return Vec::new() };
+    fn short_cuts(wire: &Wire, number: u32, records: &Acks) -> Vec<(SackSender, Vec<u32>)> {
         let mut found = Vec::new();
+        let mut short = wire.sender.clone();
+        let mut left = records.clone();
+        if short.is_on_short_way()
+            && let Some(room) = short.take_shortly(number, &mut left, wire.now)
+        {
+            let sent: Vec<_> = std::iter::from_fn(|| short.transmit_shortly(wire.now)).collect();
+            assert!(sent.is_empty() || room > 0);
+            found.push((short, sent));
+            let mut others = records.clone();
+            others.take(number, wire.sender.tcp.acked);
+            assert_eq!(format!("{left:?}"), format!("{others:?}"));
+        }
+        let Some(plain) = records.first_plain(number) else { return found };
         let mut short = wire.sender.clone();
         if let Some(segments) = short.ack_fast(plain, false, wire.now) {
             found.push((short, segments.collect()));
@@ -744,12 +757,18 @@ mod tests {
             let mut sent = Vec::new();
             if arrival == now {
                 let (_, sequence) = data.pop_front().unwrap();
+                let (mut short, mut left) = (receiver.clone(), records.clone());
+                let number = short.receive_ahead(sequence, &mut left);
                 let taken = receiver.on_data(sequence, Signals::default(), now, &mut records);
+                if let Some(number) = number {
+                    prop_assert_eq!(taken, Received { first: true, ack: Some(Ack::plain(number)) });
+                    prop_assert_eq!(format!("{short:?} {left:?}"), format!("{receiver:?} {records:?}"));
+                }
                 prop_assert_eq!(taken.first, delivered.insert(sequence));
                 acks.extend(taken.ack.map(|ack| (now + delay, ack.number)));
             } else if ack == now {
                 let (_, number) = acks.pop_front().unwrap();
-                let shortened = short_cuts(&wire, records.first_plain(number));
+                let shortened = short_cuts(&wire, number, &records);
                 let record = records.take(number, wire.sender.tcp.acked).unwrap();
                 known.extend(record.blocks.into_iter().flat_map(|(begin, end)| begin..end));
                 sent = wire.act(|sender, now| sender.on_record(&record, false, now));

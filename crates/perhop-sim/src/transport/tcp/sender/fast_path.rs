@@ -18,6 +18,13 @@ impl TcpSender {
         is_plain && self.is_steady() && self.timed != UNTIMED
     }
 
+    /// All that it sends once its connection is open are full segments, at once, whatever happens; and of an ACK nobody wants to know
+    /// more than it must itself.
+    pub(in crate::transport::tcp) fn is_simple(&self) -> bool {
+        let is_open = self.started && self.acked > 0;
+        is_open && self.fast_path && !self.notes && self.sends_at_once() && self.sends_full_segments()
+    }
+
     #[inline(always)]
     fn is_steady(&self) -> bool {
         self.started

@@ -100,7 +100,7 @@ pub(super) const UNTIMED: u32 = u32::MAX;
 pub(super) struct Rare {
     rto: RtoEstimator,
     /// The recovery that is on, or the last one.
-    recovery: Recovery,
+    pub(super) recovery: Recovery,
     /// The color of each segment sent, if the congestion control asks for it.
     colors: Vec<Color>,
     pub(super) ecn: EcnState,

@@ -1,0 +1,140 @@
+//! Records of outstanding segments, by their numbers.
+
+use std::fmt;
+
+/// The first room for records.
+const LEAST: usize = 8;
+
+/// A record of each outstanding segment: a ring, in which a segment's place follows from its number, so that segments leave it at once,
+/// however many they are.
+#[derive(Clone)]
+pub(super) struct Outstanding<T> {
+    /// None, or as many as a power of two: that of segment n at n modulo that.
+    ring: Vec<T>,
+    /// The first outstanding segment, and one past the last.
+    first: u32,
+    end: u32,
+}
+
+impl<T: Copy + Default> Outstanding<T> {
+    /// None is outstanding.
+    pub(super) const fn new() -> Self {
+        Self { ring: Vec::new(), first: 0, end: 0 }
+    }
+
+    #[inline]
+    pub(super) fn first(&self) -> u32 {
+        self.first
+    }
+
+    #[inline]
+    pub(super) fn end(&self) -> u32 {
+        self.end
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        (self.end - self.first) as usize
+    }
+
+    #[inline]
+    fn place(&self, sequence: u32) -> usize {
+        sequence as usize & (self.ring.len() - 1)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, sequence: u32) -> Option<&T> {
+        let is_outstanding = self.first <= sequence && sequence < self.end;
+        is_outstanding.then(|| &self.ring[self.place(sequence)])
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, sequence: u32) -> Option<&mut T> {
+        if sequence < self.first || sequence >= self.end {
+            return None;
+        }
+        let place = self.place(sequence);
+        Some(&mut self.ring[place])
+    }
+
+    /// The record of each of these segments that is outstanding, in order.
+    pub(super) fn from(&self, sequence: u32) -> impl Iterator<Item = (u32, T)> {
+        (sequence.max(self.first)..self.end).map(|sequence| (sequence, self.ring[self.place(sequence)]))
+    }
+
+    /// The next new segment is sent.
+    #[inline]
+    pub(super) fn push(&mut self, record: T) {
+        if self.len() == self.ring.len() {
+            self.grow(); // Without the record, which is so written where it belongs, and not copied there in words.
+        }
+        let place = self.place(self.end);
+        self.ring[place] = record;
+        self.end += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut ring = vec![T::default(); (2 * self.ring.len()).max(LEAST)];
+        let places = ring.len() - 1;
+        for (sequence, record) in self.from(self.first) {
+            ring[sequence as usize & places] = record;
+        }
+        self.ring = ring;
+    }
+
+    /// Segments below this are outstanding no more.
+    #[inline]
+    pub(super) fn pass(&mut self, sequence: u32) {
+        self.first = sequence.clamp(self.first, self.end);
+    }
+}
+
+/// Only of what is outstanding.
+impl<T: Copy + Default + fmt::Debug> fmt::Debug for Outstanding<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.from(self.first)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_queue(steps in prop::collection::vec((0_u32..5, 0_u32..40), 1..200)) {
+            let (mut ring, mut queue, mut first) = (Outstanding::new(), VecDeque::new(), 0);
+            for (step, argument) in steps {
+                match step {
+                    0..3 => {
+                        ring.push(argument);
+                        queue.push_back(argument);
+                    }
+                    3 => {
+                        let passed = argument.min(queue.len() as u32);
+                        ring.pass(first + argument);
+                        queue.drain(..passed as usize);
+                        first += passed;
+                    }
+                    _ => {
+                        let record = argument.checked_sub(4).and_then(|n| ring.get_mut(first + n));
+                        let same = argument.checked_sub(4).and_then(|n| queue.get_mut(n as usize));
+                        prop_assert_eq!(&record, &same);
+                        if let (Some(record), Some(same)) = (record, same) {
+                            (*record, *same) = (argument, argument);
+                        }
+                    }
+                }
+                prop_assert_eq!((ring.first(), ring.end(), ring.len()), (first, first + queue.len() as u32, queue.len()));
+                let records: Vec<_> = ring.from(0).collect();
+                let same: Vec<_> = (first..).zip(queue.iter().copied()).collect();
+                prop_assert_eq!(records, same);
+                prop_assert_eq!(ring.get(first), queue.front());
+                prop_assert!(first == 0 || ring.get(first - 1).is_none());
+            }
+        }
+    }
+}
