@@ -134,10 +134,10 @@ fn paced_flows_run_alike_on_both_engines() {
     }
 }
 
-#[test]
-fn a_return_path_has_no_fixed_delay_while_what_opened_a_connection_twice_is_in_transit() {
-    // Data is out of profile and goes first; what opens a connection is small enough to be in profile. Datagrams fill the link, so it
-    // waits and is sent again and again. They pause after 1.2 s, so that the first of each flow gets through, and stop after 10 s.
+/// Five flows whose data is out of profile and goes first, while what opens a connection is small enough to be in profile. Datagrams
+/// fill the link, so it waits and is sent again and again. They pause after 1.2 s, so that the first of each flow gets through, and
+/// stop after 10 s.
+fn opened_again() -> Network {
     let opens = r#"{"tcp": "reno", "packet": "1000B", "ack": "400B", "window": "1p", "handshake": true, "initial-rto": "100ms"}"#;
     let mut network =
         two_links_for(TransportSpec::Tcp(serde_json::from_str(opens).unwrap()), Ecn::NotCapable);
@@ -154,12 +154,14 @@ fn a_return_path_has_no_fixed_delay_while_what_opened_a_connection_twice_is_in_t
     let access = AccessSpec { rate: "10Mbps".parse().unwrap(), delay: Duration::from_millis(1) };
     let profile = r#"{"marker": "token-bucket", "rate": "64kbps", "burst": "500B"}"#;
     network.flows[0].to = NodeId(1);
-    network.flows[0].start =
-        (Instant::ZERO + Duration::from_millis(5), Instant::ZERO + Duration::from_millis(5));
+    let start = Instant::ZERO + Duration::from_millis(5);
+    network.flows[0].start = (start, start);
     network.flows[0].egress = Some(access.clone());
     network.flows[0].access = Some(access);
     let mut flows = vec![network.flows[0].clone(); 6];
-    flows.iter_mut().for_each(|flow| flow.marking = Marking::Host(serde_json::from_str(profile).unwrap()));
+    for flow in &mut flows {
+        flow.marking = Marking::Host(serde_json::from_str(profile).unwrap());
+    }
     let packets = (0_u64..10_000).filter(|&ms| ms / 6 != 200).map(|ms| TracedPacket {
         at: Duration::from_millis(ms.saturating_sub(1)),
         size: 1000,
@@ -169,8 +171,12 @@ fn a_return_path_has_no_fixed_delay_while_what_opened_a_connection_twice_is_in_t
     flows[5].transport = TransportSpec::Udp(UdpParams::traced(&Arc::new(trace)));
     (flows[5].marking, flows[5].dscp, flows[5].access) = (Marking::None, Dscp::new(12).unwrap(), None);
     flows[5].start = (Instant::ZERO, Instant::ZERO);
-    network.flows = flows;
+    Network { flows, ..network }
+}
 
+#[test]
+fn a_return_path_has_no_fixed_delay_while_what_opened_a_connection_twice_is_in_transit() {
+    let network = opened_again();
     let [mut batched, mut reference] =
         Engine::ALL.map(|engine| Simulation::on_engine(&network, 1, engine).unwrap());
     let is_fixed = |simulation: &Simulation| match &simulation.run {

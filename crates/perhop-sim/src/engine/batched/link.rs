@@ -416,7 +416,7 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     /// The link is free and a packet waits: the port is to be served at once, which is no event of its own.
-    #[cold]
+    #[inline(always)]
     fn begin(&mut self, now: Instant) {
         self.services.push(now);
         self.served = self.served.wrapping_sub(1);

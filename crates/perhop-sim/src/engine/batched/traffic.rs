@@ -149,7 +149,9 @@ impl Traffic {
         };
         self.links.packets().for_each(&mut note);
         self.waiting.iter().flat_map(ArrivalQueue::iter).for_each(&mut note);
-        links.iter().for_each(|link| link.inspect(&mut note));
+        for link in links {
+            link.inspect(&mut note);
+        }
         found
     }
 
