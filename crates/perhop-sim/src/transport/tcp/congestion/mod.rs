@@ -155,12 +155,13 @@ impl Needs {
 
     /// Whether the sender's fast path does all that such a control needs.
     pub const fn allow_fast_path(self) -> bool {
-        self.take_plain_acks() && !self.pacing
+        self.take_plain_acks(false) && !self.pacing
     }
 
-    /// Whether such a control needs nothing more of an ACK of new data in order that reports no mark than how much it is.
-    pub const fn take_plain_acks(self) -> bool {
-        !(self.colors || self.delivery || self.recovery)
+    /// Whether such a control needs nothing more of an ACK of new data in order that reports no mark than how much it is, and, of a
+    /// paced sender, what its delivery says of the path.
+    pub const fn take_plain_acks(self, is_paced: bool) -> bool {
+        !self.colors && (is_paced || !(self.delivery || self.recovery))
     }
 }
 

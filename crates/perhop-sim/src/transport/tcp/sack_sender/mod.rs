@@ -746,7 +746,9 @@ mod tests {
         for _ in 0..100_000 {
             if wire.sender.acknowledged() == segments {
                 prop_assert_eq!(delivered.len() as u64, segments);
-                prop_assert_eq!(wire.sender.wake(), Instant::NEVER);
+                // A segment that waited to be sent again may have arrived meanwhile; its time passes.
+                let wake = wire.sender.wake();
+                prop_assert!(wake == Instant::NEVER || wake == wire.sender.tcp.next_send);
                 return Ok(wire.sender.statistics());
             }
             let head = |queue: &VecDeque<(Instant, u32)>| queue.front().map_or(Instant::NEVER, |(at, _)| *at);
@@ -798,11 +800,11 @@ mod tests {
         #[test]
         fn delivers_everything_and_never_sends_again_what_is_known_to_have_arrived(
             lost in prop::collection::vec(prop::bool::weighted(0.2), 1..80),
-            (prr, limited, cubic, delayed, rack, paced) in any::<(bool, bool, bool, bool, bool, bool)>(),
+            (prr, limited, delayed, rack, paced) in any::<(bool, bool, bool, bool, bool)>(),
+            congestion in prop_oneof![Just("reno"), Just("cubic"), Just("bbr"), Just("bbr3")],
             (segments, window) in (1_u64..150, 1_u32..40),
         ) {
             prop_assume!(!lost.iter().all(|lost| *lost));
-            let congestion = if cubic { "cubic" } else { "reno" };
             let detection = if rack { "rack" } else { "duplicate-acks" };
             let pacing = if paced { r#","pacing": "window""# } else { "" };
             let extra = format!(

@@ -124,6 +124,9 @@ impl TcpSender {
         let sequence = self.next;
         self.next += 1;
         self.note_grant_used(now);
+        if let Some(delivery) = &mut self.rare.delivery {
+            delivery.on_sent(sequence, self.highest == self.acked, self.next - self.acked, now);
+        }
         if let Some(gap) = self.gap() {
             self.rare.paced_until = self.rare.paced_until.max(now) + gap;
         }
@@ -150,6 +153,10 @@ impl TcpSender {
     fn take_timed(&mut self, expected: u32, now: Instant) -> u32 {
         self.rare.ecn.marks = 0;
         self.rare.gap = None;
+        self.rare.absent = 0;
+        if let Some(delivery) = &mut self.rare.delivery {
+            (self.acked..expected).for_each(|sequence| delivery.on_delivered(sequence, now));
+        }
         if self.timed < expected {
             self.sample(now);
         }

@@ -196,7 +196,7 @@ impl TcpSender {
     fn note_what_is_needed(&mut self, needs: Needs) {
         let is_simple = self.rare.early_exit.is_none() && self.rare.ecn.is_off() && !self.is_paced();
         self.fast_path = needs.allow_fast_path() && is_simple;
-        self.takes_plain = needs.take_plain_acks() && self.rare.early_exit.is_none();
+        self.takes_plain = needs.take_plain_acks(self.is_paced()) && self.rare.early_exit.is_none();
         self.notes = needs.delivery || needs.recovery || !is_simple;
     }
 
