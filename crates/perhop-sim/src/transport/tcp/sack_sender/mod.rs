@@ -720,6 +720,23 @@ mod tests {
         Ok(sent)
     }
 
+    /// A segment comes; if the receiver's short way takes it, that does and leaves the same.
+    fn receive(
+        receiver: &mut SackReceiver,
+        sequence: u32,
+        now: Instant,
+        records: &mut Acks,
+    ) -> Result<Received, TestCaseError> {
+        let (mut short, mut left) = (receiver.clone(), records.clone());
+        let number = short.receive_ahead(sequence, &mut left);
+        let taken = receiver.on_data(sequence, Signals::default(), now, records);
+        if let Some(number) = number {
+            prop_assert_eq!(taken, Received { first: true, ack: Some(Ack::plain(number)) });
+            prop_assert_eq!(format!("{short:?} {left:?}"), format!("{receiver:?} {records:?}"));
+        }
+        Ok(taken)
+    }
+
     /// A path of 10 ms each way, which loses the packets that `lost` says, over and over.
     fn transfer(
         extra: &str,
@@ -759,13 +776,7 @@ mod tests {
             let mut sent = Vec::new();
             if arrival == now {
                 let (_, sequence) = data.pop_front().unwrap();
-                let (mut short, mut left) = (receiver.clone(), records.clone());
-                let number = short.receive_ahead(sequence, &mut left);
-                let taken = receiver.on_data(sequence, Signals::default(), now, &mut records);
-                if let Some(number) = number {
-                    prop_assert_eq!(taken, Received { first: true, ack: Some(Ack::plain(number)) });
-                    prop_assert_eq!(format!("{short:?} {left:?}"), format!("{receiver:?} {records:?}"));
-                }
+                let taken = receive(&mut receiver, sequence, now, &mut records)?;
                 prop_assert_eq!(taken.first, delivered.insert(sequence));
                 acks.extend(taken.ack.map(|ack| (now + delay, ack.number)));
             } else if ack == now {
