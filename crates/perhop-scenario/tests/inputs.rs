@@ -14,14 +14,21 @@ fn the_seeds_of_the_fuzz_targets_hold() {
 #[test]
 fn both_engines_agree_on_random_networks_and_most_are_not_refused() {
     let mut rng = Rng::stream(1, "bytes");
-    let (mut ran, mut hops) = (0, 0);
-    for _ in 0..100 {
-        let bytes: Vec<u8> = (0..600).map(|_| rng.up_to(255) as u8).collect();
-        if let Some(packets) = story::both_engines(&bytes) {
-            (ran, hops) = (ran + 1, hops + packets);
+    let (mut hops, mut ran, mut batched, mut users, mut media) = (0, 0, 0, 0, 0);
+    for _ in 0..200 {
+        let bytes: Vec<u8> = (0..800).map(|_| rng.up_to(255) as u8).collect();
+        let Some(one) = story::both_engines(&bytes) else { continue };
+        hops += one.hops;
+        for (count, is) in [(&mut ran, true), (&mut batched, one.is_batched)] {
+            *count += u32::from(is);
+        }
+        for (count, is) in [(&mut users, one.has_users), (&mut media, one.has_media)] {
+            *count += u32::from(one.is_batched && is);
         }
     }
-    assert!(ran > 50 && hops > 10_000, "{ran} ran, with {hops} packets");
+    let counts = (ran, batched, users, media);
+    assert!(ran > 100 && hops > 20_000, "{counts:?} ran, with {hops} packets");
+    assert!(batched > 70 && users > 30 && media > 30, "{counts:?} ran on the batched engine");
 }
 
 const EXAMPLES: [&str; 3] = [

@@ -25,5 +25,6 @@ mod several_queues;
 mod stepping;
 mod threads;
 mod throughput_guarantees;
+mod ties;
 mod watch;
 mod window_control;

@@ -83,10 +83,23 @@ fn run(network: &Network, seed: u64, engine: Option<Engine>, stops: &[u64]) -> O
     simulation.finish().expect("packets are conserved")
 }
 
+/// What both engines have run.
+#[derive(Clone, Copy, Debug)]
+pub struct Ran {
+    /// How many packets came to links.
+    pub hops: u64,
+    /// One of the engines was the batched one.
+    pub is_batched: bool,
+    /// Some flows belong to users of applications.
+    pub has_users: bool,
+    /// Some links change, lose, delay or reorder packets.
+    pub has_media: bool,
+}
+
 /// Some scenario: both engines give the same numbers, the batched one also where it stops on the way.
 ///
-/// Returns how many packets came to links, or `None` if the scenario was refused.
-pub fn both_engines(bytes: &[u8]) -> Option<u64> {
+/// Returns what was run, or `None` if the scenario was refused.
+pub fn both_engines(bytes: &[u8]) -> Option<Ran> {
     let mut choices = Choices::new(bytes);
     let stops: Vec<u64> = (0..choices.below(3)).map(|_| u64::from(choices.word()) << 14).collect();
     let scenario = scenario(&mut choices);
@@ -95,14 +108,34 @@ pub fn both_engines(bytes: &[u8]) -> Option<u64> {
     let batched = run(&network, 1, None, &stops);
     let reference = run(&network, 1, Some(Engine::Reference), &[]);
     assert_eq!(batched.flows, reference.flows, "{scenario}");
+    assert_eq!(batched.applications, reference.applications, "{scenario}");
     assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops), "{scenario}");
     // A mean of nothing is NaN, which is not equal to itself.
     assert_eq!(format!("{:?}", batched.series), format!("{:?}", reference.series), "{scenario}");
-    Some(batched.hops)
+    let choice = Simulation::new(&network, 1).expect("it has just run");
+    Some(Ran {
+        hops: batched.hops,
+        is_batched: choice.engine().engine() == Engine::Batched,
+        has_users: !network.applications.is_empty(),
+        has_media: network.links.iter().any(|link| !link.medium.is_constant()),
+    })
 }
 
 const DELAYS: &[&str] = &["0s", "0s", "1ns", "137us", "1ms", "5ms", "999999ns"];
 const LIMITS: &[&str] = &["1p", "3p", "10p", "20kB", "200p"];
+
+/// Users who are so fast that much happens in a second; some of them do all at whole milliseconds.
+const APPLICATIONS: &[(&str, &str)] = &[
+    ("web", r#"{ "reading": "50ms", "parsing": "5ms", "scale": 2.0 }"#),
+    ("web", r#"{ "reading": "20ms", "parsing": "0s", "connections": 1 }"#),
+    ("web", r#"{ "reading": "1ms", "parsing": "0.1ms", "connections": 2, "scale": 0.1 }"#),
+    ("video", r#"{ "chunk": "100ms", "buffer": "1s", "reservoir": "200ms", "cushion": "300ms" }"#),
+    ("request-response", r#"{ "think": "10ms", "response": "20kB", "sizes": "exponential" }"#),
+    ("request-response", r#"{ "think": "1ms", "service": "1ms", "response": "1B", "times": "constant" }"#),
+    ("request-response", r#"{ "think": "5ms", "response": "2kB", "times": "constant" }"#),
+    ("game", r#"{ "late": "20ms" }"#),
+    ("call", r#"{ "on": "100ms", "off": "100ms" }"#),
+];
 
 /// A scenario on a chain of routers with a shortcut, in JSON.
 fn scenario(choices: &mut Choices<'_>) -> Value {
@@ -179,10 +212,68 @@ impl Drawn<'_, '_> {
             link["queue"] = self.queue();
             link["meters"] = self.meters();
         }
+        self.medium(&mut link);
         if self.choices.one_in(3) {
             link["reverse"] = json!({ "queue": self.queue(), "meters": self.meters() });
+            self.medium(&mut link["reverse"]);
         }
         link
+    }
+
+    /// How a direction of a link changes, and what it loses and delays: mostly not, and nothing.
+    fn medium(&mut self, link: &mut Value) {
+        if !self.choices.one_in(4) {
+            return;
+        }
+        let traces = [
+            json!({ "format": "mahimahi", "data": "4\n5\n20\n" }),
+            json!({ "format": "csv", "data": "time_ms,rate_Mbps\n0,3\n300,0\n337.5,1\n", "repeat": true }),
+        ];
+        let bursts = [
+            json!({ "good-to-bad": 0.02, "bad-to-good": 0.3 }),
+            json!({ "good-to-bad": 0.1, "bad-to-good": 0.1, "loss-good": 0.01, "loss-bad": 0.5 }),
+        ];
+        let reorder = self.choices.one_in(2);
+        let jitters = [
+            json!({ "distribution": "uniform", "max": "1ms", "reorder": reorder }),
+            json!({ "distribution": "uniform", "max": "30ms", "reorder": reorder }),
+            json!({ "distribution": "exponential", "mean": "2ms", "reorder": reorder }),
+            json!({ "distribution": "normal", "mean": "5ms", "sd": "3ms", "max": "9ms", "reorder": reorder }),
+        ];
+        let keys: [(&str, &[Value]); 4] = [
+            ("rate-trace", &traces),
+            ("loss", &[0.02, 0.3].map(Value::from)),
+            ("burst-loss", &bursts),
+            ("jitter", &jitters),
+        ];
+        self.some(link, &keys);
+        let is_traced = !link["rate-trace"].is_null();
+        let mut at = 0;
+        link["changes"] = (0..self.choices.below(4)).map(|_| self.change(&mut at, is_traced)).collect();
+        let mut at = 0;
+        link["outages"] = (0..self.choices.below(3))
+            .map(|_| json!({ "from": self.later(&mut at), "to": self.later(&mut at) }))
+            .collect();
+    }
+
+    /// A change of a link after `at`. The rate of a trace does not change.
+    fn change(&mut self, at: &mut u64, is_traced: bool) -> Value {
+        let mut change = json!({ "at": self.later(at) });
+        if is_traced || self.choices.one_in(2) {
+            change["delay"] = self.of(DELAYS);
+        }
+        if !is_traced && (change["delay"].is_null() || self.choices.one_in(2)) {
+            change["rate"] = self.rate(&[]);
+        }
+        change
+    }
+
+    /// A time after this one: whole milliseconds, or any.
+    fn later(&mut self, at: &mut u64) -> Value {
+        let (more, unit) =
+            (1 + u64::from(self.choices.byte()), self.choices.of(&[1_000_000, 1_000_000, 333_331]));
+        *at += more * unit;
+        format!("{at}ns").into()
     }
 
     /// The meters of a link: mostly none.
@@ -276,14 +367,15 @@ impl Drawn<'_, '_> {
     }
 
     fn flow(&mut self, number: usize, via: &[String]) -> Value {
-        let (kind, transport) = self.transport();
-        let control = transport["congestion"].as_str().unwrap_or_default().to_owned();
-        let mut flow = json!({ "name": format!("f{number}"), "transport": transport });
+        let has_users = self.choices.one_in(4);
+        let (kind, mut flow) = if has_users { self.users() } else { self.sender() };
+        flow["name"] = format!("f{number}").into();
+        let control = flow["transport"]["congestion"].as_str().unwrap_or_default().to_owned();
         if Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.marks) {
             let is_selective = transport_is_selective(&flow["transport"]);
             flow["ecn"] = if is_selective { "accurate" } else { "classic" }.into();
         }
-        let pinned = self.choices.one_in(2);
+        let pinned = !has_users && self.choices.one_in(2); // Users take the shortest route.
         let begin = if pinned {
             flow["path"] = "pinned".into();
             via[0].clone()
@@ -314,10 +406,11 @@ impl Drawn<'_, '_> {
         if ["rap", "tfrc"].contains(&kind) {
             flow["access"] = json!({ "rate": "10Mbps", "delay": self.of(&["1ms", "20ms"]) });
         }
-        self.some(
-            &mut flow,
-            &[("start", &["0s", "0s..100ms"].map(Value::from)), ("stop", &[json!("300ms")])],
-        );
+        self.some(&mut flow, &[("start", &["0s", "0s..100ms"].map(Value::from))]);
+        if has_users {
+            return flow; // They go on until the run ends, and decide how much is sent.
+        }
+        self.some(&mut flow, &[("stop", &[json!("300ms")])]);
         if kind == "udp" {
             self.some(&mut flow, &[("volume", &["1kB", "30kB"].map(Value::from))]);
         } else {
@@ -325,6 +418,33 @@ impl Drawn<'_, '_> {
             flow["volume"] = "30kB".into();
         }
         flow
+    }
+
+    /// What a flow sends by: its transport, and of what kind it is.
+    fn sender(&mut self) -> (&'static str, Value) {
+        let (kind, transport) = self.transport();
+        (kind, json!({ "transport": transport }))
+    }
+
+    /// Users of an application, over TCP or by its own datagrams.
+    fn users(&mut self) -> (&'static str, Value) {
+        let (model, table) = self.choices.of(APPLICATIONS);
+        let mut application: Value = serde_json::from_str(table).expect("a table");
+        application["model"] = model.into();
+        let mut users = json!({ "application": application, "count": 1 + self.choices.below(3) });
+        if ["game", "call"].contains(&model) {
+            return (model, users);
+        }
+        let mut transport = self.tcp();
+        transport["packet"] = self.of(&["1500B", "1000B", "576B"]);
+        if transport["ack"] == "1500B" {
+            transport["ack"] = "500B".into(); // It is as long as the headers of data.
+        }
+        let keys: [(&str, &[Value]); 2] =
+            [("idle-restart", &[json!("none")]), ("cwnd-validation", &[json!("none")])];
+        self.some(&mut transport, &keys);
+        users["transport"] = transport;
+        ("tcp", users)
     }
 
     fn profile(&mut self, shared: &str, controlled: bool) -> Value {
