@@ -253,6 +253,9 @@ fn small_networks_and_those_that_cannot_be_divided_run_on_one_thread() {
         link.rate = "1000Gbps".parse().unwrap();
     });
     assert!(threads(&at_once).is_err());
+    let mut brief = grid.clone();
+    brief.links.iter_mut().for_each(|link| link.delay = Duration::from_nanos(1000));
+    assert!(matches!(threads(&brief), Err(OneThread::Brief { .. })), "{:?}", threads(&brief));
     let mut one_meter = grid.clone();
     one_meter.shared_meters = vec![SharedMeter { name: "all".into(), params: profile("1Mbps") }];
     one_meter.flows.iter_mut().for_each(|flow| flow.marking = Marking::Edge(0));

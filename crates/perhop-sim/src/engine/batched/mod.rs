@@ -131,6 +131,11 @@ impl Batched {
         Ok(engine)
     }
 
+    /// How often something happened so far.
+    pub(super) fn handled(&self) -> u64 {
+        self.handled
+    }
+
     /// Nothing happens before this, unless a packet comes from another part of the network.
     pub(super) fn next(&self) -> Instant {
         let sample = self.phases.as_ref().map_or(Instant::NEVER, |phases| phases.sample_at);

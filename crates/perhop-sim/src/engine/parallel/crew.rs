@@ -1,7 +1,10 @@
 //! The threads of a run, one for each part, in rounds.
+//!
+//! Threads meet twice in a round. Where little happens in one, because the look-ahead of the border is short beside the times between packets,
+//! that takes longer than the round: one thread then runs all parts, until more happens again. The outcome is the same.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perhop_core::{Duration, Instant};
 
@@ -9,15 +12,43 @@ use super::barrier::Barrier;
 use crate::engine::batched::{Batched, Crossing};
 use crate::watch::{Progress, Watch};
 
+/// Rounds after which it is decided anew whether threads are worth their meetings: of all threads, and of one alone.
+const ROUNDS: u64 = 64;
+const ROUNDS_ALONE: u64 = 1024;
+/// Less in a round, of all parts, is not: two meetings take as long as some tens of events where each thread has a core, and longer
+/// where it has to wait for one.
+const WORTH: u64 = 200;
+
+/// When one thread runs all parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sharing {
+    /// While too little happens in a round; whether it does now.
+    AsItPays {
+        /// It does, by the last rounds.
+        alone: bool,
+    },
+    /// Every other few rounds, to try both.
+    InTurns,
+}
+
 /// What the threads share.
-struct Shared {
+struct Shared<'a> {
     barrier: Barrier,
-    /// Of each part: nothing happens there before this, in nanoseconds.
+    engines: Vec<Mutex<&'a mut Batched>>,
+    /// Of each part: nothing happens there before this, in nanoseconds; and how often something happened.
     next: Vec<AtomicU64>,
+    handled: Vec<AtomicU64>,
     /// Packets on their way to each part, by the part that they come from.
     mail: Vec<Vec<Mutex<Vec<Crossing>>>>,
+    /// The first thread runs all parts for a while, the others wait.
+    alone: AtomicBool,
+    /// It came to the end.
+    over: AtomicBool,
     /// The watch stopped a part.
     stopped: AtomicBool,
+    lookahead: Duration,
+    /// The end, just after all that is to be handled.
+    beyond: Instant,
 }
 
 /// Breaks the barrier if its thread panics, so that the others do not wait for it for ever.
@@ -35,80 +66,214 @@ impl Drop for Guard<'_> {
 /// A packet takes at least the look-ahead from one part to another.
 pub(super) fn run(
     engines: Vec<&mut Batched>,
-    lookahead: Duration,
-    until: Instant,
+    (lookahead, until): (Duration, Instant),
+    sharing: &mut Sharing,
     watch: &Watch,
     progress: &mut Progress,
 ) {
     let parts = engines.len();
+    if parts == 0 {
+        return;
+    }
     let boxes = || (0..parts).map(|_| Mutex::default()).collect();
+    let zeros = || (0..parts).map(|_| AtomicU64::new(0)).collect();
     let shared = Shared {
         barrier: Barrier::new(parts),
-        next: (0..parts).map(|_| AtomicU64::new(0)).collect(),
+        engines: engines.into_iter().map(Mutex::new).collect(),
+        next: zeros(),
+        handled: zeros(),
         mail: (0..parts).map(|_| boxes()).collect(),
+        alone: AtomicBool::new(false),
+        over: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
+        lookahead,
+        beyond: until + Duration::from_nanos(1),
     };
-    let mut engines = engines.into_iter().enumerate();
-    let Some((own, first)) = engines.next() else { return };
     std::thread::scope(|scope| {
-        for (part, engine) in engines {
+        for part in 1..parts {
             let (shared, watch) = (&shared, watch.unreported());
-            scope.spawn(move || {
-                work(part, engine, shared, (lookahead, until), &watch, &mut Progress::default());
-            });
+            scope.spawn(move || shared.follow(part, &watch));
         }
-        work(own, first, &shared, (lookahead, until), watch, progress);
+        shared.lead(sharing, watch, progress);
     });
 }
 
-/// Runs a part to the end.
-fn work(
-    part: usize,
-    engine: &mut Batched,
-    shared: &Shared,
-    (lookahead, until): (Duration, Instant),
-    watch: &Watch,
-    progress: &mut Progress,
-) {
-    let Shared { barrier, next, mail, stopped } = shared;
-    let _guard = Guard(barrier);
-    let beyond = until + Duration::from_nanos(1);
-    let parts = next.len();
-    loop {
-        for from in (0..parts).filter(|&from| from != part) {
-            let mut letters = mail[part][from].lock().unwrap_or_else(PoisonError::into_inner);
-            letters.drain(..).for_each(|crossing| engine.enter(crossing));
+/// How much happens in a round: what the first thread decides by.
+struct Pace<'a> {
+    sharing: &'a mut Sharing,
+    /// Rounds since the last decision, and how much had happened before them.
+    rounds: u64,
+    handled: u64,
+}
+
+impl Pace<'_> {
+    /// Before a round, and after so many others: whether the first thread runs all parts from here on.
+    fn decide(&mut self, shared: &Shared<'_>, rounds: u64, was_alone: bool) -> bool {
+        self.rounds += rounds;
+        if self.rounds < self.sharing.rounds() {
+            return was_alone;
         }
-        next[part].store(engine.next().as_nanos(), Ordering::Relaxed);
-        if !barrier.wait() {
-            return;
+        let handled: u64 = shared.handled.iter().map(|handled| handled.load(Ordering::Relaxed)).sum();
+        let alone = match self.sharing {
+            Sharing::InTurns => !was_alone,
+            Sharing::AsItPays { alone } => {
+                *alone = handled - self.handled < WORTH * self.rounds;
+                *alone
+            }
+        };
+        (self.rounds, self.handled) = (0, handled);
+        alone
+    }
+}
+
+impl Sharing {
+    /// Rounds between two decisions.
+    fn rounds(self) -> u64 {
+        match self {
+            Self::AsItPays { .. } => ROUNDS,
+            Self::InTurns => 3,
         }
-        let first = next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
-        let first = Instant::from_nanos(first);
-        let bound = if first < beyond { (first + lookahead).min(beyond) } else { beyond };
-        let last = Instant::from_nanos(bound.as_nanos() - 1);
-        engine.run_until(last, watch, progress);
-        if watch.is_stopped() {
-            stopped.store(true, Ordering::Relaxed);
-        }
-        for to in (0..parts).filter(|&to| to != part) {
-            let mut letters = mail[to][part].lock().unwrap_or_else(PoisonError::into_inner);
-            let empty = std::mem::take(&mut *letters);
-            *letters = engine.leaving(to, empty);
-        }
-        if !barrier.wait() || stopped.load(Ordering::Relaxed) {
-            return;
-        }
-        if bound == beyond {
-            return deliver_rest(part, engine, mail);
+    }
+
+    /// Rounds of one thread before it decides anew.
+    fn rounds_alone(self) -> u64 {
+        match self {
+            Self::AsItPays { .. } => ROUNDS_ALONE,
+            Self::InTurns => 3,
         }
     }
 }
 
-/// Packets on their way to a part when the run is interrupted, to be continued.
-fn deliver_rest(part: usize, engine: &mut Batched, mail: &[Vec<Mutex<Vec<Crossing>>>]) {
-    for letters in &mail[part] {
-        let mut letters = letters.lock().unwrap_or_else(PoisonError::into_inner);
-        letters.drain(..).for_each(|crossing| engine.enter(crossing));
+impl<'a> Shared<'a> {
+    /// The first thread: runs its part to the end, and all others while that is quicker.
+    fn lead(&self, sharing: &mut Sharing, watch: &Watch, progress: &mut Progress) {
+        let _guard = Guard(&self.barrier);
+        let rounds_alone = sharing.rounds_alone();
+        let mut alone = matches!(sharing, Sharing::AsItPays { alone: true });
+        let mut pace = Pace { sharing, rounds: 0, handled: 0 };
+        let mut rounds = 0;
+        loop {
+            alone = pace.decide(self, rounds, alone);
+            self.alone.store(alone, Ordering::Relaxed);
+            rounds = if alone { rounds_alone } else { 1 };
+            self.begin_round(0);
+            if !self.barrier.wait() {
+                return;
+            }
+            let goes_on = if alone {
+                self.run_alone(rounds, watch, progress);
+                self.barrier.wait() && !self.is_over()
+            } else {
+                self.run_round(0, watch, progress)
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Another thread: runs its part to the end, or waits while the first one does.
+    fn follow(&self, part: usize, watch: &Watch) {
+        let _guard = Guard(&self.barrier);
+        let mut progress = Progress::default();
+        loop {
+            self.begin_round(part);
+            if !self.barrier.wait() {
+                return;
+            }
+            let goes_on = if self.alone.load(Ordering::Relaxed) {
+                self.barrier.wait() && !self.is_over()
+            } else {
+                self.run_round(part, watch, &mut progress)
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// All has been handled, or the watch stopped the run.
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// The engine of a part. Nobody else has it while all threads keep to their rounds.
+    fn engine(&self, part: usize) -> MutexGuard<'_, &'a mut Batched> {
+        self.engines[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A part takes in what comes from others, and tells when it has something to do.
+    fn begin_round(&self, part: usize) {
+        let mut engine = self.engine(part);
+        self.take_in(part, &mut engine);
+        self.next[part].store(engine.next().as_nanos(), Ordering::Relaxed);
+        self.handled[part].store(engine.handled(), Ordering::Relaxed);
+    }
+
+    /// The end of the round, from when each part has something to do.
+    fn bound(&self) -> Instant {
+        let first = self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
+        let first = Instant::from_nanos(first);
+        if first < self.beyond { (first + self.lookahead).min(self.beyond) } else { self.beyond }
+    }
+
+    /// A round of a part, with all other threads. Returns whether there is another one.
+    fn run_round(&self, part: usize, watch: &Watch, progress: &mut Progress) -> bool {
+        let bound = self.bound();
+        self.run_part(part, bound, watch, progress);
+        if !self.barrier.wait() || self.stopped.load(Ordering::Relaxed) {
+            return false;
+        }
+        if bound == self.beyond {
+            // Packets on their way to a part when the run is interrupted, to be continued.
+            self.take_in(part, &mut self.engine(part));
+            return false;
+        }
+        true
+    }
+
+    /// So many rounds of all parts, while the other threads wait.
+    fn run_alone(&self, rounds: u64, watch: &Watch, progress: &mut Progress) {
+        let parts = self.engines.len();
+        for _ in 0..rounds {
+            let bound = self.bound();
+            for part in 0..parts {
+                if self.next[part].load(Ordering::Relaxed) < bound.as_nanos() || bound == self.beyond {
+                    self.run_part(part, bound, watch, progress);
+                }
+            }
+            (0..parts).for_each(|part| self.begin_round(part));
+            if bound == self.beyond {
+                self.over.store(true, Ordering::Relaxed);
+            }
+            if self.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// A part handles what happens before `bound`, and sends what leaves it.
+    fn run_part(&self, part: usize, bound: Instant, watch: &Watch, progress: &mut Progress) {
+        let mut engine = self.engine(part);
+        engine.run_until(Instant::from_nanos(bound.as_nanos() - 1), watch, progress);
+        if watch.is_stopped() {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        for to in (0..self.engines.len()).filter(|&to| to != part) {
+            let mut letters = self.letters(part, to);
+            let empty = std::mem::take(&mut *letters);
+            *letters = engine.leaving(to, empty);
+        }
+    }
+
+    /// What others have sent to a part comes into it.
+    fn take_in(&self, part: usize, engine: &mut Batched) {
+        for from in (0..self.engines.len()).filter(|&from| from != part) {
+            self.letters(from, part).drain(..).for_each(|crossing| engine.enter(crossing));
+        }
+    }
+
+    fn letters(&self, from: usize, to: usize) -> MutexGuard<'_, Vec<Crossing>> {
+        self.mail[to][from].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,7 @@ use crate::probe::{QueueSeries, Series};
 use crate::sampling::SampleTimes;
 use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
+use crew::Sharing;
 use partition::Partition;
 pub use partition::{LINKS_PER_THREAD, OneThread};
 use split::Part;
@@ -36,6 +37,7 @@ pub(super) struct Parallel {
     parts: Vec<Part>,
     /// A packet takes at least this long from a part to another.
     lookahead: Duration,
+    sharing: Sharing,
     times: SampleTimes,
     controls: WindowControls,
 }
@@ -76,14 +78,20 @@ impl Parallel {
         let times = setup.recorder.times.clone();
         let controls = setup.controls.clone();
         let parts = split::split(network, seed, setup, accepted, partition, watch)?;
-        let lookahead = partition.lookahead;
-        Ok(Self { now: Instant::ZERO, parts, lookahead, times, controls })
+        let (lookahead, sharing) = (partition.lookahead, Sharing::AsItPays { alone: false });
+        Ok(Self { now: Instant::ZERO, parts, lookahead, sharing, times, controls })
+    }
+
+    /// Now each part has a thread of its own, now one thread runs all: to compare the outcomes.
+    pub(super) fn by_turns(mut self) -> Self {
+        self.sharing = Sharing::InTurns;
+        self
     }
 
     /// Handles all events up to and including `until`, unless the watch stops the run.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
         let engines = self.parts.iter_mut().map(|part| &mut part.engine).collect();
-        crew::run(engines, self.lookahead, until, watch, progress);
+        crew::run(engines, (self.lookahead, until), &mut self.sharing, watch, progress);
         self.now = until;
     }
 

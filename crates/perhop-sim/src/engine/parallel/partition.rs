@@ -17,6 +17,9 @@ use crate::network::{Marking, Network, NodeId};
 /// A thread has at least so many links to simulate: with fewer it would mostly wait for the others.
 pub const LINKS_PER_THREAD: usize = 32;
 
+/// All links together can send so many packets at least while one crosses the border: with fewer, threads would meet for nothing.
+const PACKETS_PER_ROUND: f64 = 100.0;
+
 /// A part may have so much more work than its share, in percent.
 const SLACK: u64 = 10;
 /// Look-aheads of the border that are tried, from the longest on.
@@ -29,7 +32,7 @@ pub enum OneThread {
     Asked,
     /// It has too few links.
     Small {
-        /// How many it has.
+        /// How many directions of links it has.
         links: usize,
     },
     /// A window control reads what happens anywhere on its path.
@@ -49,6 +52,11 @@ pub enum OneThread {
     },
     /// Its routers cannot be divided into parts of about equal work between which packets take time.
     Undivided,
+    /// Its parts would have to wait for one another too often.
+    Brief {
+        /// A packet may come from one part to another so soon.
+        lookahead: Duration,
+    },
     /// The batched engine does not run it; the reference engine uses one thread.
     Reference,
 }
@@ -58,7 +66,10 @@ impl fmt::Display for OneThread {
         match self {
             Self::Asked => f.write_str("one thread was asked for"),
             Self::Small { links } => {
-                write!(f, "it has {links} links, and a thread needs at least {LINKS_PER_THREAD}")
+                write!(
+                    f,
+                    "it has {links} directions of links, and a thread needs at least {LINKS_PER_THREAD}"
+                )
             }
             Self::Control { path } => write!(f, "the window control of path `{path}` joins its routers"),
             Self::Population { flow } => {
@@ -70,6 +81,11 @@ impl fmt::Display for OneThread {
             }
             Self::Undivided => f.write_str(
                 "its routers cannot be divided into parts of about equal work with delay between them",
+            ),
+            Self::Brief { lookahead } => write!(
+                f,
+                "a packet may come from one part of it to another within {} ns, in which too little happens",
+                lookahead.as_nanos()
             ),
             Self::Reference => f.write_str("the reference engine runs it, which uses one thread"),
         }
@@ -108,7 +124,13 @@ impl Partition {
         if most <= 1 {
             return Err(OneThread::Small { links });
         }
-        Sizes::of(network, setup).divide(most).ok_or(OneThread::Undivided)
+        let sizes = Sizes::of(network, setup);
+        let partition = sizes.divide(most).ok_or(OneThread::Undivided)?;
+        let lookahead = partition.lookahead;
+        if sizes.most_within(lookahead) < PACKETS_PER_ROUND {
+            return Err(OneThread::Brief { lookahead });
+        }
+        Ok(partition)
     }
 
     /// The division in which each router is in the part of this number.
@@ -156,6 +178,8 @@ struct Sizes<'a> {
     network: &'a Network,
     /// The least time in which a packet passes each link.
     passes: Vec<Duration>,
+    /// The size of the largest packet.
+    largest: Bytes,
     /// The work at each router: how often a flow's packets come to one of its links or hosts.
     work: Vec<u64>,
     /// Routers that must stay together.
@@ -171,6 +195,7 @@ impl<'a> Sizes<'a> {
             .iter()
             .map(|link| link.medium.least_passage((link.rate, link.delay), smallest))
             .collect();
+        let largest = setup.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         let mut work = vec![1; network.nodes as usize];
         for step in &setup.steps {
             if let Step::Link(link) | Step::Metered(link) = step {
@@ -187,7 +212,13 @@ impl<'a> Sizes<'a> {
                 joined.join(first, flow.from.0);
             }
         }
-        Self { network, passes, work, joined }
+        Self { network, passes, largest: Bytes::new(u64::from(largest)), work, joined }
+    }
+
+    /// How many of the largest packets all links together can send in this time.
+    fn most_within(&self, time: Duration) -> f64 {
+        let links = self.network.links.iter();
+        links.map(|link| time.as_secs_f64() / link.rate.time_of(self.largest).as_secs_f64()).sum()
     }
 
     /// The division with the longest look-ahead that is balanced.
