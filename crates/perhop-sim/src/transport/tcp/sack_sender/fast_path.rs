@@ -11,7 +11,7 @@ use super::super::acks::{Acks, MOST_EXPECTED};
 use super::super::congestion::CongestionControl;
 use super::super::prr::Progress;
 use super::super::rack::Path;
-use super::{Phase, SackSender, Selective};
+use super::{Next, Phase, SackSender, Selective};
 use crate::transport::Ack;
 
 impl SackSender {
@@ -45,6 +45,9 @@ impl SackSender {
     /// the segments to put on the wire; `None`, and does nothing, if anything else is to be done.
     #[inline]
     pub(super) fn wake_fast(&mut self, now: Instant) -> Option<Range<u32>> {
+        if let Phase::Recovery(_) = self.phase {
+            return self.wake_in_recovery(now);
+        }
         let is_due = self.rack.as_ref().is_some_and(|rack| rack.wake() <= now);
         if is_due || !self.tcp.may_release(now) || !self.is_clean() {
             return None;
@@ -133,6 +136,105 @@ impl SackSender {
         Some(self.send(next, now).sequence)
     }
 
+    /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK that the congestion control owns: one that reports
+    /// a segment above all that has arrived, perhaps beyond a gap, and nothing else that is new. Returns false, having done nothing,
+    /// for any other ACK.
+    pub(super) fn take_in_recovery(&mut self, number: u32, acks: &mut Acks, now: Instant) -> bool {
+        let Self { tcp, board, rack: Some(rack), phase: Phase::Recovery(_), .. } = self else { return false };
+        let Some(record) = acks.first_record(number) else { return false };
+        let Some(sequence) = board.next_above(record) else { return false };
+        if sequence == tcp.timed || !tcp.takes_as_owner(record.marked) {
+            return false;
+        }
+        board.hold_above(sequence, record.blocks);
+        acks.take_first_of(number);
+        tcp.note_delivered(sequence, now);
+        let held = board.held();
+        let path = Path { smoothed_rtt: tcp.smoothed_span(), is_recovering: true, held };
+        if rack.takes_next(sequence) {
+            rack.take_next(path, tcp.acked, now);
+        } else {
+            rack.on_arrived(sequence, now);
+            rack.on_ack(tcp.acked, tcp.highest, false, now);
+            rack.detect(path, now, |sequence| tcp.note_lost(sequence, now));
+        }
+        tcp.tell_owner_of_one(board.outstanding() - held - rack.lost(), now);
+        true
+    }
+
+    /// What [`on_record`](Self::on_record) and [`transmit`](Self::transmit) do of [such an ACK](Self::take_in_recovery) of a paced
+    /// sender whose next segment has to wait. Returns no segments; `None`, having done nothing, for any other.
+    #[inline]
+    pub(super) fn ack_in_recovery(
+        &mut self,
+        number: u32,
+        acks: &mut Acks,
+        now: Instant,
+    ) -> Option<Range<u32>> {
+        let waits = self.tcp.waits_in_recovery(now) && self.probe.is_none();
+        if !waits || !self.take_in_recovery(number, acks, now) {
+            return None;
+        }
+        self.wait_for_pace(now);
+        Some(0..0)
+    }
+
+    /// The same as [`wake_fast`](Self::wake_fast) in a recovery that the congestion control owns: a segment leaves, perhaps again.
+    #[inline]
+    fn wake_in_recovery(&mut self, now: Instant) -> Option<Range<u32>> {
+        let Self { tcp, rack: Some(rack), probe: None, phase: Phase::Recovery(_), .. } = self else {
+            return None;
+        };
+        if rack.wake() <= now || !tcp.may_release_in_recovery(now) {
+            return None;
+        }
+        let is_lost = self.has_next()?;
+        self.tcp.next_send = Instant::NEVER;
+        let next = self.next_at_pace(is_lost)?;
+        let sequence = self.send(next, now).sequence;
+        self.wait_for_pace(now);
+        Some(sequence..sequence + 1)
+    }
+
+    /// What may leave now of a paced sender with RACK: the [next](Self::next), unless it waits.
+    #[inline]
+    pub(super) fn choose_at_pace(&mut self, now: Instant) -> Option<Next> {
+        let Some(is_lost) = self.has_next() else {
+            self.tcp.hold();
+            return None;
+        };
+        if self.tcp.waits_for_pace(now) { None } else { self.next_at_pace(is_lost) }
+    }
+
+    /// Nothing leaves of such a sender before its pace lets it.
+    #[inline]
+    fn wait_for_pace(&mut self, now: Instant) {
+        if self.has_next().is_none() {
+            self.tcp.hold();
+        } else {
+            let waits = self.tcp.waits_for_pace(now);
+            debug_assert!(waits);
+        }
+    }
+
+    /// Whether the [next](Self::next) segment of a sender with RACK is one that is lost, if there is one that the window lets out.
+    #[inline]
+    fn has_next(&self) -> Option<bool> {
+        let Self { tcp, board, rack: Some(rack), phase, .. } = self else { return None };
+        let is_open = matches!(phase, Phase::Open);
+        let aside = if is_open && !tcp.rare.params.limited_transmit { 0 } else { board.held() };
+        let pipe = board.outstanding() - aside - rack.lost();
+        let is_lost = !is_open && rack.lost() > 0;
+        let may = tcp.started && pipe < tcp.window() as u32 && (is_lost || tcp.has_new());
+        may.then_some(is_lost)
+    }
+
+    /// That segment.
+    #[inline]
+    fn next_at_pace(&mut self, is_lost: bool) -> Option<Next> {
+        if is_lost { self.rack.as_mut()?.next_lost().map(Next::Again) } else { Some(Next::New) }
+    }
+
     /// Takes such an ACK for a sender that does not send at once what it may; or returns false, having done nothing.
     #[inline]
     pub(super) fn take_fast(&mut self, (expected, marked): (u32, u32), ece: bool, now: Instant) -> bool {
@@ -176,6 +278,9 @@ impl Selective<'_> {
     /// See [`SackSender::ack_fast`].
     #[inline]
     pub(super) fn ack_fast_of(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
+        if let Phase::Recovery(_) = self.sender.phase {
+            return if ack.ece { None } else { self.sender.ack_in_recovery(ack.number, self.acks, now) };
+        }
         let plain = self.acks.first_plain(ack.number)?;
         let segments = self.sender.ack_fast(plain, ack.ece, now)?;
         self.acks.take_first_of(ack.number);
@@ -194,6 +299,12 @@ impl Selective<'_> {
             self.acks.take_first_of(ack.number);
         }
         takes
+    }
+
+    /// See [`SackSender::take_in_recovery`].
+    #[inline]
+    pub(super) fn take_in_recovery(&mut self, ack: Ack, now: Instant) -> bool {
+        !ack.ece && self.sender.take_in_recovery(ack.number, self.acks, now)
     }
 
     /// The ECN field of new data.

@@ -118,6 +118,22 @@ impl TcpSender {
         }
     }
 
+    /// Whether, of an ACK in a recovery by which so many marked packets had come, only the congestion control is to know, which owns
+    /// its recoveries.
+    #[inline]
+    pub(in crate::transport::tcp) fn takes_as_owner(&self, marked: u32) -> bool {
+        self.rare.owns_recovery && self.rare.ecn.has_no_news(marked)
+    }
+
+    /// Passes [such an ACK](Self::takes_as_owner) to it: one segment has arrived, and so many are in the network.
+    #[inline]
+    pub(in crate::transport::tcp) fn tell_owner_of_one(&mut self, pipe: u32, now: Instant) {
+        self.rare.ecn.marks = 0;
+        self.rare.gap = None;
+        self.note_pipe(pipe);
+        self.tell_control(1, now);
+    }
+
     /// So many segments are in the network.
     pub(in crate::transport::tcp) fn note_pipe(&mut self, pipe: u32) {
         self.rare.absent = (self.next - self.acked).saturating_sub(pipe);
