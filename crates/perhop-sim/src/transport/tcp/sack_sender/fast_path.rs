@@ -137,14 +137,14 @@ impl SackSender {
     }
 
     /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK that the congestion control owns: one that reports
-    /// a segment above all that has arrived, perhaps beyond a gap, and nothing else that is new. Returns false, having done nothing,
-    /// for any other ACK.
-    pub(super) fn take_in_recovery(&mut self, number: u32, acks: &mut Acks, now: Instant) -> bool {
-        let Self { tcp, board, rack: Some(rack), phase: Phase::Recovery(_), .. } = self else { return false };
-        let Some(record) = acks.first_record(number) else { return false };
-        let Some(sequence) = board.next_above(record) else { return false };
+    /// a segment above all that has arrived, perhaps beyond a gap, and nothing else that is new. Returns how many segments the window
+    /// then lets out; `None`, having done nothing, for any other ACK.
+    pub(super) fn take_in_recovery(&mut self, number: u32, acks: &mut Acks, now: Instant) -> Option<u32> {
+        let Self { tcp, board, rack: Some(rack), phase: Phase::Recovery(_), .. } = self else { return None };
+        let record = acks.first_record(number)?;
+        let sequence = board.next_above(record)?;
         if sequence == tcp.timed || !tcp.takes_as_owner(record.marked) {
-            return false;
+            return None;
         }
         board.hold_above(sequence, record.blocks);
         acks.take_first_of(number);
@@ -158,8 +158,9 @@ impl SackSender {
             rack.on_ack(tcp.acked, tcp.highest, false, now);
             rack.detect(path, now, |sequence| tcp.note_lost(sequence, now));
         }
-        tcp.tell_owner_of_one(board.outstanding() - held - rack.lost(), now);
-        true
+        let pipe = board.outstanding() - held - rack.lost();
+        let window = tcp.tell_owner_of_one(pipe, now);
+        Some((window as u32).saturating_sub(pipe))
     }
 
     /// What [`on_record`](Self::on_record) and [`transmit`](Self::transmit) do of [such an ACK](Self::take_in_recovery) of a paced
@@ -172,10 +173,11 @@ impl SackSender {
         now: Instant,
     ) -> Option<Range<u32>> {
         let waits = self.tcp.waits_in_recovery(now) && self.probe.is_none();
-        if !waits || !self.take_in_recovery(number, acks, now) {
+        if !waits {
             return None;
         }
-        self.wait_for_pace(now);
+        let room = self.take_in_recovery(number, acks, now)?;
+        self.wait_for_pace(room, now);
         Some(0..0)
     }
 
@@ -188,28 +190,28 @@ impl SackSender {
         if rack.wake() <= now || !tcp.may_release_in_recovery(now) {
             return None;
         }
-        let is_lost = self.has_next()?;
+        let room = self.room();
+        let next = if room > 0 { self.next_at_pace()? } else { return None };
         self.tcp.next_send = Instant::NEVER;
-        let next = self.next_at_pace(is_lost)?;
         let sequence = self.send(next, now).sequence;
-        self.wait_for_pace(now);
+        self.wait_for_pace(room - 1, now);
         Some(sequence..sequence + 1)
     }
 
     /// What may leave now of a paced sender with RACK: the [next](Self::next), unless it waits.
     #[inline]
     pub(super) fn choose_at_pace(&mut self, now: Instant) -> Option<Next> {
-        let Some(is_lost) = self.has_next() else {
+        if self.room() == 0 || !self.has_segment() {
             self.tcp.hold();
             return None;
-        };
-        if self.tcp.waits_for_pace(now) { None } else { self.next_at_pace(is_lost) }
+        }
+        if self.tcp.waits_for_pace(now) { None } else { self.next_at_pace() }
     }
 
-    /// Nothing leaves of such a sender before its pace lets it.
+    /// Nothing leaves of such a sender, whose window lets out so many segments, before its pace lets it.
     #[inline]
-    fn wait_for_pace(&mut self, now: Instant) {
-        if self.has_next().is_none() {
+    fn wait_for_pace(&mut self, room: u32, now: Instant) {
+        if room == 0 || !self.has_segment() {
             self.tcp.hold();
         } else {
             let waits = self.tcp.waits_for_pace(now);
@@ -217,22 +219,34 @@ impl SackSender {
         }
     }
 
-    /// Whether the [next](Self::next) segment of a sender with RACK is one that is lost, if there is one that the window lets out.
+    /// How many segments the window lets out.
     #[inline]
-    fn has_next(&self) -> Option<bool> {
-        let Self { tcp, board, rack: Some(rack), phase, .. } = self else { return None };
-        let is_open = matches!(phase, Phase::Open);
-        let aside = if is_open && !tcp.rare.params.limited_transmit { 0 } else { board.held() };
-        let pipe = board.outstanding() - aside - rack.lost();
-        let is_lost = !is_open && rack.lost() > 0;
-        let may = tcp.started && pipe < tcp.window() as u32 && (is_lost || tcp.has_new());
-        may.then_some(is_lost)
+    fn room(&self) -> u32 {
+        let Self { tcp, board, phase, .. } = self;
+        let leaves_held = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
+        let pipe = self.pipe() + if leaves_held { board.held() } else { 0 };
+        if tcp.started { (tcp.window() as u32).saturating_sub(pipe) } else { 0 }
+    }
+
+    /// With RACK: there is a segment to send, if the window lets it out.
+    #[inline]
+    fn has_segment(&self) -> bool {
+        self.is_repairing() || self.tcp.has_new()
+    }
+
+    /// With RACK: the next of them is sent again.
+    #[inline]
+    fn is_repairing(&self) -> bool {
+        !matches!(self.phase, Phase::Open) && self.rack.as_ref().is_some_and(|rack| rack.lost() > 0)
     }
 
     /// That segment.
     #[inline]
-    fn next_at_pace(&mut self, is_lost: bool) -> Option<Next> {
-        if is_lost { self.rack.as_mut()?.next_lost().map(Next::Again) } else { Some(Next::New) }
+    fn next_at_pace(&mut self) -> Option<Next> {
+        if self.is_repairing() {
+            return self.rack.as_mut()?.next_lost().map(Next::Again);
+        }
+        self.tcp.has_new().then_some(Next::New)
     }
 
     /// Takes such an ACK for a sender that does not send at once what it may; or returns false, having done nothing.
@@ -304,7 +318,7 @@ impl Selective<'_> {
     /// See [`SackSender::take_in_recovery`].
     #[inline]
     pub(super) fn take_in_recovery(&mut self, ack: Ack, now: Instant) -> bool {
-        !ack.ece && self.sender.take_in_recovery(ack.number, self.acks, now)
+        !ack.ece && self.sender.take_in_recovery(ack.number, self.acks, now).is_some()
     }
 
     /// The ECN field of new data.

@@ -660,7 +660,7 @@ mod tests {
             found.push((short.clone(), segments.collect()));
         }
         (short, left) = (wire.sender.clone(), records.clone());
-        if short.take_in_recovery(number, &mut left, wire.now) {
+        if short.take_in_recovery(number, &mut left, wire.now).is_some() {
             let mut others = records.clone();
             others.take(number, wire.sender.tcp.acked);
             assert_eq!(format!("{left:?}"), format!("{others:?}"));

@@ -125,13 +125,13 @@ impl TcpSender {
         self.rare.owns_recovery && self.rare.ecn.has_no_news(marked)
     }
 
-    /// Passes [such an ACK](Self::takes_as_owner) to it: one segment has arrived, and so many are in the network.
+    /// Passes [such an ACK](Self::takes_as_owner) to it: one segment has arrived, and so many are in the network. Returns the window.
     #[inline]
-    pub(in crate::transport::tcp) fn tell_owner_of_one(&mut self, pipe: u32, now: Instant) {
+    pub(in crate::transport::tcp) fn tell_owner_of_one(&mut self, pipe: u32, now: Instant) -> f64 {
         self.rare.ecn.marks = 0;
         self.rare.gap = None;
         self.note_pipe(pipe);
-        self.tell_control(1, now);
+        self.tell_control(1, now)
     }
 
     /// So many segments are in the network.
