@@ -136,14 +136,16 @@ impl SackSender {
         Some(self.send(next, now).sequence)
     }
 
-    /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK that the congestion control owns: one that reports
+    /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK, whoever owns it: one that reports
     /// a segment above all that has arrived, perhaps beyond a gap, and nothing else that is new. Returns how many segments the window
     /// then lets out; `None`, having done nothing, for any other ACK.
     pub(super) fn take_in_recovery(&mut self, number: u32, acks: &mut Acks, now: Instant) -> Option<u32> {
-        let Self { tcp, board, rack: Some(rack), phase: Phase::Recovery(_), .. } = self else { return None };
+        let Self { tcp, board, rack: Some(rack), phase: Phase::Recovery(recovery), .. } = self else {
+            return None;
+        };
         let record = acks.first_record(number)?;
         let sequence = board.next_above(record)?;
-        if sequence == tcp.timed || !tcp.takes_as_owner(record.marked) {
+        if sequence == tcp.timed || !tcp.takes_in_recovery(record.marked) {
             return None;
         }
         board.hold_above(sequence, record.blocks);
@@ -159,13 +161,18 @@ impl SackSender {
             rack.detect(path, now, |sequence| tcp.note_lost(sequence, now));
         }
         let pipe = board.outstanding() - held - rack.lost();
-        let window = tcp.tell_owner_of_one(pipe, now);
-        Some((window as u32).saturating_sub(pipe))
+        if let Some(prr) = &mut recovery.prr {
+            let progress = Progress { delivered: 1, safe: false, pipe };
+            let window = prr.on_ack(progress, tcp.control.window() as u32);
+            tcp.rare.recovery.window = f64::from(window);
+        }
+        let window = tcp.take_one_in_recovery(pipe, now) as u32;
+        Some(window.saturating_sub(pipe))
     }
 
     /// What [`on_record`](Self::on_record) and [`transmit`](Self::transmit) do of [such an ACK](Self::take_in_recovery) of a paced
     /// sender whose next segment has to wait. Returns no segments; `None`, having done nothing, for any other.
-    #[inline]
+    #[inline(never)] // The caller is faster without it where there are no losses.
     pub(super) fn ack_in_recovery(
         &mut self,
         number: u32,
@@ -182,7 +189,7 @@ impl SackSender {
     }
 
     /// The same as [`wake_fast`](Self::wake_fast) in a recovery that the congestion control owns: a segment leaves, perhaps again.
-    #[inline]
+    #[inline(never)] // The same.
     fn wake_in_recovery(&mut self, now: Instant) -> Option<Range<u32>> {
         let Self { tcp, rack: Some(rack), probe: None, phase: Phase::Recovery(_), .. } = self else {
             return None;
@@ -292,10 +299,9 @@ impl Selective<'_> {
     /// See [`SackSender::ack_fast`].
     #[inline]
     pub(super) fn ack_fast_of(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
-        if let Phase::Recovery(_) = self.sender.phase {
+        let Some(plain) = self.acks.first_plain(ack.number) else {
             return if ack.ece { None } else { self.sender.ack_in_recovery(ack.number, self.acks, now) };
-        }
-        let plain = self.acks.first_plain(ack.number)?;
+        };
         let segments = self.sender.ack_fast(plain, ack.ece, now)?;
         self.acks.take_first_of(ack.number);
         Some(segments)

@@ -118,17 +118,20 @@ impl TcpSender {
         }
     }
 
-    /// Whether, of an ACK in a recovery by which so many marked packets had come, only the congestion control is to know, which owns
-    /// its recoveries.
+    /// Whether an ACK in a recovery, by which so many marked packets had come, says nothing of marks.
     #[inline]
-    pub(in crate::transport::tcp) fn takes_as_owner(&self, marked: u32) -> bool {
-        self.rare.owns_recovery && self.rare.ecn.has_no_news(marked)
+    pub(in crate::transport::tcp) fn takes_in_recovery(&self, marked: u32) -> bool {
+        self.rare.ecn.has_no_news(marked)
     }
 
-    /// Passes [such an ACK](Self::takes_as_owner) to it: one segment has arrived, and so many are in the network. Returns the window.
+    /// By [such an ACK](Self::takes_in_recovery) one segment has arrived, and so many are in the network: a congestion control that
+    /// owns its recoveries hears of it. Returns the window.
     #[inline]
-    pub(in crate::transport::tcp) fn tell_owner_of_one(&mut self, pipe: u32, now: Instant) -> f64 {
+    pub(in crate::transport::tcp) fn take_one_in_recovery(&mut self, pipe: u32, now: Instant) -> f64 {
         self.rare.ecn.marks = 0;
+        if !self.rare.owns_recovery {
+            return self.window();
+        }
         self.rare.gap = None;
         self.note_pipe(pipe);
         self.tell_control(1, now)
