@@ -16,6 +16,12 @@ pub(super) struct Outstanding<T> {
     end: u32,
 }
 
+impl<T> Default for Outstanding<T> {
+    fn default() -> Self {
+        Self { ring: Vec::new(), first: 0, end: 0 }
+    }
+}
+
 impl<T: Copy + Default> Outstanding<T> {
     /// None is outstanding.
     pub(super) const fn new() -> Self {

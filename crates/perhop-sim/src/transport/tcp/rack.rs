@@ -178,6 +178,7 @@ impl Rack {
     }
 
     /// Segments that are lost and not sent again.
+    #[inline]
     pub(super) fn lost(&self) -> u32 {
         self.lost
     }
@@ -408,8 +409,8 @@ impl Rack {
     fn lose(&mut self, sequence: u32) {
         if let Some(segment) = self.segments.get_mut(sequence) {
             segment.state = State::Lost;
+            self.lost_from = if self.lost == 0 { sequence } else { self.lost_from.min(sequence) };
             self.lost += 1;
-            self.lost_from = self.lost_from.min(sequence);
         }
     }
 
@@ -436,7 +437,6 @@ impl Rack {
     /// The first segment that is lost and not sent again.
     pub(super) fn next_lost(&mut self) -> Option<u32> {
         if self.lost == 0 {
-            self.lost_from = self.segments.end();
             return None;
         }
         let (first, _) =

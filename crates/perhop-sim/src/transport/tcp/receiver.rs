@@ -93,17 +93,23 @@ impl TcpReceiver {
         Some(DelayedAck::Sent(self.expected))
     }
 
-    /// Takes the segment behind all that came out of order, if this one is that, no ACK waits, and it does not use ECN: it is
+    /// This segment is beyond the one behind all that has come.
+    #[inline(always)]
+    pub(super) fn is_beyond(&self, sequence: u32) -> bool {
+        sequence > self.highest
+    }
+
+    /// Takes a segment behind all that came out of order, if this one is that, no ACK waits, and it does not use ECN: it is
     /// acknowledged at once.
     #[inline(always)]
     pub(super) fn receive_ahead(&mut self, sequence: u32) -> bool {
-        let is_next = sequence == self.highest && self.highest > self.expected;
+        let is_behind = sequence >= self.highest && self.highest > self.expected;
         let (word, bit) = self.slot(sequence);
         let has_room = ((sequence.wrapping_sub(self.expected)) as usize) < self.early.len() * 64;
-        let takes = is_next && has_room && self.due == Instant::NEVER && self.echo.is_off();
+        let takes = is_behind && has_room && self.due == Instant::NEVER && self.echo.is_off();
         if takes {
             self.early[word] |= bit;
-            self.highest += 1;
+            self.highest = sequence + 1;
         }
         takes
     }

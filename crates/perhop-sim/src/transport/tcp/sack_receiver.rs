@@ -75,14 +75,20 @@ impl SackReceiver {
     }
 
     /// The short way of most segments beyond a gap: what [`on_data`](Self::on_data) does of the one behind the range that it reports
-    /// first, if it holds nothing above. Returns the number of its ACK; `None`, having done nothing, for any other segment.
+    /// first, or of one that begins another, if it holds some and nothing above. Returns the number of its ACK; `None`, having done
+    /// nothing, for any other segment.
     #[inline(always)]
     pub(in crate::transport) fn receive_ahead(&mut self, sequence: u32, acks: &mut Acks) -> Option<u32> {
         let first = self.held.first_mut()?;
-        if first.1 != sequence || !self.tcp.receive_ahead(sequence) {
+        let lengthens = first.1 == sequence;
+        if !(lengthens || self.tcp.is_beyond(sequence)) || !self.tcp.receive_ahead(sequence) {
             return None;
         }
-        first.1 = sequence + 1;
+        if lengthens {
+            first.1 = sequence + 1;
+        } else {
+            self.held.insert(0, (sequence, sequence + 1));
+        }
         Some(acks.post_record(self.record(self.tcp.expected(), None)))
     }
 

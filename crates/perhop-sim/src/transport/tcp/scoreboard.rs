@@ -168,6 +168,32 @@ impl Scoreboard {
         self.reported[0].1 = self.top;
     }
 
+    /// The segment above all that are held, perhaps beyond a gap, if this acknowledgement says that it has arrived, and nothing else
+    /// that was not reported last.
+    #[inline]
+    pub(super) fn next_above(&self, ack: &AckRecord) -> Option<u32> {
+        let AckRecord { expected, blocks: [(begin, end), others @ ..], duplicate, .. } = *ack;
+        if expected != self.acked || duplicate.is_some() || end <= self.top || end > self.sent {
+            return None;
+        }
+        let [first @ (reported, next), second, third] = self.reported;
+        let lengthens = begin == reported && next == self.top && end == next + 1 && others == [second, third];
+        let begins = begin > self.top && end == begin + 1 && others == [first, second];
+        (lengthens || begins).then_some(end - 1)
+    }
+
+    /// [That segment](Self::next_above) has arrived; the acknowledgement reports these ranges.
+    #[inline]
+    pub(super) fn hold_above(&mut self, sequence: u32, reported: [Block; MOST_BLOCKS]) {
+        let (word, bit) = self.place(sequence);
+        debug_assert!(sequence >= self.top && sequence >= self.judged && sequence >= self.resent);
+        self.held[word] |= bit;
+        self.counts.held += 1;
+        self.counts.above += 1;
+        self.top = sequence + 1;
+        self.reported = reported;
+    }
+
     /// Everything below `expected` has arrived; returns how many of them are new.
     fn advance(&mut self, expected: u32, name: &mut impl FnMut(u32)) -> u32 {
         let mut fresh = 0;

@@ -11,7 +11,7 @@ use super::super::acks::{Acks, MOST_EXPECTED};
 use super::super::congestion::CongestionControl;
 use super::super::prr::Progress;
 use super::super::rack::Path;
-use super::{Phase, SackSender, Selective};
+use super::{Next, Phase, SackSender, Selective};
 use crate::transport::Ack;
 
 impl SackSender {
@@ -45,6 +45,9 @@ impl SackSender {
     /// the segments to put on the wire; `None`, and does nothing, if anything else is to be done.
     #[inline]
     pub(super) fn wake_fast(&mut self, now: Instant) -> Option<Range<u32>> {
+        if let Phase::Recovery(_) = self.phase {
+            return self.wake_in_recovery(now);
+        }
         let is_due = self.rack.as_ref().is_some_and(|rack| rack.wake() <= now);
         if is_due || !self.tcp.may_release(now) || !self.is_clean() {
             return None;
@@ -133,6 +136,126 @@ impl SackSender {
         Some(self.send(next, now).sequence)
     }
 
+    /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK, whoever owns it: one that reports
+    /// a segment above all that has arrived, perhaps beyond a gap, and nothing else that is new. Returns how many segments the window
+    /// then lets out; `None`, having done nothing, for any other ACK.
+    pub(super) fn take_in_recovery(&mut self, number: u32, acks: &mut Acks, now: Instant) -> Option<u32> {
+        let Self { tcp, board, rack: Some(rack), phase: Phase::Recovery(recovery), .. } = self else {
+            return None;
+        };
+        let record = acks.first_record(number)?;
+        let sequence = board.next_above(record)?;
+        if sequence == tcp.timed || !tcp.takes_in_recovery(record.marked) {
+            return None;
+        }
+        board.hold_above(sequence, record.blocks);
+        acks.take_first_of(number);
+        tcp.note_delivered(sequence, now);
+        let held = board.held();
+        let path = Path { smoothed_rtt: tcp.smoothed_span(), is_recovering: true, held };
+        if rack.takes_next(sequence) {
+            rack.take_next(path, tcp.acked, now);
+        } else {
+            rack.on_arrived(sequence, now);
+            rack.on_ack(tcp.acked, tcp.highest, false, now);
+            rack.detect(path, now, |sequence| tcp.note_lost(sequence, now));
+        }
+        let pipe = board.outstanding() - held - rack.lost();
+        if let Some(prr) = &mut recovery.prr {
+            let progress = Progress { delivered: 1, safe: false, pipe };
+            let window = prr.on_ack(progress, tcp.control.window() as u32);
+            tcp.rare.recovery.window = f64::from(window);
+        }
+        let window = tcp.take_one_in_recovery(pipe, now) as u32;
+        Some(window.saturating_sub(pipe))
+    }
+
+    /// What [`on_record`](Self::on_record) and [`transmit`](Self::transmit) do of [such an ACK](Self::take_in_recovery) of a paced
+    /// sender whose next segment has to wait. Returns no segments; `None`, having done nothing, for any other.
+    #[inline(never)] // The caller is faster without it where there are no losses.
+    pub(super) fn ack_in_recovery(
+        &mut self,
+        number: u32,
+        acks: &mut Acks,
+        now: Instant,
+    ) -> Option<Range<u32>> {
+        let waits = self.tcp.waits_in_recovery(now) && self.probe.is_none();
+        if !waits {
+            return None;
+        }
+        let room = self.take_in_recovery(number, acks, now)?;
+        self.wait_for_pace(room, now);
+        Some(0..0)
+    }
+
+    /// The same as [`wake_fast`](Self::wake_fast) in a recovery that the congestion control owns: a segment leaves, perhaps again.
+    #[inline(never)] // The same.
+    fn wake_in_recovery(&mut self, now: Instant) -> Option<Range<u32>> {
+        let Self { tcp, rack: Some(rack), probe: None, phase: Phase::Recovery(_), .. } = self else {
+            return None;
+        };
+        if rack.wake() <= now || !tcp.may_release_in_recovery(now) {
+            return None;
+        }
+        let room = self.room();
+        let next = if room > 0 { self.next_at_pace()? } else { return None };
+        self.tcp.next_send = Instant::NEVER;
+        let sequence = self.send(next, now).sequence;
+        self.wait_for_pace(room - 1, now);
+        Some(sequence..sequence + 1)
+    }
+
+    /// What may leave now of a paced sender with RACK: the [next](Self::next), unless it waits.
+    #[inline]
+    pub(super) fn choose_at_pace(&mut self, now: Instant) -> Option<Next> {
+        if self.room() == 0 || !self.has_segment() {
+            self.tcp.hold();
+            return None;
+        }
+        if self.tcp.waits_for_pace(now) { None } else { self.next_at_pace() }
+    }
+
+    /// Nothing leaves of such a sender, whose window lets out so many segments, before its pace lets it.
+    #[inline]
+    fn wait_for_pace(&mut self, room: u32, now: Instant) {
+        if room == 0 || !self.has_segment() {
+            self.tcp.hold();
+        } else {
+            let waits = self.tcp.waits_for_pace(now);
+            debug_assert!(waits);
+        }
+    }
+
+    /// How many segments the window lets out.
+    #[inline]
+    fn room(&self) -> u32 {
+        let Self { tcp, board, phase, .. } = self;
+        let leaves_held = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
+        let pipe = self.pipe() + if leaves_held { board.held() } else { 0 };
+        if tcp.started { (tcp.window() as u32).saturating_sub(pipe) } else { 0 }
+    }
+
+    /// With RACK: there is a segment to send, if the window lets it out.
+    #[inline]
+    fn has_segment(&self) -> bool {
+        self.is_repairing() || self.tcp.has_new()
+    }
+
+    /// With RACK: the next of them is sent again.
+    #[inline]
+    fn is_repairing(&self) -> bool {
+        !matches!(self.phase, Phase::Open) && self.rack.as_ref().is_some_and(|rack| rack.lost() > 0)
+    }
+
+    /// That segment.
+    #[inline]
+    fn next_at_pace(&mut self) -> Option<Next> {
+        if self.is_repairing() {
+            return self.rack.as_mut()?.next_lost().map(Next::Again);
+        }
+        self.tcp.has_new().then_some(Next::New)
+    }
+
     /// Takes such an ACK for a sender that does not send at once what it may; or returns false, having done nothing.
     #[inline]
     pub(super) fn take_fast(&mut self, (expected, marked): (u32, u32), ece: bool, now: Instant) -> bool {
@@ -176,7 +299,9 @@ impl Selective<'_> {
     /// See [`SackSender::ack_fast`].
     #[inline]
     pub(super) fn ack_fast_of(&mut self, ack: Ack, now: Instant) -> Option<Range<u32>> {
-        let plain = self.acks.first_plain(ack.number)?;
+        let Some(plain) = self.acks.first_plain(ack.number) else {
+            return if ack.ece { None } else { self.sender.ack_in_recovery(ack.number, self.acks, now) };
+        };
         let segments = self.sender.ack_fast(plain, ack.ece, now)?;
         self.acks.take_first_of(ack.number);
         Some(segments)
@@ -194,6 +319,12 @@ impl Selective<'_> {
             self.acks.take_first_of(ack.number);
         }
         takes
+    }
+
+    /// See [`SackSender::take_in_recovery`].
+    #[inline]
+    pub(super) fn take_in_recovery(&mut self, ack: Ack, now: Instant) -> bool {
+        !ack.ece && self.sender.take_in_recovery(ack.number, self.acks, now).is_some()
     }
 
     /// The ECN field of new data.

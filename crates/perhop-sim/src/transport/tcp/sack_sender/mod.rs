@@ -196,7 +196,7 @@ impl SackSender {
             return;
         }
         let tcp = &mut self.tcp;
-        let is_new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.most();
+        let is_new = tcp.has_new();
         self.probe = Some(if is_new { Next::New } else { Next::Probe(tcp.highest - 1) });
         rack.on_probe(tcp.highest + u32::from(is_new), !is_new);
         tcp.expiry = now + tcp.timeout;
@@ -389,6 +389,9 @@ impl SackSender {
 
     /// What the pipe lets out now (step C).
     fn choose(&mut self, cx: &mut Context<'_>) -> Option<Next> {
+        if self.tcp.is_paced() && self.rack.is_some() {
+            return self.choose_at_pace(cx.now);
+        }
         let Some(next) = self.next() else {
             self.tcp.hold();
             return None;
@@ -406,8 +409,7 @@ impl SackSender {
         if !tcp.started || pipe >= tcp.window() as u32 {
             return None;
         }
-        let new = tcp.next < tcp.end && tcp.next - tcp.acked < tcp.most();
-        let new = new.then_some(Next::New);
+        let new = tcp.has_new().then_some(Next::New);
         let again = |sequence: Option<u32>| sequence.map(Next::Again);
         match (phase, rack) {
             (Phase::Open, _) => new,
@@ -470,6 +472,7 @@ pub(crate) struct Selective<'a> {
 impl Source for Selective<'_> {
     fn on_ack(&mut self, ack: Ack, now: Instant) {
         if !self.take_fast(ack, now)
+            && !self.take_in_recovery(ack, now)
             && let Some(record) = self.acks.take(ack.number, self.sender.tcp.acked)
         {
             self.sender.on_record(&record, ack.ece, now);
@@ -653,6 +656,19 @@ mod tests {
         let mut found = Vec::new();
         let mut short = wire.sender.clone();
         let mut left = records.clone();
+        if let Some(segments) = short.ack_in_recovery(number, &mut left, wire.now) {
+            found.push((short.clone(), segments.collect()));
+        }
+        (short, left) = (wire.sender.clone(), records.clone());
+        if short.take_in_recovery(number, &mut left, wire.now).is_some() {
+            let mut others = records.clone();
+            others.take(number, wire.sender.tcp.acked);
+            assert_eq!(format!("{left:?}"), format!("{others:?}"));
+            let mut other = Wire { sender: short, rng: wire.rng.clone(), now: wire.now };
+            let sent = other.act(|_, _| {});
+            found.push((other.sender, sent));
+            return found;
+        }
         if short.is_on_short_way()
             && let Some(room) = short.take_shortly(number, &mut left, wire.now)
         {

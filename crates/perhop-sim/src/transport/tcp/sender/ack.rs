@@ -118,6 +118,25 @@ impl TcpSender {
         }
     }
 
+    /// Whether an ACK in a recovery, by which so many marked packets had come, says nothing of marks.
+    #[inline]
+    pub(in crate::transport::tcp) fn takes_in_recovery(&self, marked: u32) -> bool {
+        self.rare.ecn.has_no_news(marked)
+    }
+
+    /// By [such an ACK](Self::takes_in_recovery) one segment has arrived, and so many are in the network: a congestion control that
+    /// owns its recoveries hears of it. Returns the window.
+    #[inline]
+    pub(in crate::transport::tcp) fn take_one_in_recovery(&mut self, pipe: u32, now: Instant) -> f64 {
+        self.rare.ecn.marks = 0;
+        if !self.rare.owns_recovery {
+            return self.window();
+        }
+        self.rare.gap = None;
+        self.note_pipe(pipe);
+        self.tell_control(1, now)
+    }
+
     /// So many segments are in the network.
     pub(in crate::transport::tcp) fn note_pipe(&mut self, pipe: u32) {
         self.rare.absent = (self.next - self.acked).saturating_sub(pipe);

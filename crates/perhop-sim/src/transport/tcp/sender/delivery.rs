@@ -4,18 +4,15 @@
 //! ## Deviations
 //! - Only the samples of a flow whose application hands its data over in steps can be limited by the application.
 
-use std::collections::VecDeque;
-
 use perhop_core::Instant;
 
 use crate::transport::tcp::congestion::{DeliverySample, LostSegment};
+use crate::transport::tcp::outstanding::Outstanding;
 
 /// What was known when each outstanding segment was sent, and how much has been delivered since.
 #[derive(Clone, Debug, Default)]
 pub(in crate::transport::tcp) struct DeliveryRate {
-    /// One for each segment from `first` on.
-    sendings: VecDeque<Sending>,
-    first: u32,
+    sendings: Outstanding<Sending>,
     /// Segments delivered so far (`C.delivered`), and when the last of them was (`C.delivered_time`).
     delivered: u64,
     delivered_at: Instant,
@@ -33,7 +30,7 @@ pub(in crate::transport::tcp) struct DeliveryRate {
 }
 
 /// A segment that was sent: when, and what had been delivered by then.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sending {
     at: Instant,
     delivered: u64,
@@ -70,15 +67,15 @@ impl DeliveryRate {
             again: false,
             limited: self.limited > 0,
         };
-        match self.sendings.get_mut((sequence - self.first) as usize) {
+        match self.sendings.get_mut(sequence) {
             Some(earlier) => *earlier = Sending { again: true, ..sending },
-            None => self.sendings.push_back(sending),
+            None => self.sendings.push(sending),
         }
     }
 
     /// An ACK says for the first time that this segment has arrived.
     pub(in crate::transport::tcp) fn on_delivered(&mut self, sequence: u32, now: Instant) {
-        let Some(&sending) = self.sendings.get((sequence - self.first) as usize) else { return };
+        let Some(&sending) = self.sendings.get(sequence) else { return };
         self.delivered += 1;
         self.delivered_at = now;
         if self.delivered > self.limited {
@@ -99,15 +96,14 @@ impl DeliveryRate {
     /// A segment is lost.
     pub(in crate::transport::tcp) fn on_lost(&mut self, sequence: u32, now: Instant) -> Option<LostSegment> {
         self.lost += 1;
-        let sending = self.sendings.get(sequence.checked_sub(self.first)? as usize)?;
+        let sending = self.sendings.get(sequence)?;
         Some(LostSegment { now, lost: (self.lost - sending.lost) as u32, in_flight: sending.in_flight })
     }
 
     /// The sample of an ACK that asks for segment `acked`; none if it delivered nothing.
+    #[inline(never)] // It would else be in the code of each congestion control.
     pub(in crate::transport::tcp) fn sample(&mut self, acked: u32, now: Instant) -> Option<DeliverySample> {
-        let passed = (acked.saturating_sub(self.first) as usize).min(self.sendings.len());
-        self.sendings.drain(..passed);
-        self.first += passed as u32;
+        self.sendings.pass(acked);
         let newest = self.newest.take()?;
         if newest.delivered >= self.round_ends {
             self.round += 1;

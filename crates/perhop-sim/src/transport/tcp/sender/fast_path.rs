@@ -117,6 +117,27 @@ impl TcpSender {
             && !self.rare.ecn.has_to_say_reduced()
     }
 
+    /// A paced segment may leave now in a recovery that the congestion control owns, and then none before some time has passed; nothing
+    /// else is to be done.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn may_release_in_recovery(&mut self, now: Instant) -> bool {
+        let is_plain =
+            self.takes_plain && self.rare.ecn.is_off() && self.sends_full_segments() && self.acked > 0;
+        let has_pace = self.is_paced() && self.rare.owns_recovery && self.rare.has_own_pace;
+        let is_due = self.next_send <= now && self.rare.paced_until <= now && now < self.expiry;
+        is_plain
+            && has_pace
+            && is_due
+            && self.urgent.is_none()
+            && self.gap().is_some_and(|gap| !gap.is_zero())
+    }
+
+    /// No segment may leave now, since that before it did shortly ago.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn waits_in_recovery(&self, now: Instant) -> bool {
+        self.is_paced() && now < self.rare.paced_until && self.urgent.is_none()
+    }
+
     /// What [`send`](Self::send) does of a full segment of new data of a paced sender, on the fast path: no more is outstanding than
     /// the window.
     #[inline(always)]

@@ -82,6 +82,12 @@ impl TcpSender {
         waits
     }
 
+    /// It has new data that the receiver's window lets out.
+    #[inline]
+    pub(in crate::transport::tcp) fn has_new(&self) -> bool {
+        self.next < self.end && self.next - self.acked < self.most
+    }
+
     /// Segments are paced.
     pub(in crate::transport::tcp) fn is_paced(&self) -> bool {
         self.release == Release::Paced
