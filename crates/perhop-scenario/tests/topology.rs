@@ -183,10 +183,13 @@ fn each_problem_is_named_where_it_stands() {
         ("chain = 1", "s.toml:3: topology.chain: at least 2 routers, not 1"),
         (
             "chain = 100001",
-            "s.toml:3: topology.chain: 100001 routers and 100001 links; a topology has at most 100000 routers",
+            "s.toml:3: topology.chain: 100001 routers and 100000 links; a topology has at most 100000 routers",
         ),
         ("star = 1", "s.toml:3: topology.star: at least 2 leaves, not 1"),
-        ("chain = -1", "s.toml:3: topology.chain: expected a whole number from 0 to 4294967295, not -1"),
+        ("chain = -1", "s.toml:3: topology.chain: expected a whole number from 2 to 100000, not -1"),
+        ("ring = 2.5", "s.toml:3: topology.ring: expected a whole number from 3 to 100000, not 2.5"),
+        ("star = 5000000000", "topology.star: expected a whole number from 2 to 99999, not 5000000000"),
+        ("star = \"5\"", "topology.star: expected a whole number from 2 to 99999, not the text \"5\""),
         (
             "fat-tree = { k = 5 }",
             "topology.fat-tree.k: a switch has an even number of ports, at least 2, not 5",
