@@ -148,13 +148,17 @@ fn names(nodes: &BTreeMap<&str, (String, Option<Position>)>) -> Result<Vec<Strin
             );
         let names: Vec<String> = names.collect();
         let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-        names.iter().for_each(|name| *counts.entry(name).or_default() += 1);
+        for name in &names {
+            *counts.entry(name).or_default() += 1;
+        }
         let shared: Vec<usize> = (0..names.len()).filter(|&node| counts[names[node].as_str()] > 1).collect();
         let Some(&first) = shared.first() else { return Ok(names) };
         if shared.iter().all(|&node| with_id[node]) {
             return Err(names[first].clone());
         }
-        shared.into_iter().for_each(|node| with_id[node] = true);
+        for node in shared {
+            with_id[node] = true;
+        }
     }
 }
 
