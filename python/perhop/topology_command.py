@@ -121,6 +121,17 @@ def _prepare_picture(plot: Path, routers: int, source: Path) -> None:
     files.prepare_file(plot, "--plot", reads=[source])
 
 
+def _expect_scenario(path: Path, what: str) -> None:
+    """Refuse what is neither a rule nor the name of a scenario."""
+    if not path.exists() and "." not in what:
+        raise PerhopError(_no_topology(what))
+    if path.suffix.lower() not in {"", ".toml"}:
+        raise PerhopError(
+            f"{what}: a graph is in GraphML, {' or '.join(GRAPHS)}, and a scenario in .toml; "
+            f"convert what is in {path.suffix} to GraphML"
+        )
+
+
 def _no_topology(what: str) -> str:
     """What is wrong with what is neither a rule nor a file, and what would be right."""
     kind, equals, size = what.partition("=")
@@ -159,13 +170,7 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             content["topology"]["graph"]["name"] = path.name
             text = json.dumps(content)
         return text
-    if not path.exists() and "." not in what:
-        raise PerhopError(_no_topology(what))
-    if path.suffix.lower() not in {"", ".toml"}:
-        raise PerhopError(
-            f"{what}: a graph is in GraphML, {' or '.join(GRAPHS)}, and a scenario in .toml; "
-            f"convert what is in {path.suffix} to GraphML"
-        )
+    _expect_scenario(path, what)
     if given:
         raise PerhopError(
             f"{what} is a scenario, which has its own parameters; leave `{next(iter(given))}=` out"
