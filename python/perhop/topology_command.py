@@ -28,6 +28,8 @@ else:
 SIZES = {"chain": "routers", "ring": "routers", "star": "leaves"}
 """Generators whose only parameter is a number, and what that counts."""
 TABLES = ("fat-tree", "isp")
+GRAPHS = (".graphml", ".xml")
+"""How the names of graphs end, in any case; those of scenarios end in .toml."""
 LINK = {"rate": "1Gbps", "delay": "1ms"}
 """What links are like that nobody describes."""
 FLOWS = {"name": "tcp", "count": 10, "between": {}, "transport": {"tcp": "newreno"}}
@@ -119,6 +121,17 @@ def _prepare_picture(plot: Path, routers: int, source: Path) -> None:
     files.prepare_file(plot, "--plot", reads=[source])
 
 
+def _expect_scenario(path: Path, what: str) -> None:
+    """Refuse what is neither a rule nor the name of a scenario."""
+    if not path.exists() and "." not in what:
+        raise PerhopError(_no_topology(what))
+    if path.suffix.lower() not in {"", ".toml"}:
+        raise PerhopError(
+            f"{what}: a graph is in GraphML, {' or '.join(GRAPHS)}, and a scenario in .toml; "
+            f"convert what is in {path.suffix} to GraphML"
+        )
+
+
 def _no_topology(what: str) -> str:
     """What is wrong with what is neither a rule nor a file, and what would be right."""
     kind, equals, size = what.partition("=")
@@ -136,7 +149,7 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             raise PerhopError(f"`{key}=` is given twice; leave one out")
         given[key] = value
     path = Path(what)
-    if what in SIZES or what in TABLES or what.endswith((".graphml", ".xml")):
+    if what in SIZES or what in TABLES or path.suffix.lower() in GRAPHS:
         link = {key: given.pop(key, LINK[key]) for key in LINK}
         if what in SIZES:
             unknown = next((key for key in given if key != SIZES[what]), None)
@@ -157,8 +170,7 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             content["topology"]["graph"]["name"] = path.name
             text = json.dumps(content)
         return text
-    if not path.exists() and "." not in what:
-        raise PerhopError(_no_topology(what))
+    _expect_scenario(path, what)
     if given:
         raise PerhopError(
             f"{what} is a scenario, which has its own parameters; leave `{next(iter(given))}=` out"

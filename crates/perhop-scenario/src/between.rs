@@ -14,9 +14,7 @@ use crate::check::{MOST_FLOWS, Routers, shown};
 use crate::error::{Problem, did_you_mean, steps};
 use crate::files::Files;
 use crate::format::{Flow, FlowProfile, Scenario};
-
-/// The most rows of a measured matrix.
-const MOST_DEMANDS: usize = 1_000_000;
+use crate::matrix::{self, Lines};
 
 /// A traffic matrix: between which routers the flows of a group go, each between its own hosts.
 ///
@@ -27,7 +25,7 @@ const MOST_DEMANDS: usize = 1_000_000;
 pub struct Between {
     /// The routers from which gravity draws: tiers of the topology or routers by name. Default: the lowest tier, such as `edge`; without
     /// a topology all routers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "filled", skip_serializing_if = "Vec::is_empty")]
     pub among: Vec<String>,
     /// How gravity weighs a router.
     #[serde(default, skip_serializing_if = "Weights::is_default")]
@@ -45,11 +43,23 @@ pub struct Between {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// A measured matrix, in place of a file: lists of two routers and a rate, such as `["Vienna", "Graz", "300Mbps"]`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "filled", skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<Demand>,
+    /// Where the demands stand in the file, until their routers are checked.
+    #[serde(skip)]
+    pub(crate) lines: Lines,
     /// The routers of each flow's hosts, by number.
     #[serde(skip)]
     pub(crate) pairs: Arc<Vec<(u32, u32)>>,
+}
+
+/// Reads a list that holds something: an empty one would be as none.
+fn filled<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let list = Vec::deserialize(deserializer)?;
+    if list.is_empty() {
+        return Err(de::Error::custom("the list is empty; fill it, or leave this key out"));
+    }
+    Ok(list)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -110,8 +120,9 @@ impl Scenario {
                 ));
             }
             let text = files.read(&file).map_err(|text| at("file", text))?;
-            between.demands =
-                demands(&text).map_err(|(line, text)| at("file", format!("{file}:{line}: {text}")))?;
+            let matrix =
+                matrix::read(&text).map_err(|(line, text)| at("file", format!("{file}:{line}: {text}")))?;
+            (between.demands, between.lines) = (matrix.demands, matrix.lines);
             between.name = Some(file);
         }
         Ok(())
@@ -143,9 +154,27 @@ impl Scenario {
             drawn.push((number, Arc::new(pairs)));
         }
         for (number, pairs) in drawn {
-            self.flows[number].between.as_mut().expect("it has one").pairs = pairs;
+            let between = self.flows[number].between.as_mut().expect("it has one");
+            (between.pairs, between.lines) = (pairs, Lines::default());
         }
         Ok(())
+    }
+
+    /// Groups with so few flows that pairs of their measured matrix have none.
+    pub(crate) fn idle_demands(&self) -> impl Iterator<Item = Problem> {
+        self.flows.iter().enumerate().filter_map(|(number, group)| {
+            let between = group.between.as_ref().filter(|between| !between.demands.is_empty())?;
+            let shares = shares(&between.demands, group.count);
+            let mut idle = between.demands.iter().zip(&shares).filter(|(_, flows)| **flows == 0);
+            let (Demand { from, to, .. }, _) = idle.next()?;
+            let (without, all) = (1 + idle.count(), shares.len());
+            let text = format!(
+                "{without} of {all} pairs get no flow, such as `{from}` to `{to}`: the group has {}, in proportion to the rates; \
+                 raise `count`, or leave these pairs out",
+                if group.count == 1 { "1 flow".into() } else { format!("{} flows", group.count) }
+            );
+            Some(Problem::at(steps(&format!("flows[{number}].between")), text))
+        })
     }
 
     /// Pairs by the gravity model (Zhang et al., SIGMETRICS 2003): the traffic between two routers is proportional to the product of their
@@ -259,13 +288,13 @@ impl Scenario {
     }
 }
 
-/// Pairs in proportion to rates, by largest remainders; of equal ones the first wins.
+/// Pairs in proportion to rates.
 fn measured(
     between: &Between,
     group: &Flow,
     routers: &Routers<'_>,
 ) -> Result<Vec<(u32, u32)>, (String, String)> {
-    let Between { among, weights, weight, seed, demands, .. } = between;
+    let Between { among, weights, weight, seed, demands, lines, name, .. } = between;
     let given = [
         ("among", !among.is_empty()),
         ("weights", !weights.is_default()),
@@ -278,40 +307,53 @@ fn measured(
             "is of gravity, and the matrix is measured; leave this key out".into(),
         ));
     }
-    let mut pairs = Vec::with_capacity(demands.len());
-    for (row, demand) in demands.iter().enumerate() {
-        let at = |text: String| (format!("between.demands[{row}]"), text);
-        let number = |name: &str| {
-            routers.number(name).ok_or_else(|| {
-                let hint = did_you_mean(name, routers.names());
-                at(format!("unknown router `{name}`{hint} (routers: {})", shown(routers.names())))
-            })
-        };
+    let in_line = |line: usize, text: String| {
+        ("between.file".to_owned(), format!("{}:{line}: {text}", name.as_deref().unwrap_or_default()))
+    };
+    let number = |name: &str| {
+        routers.number(name).ok_or_else(|| {
+            let hint = did_you_mean(name, routers.names());
+            format!("unknown router `{name}`{hint} (routers: {})", shown(routers.names()))
+        })
+    };
+    let pair = |demand: &Demand| {
         let (from, to) = (number(&demand.from)?, number(&demand.to)?);
         if from == to {
-            return Err(at(format!("goes from `{}` to itself; leave it out", demand.to)));
+            return Err(format!("goes from `{}` to itself; leave it out", demand.to));
         }
         if !routers.are_connected(from, to) {
-            return Err(at(format!(
+            return Err(format!(
                 "`{}` cannot be reached from `{}`; add a link between them",
                 demand.to, demand.from
-            )));
+            ));
         }
-        pairs.push((from, to));
+        Ok((from, to))
+    };
+    let mut pairs = Vec::with_capacity(demands.len());
+    for (row, demand) in demands.iter().enumerate() {
+        pairs.push(pair(demand).map_err(|text| match lines.of_demands.get(row) {
+            Some(&line) => in_line(line, text),
+            None => (format!("between.demands[{row}]"), text),
+        })?);
     }
+    for (line, names) in &lines.idle {
+        names.iter().try_for_each(|name| number(name).map(|_| ())).map_err(|text| in_line(*line, text))?;
+    }
+    let rows = pairs.into_iter().zip(shares(demands, group.count));
+    Ok(rows.flat_map(|(pair, flows)| std::iter::repeat_n(pair, flows)).collect())
+}
+
+/// So many flows in proportion to rates, by largest remainders; of equal ones the first wins.
+fn shares(demands: &[Demand], count: u32) -> Vec<usize> {
     let total: u128 = demands.iter().map(|demand| u128::from(demand.rate.as_bps())).sum();
-    let count = u128::from(group.count);
-    let mut shares: Vec<(u128, u128)> = demands
-        .iter()
-        .map(|demand| count * u128::from(demand.rate.as_bps()))
-        .map(|exact| (exact / total, exact % total))
-        .collect();
+    let count = u128::from(count);
+    let exact = demands.iter().map(|demand| count * u128::from(demand.rate.as_bps()));
+    let mut shares: Vec<(u128, u128)> = exact.map(|exact| (exact / total, exact % total)).collect();
     let whole: u128 = shares.iter().map(|(whole, _)| whole).sum();
     let mut order: Vec<usize> = (0..shares.len()).collect();
     order.sort_by_key(|&row| (std::cmp::Reverse(shares[row].1), row));
     order.iter().take((count - whole) as usize).for_each(|&row| shares[row].0 += 1);
-    let rows = pairs.into_iter().zip(shares);
-    Ok(rows.flat_map(|(pair, (flows, _))| std::iter::repeat_n(pair, flows as usize)).collect())
+    shares.into_iter().map(|(flows, _)| flows as usize).collect()
 }
 
 /// Keys that do not go with a matrix.
@@ -334,55 +376,6 @@ fn check_group(group: &Flow) -> Result<(), (&'static str, String)> {
         return Err(("profile", text.into()));
     }
     Ok(())
-}
-
-/// The units of rates in a header.
-const RATES: [(&str, f64); 3] = [("rate_bps", 1.0), ("rate_kbps", 1e3), ("rate_Mbps", 1e6)];
-
-/// The rows of a matrix in CSV; lines that begin with `#` are comments, and rates of 0 are left out.
-fn demands(text: &str) -> Result<Vec<Demand>, (usize, String)> {
-    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
-    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let form = "write a header, from,to,rate_Mbps, then two routers and a rate in each line";
-    let Some((first, header)) = lines.next() else { return Err((1, format!("is empty: {form}"))) };
-    let columns: Vec<&str> = header.split(',').map(str::trim).collect();
-    let unit = match columns[..] {
-        ["from", "to", rate] => RATES.iter().find(|(name, _)| *name == rate),
-        _ => None,
-    };
-    let Some(&(_, unit)) = unit else {
-        let text = "the first line is from,to and a rate: rate_bps, rate_kbps or rate_Mbps";
-        return Err((first, format!("`{}`: {text}", shortened(header))));
-    };
-    let mut found = Vec::new();
-    let mut last = first;
-    for (number, line) in lines {
-        let values: Vec<&str> = line.split(',').map(str::trim).collect();
-        let [from, to, rate] = values[..] else {
-            return Err((
-                number,
-                format!("`{}` is not two routers and a rate; was the line cut off?", shortened(line)),
-            ));
-        };
-        let value =
-            rate.parse::<f64>().ok().map(|rate| rate * unit).filter(|rate| (0.0..1e15).contains(rate));
-        let Some(bps) = value else { return Err((number, format!("`{}` is no rate", shortened(rate)))) };
-        if let Ok(rate) = Bitrate::from_bps((bps + 0.5) as u64) {
-            found.push(Demand { from: from.into(), to: to.into(), rate });
-        }
-        if found.len() > MOST_DEMANDS {
-            return Err((number, format!("more than {MOST_DEMANDS} pairs of routers")));
-        }
-        last = number;
-    }
-    if found.is_empty() { Err((last, format!("no rate is above 0: {form}"))) } else { Ok(found) }
-}
-
-/// At most so much of a line that a message stays readable.
-fn shortened(line: &str) -> String {
-    const MOST: usize = 40;
-    let all = line.chars().count();
-    if all <= MOST { line.into() } else { line.chars().take(MOST - 1).chain(['…']).collect() }
 }
 
 impl Serialize for Demand {
@@ -424,33 +417,5 @@ impl JsonSchema for Demand {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "array", "items": { "type": "string" }, "minItems": 3, "maxItems": 3 })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn matrices_in_csv() {
-        let text = "# a day in May\nfrom,to,rate_Mbps\na,b,1.5\nb, a ,0\nb,c,2\n";
-        let demand = |from: &str, to: &str, rate: &str| Demand {
-            from: from.into(),
-            to: to.into(),
-            rate: rate.parse().unwrap(),
-        };
-        assert_eq!(demands(text), Ok(vec![demand("a", "b", "1500kbps"), demand("b", "c", "2Mbps")]));
-        for (text, line, part) in [
-            ("", 1, "is empty"),
-            ("from,to,rate\n", 1, "`from,to,rate`: the first line is from,to and a rate"),
-            ("a,b,1\n", 1, "the first line is"),
-            ("from,to,rate_bps\na,b\n", 2, "was the line cut off?"),
-            ("from,to,rate_bps\na,b,-1\n", 2, "`-1` is no rate"),
-            ("from,to,rate_bps\na,b,nan\n", 2, "`nan` is no rate"),
-            ("from,to,rate_bps\na,b,0\n", 2, "no rate is above 0"),
-        ] {
-            let (at, problem) = demands(text).unwrap_err();
-            assert!(at == line && problem.contains(part), "{text:?}: {at}: {problem}");
-        }
     }
 }

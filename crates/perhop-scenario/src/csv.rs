@@ -60,6 +60,48 @@ pub(crate) fn exactly<'a, const N: usize>(
     })
 }
 
+/// The values of a line, some of which may be in quotes (RFC 4180, section 2): there a comma is part of the value, and two quotes are one.
+pub(crate) fn fields(line: &str) -> Result<Vec<String>, String> {
+    let mut fields = Vec::new();
+    let mut rest = Some(line);
+    while let Some(text) = rest {
+        let text = text.trim_start();
+        let after = if let Some(inner) = text.strip_prefix('"') {
+            let (value, after) = quoted(inner)
+                .ok_or_else(|| format!("`{}`: a quote is not closed in this line", shortened(text)))?;
+            fields.push(value);
+            after
+        } else {
+            let end = text.find(',').unwrap_or(text.len());
+            fields.push(text[..end].trim_end().into());
+            &text[end..]
+        };
+        let (between, next) =
+            after.split_once(',').map_or((after, None), |(between, next)| (between, Some(next)));
+        if !between.trim().is_empty() {
+            return Err(format!(
+                "`{}` follows a closing quote; a quote within quotes is written twice",
+                shortened(between)
+            ));
+        }
+        rest = next;
+    }
+    Ok(fields)
+}
+
+/// The value up to the closing quote, and what follows it; `None` without one.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut rest = text;
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        value.push_str(part);
+        let Some(more) = after.strip_prefix('"') else { return Some((value, after)) };
+        value.push('"');
+        rest = more;
+    }
+}
+
 /// A number that is not below 0.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();

@@ -100,6 +100,9 @@ impl Folder {
     /// # Errors
     /// One line that names the file: why it cannot be read, and what to do.
     pub fn open(&self, name: &str) -> Result<(File, String), String> {
+        if name.is_empty() {
+            return Err("is empty; write the name of a file".into());
+        }
         let path = self.0.join(name);
         let problem = |text: &str| format!("{}: {text}", path.display());
         let refused = |error: Error| match error.kind() {
@@ -132,5 +135,16 @@ impl Files for Folder {
             let line = valid.split(|&byte| byte == b'\n').count();
             format!("{path}:{line}: is not UTF-8 text")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_name() {
+        let refused = Folder::new(".").read("").unwrap_err();
+        assert_eq!(refused, "is empty; write the name of a file");
     }
 }

@@ -10,6 +10,7 @@ mod driver;
 mod error;
 mod files;
 pub mod format;
+mod matrix;
 mod measured;
 mod measures;
 mod memory;

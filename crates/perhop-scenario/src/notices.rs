@@ -48,6 +48,8 @@ impl Scenario {
         }
         notices.dedup();
         notices.extend(self.ended_traces());
+        notices.extend(self.idle_demands());
+        notices.extend(self.links_named_backwards());
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
         notices.extend(self.other_codecs());

@@ -207,7 +207,22 @@ fn plain(value: toml::Value, path: &mut Vec<KeyPart>) -> Result<Value, Problem> 
 fn deserialize<T: DeserializeOwned>(value: &Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let problem = problem_of(&error);
-        name_the_choices::<T>(value, &problem).unwrap_or(problem)
+        let named = name_the_choices::<T>(value, &problem);
+        named.or_else(|| say_what_a_link_replaces(value, &problem)).unwrap_or(problem)
+    })
+}
+
+/// Beside a topology, a link may be written as if its table changed a part of one.
+fn say_what_a_link_replaces(value: &Value, problem: &Problem) -> Option<Problem> {
+    let [KeyPart::Key(links), KeyPart::Key(_)] = &problem.path[..] else { return None };
+    let missing = problem.text.starts_with("key `") && problem.text.ends_with("` is missing");
+    (missing && links == "links" && value.get("topology").is_some()).then(|| {
+        let text = format!(
+            "{}: this table describes a whole link, with `from`, `to`, `rate` and `delay`, also where it replaces one of the \
+             topology; `topology.link` and `topology.tiers` change all links or those of a tier",
+            problem.text
+        );
+        Problem { path: problem.path.clone(), text }
     })
 }
 

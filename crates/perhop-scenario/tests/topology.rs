@@ -28,7 +28,7 @@ fn network(topology: &str) -> Network {
     read(&text(&format!("{topology}\n{LINK}"))).unwrap().network()
 }
 
-/// Two files, made up.
+/// Files, made up.
 struct Here;
 
 impl Files for Here {
@@ -40,6 +40,10 @@ impl Files for Here {
                 <edge source=\"0\" target=\"1\"><data key=\"r\">2500000</data></edge><edge source=\"1\" target=\"2\"/>\
                 <edge source=\"2\" target=\"0\"/></graph></graphml>".into()),
             "demands.csv" => Ok("from,to,rate_Mbps\nA,B,7\nB,C,2\nC,A,1\n".into()),
+            "unknown.csv" => Ok("# two\nfrom,to,rate_Mbps\nr1,r2,7\nr1,r9,2\n".into()),
+            "idle.csv" => Ok("from,to,rate_Mbps\nr1,r2,7\nr9,r1,0\n".into()),
+            "diagonal.csv" => Ok("from,to,rate_Mbps\nr1,r1,0\nr1,r2,7\n".into()),
+            "itself.csv" => Ok("from,to,rate_Mbps\nr1,r1,1\n".into()),
             _ => Err(format!("{name}: no such file")),
         }
     }
@@ -174,6 +178,38 @@ fn notices_of_a_queue_of_the_topology_come_once() {
 }
 
 #[test]
+fn what_has_no_effect_is_noticed() {
+    let notices = |topology: &str, flows: &str| {
+        let text = text(&format!("ring = 4\n{LINK}\n{topology}"))
+            .replace("count = 1000\nbetween = { weights = \"degree\" }", flows);
+        let notices = read(&text).unwrap().notices();
+        notices.into_iter().map(|notice| (notice.path.len(), notice.text)).collect::<Vec<_>>()
+    };
+    let link = |name: &str, from: &str, to: &str| {
+        format!("[links.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1Mbps\"\ndelay = \"1ms\"\n")
+    };
+    let between = "count = 9\nbetween = {}";
+    for backwards in [link("r2--r1", "r2", "r1"), link("r2--r1", "r1", "r2")] {
+        let told = notices(&backwards, between);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].1.starts_with("adds a link beside `r1--r2` of the topology"), "{told:?}");
+    }
+    for meant in [link("r1--r2", "r1", "r2"), link("second", "r2", "r1"), link("r3--r1", "r3", "r1")] {
+        assert_eq!(notices(&meant, between), []);
+    }
+    let demands = |count: u32| {
+        let pairs = "[[\"r1\", \"r2\", \"3Mbps\"], [\"r2\", \"r3\", \"1Mbps\"]]";
+        notices("", &format!("count = {count}\nbetween = {{ demands = {pairs} }}"))
+    };
+    let told = demands(1);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].1.starts_with("1 of 2 pairs get no flow, such as `r2` to `r3`: the group has 1 flow"));
+    assert_eq!(demands(2).len(), 1, "3 : 1 of 2 flows is 1.5 : 0.5; the first of equal remainders wins");
+    assert_eq!(demands(3), []);
+    assert_eq!(notices("", "count = 1\nbetween = { file = \"diagonal.csv\" }"), []);
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_problem_is_named_where_it_stands() {
     let with = |topology: &str| text(&format!("{topology}\n{LINK}"));
@@ -183,10 +219,13 @@ fn each_problem_is_named_where_it_stands() {
         ("chain = 1", "s.toml:3: topology.chain: at least 2 routers, not 1"),
         (
             "chain = 100001",
-            "s.toml:3: topology.chain: 100001 routers and 100001 links; a topology has at most 100000 routers",
+            "s.toml:3: topology.chain: 100001 routers and 100000 links; a topology has at most 100000 routers",
         ),
         ("star = 1", "s.toml:3: topology.star: at least 2 leaves, not 1"),
-        ("chain = -1", "s.toml:3: topology.chain: expected a whole number from 0 to 4294967295, not -1"),
+        ("chain = -1", "s.toml:3: topology.chain: expected a whole number from 2 to 100000, not -1"),
+        ("ring = 2.5", "s.toml:3: topology.ring: expected a whole number from 3 to 100000, not 2.5"),
+        ("star = 5000000000", "topology.star: expected a whole number from 2 to 99999, not 5000000000"),
+        ("star = \"5\"", "topology.star: expected a whole number from 2 to 99999, not the text \"5\""),
         (
             "fat-tree = { k = 5 }",
             "topology.fat-tree.k: a switch has an even number of ports, at least 2, not 5",
@@ -268,6 +307,20 @@ fn each_problem_is_named_where_it_stands() {
         ),
         ("weights = \"degree\"", "demands = [[\"r1\", \"r1\", \"1Mbps\"]]", "goes from `r1` to itself"),
         ("weights = \"degree\"", "demands = [[\"r1\", \"r2\"]]", "a demand is two routers and a rate"),
+        (
+            "weights = \"degree\"",
+            "file = \"unknown.csv\"",
+            "flows[0].between.file: unknown.csv:4: unknown router `r9`; did you mean `r1`?",
+        ),
+        ("weights = \"degree\"", "file = \"idle.csv\"", "between.file: idle.csv:3: unknown router `r9`"),
+        ("weights = \"degree\"", "file = \"itself.csv\"", "itself.csv:2: goes from `r1` to itself"),
+        ("weights = \"degree\"", "demands = []", "flows[0].between.demands: the list is empty; fill it, or"),
+        ("weights = \"degree\"", "among = []", "flows[0].between.among: the list is empty; fill it, or"),
+        (
+            "[[flows]]",
+            "[links.r1--r2]\nrate = \"1Mbps\"\n[[flows]]",
+            "s.toml:6: links.r1--r2: key `from` is missing: this table describes a whole link",
+        ),
         ("weights = \"degree\"", "file = \"triangle.graphml\"", "triangle.graphml:1: `<graphml>"),
         ("count = 1000", "count = 4000000000", "a scenario has 1 to 1000000 flows"),
         (

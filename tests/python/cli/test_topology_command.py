@@ -77,6 +77,14 @@ def test_what_is_written_is_a_scenario_that_runs(perhop: Perhop, tmp_path: Path)
     assert (results[0]["throughput_bps"] > 0).all()
 
 
+@pytest.mark.parametrize("name", ["made.GRAPHML", "made.Xml"])
+def test_endings_may_be_in_upper_case(perhop: Perhop, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(GRAPH, encoding="utf-8")
+    done = perhop("topology", name)
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"graph {name}: 3 routers, 2 links\n")
+
+
 def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
     done = perhop("topology", "isp", "core=4", "aggregation=1", "edge=1", "--plot", "isp.svg")
     assert done.code == 0, done.err
@@ -97,6 +105,8 @@ def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
         (("chain=5",), "`chain=5`: write the size as a parameter, `chain routers=5`"),
         (("none.graphml",), "no such file"),
         (("none.toml",), "none.toml"),
+        (("zoo.gml",), "zoo.gml: a graph is in GraphML, .graphml or .xml, and a scenario in .toml; convert"),
+        (("net.DOT", "rate=1Mbps"), "convert what is in .DOT to GraphML"),
         (("chain", "routers=3", "--links"), "--links says how --output writes links"),
         (("chain", "routers=61", "--plot", "x.svg"), "--plot: 61 routers; networks of at most 60 are drawn"),
         (("chain", "routers=3", "--plot", "x.png"), "--plot x.png: the picture is an SVG"),

@@ -30,12 +30,20 @@ pub(super) fn read(text: &str, take: Take) -> Result<Vec<GraphLink>, Refusal> {
     let named =
         |name: &'static str| move |node: &Node<'_, '_>| node.is_element() && node.tag_name().name() == name;
     let root = document.root_element();
-    let graph = Some(root).filter(named("graphml")).and_then(|root| root.children().find(named("graph")));
-    let Some(graph) = graph else {
+    if !named("graphml")(&root) {
         let found = root.tag_name().name();
         return Err((None, format!("is no GraphML: a <graphml> holds a <graph>, and here is <{found}>")));
-    };
+    }
     let line = |node: Node<'_, '_>| Some(document.text_pos_at(node.range().start).row as usize);
+    let Some(graph) = root.children().find(named("graph")) else {
+        return Err((line(root), "the <graphml> has no <graph>".into()));
+    };
+    if let Some(second) = root.descendants().filter(named("graph")).find(|other| *other != graph) {
+        return Err((line(second), "a second <graph>; a topology is one: take the other out".into()));
+    }
+    if let Some(edge) = graph.descendants().find(named("hyperedge")) {
+        return Err((line(edge), "a <hyperedge> is no link; write an <edge> for each pair of nodes".into()));
+    }
     let keys = Keys::of(root);
     let nodes = nodes(graph, &keys, take).map_err(|(node, text)| (line(node), text))?;
     let directed = graph.attribute("edgedefault") == Some("directed");
@@ -90,14 +98,13 @@ struct Router {
     position: Option<Position>,
 }
 
-/// The nodes by id. Those of one label have the id in their names.
+/// The nodes by id, each with a name of its own.
 fn nodes<'a, 'input>(
     graph: Node<'a, 'input>,
     keys: &Keys<'a>,
     take: Take,
 ) -> Result<BTreeMap<&'a str, Router>, (Node<'a, 'input>, String)> {
     let mut found: BTreeMap<&str, (String, Option<Position>)> = BTreeMap::new();
-    let mut labels: BTreeMap<String, u32> = BTreeMap::new();
     for node in graph.children().filter(|node| node.is_element() && node.tag_name().name() == "node") {
         let Some(id) = node.attribute("id") else { return Err((node, "a <node> has no `id`".into())) };
         let label = keys.value(node, "label").unwrap_or_default();
@@ -114,16 +121,45 @@ fn nodes<'a, 'input>(
         };
         let position = number("Latitude", 90.0)?.zip(number("Longitude", 180.0)?);
         let position = position.map(|(latitude, longitude)| Position { latitude, longitude });
-        *labels.entry(label.clone()).or_default() += 1;
         if found.insert(id, (label, position)).is_some() {
             return Err((node, format!("a second <node> has the id `{id}`")));
         }
     }
-    let routers = found.into_iter().map(|(id, (label, position))| {
-        let name = if labels[&label] > 1 { format!("{label} ({id})") } else { label };
-        (id, Router { name, position })
-    });
-    Ok(routers.collect())
+    let names = names(&found).map_err(|name| {
+        let text = format!("two nodes would have the name `{name}`; give one of them another label");
+        (graph, text)
+    })?;
+    let routers = found.into_iter().zip(names);
+    Ok(routers.map(|((id, (_, position)), name)| (id, Router { name, position })).collect())
+}
+
+/// The names of nodes, in the order of their ids: the label, and the id if the label alone is, or becomes, that of another, too.
+///
+/// # Errors
+/// A name that two nodes have nevertheless.
+fn names(nodes: &BTreeMap<&str, (String, Option<Position>)>) -> Result<Vec<String>, String> {
+    let mut with_id = vec![false; nodes.len()];
+    loop {
+        let names =
+            nodes.iter().zip(&with_id).map(
+                |((id, (label, _)), with_id)| {
+                    if *with_id { format!("{label} ({id})") } else { label.clone() }
+                },
+            );
+        let names: Vec<String> = names.collect();
+        let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+        for name in &names {
+            *counts.entry(name).or_default() += 1;
+        }
+        let shared: Vec<usize> = (0..names.len()).filter(|&node| counts[names[node].as_str()] > 1).collect();
+        let Some(&first) = shared.first() else { return Ok(names) };
+        if shared.iter().all(|&node| with_id[node]) {
+            return Err(names[first].clone());
+        }
+        for node in shared {
+            with_id[node] = true;
+        }
+    }
 }
 
 /// The ids of attributes, by name.
@@ -161,6 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     const ALL: Take = Take { distances: true, rates: true };
+    const ALL_BUT_DISTANCES: Take = Take { distances: false, rates: true };
 
     /// A graph as the Zoo writes them: made up.
     const GRAPH: &str = r#"<?xml version="1.0" encoding="utf-8"?>
@@ -213,6 +250,26 @@ mod tests {
     }
 
     #[test]
+    fn nodes_stay_apart_whatever_their_labels() {
+        let linked = |labels: [(&str, &str); 3]| {
+            let node = |(id, label)| format!("<node id=\"{id}\"><data key=\"l\">{label}</data></node>");
+            let [(a, _), (b, _), (c, _)] = labels;
+            let text = format!(
+                "<graphml><key id=\"l\" attr.name=\"label\"/><graph>{}<edge source=\"{a}\" target=\"{b}\"/><edge \
+                 source=\"{b}\" target=\"{c}\"/></graph></graphml>",
+                labels.map(node).concat()
+            );
+            read(&text, ALL_BUT_DISTANCES)
+        };
+        let links = linked([("0", "Wien"), ("1", "Wien"), ("2", "Wien (0)")]);
+        let [first, second, third] = ["Wien (0)", "Wien (1)", "Wien (0) (2)"];
+        assert_eq!(links, Ok(vec![link(first, second, None, None), link(second, third, None, None)]));
+        // Ids can be such that even with them two names are one.
+        let (_, text) = linked([("x) (y", "A"), ("y", "A (x)"), ("x", "A")]).unwrap_err();
+        assert!(text.contains("two nodes would have the name `A (x) (y)`"), "{text}");
+    }
+
+    #[test]
     fn each_problem_is_one_line() {
         for (from, to, line, part) in [
             ("</graphml>", "", None, "is no valid XML: "),
@@ -235,6 +292,17 @@ mod tests {
             assert!(text.contains(part) && !text.contains('\n'), "{text}");
             assert!(line.is_none_or(|line| at == Some(line)), "{at:?}: {text}");
         }
+        for (extra, part) in [
+            ("<graph/>", "a second <graph>"),
+            ("<hyperedge><endpoint node=\"0\"/></hyperedge>", "a <hyperedge> is no link"),
+        ] {
+            let text = GRAPH.replace("  </graph>", &format!("    {extra}\n  </graph>"));
+            let (at, text) = read(&text, ALL).unwrap_err();
+            assert!(at == Some(22) && text.starts_with(part), "{at:?}: {text}");
+        }
+        let twice = GRAPH.replace("</graph>", "</graph><graph/>");
+        assert!(read(&twice, ALL).unwrap_err().1.starts_with("a second <graph>"));
+        assert_eq!(read("<graphml/>", ALL), Err((Some(1), "the <graphml> has no <graph>".into())));
         assert!(read("<svg/>", ALL).unwrap_err().1.contains("and here is <svg>"));
         let none = "<graphml><graph edgedefault=\"undirected\"><node id=\"1\"/></graph></graphml>";
         assert!(read(none, ALL).unwrap_err().1.contains("no <edge> between two nodes"));

@@ -8,11 +8,13 @@ mod links;
 mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use perhop_core::{Bitrate, Duration};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{KeyPart, Problem, did_you_mean, steps};
 use crate::files::Files;
@@ -26,6 +28,8 @@ pub use self::shape::{Shape, Tier};
 /// The most routers and links of a topology: more exceed the memory of a machine.
 const MOST_ROUTERS: u64 = 100_000;
 const MOST_LINKS: u64 = 1_000_000;
+/// The most routers around another.
+const MOST_LEAVES: u64 = MOST_ROUTERS - 1;
 
 /// Routers and links by a rule, in place of a table for each link. One of `chain`, `ring`, `star`, `fat-tree`, `isp` and `graph`.
 ///
@@ -34,13 +38,25 @@ const MOST_LINKS: u64 = 1_000_000;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Topology {
     /// So many routers in a row, `r1`, `r2` and so on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "size::<2, MOST_ROUTERS, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub chain: Option<u32>,
     /// So many routers in a circle, `r1`, `r2` and so on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "size::<3, MOST_ROUTERS, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ring: Option<u32>,
     /// A router `hub` with so many others around it, `leaf1`, `leaf2` and so on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "size::<2, MOST_LEAVES, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub star: Option<u32>,
     /// A fat tree, the network of a data center.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +153,31 @@ pub struct Isp {
     pub seed: u32,
 }
 
+/// Reads a number of routers. What is none is refused with the range; [`Topology::plan`] refuses what is out of it.
+fn size<'de, const LEAST: u64, const MOST: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u32>, D::Error> {
+    struct Size<const LEAST: u64, const MOST: u64>;
+    impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Size<LEAST, MOST> {
+        type Value = Option<u32>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a whole number from {LEAST} to {MOST}")
+        }
+        fn visit_unit<E: de::Error>(self) -> Result<Option<u32>, E> {
+            Ok(None)
+        }
+        fn visit_u64<E: de::Error>(self, size: u64) -> Result<Option<u32>, E> {
+            let fits = u32::try_from(size);
+            fits.map(Some).map_err(|_| E::invalid_value(Unexpected::Unsigned(size), &self))
+        }
+        fn visit_i64<E: de::Error>(self, size: i64) -> Result<Option<u32>, E> {
+            let fits = u32::try_from(size);
+            fits.map(Some).map_err(|_| E::invalid_value(Unexpected::Signed(size), &self))
+        }
+    }
+    deserializer.deserialize_any(Size::<LEAST, MOST>)
+}
+
 const fn yes() -> bool {
     true
 }
@@ -218,7 +259,7 @@ impl Topology {
         };
         if let Some(routers) = *chain {
             generators::check_size("chain", routers, 2)?;
-            fits(routers.into(), routers.into())?;
+            fits(routers.into(), u64::from(routers) - 1)?;
             return Ok(generators::chain(routers));
         }
         if let Some(routers) = *ring {
@@ -336,6 +377,24 @@ impl Scenario {
         }
         self.plan = Some(Arc::new(plan));
         Ok(())
+    }
+
+    /// Written links whose name is that of a link of the topology, read backwards: probably meant to replace it.
+    pub(crate) fn links_named_backwards(&self) -> impl Iterator<Item = Problem> {
+        self.links.written().filter_map(|(name, Link { from, to, .. })| {
+            let [there, back] = [format!("{from}--{to}"), format!("{to}--{from}")];
+            let other = match name {
+                name if *name == there => back,
+                name if *name == back => there,
+                _ => return None,
+            };
+            self.links.tier(&other)?;
+            let text = format!(
+                "adds a link beside `{other}` of the topology; to replace that one, call this `{other}`, in the same direction; for a \
+                 second one, choose another name"
+            );
+            Some(Problem::at(["links", name].map(|key| KeyPart::Key(key.into())), text))
+        })
     }
 
     /// Whether the link of this name, with a queue, is in results.
