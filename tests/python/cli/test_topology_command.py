@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from perhop import _engine, run, simulation
@@ -138,3 +139,20 @@ def test_a_capture_names_links_of_the_topology(perhop: Perhop, tmp_path: Path) -
     refused = perhop(*words, "r1-r2")
     assert refused.code == 2
     assert "there is no link `r1-r2`; the scenario has `r1--r2`, `r2--r3`" in refused.err
+
+
+def test_events_name_links_of_the_topology_beside_others(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "chain.toml").write_text(
+        'duration = "1s"\n[topology]\nchain = 3\n'
+        'link = { rate = "5Mbps", delay = "1ms", queue = { aqm = "drop-tail", limit = "50p" } }\n'
+        '[links.a1]\nfrom = "r1"\nto = "x"\nrate = "5Mbps"\ndelay = "1ms"\n'
+        '[[flows]]\nname = "udp"\nfrom = "r2"\nto = "r1"\ntransport = { udp = "cbr", rate = "1Mbps" }\n',
+        encoding="utf-8",
+    )
+    done = perhop("run", "chain.toml", "--runs", "1", "--events", "e.parquet")
+    assert done.code == 0, done.err
+    events = pl.read_parquet(tmp_path / "e.parquet")
+    assert events["link"].unique().to_list() == ["r1--r2 (reverse)"]
+    # Whichever of the two directions leads from r2 to r1: the same as in results.
+    sent = run(tmp_path / "chain.toml", runs=1).links.filter(pl.col("sent_packets") > 0)
+    assert sent["link"].to_list() == ["r1--r2 (reverse)"]
