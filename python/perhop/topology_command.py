@@ -14,7 +14,7 @@ from perhop.lazy import Lazy
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from perhop import simulation
     from perhop.output import files, table
@@ -30,8 +30,10 @@ SIZES = {"chain": "routers", "ring": "routers", "star": "leaves"}
 TABLES = ("fat-tree", "isp")
 LINK = {"rate": "1Gbps", "delay": "1ms"}
 """What links are like that nobody describes."""
-FLOWS = {"name": "tcp", "count": 10, "between": {}, "transport": {"tcp": "newreno"}}
+FLOWS = {"name": "tcp", "count": 10, "transport": {"tcp": "newreno"}}
 """What a scenario begins with that is written for a topology."""
+ASIDE = {"from": "a router aside", "to": "another one aside"}
+"""Ends of the flow with which a graph is read whose routers are not known yet."""
 
 
 def topology(
@@ -83,8 +85,7 @@ def topology(
       perhop topology zoo.graphml distances=true rate=10Gbps -o zoo.toml --links
       perhop topology my.toml --plot my.svg
     """  # noqa: D301
-    if links and output is None:
-        raise PerhopError("--links says how --output writes links; give an --output, or leave it out")
+    _check_options(output, plot, links=links, as_json=as_json)
     scenario = _scenario(what, parameters or [])
     shape = json.loads(_engine.shape(scenario))
     if plot is not None:
@@ -109,6 +110,18 @@ def topology(
     for path in (output, plot):
         if path is not None:
             terminal.say(f"written: {path}")
+    if output is not None and shape["parts"] > 1 and _is_graph(what):
+        terminal.say("The flows of the scenario are among the routers of the largest part.")
+
+
+def _check_options(output: Path | None, plot: Path | None, *, links: bool, as_json: bool) -> None:
+    """Refuse options that would have no effect, or destroy what another one writes."""
+    if links and output is None:
+        raise PerhopError("--links says how --output writes links; give an --output, or leave it out")
+    if as_json and output is not None and str(output) in {"-", "/dev/stdout"}:
+        raise PerhopError("--json and --output - both print on standard output; leave one of them out")
+    if output is not None and plot is not None and output.resolve() == plot.resolve():
+        raise PerhopError(f"--output and --plot both name {output}; give each a file of its own")
 
 
 def _prepare_picture(plot: Path, routers: int, source: Path) -> None:
@@ -128,6 +141,11 @@ def _no_topology(what: str) -> str:
     return f"`{what}` is no topology and no file; topologies: {kinds}; files: .graphml, .toml"
 
 
+def _is_graph(what: str) -> bool:
+    """Whether it names a file in GraphML."""
+    return what.endswith((".graphml", ".xml"))
+
+
 def _scenario(what: str, parameters: Iterable[str]) -> str:
     """The scenario of a topology, as canonical JSON."""
     given: dict[str, str | int | bool] = {}
@@ -136,7 +154,7 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             raise PerhopError(f"`{key}=` is given twice; leave one out")
         given[key] = value
     path = Path(what)
-    if what in SIZES or what in TABLES or what.endswith((".graphml", ".xml")):
+    if what in SIZES or what in TABLES or _is_graph(what):
         link = {key: given.pop(key, LINK[key]) for key in LINK}
         if what in SIZES:
             unknown = next((key for key in given if key != SIZES[what]), None)
@@ -150,13 +168,13 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             rule = {what: given}
         else:
             rule = {"graph": {"file": str(path.resolve()), **given}}
-        made = {"title": "", "duration": "10s", "topology": {**rule, "link": link}, "flows": [FLOWS]}
-        text = simulation.canonical(made)
-        if "graph" in rule:  # whatever folder it is read from later
-            content = json.loads(text)
-            content["topology"]["graph"]["name"] = path.name
-            text = json.dumps(content)
-        return text
+        made = {
+            "title": "",
+            "duration": "10s",
+            "topology": {**rule, "link": link},
+            "flows": [{**FLOWS, "between": {}}],
+        }
+        return _with_graph(made, path.name) if "graph" in rule else simulation.canonical(made)
     if not path.exists() and "." not in what:
         raise PerhopError(_no_topology(what))
     if given:
@@ -164,6 +182,26 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             f"{what} is a scenario, which has its own parameters; leave `{next(iter(given))}=` out"
         )
     return simulation.canonical(path)
+
+
+def _with_graph(made: Mapping[str, Any], name: str) -> str:
+    """The scenario with the links of its graph in place of the file, and flows that its links can carry."""
+    beside = {"links": {"aside": {**ASIDE, **LINK}}, "flows": [{**FLOWS, **ASIDE}]}
+    topology = json.loads(simulation.canonical({**made, **beside}))["topology"]
+    topology["graph"]["name"] = name  # whatever folder it is read from later
+    parts = _parts(topology["graph"]["links"])
+    among = {} if len(parts) == 1 else {"among": sorted(max(parts, key=len))}
+    return simulation.canonical({**made, "topology": topology, "flows": [{**FLOWS, "between": among}]})
+
+
+def _parts(links: Iterable[Sequence[str]]) -> list[set[str]]:
+    """The routers of each part that links connect."""
+    part: dict[str, set[str]] = {}
+    for one, other, *_ in links:
+        small, large = sorted((part.get(one, {one}), part.get(other, {other})), key=len)
+        large |= small
+        part |= dict.fromkeys(small, large) | {one: large, other: large}
+    return list({id(routers): routers for routers in part.values()}.values())
 
 
 def _parameter(text: str) -> tuple[str, str | int | bool]:

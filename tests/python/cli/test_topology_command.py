@@ -78,6 +78,25 @@ def test_what_is_written_is_a_scenario_that_runs(perhop: Perhop, tmp_path: Path)
     assert (results[0]["throughput_bps"] > 0).all()
 
 
+def test_a_graph_of_several_parts_is_described_and_written(perhop: Perhop, tmp_path: Path) -> None:
+    edges = ["BC", "DE", "EF", "FG", "FH", "DH"]
+    (tmp_path / "parts.graphml").write_text(
+        "<graphml><graph>"
+        + "".join(f'<node id="{name}"/>' for name in "ABCDEFGH")
+        + "".join(f'<edge source="{one}" target="{other}"/>' for one, other in edges)
+        + "</graph></graphml>",
+        encoding="utf-8",
+    )
+    done = perhop("topology", "parts.graphml", "-o", "parts.toml")
+    assert done.code == 0, done.err
+    assert done.out.startswith("graph parts.graphml: 7 routers, 6 links\n")
+    assert "\n2 parts that no link connects\n" in done.out
+    assert "are among the routers of the largest part" in done.out
+    written = tomllib.loads((tmp_path / "parts.toml").read_text(encoding="utf-8"))
+    assert written["flows"][0]["between"]["among"] == ["D", "E", "F", "G", "H"]
+    assert perhop("topology", "parts.toml").out == done.out[: done.out.index("written:")]
+
+
 def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
     done = perhop("topology", "isp", "core=4", "aggregation=1", "edge=1", "--plot", "isp.svg")
     assert done.code == 0, done.err
@@ -103,6 +122,8 @@ def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
         (("chain", "routers=3", "--plot", "x.png"), "--plot x.png: the picture is an SVG"),
         (("fat-tree", "k=4", "k=6"), "`k=` is given twice; leave one out"),
         (("chain", "routers=3", "-o", "no/such.toml"), "--output no/such.toml"),
+        (("chain", "routers=3", "-o", "-", "--json"), "--json and --output - both print on standard output"),
+        (("chain", "routers=3", "-o", "d.svg", "--plot", "./d.svg"), "--output and --plot both name d.svg"),
     ],
 )
 def test_bad_input_is_one_line(perhop: Perhop, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
