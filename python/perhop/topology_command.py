@@ -190,7 +190,8 @@ def _with_graph(made: Mapping[str, Any], name: str) -> str:
     topology = json.loads(simulation.canonical({**made, **beside}))["topology"]
     topology["graph"]["name"] = name  # whatever folder it is read from later
     parts = _parts(topology["graph"]["links"])
-    among = {} if len(parts) == 1 else {"among": sorted(max(parts, key=len))}
+    largest = max(parts, key=len)
+    among = {} if len(parts) == 1 else {"among": sorted(largest)}
     return simulation.canonical({**made, "topology": topology, "flows": [{**FLOWS, "between": among}]})
 
 

@@ -79,7 +79,7 @@ def test_what_is_written_is_a_scenario_that_runs(perhop: Perhop, tmp_path: Path)
 
 
 def test_a_graph_of_several_parts_is_described_and_written(perhop: Perhop, tmp_path: Path) -> None:
-    edges = ["BC", "DE", "EF", "FG", "FH", "DH"]
+    edges = [("B", "C"), ("D", "E"), ("E", "F"), ("F", "G"), ("F", "H"), ("D", "H")]
     (tmp_path / "parts.graphml").write_text(
         "<graphml><graph>"
         + "".join(f'<node id="{name}"/>' for name in "ABCDEFGH")

@@ -100,8 +100,8 @@ def test_a_scenario_shows_its_network_links_and_flows() -> None:
 def test_links_of_a_topology_are_shown_if_it_can_be_drawn(routers: int, tables: int) -> None:
     scenario = package.Scenario(
         duration="1s",
-        topology={"chain": routers, "link": {"rate": "3Mbps", "delay": "1ms"}},
-        flows=[{"name": "tcp", "from": "r1", "to": "r3", "transport": {"tcp": "newreno"}}],
+        topology=package.Topology(chain=routers, link=package.TopologyLink(rate="3Mbps", delay="1ms")),
+        flows=[package.Flow(name="tcp", from_="r1", to="r3", transport=package.Tcp(tcp="newreno"))],
     )
     page = scenario._repr_html_()
     assert page.count("<table>") == tables
