@@ -240,9 +240,10 @@ def _text(shape: Mapping[str, Any], width: int | None) -> str:
             f"distances: at most {counted(shape['diameter'], 'hop')}, {shape['mean_hops']:.2f} on average"
         )
     degrees = sorted((int(degree), count) for degree, count in shape["degrees"].items())
-    listed = ", ".join(f"{degree} × {count}" for degree, count in degrees[:12])
+    joint = "\N{NO-BREAK SPACE}"  # a pair stays on a line
+    listed = ", ".join(f"{degree}{joint}×{joint}{count}" for degree, count in degrees[:12])
     more = f" and {len(degrees) - 12} more" if len(degrees) > 12 else ""
-    lines.append(table.prose(f"links of a router × routers: {listed}{more}", width))
+    lines.append(table.prose(f"links of a router × routers: {listed}{more}", width).replace(joint, " "))
     return "\n".join(lines)
 
 

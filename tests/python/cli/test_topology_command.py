@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,6 +96,15 @@ def test_a_graph_of_several_parts_is_described_and_written(perhop: Perhop, tmp_p
     written = tomllib.loads((tmp_path / "parts.toml").read_text(encoding="utf-8"))
     assert written["flows"][0]["between"]["among"] == ["D", "E", "F", "G", "H"]
     assert perhop("topology", "parts.toml").out == done.out[: done.out.index("written:")]
+
+
+def test_a_pair_of_numbers_stays_on_a_line(perhop: Perhop) -> None:
+    done = perhop("topology", "isp", "core=60", "aggregation=9", "edge=3")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("links of a router × "))
+    assert begin < len(lines) - 1
+    assert all(re.search(r"\d+ × \d+(,| and \d+ more)?$", line) for line in lines[begin:]), done.out
 
 
 def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
