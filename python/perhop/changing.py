@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.sweep import paths
 
@@ -33,6 +34,8 @@ def endless(value: object) -> float | None:
 
 MOST_NAMED = 8
 """Paths that a message lists."""
+MOST_LIKELY = 20
+"""Links whose paths are compared with one that does not exist."""
 FIXED = ("name", "match", "aqm", "scheduler", "marker", "class", "source", "af", "out")
 """Keys of queues and meters that say what there is."""
 
@@ -40,11 +43,16 @@ FIXED = ("name", "match", "aqm", "scheduler", "marker", "class", "source", "af",
 def settable(scenario: Mapping[str, Any], key: str, most: int = MOST_NAMED) -> str:
     """What can be set, for a message: paths like this one first."""
     found: list[str] = []
+    if "topology" in scenario:
+        found += _of_all_links(scenario["topology"])
+        scenario = json.loads(_engine.written_out(json.dumps(scenario)))
+    # Of thousands of links those are worth a look whose names are near.
+    likely = difflib.get_close_matches(key, scenario["links"], n=MOST_LIKELY, cutoff=0)
+    unlikely = 0
     for name, link in scenario["links"].items():
-        found += [f"links.{name}.rate", f"links.{name}.delay"]
-        found += _leaves(link.get("queue", {}), f"links.{name}.queue")
-        for meter in link.get("meters", ()):
-            found += _leaves(meter["profile"], f"links.{name}.meters.{meter['name']}.profile")
+        own = list(_of_link(name, link))
+        found += own if name in likely else []
+        unlikely += 0 if name in likely else len(own)
     for group in scenario["flows"]:
         place = f"flows.{group['name']}"
         if "udp" in group.get("transport", {}):
@@ -54,8 +62,23 @@ def settable(scenario: Mapping[str, Any], key: str, most: int = MOST_NAMED) -> s
     for name, profile in scenario.get("profiles", {}).items():
         found += _leaves(profile, f"profiles.{name}")
     near = difflib.get_close_matches(key, found, n=most, cutoff=0)
-    more = len(found) - len(near)
+    more = len(found) + unlikely - len(near)
     return f"these can be set: {', '.join(near)}" + (f" and {more} more" if more else "")
+
+
+def _of_all_links(topology: Mapping[str, Any]) -> Iterator[str]:
+    """The paths of what all links of a topology are like, or those of a tier."""
+    tiers = {f"topology.tiers.{name}": tier for name, tier in topology.get("tiers", {}).items()}
+    for place, table in {"topology.link": topology["link"], **tiers}.items():
+        yield from (f"{place}.{key}" for key in ("rate", "delay") if key in table)
+        yield from _leaves(table.get("queue", {}), f"{place}.queue")
+
+
+def _of_link(name: str, link: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"links.{name}.rate", f"links.{name}.delay")
+    yield from _leaves(link.get("queue", {}), f"links.{name}.queue")
+    for meter in link.get("meters", ()):
+        yield from _leaves(meter["profile"], f"links.{name}.meters.{meter['name']}.profile")
 
 
 def _leaves(table: object, place: str) -> Iterator[str]:
@@ -98,12 +121,13 @@ def put(scenario: dict[str, Any], key: str, value: object) -> None:
 
 def at(scenario: dict[str, Any], path: str) -> object:
     """What a path names; None if nothing."""
-    probe = json.loads(json.dumps(scenario))
+    found: Any = json.loads(json.dumps(scenario))
+    paths.write_link(found, path)
+    probe = json.loads(json.dumps(found))
     try:
         keys = paths.put(probe, path, None, path)
     except PerhopError:
         return None
-    found: Any = scenario
     for key in keys:
         try:
             found = found[key]

@@ -482,6 +482,7 @@ def main() -> None:
     try:
         sys.exit(_status())
     except KeyboardInterrupt:
+        files.remove_unused()
         terminal.note(interrupts.left())
         sys.exit(interrupts.EXIT)
     except BrokenPipeError:
@@ -489,6 +490,7 @@ def main() -> None:
         terminal.abandon_stdout()
         sys.exit(1)
     except Exception as error:
+        files.remove_unused()
         if not _told(error):
             raise
         sys.exit(2)

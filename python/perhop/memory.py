@@ -6,17 +6,18 @@ way are not: `Guard` stops runs whose packets are about to take the last of it.
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 if sys.platform == "win32":
     PAGE = 4096
@@ -77,11 +78,35 @@ def fitting(scenario: str, runs: int, jobs: int | None, cores: int) -> tuple[int
         raise PerhopError(
             f"not enough memory: {need['text']}, and its results {_gigabytes(kept)}; for "
             f"{counted(runs, 'run')}{several} that is about {_gigabytes(total)}, and "
-            f"{_gigabytes(there.bytes)} are free ({there.limit}); use fewer --runs or --jobs, fewer flows, "
-            "or a longer `interval` of [probes]"
+            f"{_gigabytes(there.bytes)} are free ({there.limit}); use {_remedies(scenario, need, runs, jobs)}"
         )
     at_once = min(at_once, possible)
     return at_once, runs * kept + at_once * flows
+
+
+def _remedies(scenario: str, need: Mapping[str, Any], runs: int, jobs: int | None) -> str:
+    """What makes the runs smaller by a tenth at least, what saves most first."""
+    at_once = 1 if jobs is None else min(jobs, runs)
+    records = need["run_bytes"] - need["flow_bytes"] - need["link_bytes"] - need["sample_bytes"]
+    others = need["kept_bytes"] - need["sample_bytes"] - records
+    # The results of links count where links do; beside them those of flows are small.
+    of_flows, of_links = (0, others) if need["links"] and need["link_bytes"] else (others, 0)
+    fewer_results = (
+        "`results` of [topology] with only the tiers whose links you need"
+        if "topology" in json.loads(scenario)
+        else "fewer links with a queue"
+    )
+    takes = {
+        "fewer flows": need["flow_bytes"] * at_once + of_flows * runs,
+        "fewer routers and links": need["link_bytes"] * at_once,
+        fewer_results: of_links * runs,
+        "fewer flows that come and go": records * runs,
+        "a longer `interval` of [probes]": need["sample_bytes"] * runs,
+    }
+    tenth = sum(takes.values()) / 10
+    counts = [f"fewer {name}" for name, count in (("--runs", runs), ("--jobs", at_once)) if count > 1]
+    found = [*counts, *sorted((what for what in takes if takes[what] > tenth), key=lambda what: -takes[what])]
+    return " or ".join(part for part in (", ".join(found[:-1]), found[-1]) if part)
 
 
 def share(jobs: int) -> int | None:

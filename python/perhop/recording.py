@@ -101,7 +101,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _directions(scenario: str, links: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Both directions of these links, or of those with a queue."""
-    known: dict[str, Any] = json.loads(_engine.written_out(scenario))["links"]
+    known = _links(scenario)
     unknown = next((name for name in links if name not in known), None)
     if unknown is not None:
         of_reverse = unknown.removesuffix(REVERSE)
@@ -118,6 +118,12 @@ def _directions(scenario: str, links: Sequence[str]) -> tuple[tuple[str, str], .
             f"{_listed(known) or 'the scenario has none'}"
         )
     return tuple((name, name + REVERSE) for name in chosen)
+
+
+def _links(scenario: str) -> dict[str, Any]:
+    """All links in the engine's order, those of a topology included."""
+    links: dict[str, Any] = json.loads(_engine.written_out(scenario))["links"]
+    return links
 
 
 def _has_queue(link: dict[str, Any]) -> bool:
@@ -152,7 +158,7 @@ def record(scenario: str, seed: int, cancel: _engine.Cancel, recording: Recordin
             else _blaming(lambda data: filesystem.write_all(spool, data), "--events", recording.events),
         )
         if table is not None:
-            _write_table(spool, table, plain["links"], outcome["groups"])
+            _write_table(spool, table, _links(scenario), outcome["groups"])
     outcome["engine_reason"] = f"the packets of the run with seed {seed} are recorded"
     return outcome
 

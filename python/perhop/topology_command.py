@@ -14,7 +14,7 @@ from perhop.lazy import Lazy
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from perhop import simulation
     from perhop.output import files, table
@@ -32,8 +32,10 @@ GRAPHS = (".graphml", ".xml")
 """How the names of graphs end, in any case; those of scenarios end in .toml."""
 LINK = {"rate": "1Gbps", "delay": "1ms"}
 """What links are like that nobody describes."""
-FLOWS = {"name": "tcp", "count": 10, "between": {}, "transport": {"tcp": "newreno"}}
+FLOWS = {"name": "tcp", "count": 10, "transport": {"tcp": "newreno"}}
 """What a scenario begins with that is written for a topology."""
+ASIDE = {"from": "a router aside", "to": "another one aside"}
+"""Ends of the flow with which a graph is read whose routers are not known yet."""
 
 
 def topology(
@@ -85,8 +87,7 @@ def topology(
       perhop topology zoo.graphml distances=true rate=10Gbps -o zoo.toml --links
       perhop topology my.toml --plot my.svg
     """  # noqa: D301
-    if links and output is None:
-        raise PerhopError("--links says how --output writes links; give an --output, or leave it out")
+    _check_options(output, plot, links=links, as_json=as_json)
     scenario = _scenario(what, parameters or [])
     shape = json.loads(_engine.shape(scenario))
     if plot is not None:
@@ -111,6 +112,18 @@ def topology(
     for path in (output, plot):
         if path is not None:
             terminal.say(f"written: {path}")
+    if output is not None and shape["parts"] > 1 and _is_graph(what):
+        terminal.say("The flows of the scenario are among the routers of the largest part.")
+
+
+def _check_options(output: Path | None, plot: Path | None, *, links: bool, as_json: bool) -> None:
+    """Refuse options that would have no effect, or destroy what another one writes."""
+    if links and output is None:
+        raise PerhopError("--links says how --output writes links; give an --output, or leave it out")
+    if as_json and output is not None and str(output) in {"-", "/dev/stdout"}:
+        raise PerhopError("--json and --output - both print on standard output; leave one of them out")
+    if output is not None and plot is not None and output.resolve() == plot.resolve():
+        raise PerhopError(f"--output and --plot both name {output}; give each a file of its own")
 
 
 def _prepare_picture(plot: Path, routers: int, source: Path) -> None:
@@ -141,6 +154,11 @@ def _no_topology(what: str) -> str:
     return f"`{what}` is no topology and no file; topologies: {kinds}; files: .graphml, .toml"
 
 
+def _is_graph(what: str) -> bool:
+    """Whether it names a file in GraphML."""
+    return Path(what).suffix.lower() in GRAPHS
+
+
 def _scenario(what: str, parameters: Iterable[str]) -> str:
     """The scenario of a topology, as canonical JSON."""
     given: dict[str, str | int | bool] = {}
@@ -149,7 +167,7 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             raise PerhopError(f"`{key}=` is given twice; leave one out")
         given[key] = value
     path = Path(what)
-    if what in SIZES or what in TABLES or path.suffix.lower() in GRAPHS:
+    if what in SIZES or what in TABLES or _is_graph(what):
         link = {key: given.pop(key, LINK[key]) for key in LINK}
         if what in SIZES:
             unknown = next((key for key in given if key != SIZES[what]), None)
@@ -163,19 +181,40 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
             rule = {what: given}
         else:
             rule = {"graph": {"file": str(path.resolve()), **given}}
-        made = {"title": "", "duration": "10s", "topology": {**rule, "link": link}, "flows": [FLOWS]}
-        text = simulation.canonical(made)
-        if "graph" in rule:  # whatever folder it is read from later
-            content = json.loads(text)
-            content["topology"]["graph"]["name"] = path.name
-            text = json.dumps(content)
-        return text
+        made = {
+            "title": "",
+            "duration": "10s",
+            "topology": {**rule, "link": link},
+            "flows": [{**FLOWS, "between": {}}],
+        }
+        return _with_graph(made, path.name) if "graph" in rule else simulation.canonical(made)
     _expect_scenario(path, what)
     if given:
         raise PerhopError(
             f"{what} is a scenario, which has its own parameters; leave `{next(iter(given))}=` out"
         )
     return simulation.canonical(path)
+
+
+def _with_graph(made: Mapping[str, Any], name: str) -> str:
+    """The scenario with the links of its graph in place of the file, and flows that its links can carry."""
+    beside = {"links": {"aside": {**ASIDE, **LINK}}, "flows": [{**FLOWS, **ASIDE}]}
+    topology = json.loads(simulation.canonical({**made, **beside}))["topology"]
+    topology["graph"]["name"] = name  # whatever folder it is read from later
+    parts = _parts(topology["graph"]["links"])
+    largest = max(parts, key=len)
+    among = {} if len(parts) == 1 else {"among": sorted(largest)}
+    return simulation.canonical({**made, "topology": topology, "flows": [{**FLOWS, "between": among}]})
+
+
+def _parts(links: Iterable[Sequence[str]]) -> list[set[str]]:
+    """The routers of each part that links connect."""
+    part: dict[str, set[str]] = {}
+    for one, other, *_ in links:
+        small, large = sorted((part.get(one, {one}), part.get(other, {other})), key=len)
+        large |= small
+        part |= dict.fromkeys(small, large) | {one: large, other: large}
+    return list({id(routers): routers for routers in part.values()}.values())
 
 
 def _parameter(text: str) -> tuple[str, str | int | bool]:
@@ -213,9 +252,10 @@ def _text(shape: Mapping[str, Any], width: int | None) -> str:
             f"distances: at most {counted(shape['diameter'], 'hop')}, {shape['mean_hops']:.2f} on average"
         )
     degrees = sorted((int(degree), count) for degree, count in shape["degrees"].items())
-    listed = ", ".join(f"{degree} × {count}" for degree, count in degrees[:12])
+    joint = "\N{NO-BREAK SPACE}"  # a pair stays on a line
+    listed = ", ".join(f"{degree}{joint}×{joint}{count}" for degree, count in degrees[:12])
     more = f" and {len(degrees) - 12} more" if len(degrees) > 12 else ""
-    lines.append(table.prose(f"links of a router × routers: {listed}{more}", width))
+    lines.append(table.prose(f"links of a router × routers: {listed}{more}", width).replace(joint, " "))
     return "\n".join(lines)
 
 

@@ -44,6 +44,8 @@ def prepare_directory(path: Path, option: str = "--out") -> Path:
 
 _claimed: dict[tuple[int, int], int] = {}
 """The directories that this process has locked, by device and inode, and the descriptors that hold them."""
+_made: list[Path] = []
+"""The directories that were missing when this process claimed them, each before those that it lies in."""
 
 
 def claim_directory(path: Path, option: str = "--out") -> Path:
@@ -54,6 +56,7 @@ def claim_directory(path: Path, option: str = "--out") -> Path:
     Raises:
         PerhopError: It cannot be made or written to, or another command writes there.
     """
+    missing = [place for place in (path.absolute(), *path.absolute().parents) if not place.exists()]
     prepare_directory(path, option)
     try:
         file = filesystem.open_file(path, filesystem.READ)
@@ -76,6 +79,7 @@ def claim_directory(path: Path, option: str = "--out") -> Path:
         filesystem.close_file(file)
         return path
     _claimed[place] = file
+    _made.extend(missing)
     _remove_left(path)
     return path
 
@@ -88,8 +92,16 @@ def _remove_left(directory: Path) -> None:
                 filesystem.remove(left)
 
 
+def remove_unused() -> None:
+    """Remove the directories that this process has made and that are empty: the command has failed."""
+    while _made:
+        with contextlib.suppress(OSError):
+            filesystem.remove_directory(_made.pop(0))
+
+
 def release_directories() -> None:
     """Let others write to what this process has claimed."""
+    _made.clear()
     while _claimed:
         filesystem.close_file(_claimed.popitem()[1])
 

@@ -16,7 +16,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.output.readable import html_table, readable
 from perhop.output.text import printable
-from perhop.output.topology import ends, network_svg, queue_text
+from perhop.output.topology import ends, network_svg, queue_text, written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,8 +76,9 @@ def _of_scenario(scenario: Table) -> str:
     warmup = "" if found["warmup"] == "0s" else f", the first {found['warmup']} excluded"
     lead = f"{found.get('title') or 'Scenario'}: {found['duration']}{warmup}"
     notices = [_paragraph(f"Note: {notice}") for notice in read.notices]
-    tables = [_html(list(_links(found))), _html(list(_flows(found)))]
-    return "".join([_paragraph(lead), *notices, _network(found), *tables])
+    tables = [list(_links(written_out(found))), list(_flows(found))]
+    shown = [_html(table) for table in tables if table]  # the picture describes a large topology in words
+    return "".join([_paragraph(lead), *notices, _network(found), *shown])
 
 
 def _links(scenario: Mapping[str, Any]) -> Iterator[dict[str, str]]:

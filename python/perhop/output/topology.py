@@ -158,7 +158,7 @@ def topology(scenario: Mapping[str, Any], name: str) -> Picture:
 
 def network_svg(scenario: Mapping[str, Any]) -> tuple[str, str]:
     """The picture as an SVG document, and what it shows, for readers who do not see it."""
-    written = _written_out(scenario)
+    written = written_out(scenario)
     with styled():
         return to_svg(draw(layout(written))), _described(written)
 
@@ -166,7 +166,7 @@ def network_svg(scenario: Mapping[str, Any]) -> tuple[str, str]:
 def network_figure(scenario: Mapping[str, Any]) -> Figure:
     """The picture as a figure."""
     with styled():
-        return draw(layout(_written_out(scenario)))
+        return draw(layout(written_out(scenario)))
 
 
 def _described(scenario: Mapping[str, Any]) -> str:
@@ -177,7 +177,7 @@ def _described(scenario: Mapping[str, Any]) -> str:
 def draw_network(scenario: Mapping[str, Any], name: str) -> tuple[str, Picture]:
     """The picture as an SVG element for a page, and for a file."""
     with styled():
-        written = _written_out(scenario)
+        written = written_out(scenario)
         figure = draw(layout(written))
         alt = _described(written)
         picture = Picture(f"{name}-network", alt, to_svg(figure), to_png(figure))
@@ -196,7 +196,7 @@ def check_size(routers: int) -> None:
         raise PerhopError(f"--plot: {routers} routers; networks of at most {MOST_ROUTERS} are drawn")
 
 
-def _written_out(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+def written_out(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
     """The scenario with a table for each link of its topology, unless it is too large to be drawn."""
     if "topology" not in scenario or _size(scenario)[0] > MOST_ROUTERS:
         return scenario
@@ -216,7 +216,7 @@ def distinct(scenarios: Iterable[Mapping[str, Any]], name: str) -> list[tuple[Ma
     """The first scenario on each graph of routers, with its picture's name; others differ in queues."""
     found: dict[frozenset[tuple[str, str, str]], Mapping[str, Any]] = {}
     for scenario in scenarios:
-        links = _written_out(scenario)["links"]
+        links = written_out(scenario)["links"]
         graph = frozenset((link, at["from"], at["to"]) for link, at in links.items())
         found.setdefault(graph, scenario)
     return [(one, f"{name}-{n}" if n > 1 else name) for n, one in enumerate(found.values(), start=1)]

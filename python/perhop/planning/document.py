@@ -234,7 +234,7 @@ def read_plan(
     start = _start(data, path)
     settings = document.table(data, "set", where)
     document.as_json(settings, f"{where}: [set]")
-    templates = _applied(start.scenario, settings, where)
+    templates = _applied(start.scenario, settings, where, start.folder)
     search = _search(data, templates, trials, where)
     simulation.seeds(seed, runs + (search.runs if search else 0))
     text = document.as_json(start.scenario, where)
@@ -387,7 +387,9 @@ def _with_ends(flows: object, scenario: Mapping[str, Any], where: str) -> list[d
     ]
 
 
-def _applied(scenario: dict[str, Any], settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _applied(
+    scenario: dict[str, Any], settings: Mapping[str, Any], where: str, folder: Path
+) -> dict[str, Any]:
     """Put what is fixed into the scenario.
 
     Returns:
@@ -399,7 +401,7 @@ def _applied(scenario: dict[str, Any], settings: Mapping[str, Any], where: str) 
         if any(document.fields(value)):
             templates[path] = value
         else:
-            put(scenario, path, value, f"{where}: [set] `{path}`")
+            put(scenario, path, value, f"{where}: [set] `{path}`", folder)
     return templates
 
 

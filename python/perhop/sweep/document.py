@@ -68,16 +68,18 @@ class Base:
         """
         scenario: dict[str, Any] = json.loads(self.scenario)
         variables = self.variables
-        varied: dict[str, Keys] = {}
-        for name, value in values.items():
-            if name not in variables:
-                keys = put(scenario, name, deepcopy(value), f"{self.origin}: `{name}`")
-                self._still_varied(varied, keys, f"`{name}`")
-                varied[name] = keys
+        puts = [(name, deepcopy(value), True) for name, value in values.items() if name not in variables]
         for path, value in self.settings.items():
-            where = f"{self.origin}: [set] `{path}`"
-            keys = put(scenario, path, _filled(value, values, factors, where), where)
-            self._still_varied(varied, keys, f"[set] `{path}`")
+            puts.append((path, _filled(value, values, factors, f"{self.origin}: [set] `{path}`"), False))
+        # A link of a topology with a value of its own has the others of the topology as it is in the end.
+        puts.sort(key=lambda one: one[0].partition(".")[0] != "topology")
+        varied: dict[str, Keys] = {}
+        for path, value, is_factor in puts:
+            what = f"`{path}`" if is_factor else f"[set] `{path}`"
+            keys = put(scenario, path, value, f"{self.origin}: {what}", self.folder)
+            self._still_varied(varied, keys, what)
+            if is_factor:
+                varied[path] = keys
         origin = f"{self.origin}: {label}"
         text, notices = _engine.read_json(json.dumps(scenario), origin, folder=self.folder)
         return text, tuple(notice.removeprefix(f"{origin}: ") for notice in notices)

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from perhop.errors import PerhopError
+from perhop import _engine
+from perhop.errors import PerhopError, ScenarioError
 
 Keys: TypeAlias = "tuple[str | int, ...]"
 """A place in a scenario: keys of tables and indices of lists, from the top."""
+MOST_NAMED = 12
+"""Names that a message lists."""
 
 
-def put(scenario: dict[str, Any], path: str, value: object, where: str) -> Keys:
+def put(scenario: dict[str, Any], path: str, value: object, where: str, folder: Path | None = None) -> Keys:
     """Set what a path names; the last key may be new, all before it must be there.
 
     Entries of a list are named by their `name`, or counted from 0. Names may hold dots: the longest name that
-    fits is taken.
+    fits is taken. A link of a topology gets a table of its own, which differs from what the topology says in
+    this value.
 
     Args:
         scenario: Plain data, changed in place.
         path: Names of tables and a key, joined by dots.
         value: What to put there.
         where: The place in the user's file, for messages.
+        folder: Where the files are that the scenario names.
 
     Returns:
         The place by keys and indices: the same for every name that it goes by.
@@ -30,6 +37,7 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str) -> Keys:
     Raises:
         PerhopError: There is no such table.
     """
+    links = write_link(scenario, path, folder)
     table: Any = scenario
     rest, passed = path, ""
     keys: Keys = ()
@@ -39,13 +47,38 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str) -> Keys:
             table[rest] = value
             return (*keys, rest)
         if name is None:
-            raise PerhopError(f"{where}: {_missing(table, rest, passed)}")
+            raise PerhopError(f"{where}: {_missing(table, rest, passed, links)}")
         keys = (*keys, _index(table, name))
         if name == rest:
             table[keys[-1]] = value
             return keys
         table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
+
+
+def write_link(scenario: dict[str, Any], path: str, folder: Path | None = None) -> Sequence[str]:
+    """Give the link that a path leads into, if it is one of a topology, the table that says the same.
+
+    Args:
+        scenario: Plain data, changed in place.
+        path: As for `put`.
+        folder: Where the files are that the scenario names.
+
+    Returns:
+        The names of the topology's links, if the path is one of a link's.
+    """
+    top, _, rest = path.partition(".")
+    if "topology" not in scenario or top != "links":
+        return ()
+    own: dict[str, Any] = scenario.get("links") or {}
+    try:
+        text, _ = _engine.read_json(json.dumps(scenario), "scenario", folder=folder)
+        links = json.loads(_engine.written_out(text))["links"]
+    except (ScenarioError, ValueError):
+        return ()  # whoever reads the scenario says what is wrong
+    name = max((known for known in links if rest.startswith(f"{known}.")), key=len, default=None)
+    scenario["links"] = own if name is None else {name: links[name], **own}
+    return [known for known in links if known not in own]
 
 
 def _names(table: object) -> Iterator[str]:
@@ -66,13 +99,17 @@ def _index(table: Mapping[str, Any] | Sequence[Any], name: str) -> Any:  # noqa:
     return named[0] if named else int(name)
 
 
-def _missing(table: object, rest: str, passed: str) -> str:
-    """What a path asks for that is not there, and what is."""
+def _missing(table: object, rest: str, passed: str, links: Iterable[str]) -> str:
+    """What a path asks for that is not there, and what is; `links`: of the topology."""
     inside = f"`{passed}`" if passed else "the scenario"
     name = rest.partition(".")[0]
     known = [known for known in _names(table) if not known.isdigit()]
+    if passed == "links":
+        known += links
     if not isinstance(table, Mapping | list):
         return f"{inside} is {table!r}, no table with a `{name}`"
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}"
+    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    there = ", ".join(known[:MOST_NAMED]) + more
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {there or 'none'}"
     return f"{inside} has no `{name}`; {hint}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from perhop import _engine, run, simulation
@@ -85,6 +87,34 @@ def test_endings_may_be_in_upper_case(perhop: Perhop, tmp_path: Path, name: str)
     assert done.out.startswith(f"graph {name}: 3 routers, 2 links\n")
 
 
+def test_a_graph_of_several_parts_is_described_and_written(perhop: Perhop, tmp_path: Path) -> None:
+    edges = [("B", "C"), ("D", "E"), ("E", "F"), ("F", "G"), ("F", "H"), ("D", "H")]
+    (tmp_path / "parts.graphml").write_text(
+        "<graphml><graph>"
+        + "".join(f'<node id="{name}"/>' for name in "ABCDEFGH")
+        + "".join(f'<edge source="{one}" target="{other}"/>' for one, other in edges)
+        + "</graph></graphml>",
+        encoding="utf-8",
+    )
+    done = perhop("topology", "parts.graphml", "-o", "parts.toml")
+    assert done.code == 0, done.err
+    assert done.out.startswith("graph parts.graphml: 7 routers, 6 links\n")
+    assert "\n2 parts that no link connects\n" in done.out
+    assert "are among the routers of the largest part" in done.out
+    written = tomllib.loads((tmp_path / "parts.toml").read_text(encoding="utf-8"))
+    assert written["flows"][0]["between"]["among"] == ["D", "E", "F", "G", "H"]
+    assert perhop("topology", "parts.toml").out == done.out[: done.out.index("written:")]
+
+
+def test_a_pair_of_numbers_stays_on_a_line(perhop: Perhop) -> None:
+    done = perhop("topology", "isp", "core=60", "aggregation=9", "edge=3")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("links of a router × "))
+    assert begin < len(lines) - 1
+    assert all(re.search(r"\d+ × \d+(,| and \d+ more)?$", line) for line in lines[begin:]), done.out
+
+
 def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
     done = perhop("topology", "isp", "core=4", "aggregation=1", "edge=1", "--plot", "isp.svg")
     assert done.code == 0, done.err
@@ -112,6 +142,8 @@ def test_small_networks_are_drawn(perhop: Perhop, tmp_path: Path) -> None:
         (("chain", "routers=3", "--plot", "x.png"), "--plot x.png: the picture is an SVG"),
         (("fat-tree", "k=4", "k=6"), "`k=` is given twice; leave one out"),
         (("chain", "routers=3", "-o", "no/such.toml"), "--output no/such.toml"),
+        (("chain", "routers=3", "-o", "-", "--json"), "--json and --output - both print on standard output"),
+        (("chain", "routers=3", "-o", "d.svg", "--plot", "./d.svg"), "--output and --plot both name d.svg"),
     ],
 )
 def test_bad_input_is_one_line(perhop: Perhop, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -148,3 +180,20 @@ def test_a_capture_names_links_of_the_topology(perhop: Perhop, tmp_path: Path) -
     refused = perhop(*words, "r1-r2")
     assert refused.code == 2
     assert "there is no link `r1-r2`; the scenario has `r1--r2`, `r2--r3`" in refused.err
+
+
+def test_events_name_links_of_the_topology_beside_others(perhop: Perhop, tmp_path: Path) -> None:
+    (tmp_path / "chain.toml").write_text(
+        'duration = "1s"\n[topology]\nchain = 3\n'
+        'link = { rate = "5Mbps", delay = "1ms", queue = { aqm = "drop-tail", limit = "50p" } }\n'
+        '[links.a1]\nfrom = "r1"\nto = "x"\nrate = "5Mbps"\ndelay = "1ms"\n'
+        '[[flows]]\nname = "udp"\nfrom = "r2"\nto = "r1"\ntransport = { udp = "cbr", rate = "1Mbps" }\n',
+        encoding="utf-8",
+    )
+    done = perhop("run", "chain.toml", "--runs", "1", "--events", "e.parquet")
+    assert done.code == 0, done.err
+    events = pl.read_parquet(tmp_path / "e.parquet")
+    assert events["link"].unique().to_list() == ["r1--r2 (reverse)"]
+    # Whichever of the two directions leads from r2 to r1: the same as in results.
+    sent = run(tmp_path / "chain.toml", runs=1).links.filter(pl.col("sent_packets") > 0)
+    assert sent["link"].to_list() == ["r1--r2 (reverse)"]

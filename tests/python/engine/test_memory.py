@@ -76,13 +76,57 @@ def test_a_run_of_a_million_flows_is_refused_with_numbers(tmp_path: Path) -> Non
         "error: not enough memory: a run takes 3.4 GB: 3.4 GB for 1000000 flows, and its "
     )
     assert re.search(r"for 1 run that is about 3\.6 GB, and 1\.[3-5] GB are free \(ulimit -v: ", error), error
-    assert error.endswith("use fewer --runs or --jobs, fewer flows, or a longer `interval` of [probes]")
+    assert error.endswith("; use fewer flows")
 
 
 def test_the_runs_that_are_on_at_a_time_count(tmp_path: Path) -> None:
     many = LINK + QUEUE + FLOW.replace('name = "udp"', 'name = "udp"\ncount = 200000')
     error = refused(limited(tmp_path, 1_500_000_000, many, "--runs", "4", "--jobs", "4"))
     assert "for 4 runs, 4 at a time that is about 2.9 GB" in error
+    assert error.endswith("; use fewer --runs, fewer --jobs or fewer flows")
+
+
+CLASSES = ", ".join(
+    f'{{ name = "class {n}", match = {{ dscp = {n} }}, rule = {{ aqm = "drop-tail", limit = "9p" }} }}'
+    for n in range(1, 19)
+)
+CLASSES += ', { name = "rest", rule = { aqm = "drop-tail", limit = "9p" } }'
+NETWORK = f"""\
+duration = "1s"
+[topology]
+isp = {{ core = 20, aggregation = 5, edge = 10 }}
+[topology.link]
+rate = "1Mbps"
+delay = "1ms"
+queue = {{ scheduler = "wfq", queues = [{CLASSES}] }}
+[[flows]]
+name = "udp"
+count = 100
+between = {{}}
+transport = {{ udp = "cbr", rate = "1kbps" }}
+"""
+RESULTS = "`results` of [topology] with only the tiers whose links you need"
+
+
+@pytest.mark.parametrize(
+    ("runs", "more", "remedies"),
+    [
+        (1, "", f"{RESULTS} or fewer routers and links"),
+        (2, "", f"fewer --runs, {RESULTS} or fewer routers and links"),
+        (
+            1,
+            '[probes]\ninterval = "5ms"\n',
+            f"a longer `interval` of [probes], {RESULTS} or fewer routers and links",
+        ),
+    ],
+)
+def test_a_refusal_names_what_helps_most_first(
+    monkeypatch: pytest.MonkeyPatch, runs: int, more: str, remedies: str
+) -> None:
+    monkeypatch.setattr(memory, "free", lambda: Free(700_000_000, "a test"))
+    with pytest.raises(PerhopError) as caught:
+        memory.fitting(simulation.canonical(NETWORK + more), runs, None, 2)
+    assert str(caught.value).endswith(f"; use {remedies}")
 
 
 NEXT_LINK = (

@@ -96,6 +96,18 @@ def test_a_scenario_shows_its_network_links_and_flows() -> None:
     assert "<script" not in picture
 
 
+@pytest.mark.parametrize(("routers", "tables"), [(3, 2), (61, 1)])
+def test_links_of_a_topology_are_shown_if_it_can_be_drawn(routers: int, tables: int) -> None:
+    scenario = package.Scenario(
+        duration="1s",
+        topology=package.Topology(chain=routers, link=package.TopologyLink(rate="3Mbps", delay="1ms")),
+        flows=[package.Flow(name="tcp", from_="r1", to="r3", transport=package.Tcp(tcp="newreno"))],
+    )
+    page = scenario._repr_html_()
+    assert page.count("<table>") == tables
+    assert ("r2--r3" in _read(page).text) == (tables == 2)
+
+
 def test_a_scenario_that_cannot_be_run_shows_the_reason() -> None:
     texts = _read(_scenario(rate="2 bananas <b>")._repr_html_())
     assert texts.tags == {"p"}

@@ -306,3 +306,41 @@ def test_the_rate_of_a_profile_that_a_sender_knows_cannot_change() -> None:
     with pytest.raises(PerhopError, match="`gold/0`: its congestion control knows it"):
         sim.set("flows.gold.profile.rate", "1Mbps")
     sim.set("flows.gold.profile.burst", "1kB").run_until("2s")
+
+
+def of_topology(**links: Any) -> dict[str, Any]:  # noqa: ANN401 - tables
+    """Three routers in a row by a rule, and links beside it."""
+    link = {"rate": "5Mbps", "delay": "1ms", "queue": RED}
+    flow = {"name": "tcp", "from": "r1", "to": "r3", "transport": {"tcp": "newreno"}, "start": "0s"}
+    return {"duration": "2s", "topology": {"chain": 3, "link": link}, "links": links, "flows": [flow]}
+
+
+def test_a_link_of_a_topology_is_set_as_one_of_a_table() -> None:
+    table = {"from": "r1", "to": "r2", "rate": "5Mbps", "delay": "1ms", "queue": RED}
+    written = of_topology(**{"r1--r2": {**table, "reverse": {"queue": RED}}})
+    results = []
+    for start in (of_topology(), written):
+        sim = perhop.Simulation(start).run_until("500ms")
+        sim.set("links.r1--r2.rate", "2Mbps").set("links.r1--r2.queue.max_p", 0.5).run_until("1s")
+        rates = [sim.links[name].rate_bps for name in ("r1--r2", "r1--r2 (reverse)", "r2--r3")]
+        assert rates == [2e6, 2e6, 5e6]
+        # What is set of all links is not of one that has its own.
+        sim.set("topology.link.rate", "3Mbps").run_until("1s")
+        rates = [sim.links[name].rate_bps for name in ("r1--r2", "r2--r3")]
+        assert rates == [2e6, 3e6]
+        results.append(sim.finish())
+    assert results[0].flows.equals(results[1].flows)
+    assert not results[0].flows.equals(perhop.run(of_topology(), runs=1).flows)
+
+
+def test_what_can_be_set_of_a_topology_is_named() -> None:
+    sim = perhop.Simulation(of_topology())
+    with pytest.raises(PerhopError, match=r"did you mean `r1--r2`\?; these can be set: links.r1--r2.rate, "):
+        sim.set("links.r1-r2.rate", "2Mbps")
+    with pytest.raises(PerhopError, match=r"has no `hub--leaf1`; there are r1--r2, r2--r3; "):
+        sim.set("links.hub--leaf1.rate", "2Mbps")
+    with pytest.raises(PerhopError, match=r"these can be set: .*topology\.link\.rate"):
+        sim.set("topology.lnk.rate", "2Mbps")
+    with pytest.raises(PerhopError, match="the kind of an AQM cannot change"):
+        sim.set("links.r1--r2.queue.aqm", "drop-tail")
+    assert "r1--r2" not in json.loads(sim._scenario)["links"]

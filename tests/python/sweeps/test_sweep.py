@@ -104,6 +104,46 @@ max = [9, 15]
     assert json.loads(plan.points[1].scenario)["links"]["bottleneck"]["queue"]["total"] == "5/15/0.1"
 
 
+def test_a_link_of_a_topology_can_be_varied(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "graph.graphml").write_text(
+        '<graphml><graph><node id="a"/><node id="b.c"/><node id="d"/>'
+        '<edge source="a" target="b.c"/><edge source="b.c" target="d"/></graph></graphml>',
+        encoding="utf-8",
+    )
+    (tmp_path / "net" / "scenario.toml").write_text(
+        """
+duration = "1s"
+[topology]
+graph = { file = "graph.graphml" }
+link = { rate = "5Mbps", delay = "1ms" }
+[[flows]]
+name = "tcp"
+from = "a"
+to = "d"
+transport = { tcp = "newreno" }
+""",
+        encoding="utf-8",
+    )
+    text = """
+scenario = "net/scenario.toml"
+[set]
+"topology.link.delay" = "7ms"
+[list]
+"links.a--b.c.rate" = ["2Mbps", "3Mbps"]
+"topology.link.rate" = ["8Mbps", "9Mbps"]
+"""
+    plan = plan_of(tmp_path, text)
+    found = [json.loads(_engine.written_out(point.scenario))["links"] for point in plan.points]
+    # Whatever is written first, the link has what it is not given from the topology of its point.
+    assert [{name: (link["rate"], link["delay"]) for name, link in links.items()} for links in found] == [
+        {"a--b.c": ("2Mbps", "7ms"), "b.c--d": ("8Mbps", "7ms")},
+        {"a--b.c": ("3Mbps", "7ms"), "b.c--d": ("9Mbps", "7ms")},
+    ]
+    with pytest.raises(PerhopError, match=r"`links` has no `a--b`; did you mean `a--b\.c`\?"):
+        plan_of(tmp_path, text.replace("a--b.c", "a--b"))
+
+
 @pytest.mark.usefixtures("small")
 def test_named_values_may_be_tables(tmp_path: Path) -> None:
     text = """
