@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -71,14 +72,23 @@ def write_link(scenario: dict[str, Any], path: str, folder: Path | None = None) 
     if "topology" not in scenario or top != "links":
         return ()
     own: dict[str, Any] = scenario.get("links") or {}
-    try:
-        text, _ = _engine.read_json(json.dumps(scenario), "scenario", folder=folder)
-        links = json.loads(_engine.written_out(text))["links"]
-    except (ScenarioError, ValueError):
+    links = _all_links(json.dumps(scenario), folder)
+    if links is None:
         return ()  # whoever reads the scenario says what is wrong
     name = max((known for known in links if rest.startswith(f"{known}.")), key=len, default=None)
     scenario["links"] = own if name is None else {name: links[name], **own}
     return [known for known in links if known not in own]
+
+
+def _all_links(scenario: str, folder: Path | None) -> dict[str, Any] | None:
+    """All links of a scenario, those of its topology included; None if it cannot be read."""
+    try:
+        return dict(json.loads(_engine.written_out(scenario))["links"])
+    except ScenarioError:  # it may name files
+        with suppress(ScenarioError):
+            text, _ = _engine.read_json(scenario, "scenario", folder=folder)
+            return dict(json.loads(_engine.written_out(text))["links"])
+    return None
 
 
 def _names(table: object) -> Iterator[str]:
