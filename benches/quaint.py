@@ -11,7 +11,7 @@ strict priority with 5, 20 and 20 MB, which drop green packets above 0.9 of a qu
 
 What differs: which 88 switches are no access switches is not public, so here they are those with the most
 links; nor are the rates of ports above 25 Gbit/s. The messages of a priority are a flow that is on for 8 ms
-and off for 16 ms in the mean, three flows for each access switch. Its meter stands at the source, not at each
+and off for 16 ms in the mean, three flows for each access switch. Meters are at the sources, not at each
 port.
 
     python -m benches.quaint graph-for-metis.txt [--repeat 3] [--threads 1 2] [--markdown]
@@ -73,7 +73,7 @@ def read_graph(text: str) -> list[list[int]]:
     neighbors = [[other - 1 for other in row] for row in rows]
     ends = {(start, end) for start, row in enumerate(neighbors) for end in row}
     if any((end, start) not in ends for start, end in ends):
-        raise GraphError("an edge stands at one of its vertices only")
+        raise GraphError("the adjacency is not symmetric")
     return neighbors
 
 

@@ -190,9 +190,9 @@ fn what_has_no_effect_is_noticed() {
     };
     let between = "count = 9\nbetween = {}";
     for backwards in [link("r2--r1", "r2", "r1"), link("r2--r1", "r1", "r2")] {
-        let told = notices(&backwards, between);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].1.starts_with("adds a link beside `r1--r2` of the topology"), "{told:?}");
+        let found = notices(&backwards, between);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].1.starts_with("adds a link beside `r1--r2` of the topology"), "{found:?}");
     }
     for meant in [link("r1--r2", "r1", "r2"), link("second", "r2", "r1"), link("r3--r1", "r3", "r1")] {
         assert_eq!(notices(&meant, between), []);
@@ -201,9 +201,9 @@ fn what_has_no_effect_is_noticed() {
         let pairs = "[[\"r1\", \"r2\", \"3Mbps\"], [\"r2\", \"r3\", \"1Mbps\"]]";
         notices("", &format!("count = {count}\nbetween = {{ demands = {pairs} }}"))
     };
-    let told = demands(1);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].1.starts_with("1 of 2 pairs get no flow, such as `r2` to `r3`: the group has 1 flow"));
+    let found = demands(1);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.starts_with("1 of 2 pairs get no flow, such as `r2` to `r3`: the group has 1 flow"));
     assert_eq!(demands(2).len(), 1, "3 : 1 of 2 flows is 1.5 : 0.5; the first of equal remainders wins");
     assert_eq!(demands(3), []);
     assert_eq!(notices("", "count = 1\nbetween = { file = \"diagonal.csv\" }"), []);

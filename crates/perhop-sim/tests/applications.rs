@@ -10,7 +10,7 @@ use perhop_sim::{
 };
 use proptest::prelude::*;
 
-use crate::common::{aqm, duplex, flow, profile, run_alike, tcp, udp};
+use crate::common::{aqm, chain, duplex, flow, profile, run_alike, tcp, udp};
 use crate::engine::{any_queue, assert_same};
 
 pub fn application(model: &str, table: &str) -> ApplicationParams {
@@ -358,18 +358,11 @@ proptest! {
         (warmup, probe) in (0_u64..2, prop_oneof![Just(None), Just(Some(100)), Just(Some(170))]),
         slices in prop_oneof![Just(None), (1_u64..40).prop_map(Some)],
     ) {
-        let links = (0..hops).flat_map(|n| {
-            let rate = if round { "8Mbps".into() } else { format!("{rate_kbps}kbps") };
-            let mut links = duplex(&format!("l{n}"), n, n + 1, &rate, delay, queue.clone());
-            if let Some(back) = back {
-                links[1].rate = format!("{back}kbps").parse().unwrap();
-                links[1].queue = Some(aqm("drop-tail", r#"{"limit": "7p"}"#).into());
-            }
-            links
-        });
+        let rate = if round { "8Mbps".into() } else { format!("{rate_kbps}kbps") };
+        let links = chain(hops, &rate, delay, &queue, back);
         let mut network = Network {
             nodes: hops + 1,
-            links: links.collect(),
+            links,
             flows: others(count, hops).collect(),
             shared_meters: vec![SharedMeter { name: "shared".into(), params: profile("0.5Mbps") }],
             probe_interval: probe.map(Duration::from_millis),

@@ -9,7 +9,7 @@ use perhop_sim::{
 };
 use proptest::prelude::*;
 
-use crate::common::{aqm, duplex, flow, profile, rap, scheduler, tcp, tfrc, udp};
+use crate::common::{aqm, chain, duplex, flow, profile, rap, scheduler, tcp, tfrc, udp};
 use crate::engine::{any_queue, assert_same};
 
 const TCP_HEADERS: u16 = 40;
@@ -328,18 +328,11 @@ proptest! {
             let transport = transports[[0, 4, 8][n]].clone();
             flow(format!("stay{n}"), 0, hops, transport, (n == 1).then(|| profile("0.3Mbps")))
         });
-        let links = (0..hops).flat_map(|n| {
-            let rate = if round { "8Mbps".into() } else { format!("{rate_kbps}kbps") };
-            let mut links = duplex(&format!("l{n}"), n, n + 1, &rate, delay, queue.clone());
-            if let Some(back) = back {
-                links[1].rate = format!("{back}kbps").parse().unwrap();
-                links[1].queue = Some(aqm("drop-tail", r#"{"limit": "7p"}"#).into());
-            }
-            links
-        });
+        let rate = if round { "8Mbps".into() } else { format!("{rate_kbps}kbps") };
+        let links = chain(hops, &rate, delay, &queue, back);
         let network = Network {
             nodes: hops + 1,
-            links: links.collect(),
+            links,
             flows: stay.chain(members).collect(),
             probe_interval: probe.map(Duration::from_millis),
             warmup: Duration::from_millis(warmup * 1000),

@@ -223,7 +223,7 @@ impl Simulation {
         simulation.complete()
     }
 
-    /// The same in parts, where each router is in the part of this number: each now on a thread of its own, now all on one.
+    /// The same in parts, where each router is in the part of this number; alternates between a thread for each part and one for all.
     ///
     /// # Errors
     /// See [`Failure`]; also, the routers cannot be divided so.
@@ -232,7 +232,7 @@ impl Simulation {
         let setup = Setup::new(network, seed, &watch)?;
         let accepted = Accepted::of(network, &setup).map_err(Failure::Refused)?;
         let partition = Parallel::divide_by(network, &setup, of_node).map_err(Failure::Undivided)?;
-        let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?.by_turns();
+        let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?.alternating();
         let run = Run::Parallel(Box::new(engine));
         Self { run, used: EngineUsed::Batched, watch, progress: Progress::default() }.complete()
     }

@@ -303,7 +303,7 @@ impl Flow {
     }
 
     /// What [`acknowledge`](Self::acknowledge) does of most ACKs in recoveries by selective acknowledgements, to a sender that [is on
-    /// the short way](CarryingSender::is_on_short_way). Returns when the sender next has something to do by itself, if that may be
+    /// the fast path](CarryingSender::has_recovery_fast_path). Returns when the sender next has something to do by itself, if that may be
     /// earlier than before; `None`, having done nothing, if it cannot take this ACK.
     #[inline(always)]
     pub(crate) fn acknowledge_shortly(
@@ -314,11 +314,11 @@ impl Flow {
     ) -> Option<Instant> {
         let Self { sender: Sender::Carrying(sender), sending, rare, .. } = self else { return None };
         let CarryingSender::Sack(sender) = &mut **sender else { return None };
-        let room = sender.take_shortly(number, rare.metadata.of_acks(), now)?;
+        let room = sender.take_fast_in_recovery(number, rare.metadata.of_acks(), now)?;
         if room == 0 {
             return Some(Instant::NEVER);
         }
-        while let Some(sequence) = sender.transmit_shortly(now) {
+        while let Some(sequence) = sender.transmit_fast_in_recovery(now) {
             sending.send_all(sequence..sequence + 1, now, out);
         }
         Some(sender.wake())
@@ -346,7 +346,7 @@ impl Flow {
         ack
     }
 
-    /// The short way to a receiver not all of whose packets are acknowledged at once: what [`receive`](Self::receive) does of most.
+    /// The fast path to a receiver not all of whose packets are acknowledged at once: what [`receive`](Self::receive) does of most.
     /// `None`, having done nothing, if the receiver cannot take it so.
     #[inline(always)]
     pub(crate) fn receive_delayed_fast(&mut self, content: Content, now: Instant) -> Option<DelayedAck> {
@@ -369,7 +369,7 @@ impl Flow {
         Some(number)
     }
 
-    /// The short way of most packets beyond a gap to a receiver with selective acknowledgements, which answers them at once. Returns
+    /// The fast path of most packets beyond a gap to a receiver with selective acknowledgements, which answers them at once. Returns
     /// the number of the ACK; `None`, having done nothing, if the receiver cannot take it so.
     #[inline(always)]
     pub(crate) fn receive_ahead(&mut self, content: Content, now: Instant) -> Option<u32> {

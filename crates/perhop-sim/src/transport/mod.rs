@@ -335,10 +335,10 @@ impl CarryingSender {
         }
     }
 
-    /// Whether ACKs may take the short way: see [`SackSender::take_shortly`](tcp::SackSender::take_shortly).
-    pub(crate) fn is_on_short_way(&self) -> bool {
+    /// Whether ACKs may take the fast path: see [`SackSender::take_fast_in_recovery`](tcp::SackSender::take_fast_in_recovery).
+    pub(crate) fn has_recovery_fast_path(&self) -> bool {
         match self {
-            Self::Sack(tcp) => tcp.is_on_short_way(),
+            Self::Sack(tcp) => tcp.has_recovery_fast_path(),
             Self::Datagram(_) => false,
         }
     }

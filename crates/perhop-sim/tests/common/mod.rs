@@ -82,6 +82,25 @@ pub fn duplex(
     [link(name.into(), from, to, Some(queue.into())), link(format!("{name} (reverse)"), to, from, None)]
 }
 
+/// A chain of such links over so many hops; with `back`, the reverse direction is that many kbit/s wide and drops from its tail.
+pub fn chain(
+    hops: u32,
+    rate: &str,
+    delay: &str,
+    queue: &SchedulerParams,
+    back: Option<u64>,
+) -> Vec<LinkSpec> {
+    let link = |n: u32| {
+        let mut links = duplex(&format!("l{n}"), n, n + 1, rate, delay, queue.clone());
+        if let Some(back) = back {
+            links[1].rate = format!("{back}kbps").parse().unwrap();
+            links[1].queue = Some(aqm("drop-tail", r#"{"limit": "7p"}"#).into());
+        }
+        links
+    };
+    (0..hops).flat_map(link).collect()
+}
+
 pub fn flow(
     name: String,
     from: u32,

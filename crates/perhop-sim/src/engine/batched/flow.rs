@@ -85,7 +85,7 @@ struct Rare {
     last_steps: (u32, u32),
     /// Packets that come before this may take the [fast path of receivers whose ACKs wait](BatchedFlow::receive_delayed_fast).
     delayed_fast_until: Instant,
-    /// ACKs that come before this may take the [short way](BatchedFlow::acknowledge_shortly).
+    /// ACKs that come before this may take the [fast path](BatchedFlow::acknowledge_shortly).
     sender_short_until: Instant,
     /// ACKs that the sender must not take ahead of time, each with its time, in order.
     held: VecDeque<(Instant, Ack)>,
@@ -344,7 +344,7 @@ impl BatchedFlow {
             Instant::ZERO
         };
         if let Sender::Carrying(sender) = &self.base.sender {
-            self.rare.sender_short_until = if free && sender.is_on_short_way() {
+            self.rare.sender_short_until = if free && sender.has_recovery_fast_path() {
                 self.wake_of_sender().min(just_after(self.sender_sample)).min(just_after(end))
             } else {
                 Instant::ZERO
@@ -498,7 +498,7 @@ impl BatchedFlow {
         Some(ack)
     }
 
-    /// The short way of most packets beyond a gap, which are acknowledged at once, before the receiver is next sampled. Returns the
+    /// The fast path of most packets beyond a gap, which are acknowledged at once, before the receiver is next sampled. Returns the
     /// number of the ACK; `None`, having done nothing, if it cannot take this packet.
     #[inline(always)]
     pub(super) fn receive_ahead(&mut self, content: Content, arrival: Instant) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! The threads of a run, one for each part, in rounds.
 //!
-//! Threads meet twice in a round. Where little happens in one, because the look-ahead of the border is short beside the times between packets,
-//! that takes longer than the round: one thread then runs all parts, until more happens again. The outcome is the same.
+//! A round has two barriers. Where few events happen in a round, because the look-ahead of the border is short, the barriers take longer than
+//! the events: the first thread then runs all parts, until rounds have more events again. The outcome is the same.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,30 +12,30 @@ use super::barrier::Barrier;
 use crate::engine::batched::{Batched, Crossing};
 use crate::watch::{Progress, Watch};
 
-/// Rounds after which it is decided anew whether threads are worth their meetings: of all threads, and of one alone.
+/// Rounds between two decisions on whether all threads run: while all run, and while the first one runs alone.
 const ROUNDS: u64 = 64;
 const ROUNDS_ALONE: u64 = 1024;
-/// Less in a round, of all parts, is not: two meetings take as long as some tens of events where each thread has a core, and longer
-/// where it has to wait for one.
-const WORTH: u64 = 200;
+/// With fewer events in a round, of all parts, the first thread runs alone: two barriers take as long as some tens of events where each
+/// thread has a core, and longer where it waits for one.
+const LEAST_EVENTS: u64 = 200;
 
-/// When one thread runs all parts.
+/// When the first thread runs all parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sharing {
-    /// While too little happens in a round; whether it does now.
-    AsItPays {
-        /// It does, by the last rounds.
+    /// While rounds have few events.
+    Adaptive {
+        /// They have few, by the last decision.
         alone: bool,
     },
-    /// Every other few rounds, to try both.
-    InTurns,
+    /// Every other few rounds, so that tests cover both.
+    Alternating,
 }
 
 /// What the threads share.
 struct Shared<'a> {
     barrier: Barrier,
     engines: Vec<Mutex<&'a mut Batched>>,
-    /// Of each part: nothing happens there before this, in nanoseconds; and how often something happened.
+    /// Of each part: no event comes before this, in nanoseconds; and how many events it has handled.
     next: Vec<AtomicU64>,
     handled: Vec<AtomicU64>,
     /// Packets on their way to each part, by the part that they come from.
@@ -72,6 +72,7 @@ pub(super) fn run(
     progress: &mut Progress,
 ) {
     let parts = engines.len();
+    let handled = engines.iter().map(|engine| engine.handled()).sum();
     if parts == 0 {
         return;
     }
@@ -94,14 +95,14 @@ pub(super) fn run(
             let (shared, watch) = (&shared, watch.unreported());
             scope.spawn(move || shared.follow(part, &watch));
         }
-        shared.lead(sharing, watch, progress);
+        shared.lead(Pace { sharing, rounds: 0, handled }, watch, progress);
     });
 }
 
-/// How much happens in a round: what the first thread decides by.
+/// How many events rounds have: what the first thread decides by.
 struct Pace<'a> {
     sharing: &'a mut Sharing,
-    /// Rounds since the last decision, and how much had happened before them.
+    /// Rounds since the last decision, and how many events had been handled before them.
     rounds: u64,
     handled: u64,
 }
@@ -115,9 +116,9 @@ impl Pace<'_> {
         }
         let handled: u64 = shared.handled.iter().map(|handled| handled.load(Ordering::Relaxed)).sum();
         let alone = match self.sharing {
-            Sharing::InTurns => !was_alone,
-            Sharing::AsItPays { alone } => {
-                *alone = handled - self.handled < WORTH * self.rounds;
+            Sharing::Alternating => !was_alone,
+            Sharing::Adaptive { alone } => {
+                *alone = handled - self.handled < LEAST_EVENTS * self.rounds;
                 *alone
             }
         };
@@ -130,27 +131,26 @@ impl Sharing {
     /// Rounds between two decisions.
     fn rounds(self) -> u64 {
         match self {
-            Self::AsItPays { .. } => ROUNDS,
-            Self::InTurns => 3,
+            Self::Adaptive { .. } => ROUNDS,
+            Self::Alternating => 3,
         }
     }
 
     /// Rounds of one thread before it decides anew.
     fn rounds_alone(self) -> u64 {
         match self {
-            Self::AsItPays { .. } => ROUNDS_ALONE,
-            Self::InTurns => 3,
+            Self::Adaptive { .. } => ROUNDS_ALONE,
+            Self::Alternating => 3,
         }
     }
 }
 
 impl<'a> Shared<'a> {
     /// The first thread: runs its part to the end, and all others while that is quicker.
-    fn lead(&self, sharing: &mut Sharing, watch: &Watch, progress: &mut Progress) {
+    fn lead(&self, mut pace: Pace<'_>, watch: &Watch, progress: &mut Progress) {
         let _guard = Guard(&self.barrier);
-        let rounds_alone = sharing.rounds_alone();
-        let mut alone = matches!(sharing, Sharing::AsItPays { alone: true });
-        let mut pace = Pace { sharing, rounds: 0, handled: 0 };
+        let rounds_alone = pace.sharing.rounds_alone();
+        let mut alone = matches!(pace.sharing, Sharing::Adaptive { alone: true });
         let mut rounds = 0;
         loop {
             alone = pace.decide(self, rounds, alone);
@@ -202,7 +202,7 @@ impl<'a> Shared<'a> {
         self.engines[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A part takes in what comes from others, and tells when it has something to do.
+    /// A part takes in the packets from other parts, and publishes the time of its next event.
     fn begin_round(&self, part: usize) {
         let mut engine = self.engine(part);
         self.take_in(part, &mut engine);

@@ -78,13 +78,13 @@ impl Parallel {
         let times = setup.recorder.times.clone();
         let controls = setup.controls.clone();
         let parts = split::split(network, seed, setup, accepted, partition, watch)?;
-        let (lookahead, sharing) = (partition.lookahead, Sharing::AsItPays { alone: false });
+        let (lookahead, sharing) = (partition.lookahead, Sharing::Adaptive { alone: false });
         Ok(Self { now: Instant::ZERO, parts, lookahead, sharing, times, controls })
     }
 
-    /// Now each part has a thread of its own, now one thread runs all: to compare the outcomes.
-    pub(super) fn by_turns(mut self) -> Self {
-        self.sharing = Sharing::InTurns;
+    /// Alternates between a thread for each part and one for all of them, so that tests cover both.
+    pub(super) fn alternating(mut self) -> Self {
+        self.sharing = Sharing::Alternating;
         self
     }
 

@@ -17,7 +17,7 @@ use crate::network::{Marking, Network, NodeId};
 /// A thread has at least so many links to simulate: with fewer it would mostly wait for the others.
 pub const LINKS_PER_THREAD: usize = 32;
 
-/// All links together can send so many packets at least while one crosses the border: with fewer, threads would meet for nothing.
+/// All links together can send so many packets at least while one crosses the border: with fewer, barriers take longer than the events between them.
 const PACKETS_PER_ROUND: f64 = 100.0;
 
 /// A part may have so much more work than its share, in percent.

@@ -74,7 +74,7 @@ impl SackReceiver {
         })
     }
 
-    /// The short way of most segments beyond a gap: what [`on_data`](Self::on_data) does of the one behind the range that it reports
+    /// The fast path of most segments beyond a gap: what [`on_data`](Self::on_data) does of the one behind the range that it reports
     /// first, or of one that begins another, if it holds some and nothing above. Returns the number of its ACK; `None`, having done
     /// nothing, for any other segment.
     #[inline(always)]

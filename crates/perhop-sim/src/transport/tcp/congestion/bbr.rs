@@ -3,7 +3,7 @@
 use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
 use super::path_model::{
-    Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of, smaller, whole_above, whole_below,
+    Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, ceil, floor, min, rate_of,
 };
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, Setup};
 
@@ -275,7 +275,7 @@ impl Bbr {
         if ack.delivered > 0 && !self.window_in_recovery(ack) {
             let target = self.target();
             if self.is_full {
-                self.output.window = smaller(self.output.window + acked, target);
+                self.output.window = min(self.output.window + acked, target);
             } else if self.output.window < target || (self.rounds.delivered as f64) < self.output.initial {
                 self.output.window += acked;
             }
@@ -311,22 +311,21 @@ impl Bbr {
         if self.min_rtt == f64::INFINITY {
             return self.output.initial;
         }
-        self.with_allowance(whole_above(self.rate.get() * self.min_rtt * gain))
+        self.with_allowance(ceil(self.rate.get() * self.min_rtt * gain))
     }
 
     fn target(&self) -> f64 {
         let rate = self.rate.get();
-        let extra =
-            if self.is_full { smaller(self.aggregation.extra(), rate * MOST_AGGREGATION) } else { 0.0 };
+        let extra = if self.is_full { min(self.aggregation.extra(), rate * MOST_AGGREGATION) } else { 0.0 };
         if self.min_rtt == f64::INFINITY {
             return self.output.initial;
         }
-        self.with_allowance(whole_above(rate * self.min_rtt * self.gains().1) + whole_below(extra))
+        self.with_allowance(ceil(rate * self.min_rtt * self.gains().1) + floor(extra))
     }
 
     /// With what offloads and delayed ACKs keep at hosts, to an even number.
     fn with_allowance(&self, segments: f64) -> f64 {
-        let even = 2.0 * whole_above(0.5 * (segments + OFFLOAD));
+        let even = 2.0 * ceil(0.5 * (segments + OFFLOAD));
         even + if self.mode == Mode::ProbeBw && self.place == 0 { 2.0 } else { 0.0 }
     }
 }

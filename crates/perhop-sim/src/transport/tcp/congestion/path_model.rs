@@ -55,8 +55,8 @@ impl<const N: usize> RecentMax<N> {
     pub(super) fn take(&mut self, round: u64, value: f64) {
         self.advance(round);
         let slot = &mut self.values[(round % N as u64) as usize];
-        *slot = greater(*slot, value);
-        self.greatest = greater(self.greatest, *slot);
+        *slot = max(*slot, value);
+        self.greatest = max(self.greatest, *slot);
     }
 
     /// Goes on to a round.
@@ -150,7 +150,7 @@ impl Output {
 
     /// Keeps to the receiver's window.
     pub(super) fn limit_window(&mut self) {
-        self.window = smaller(self.window, self.most);
+        self.window = min(self.window, self.most);
     }
 
     /// The model says so many segments in a second, or, while nothing is known yet, the first rate. Until the pipe is full the rate
@@ -216,7 +216,7 @@ impl Aggregation {
             (self.acked, self.since, expected) = (0.0, ack.now, 0.0);
         }
         self.acked += f64::from(ack.delivered);
-        self.extra.take(round, smaller(self.acked - expected, window));
+        self.extra.take(round, min(self.acked - expected, window));
     }
 
     /// What came before this round counts no more.
@@ -240,27 +240,27 @@ pub(super) fn rate_of(sample: &DeliverySample, min_rtt: f64) -> Option<f64> {
 /// The least whole number of segments that is not below this one, which is not negative: without a call to the mathematical library,
 /// which `f64::ceil` is on processors that need not have the instruction.
 #[inline]
-pub(super) fn whole_above(segments: f64) -> f64 {
-    let whole = whole_below(segments);
+pub(super) fn ceil(segments: f64) -> f64 {
+    let whole = floor(segments);
     if whole < segments { whole + 1.0 } else { whole }
 }
 
 /// The greatest that is not above it.
 #[inline]
-pub(super) fn whole_below(segments: f64) -> f64 {
+pub(super) fn floor(segments: f64) -> f64 {
     debug_assert!((0.0..=(1_u64 << 53) as f64).contains(&segments), "{segments}");
     segments as i64 as f64
 }
 
-/// The greater of two numbers, without what `f64::max` does where one is none.
+/// The greater of two numbers, neither of which is NaN: `f64::max` takes longer, to handle it.
 #[inline]
-pub(super) fn greater(a: f64, b: f64) -> f64 {
+pub(super) fn max(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 
-/// The smaller of them.
+/// The smaller of two numbers, neither of which is NaN.
 #[inline]
-pub(super) fn smaller(a: f64, b: f64) -> f64 {
+pub(super) fn min(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 

@@ -98,8 +98,8 @@ impl SackSender {
         Some(segments)
     }
 
-    /// Whether [`take_shortly`](Self::take_shortly) and [`transmit_shortly`](Self::transmit_shortly) may be called.
-    pub(in crate::transport) fn is_on_short_way(&self) -> bool {
+    /// Whether [`take_fast_in_recovery`](Self::take_fast_in_recovery) and [`transmit_fast_in_recovery`](Self::transmit_fast_in_recovery) may be called.
+    pub(in crate::transport) fn has_recovery_fast_path(&self) -> bool {
         self.tcp.is_simple()
     }
 
@@ -107,8 +107,13 @@ impl SackSender {
     /// that has arrived, and nothing else that is new. Returns how many segments may then be sent; `None`, having done nothing, for
     /// any other ACK.
     #[inline(always)]
-    pub(crate) fn take_shortly(&mut self, number: u32, acks: &mut Acks, now: Instant) -> Option<u32> {
-        debug_assert!(self.is_on_short_way());
+    pub(crate) fn take_fast_in_recovery(
+        &mut self,
+        number: u32,
+        acks: &mut Acks,
+        now: Instant,
+    ) -> Option<u32> {
+        debug_assert!(self.has_recovery_fast_path());
         let Self { tcp, board, rack: Some(rack), probe: None, phase: Phase::Recovery(recovery) } = self
         else {
             return None;
@@ -131,7 +136,7 @@ impl SackSender {
 
     /// What [`transmit`](Self::transmit) does after that, if so much may be sent: the next segment to put on the wire.
     #[inline(always)]
-    pub(crate) fn transmit_shortly(&mut self, now: Instant) -> Option<u32> {
+    pub(crate) fn transmit_fast_in_recovery(&mut self, now: Instant) -> Option<u32> {
         let next = self.next()?;
         Some(self.send(next, now).sequence)
     }

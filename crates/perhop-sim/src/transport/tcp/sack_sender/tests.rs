@@ -1,4 +1,4 @@
-//! Recoveries by hand, and the short ways against the general ones on random losses.
+//! Recoveries by hand, and the fast paths against the general ones on random losses.
 
 use super::*;
 use crate::transport::Received;
@@ -160,10 +160,10 @@ fn short_cuts(wire: &Wire, number: u32, records: &Acks) -> Vec<(SackSender, Vec<
         found.push((other.sender, sent));
         return found;
     }
-    if short.is_on_short_way()
-        && let Some(room) = short.take_shortly(number, &mut left, wire.now)
+    if short.has_recovery_fast_path()
+        && let Some(room) = short.take_fast_in_recovery(number, &mut left, wire.now)
     {
-        let sent: Vec<_> = std::iter::from_fn(|| short.transmit_shortly(wire.now)).collect();
+        let sent: Vec<_> = std::iter::from_fn(|| short.transmit_fast_in_recovery(wire.now)).collect();
         assert!(sent.is_empty() || room > 0);
         found.push((short, sent));
         let mut others = records.clone();
@@ -227,7 +227,7 @@ fn expire(wire: &mut Wire) -> Result<Vec<u32>, TestCaseError> {
     Ok(sent)
 }
 
-/// A segment comes; if the receiver's short way takes it, that does and leaves the same.
+/// A segment comes; if the receiver's fast path takes it, that does and leaves the same.
 fn receive(
     receiver: &mut SackReceiver,
     sequence: u32,
@@ -276,7 +276,7 @@ fn transfer(
         let head = |queue: &VecDeque<(Instant, u32)>| queue.front().map_or(Instant::NEVER, |(at, _)| *at);
         let (arrival, ack) = (head(&data), head(&acks));
         let now = arrival.min(ack).min(wire.sender.wake()).min(receiver.wake());
-        prop_assert!(now < Instant::NEVER, "it stands still");
+        prop_assert!(now < Instant::NEVER, "the transfer makes no progress");
         wire.now = now;
         let mut sent = Vec::new();
         if arrival == now {

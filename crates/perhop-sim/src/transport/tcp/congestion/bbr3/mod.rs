@@ -2,7 +2,7 @@
 
 use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
 
-use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of, whole_below};
+use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, floor, rate_of};
 use super::{
     AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, LostSegment, Needs, Setup,
 };
@@ -296,8 +296,7 @@ impl Bbr3 {
         if self.rounds.starts {
             self.uses_window = [false, self.uses_window[0]];
         }
-        self.uses_window[0] |=
-            f64::from(ack.pipe + ack.delivered + ack.lost) >= whole_below(self.output.window);
+        self.uses_window[0] |= f64::from(ack.pipe + ack.delivered + ack.lost) >= floor(self.output.window);
     }
 
     /// Section 5.5.10.3: once a round with losses, unless the flow is probing.
