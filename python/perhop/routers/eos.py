@@ -35,7 +35,8 @@ from perhop.routers.model import (
     RateUnit,
     Selector,
 )
-from perhop.routers.mqc import OTHER_LINES
+from perhop.routers.mqc import OTHER_LINES, words_of
+from perhop.routers.source import MEANINGS
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -84,11 +85,11 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each interface with queues or policers, and for each profile that none has."""
         for line, text in self._source.numbered():
-            words = text.split()
+            words = words_of(text)
             depth = len(text) - len(text.lstrip())
-            if not words:
+            if not text.strip():
                 continue
-            if words[0].startswith("!"):
+            if not words:
                 self._account.comment(line)
                 if depth == 0 and self._depth > 0:
                     self._leave()
@@ -103,8 +104,21 @@ class Reader:
             elif self._skipped and not _opens(words):
                 self._account.ignore(line, self._skipped)
             elif not self._line(line, words, depth):
-                self._account.ignore(line)
+                self._not_read(line, words, depth)
         return self._ports()
+
+    def _not_read(self, line: int, words: list[str], depth: int) -> None:
+        """A line that is not understood: lost, if it stands where queues are configured."""
+        inside = self._class_map is not None or bool(self._policy) or self._queue is not None
+        about = MEANINGS.search(" ".join(words)) is not None
+        if (
+            (inside and (depth > 0 or about))
+            or (self._holder is not None and about)
+            or words[0].lower() == "qos"
+        ):
+            self._account.miss(line)
+        else:
+            self._account.ignore(line)
 
     def _leave(self) -> None:
         self._class_map = self._class = self._holder = self._queue = None
@@ -179,9 +193,15 @@ class Reader:
         values: set[int] = set()
         for word in bare[1:]:
             if bare[0] == "dscp":
-                values |= units.codepoints(word) or set()
-            elif bare[0] == "precedence" and (value := units.precedence(word)) is not None:
-                values |= units.of_precedence(value)
+                found = units.codepoints(word)
+            elif bare[0] == "precedence":
+                value = units.precedence(word)
+                found = None if value is None else frozenset(units.of_precedence(value))
+            else:
+                break
+            if found is None:
+                return False
+            values |= found
         if bare and bare[0] in {"dscp", "precedence"}:
             if not values:
                 return False

@@ -82,8 +82,9 @@ def imported(
     reading = read(source, language)
     port = chosen(reading, interface)
     account = reading.account
+    others = _of_others(reading, port)
     account.use(port.lines)
-    account.leave_out(_of_others(reading, port))
+    account.leave_out(others)
     for finding in port.findings:
         account.find(finding.code, finding.line, finding.text)
     mapping = Mapping(port, answers, account)
@@ -94,6 +95,13 @@ def imported(
         listed = ", ".join(classes) or "none"
         raise PerhopError(
             f"{source.names[0]}: --match {strange[0]}: {port.name} has no such class; there are {listed}"
+        )
+    lost = account.lost(port.lines, others)
+    if lost and not answers.lenient:
+        more = f" ({len(lost) - 1} more)" if len(lost) > 1 else ""
+        raise PerhopError(
+            f"{source.names[0]}: {source.place(lost[0].line)}: {lost[0].text}{more}; what {port.name} does "
+            "depends on it: correct it, or leave it out with --lenient"
         )
     if mapping.needs:
         raise PerhopError(

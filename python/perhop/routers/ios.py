@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.dialect import Dialect
-from perhop.routers.model import Average, Curve, Drop, How, Match, Quantity, Selector, Unit
+from perhop.routers.model import ALL_CODEPOINTS, Average, Curve, Drop, How, Quantity, Selector, Unit
 from perhop.routers.mqc import Reader
 from perhop.routers.mqc_class import Flavour
 
@@ -19,6 +19,14 @@ LIMIT = 64
 """Packets: the queue limit of IOS where none is configured; ASR 1000 has 50 ms of packets of 1500 bytes."""
 STRICT_LIMIT = 512
 EXPONENT = 9
+MAXIMUM, OTHERS = 40.0, 20.0
+"""Packets: max of every codepoint, and min of those that the table of `random-detect dscp` does not name."""
+MINIMUM = {
+    **{8 * n + 2 * p: 36.0 - 4 * p for n in range(1, 5) for p in range(1, 4)},
+    **{8 * n: 20.0 + 2 * n for n in range(1, 8)},
+    46: 36.0,
+}
+"""Packets: min of AFnp, of class selectors and of EF in that table (Cisco IOS QoS command reference)."""
 
 
 def police_burst(bps: float) -> Quantity:
@@ -31,6 +39,14 @@ def police_burst(bps: float) -> Quantity:
 def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
     """Queue limits, averaging weights and curves that are not configured."""
     place = queue.line or entry.place
+    if entry.buffers is not None and queue.limit is None:
+        queue.limit = entry.buffers
+        text = (
+            f"`{entry.buffers.text}`: ports share buffers, of which a queue may have more; a fixed limit here"
+        )
+        account.find("W09", entry.buffers.line, text)
+    elif entry.buffers is not None:
+        account.find("W13", entry.buffers.line, f"`{entry.buffers.text}` has no effect beside a queue limit")
     if queue.limit is None:
         number = STRICT_LIMIT if queue.level is not None else LIMIT
         text = f"IOS: {number} packets"
@@ -46,37 +62,57 @@ def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
         )
         account.find("W02", entry.random_detect_line, text)
         queue.average = Average(2.0**-EXPONENT, 0, How.DEFAULT, "2^-9")
-    if not queue.curves:
-        _curves(entry, queue, account)
+    _curves(entry, queue, account)
 
 
 def _curves(entry: PolicyClass, queue: Queue, account: Account) -> None:
-    """IOS-XE's thresholds by precedence: min = limit (1/4 + p/32), max = limit / 2, at most 1/10."""
+    """The system's own thresholds, at most 1/10, for codepoints of the class that no line names.
+
+    By codepoint those of the command reference; by precedence those that IOS-XE shows:
+    min = limit (1/4 + p/32), max = limit / 2.
+    """
     line = entry.random_detect_line
-    text = (
-        f"class {queue.name}: no thresholds are configured; those of IOS-XE by precedence, of its queue limit"
-    )
-    if entry.random_detect == "dscp":
-        text += "; `dscp-based` has its own by codepoint, which may differ: see `show policy-map interface`"
-    account.find("W04", line, text)
-    for p in range(8):
-        low = Quantity(100 * (1 / 4 + p / 32), Unit.PERCENT, line, How.DEFAULT, text=f"precedence {p}: min")
-        high = Quantity(50, Unit.PERCENT, line, How.DEFAULT, text=f"precedence {p}: max")
-        curve = Curve.ramp(low, high, 0.1, line, How.DEFAULT)
-        codes = units.of_precedence(p)
-        if queue.match.codepoints is not None:
-            codes &= queue.match.codepoints
-        if codes:
-            queue.curves.append(Drop(Selector(f"precedence {p}", codes), curve))
+    named = [drop.selector.codepoints for drop in queue.curves]
+    if None in named:
+        return
+    left = (queue.match.codepoints or ALL_CODEPOINTS).difference(*(codes for codes in named if codes))
+    if not left:
+        return
+    by_codepoint = entry.random_detect == "dscp"
+    whose = "IOS by codepoint" if by_codepoint else "IOS-XE by precedence, of its queue limit"
+    names = ", ".join(map(str, units.shown_codepoints(left)))
+    which = "" if not queue.curves else " for " + (names if queue.match.codepoints else "other codepoints")
+    text = f"class {queue.name}: no thresholds are configured{which}; those of {whose}"
+    account.find("W04", line, f"{text}: compare with `show policy-map interface`")
+    groups: dict[tuple[float, float], set[int]] = {}
+    for code in sorted(left):
+        precedence = code // 8
+        pair = (
+            (MINIMUM.get(code, OTHERS), MAXIMUM) if by_codepoint else (100 * (1 / 4 + precedence / 32), 50.0)
+        )
+        groups.setdefault(pair, set()).add(code)
+    unit = Unit.PACKETS if by_codepoint else Unit.PERCENT
+    for (least, most), codes in groups.items():
+        label = (
+            "others"
+            if by_codepoint and least == OTHERS
+            else ", ".join(map(str, units.shown_codepoints(codes)))
+        )
+        if not by_codepoint:
+            label = f"precedence {min(codes) // 8}"
+        low, high = (Quantity(x, unit, line, How.DEFAULT, text=f"{label}: default") for x in (least, most))
+        queue.curves.append(
+            Drop(Selector(label, frozenset(codes)), Curve.ramp(low, high, 0.1, line, How.DEFAULT))
+        )
 
 
-def implied_match(name: str) -> Match | None:
+def group(name: str) -> int | None:
     """IOS has no classes without a class map but class-default."""
     del name
     return None
 
 
-FLAVOUR = Flavour("ios", None, police_burst, defaults, implied_match)
+FLAVOUR = Flavour("ios", None, police_burst, defaults, group)
 
 
 def read(source: Source, account: Account) -> list[Port]:

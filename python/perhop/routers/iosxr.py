@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perhop.routers.dialect import Dialect
-from perhop.routers.ios import implied_match
+from perhop.routers.ios import group
 from perhop.routers.model import Average, How, Quantity, Unit
 from perhop.routers.mqc import Reader
 from perhop.routers.mqc_class import Flavour
@@ -48,7 +48,7 @@ def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
         account.find("W04", line, text)
 
 
-FLAVOUR = Flavour("ios-xr", PACKET, police_burst, defaults, implied_match)
+FLAVOUR = Flavour("ios-xr", PACKET, police_burst, defaults, group)
 
 
 def read(source: Source, account: Account) -> list[Port]:

@@ -538,7 +538,7 @@ class Reader:
             text += f" beside `{scheduler.ceiling.text}`"
             self._account.find("W13", scheduler.rate.line, text)
         if scheduler.priority == "high" and queue.ceiling is None:
-            queue.ceiling = scheduler.rate  # out of profile it is served after others
+            queue.in_profile = scheduler.rate
         if scheduler.ecn_line:
             queue.ecn, queue.ecn_line = Ecn.BELOW_MAX, scheduler.ecn_line
             text = "QFX series drop packets that are not ECN-capable at the tail only; for them write"

@@ -39,7 +39,7 @@ class Mapping:
 
     def __init__(self, port: Port, answers: Answers, account: Account) -> None:
         """Findings go to the account; missing answers are in `needs`."""
-        port = _below_link(port, answers, account)
+        port = _below_link(_shaped_whole(port), answers, account)
         self._port = port
         self._answers = answers
         self._account = account
@@ -135,6 +135,10 @@ class Mapping:
         if not queue.match.unknown:
             return queue.match.codepoints
         line, text = queue.match.unknown[0]
+        if queue.match.codepoints and not self._answers.lenient:
+            why = f"class {queue.name}: `{text}` is no codepoint"
+            self._amounts.need(f"--match {queue.name}=DSCP", line, why)
+            return queue.match.codepoints
         if queue.match.codepoints:
             why = f"class {queue.name}: `{text}` is no codepoint; only its codepoints are used"
             for place, other in queue.match.unknown:
@@ -211,21 +215,19 @@ class Mapping:
             section = Section(f"[{path}]", queue=queues[0].name)
             found = self._rules.rule(queues[0], self._service(queues[0]), whole_port=True)
             section.entries = found.entries
-            if queues[0].ceiling is not None:
-                self._shares.ceiling(queues[0])
             return [*result, section, *_profiles(path, queues[0], found)], [(queues[0], found.colors)]
         top = Section(f"[{path}]", queue="scheduler")
         strict = sorted((q for q in queues if q.level is not None), key=lambda q: q.level or 0)
         others = [q for q in queues if q.level is None]
-        if strict and others and (tables := self._low_latency(path, strict, others)) is not None:
+        shaped = self._shaped_strict(strict)
+        tables = None
+        if strict[:shaped] and (others or shaped):
+            tables = self._low_latency(path, strict[:shaped], others, strict[shaped:] if shaped else [])
+        if tables is None and (shaped is not None or self._limited(others)):
+            tables = self._borrowing(path, others, strict)
+        if tables is not None:
             sections, order = tables
             return [*result, *sections], order
-        if not strict and self._limited(others):
-            tree, order = self._borrowing(path, others)
-            return [*result, *tree], order
-        for queue in [queue for queue in queues if queue.within]:
-            text = f"class {queue.name}: a policy within it is not simulated beside a strict queue"
-            self._account.find("W06", queue.line, f"{text} that is shaped; its packets share one queue")
         capped = all(self._shares.guaranteed(q) is not None for q in strict)
         keys: dict[str, list[Entry]]
         if strict and (len(others) <= 1 or len(strict) > MOST_STRICT):
@@ -288,23 +290,62 @@ class Mapping:
         """Whether some of these have a ceiling or a policy of their own, which only `htb` can say."""
         return any(queue.ceiling is not None or queue.within for queue in queues)
 
-    def _borrowing(self, path: str, queues: list[Queue]) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
-        """The tables of a tree of `htb`: ceilings, and policies within classes."""
+    def _borrowing(
+        self, path: str, queues: list[Queue], strict: list[Queue]
+    ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
+        """The tables of a tree of `htb`: ceilings, strict queues that are shaped, policies within classes."""
+        ordered = _explicit([*strict, *queues])
+        strict, queues = ordered[: len(strict)], ordered[len(strict) :]
         port, how, line = self._amounts.port_rate(self._port.line, "the rates of classes")
         base = max(port - self._shares.reserved, port * (1 - FULL))
-        sure = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
-        if sure > base * 1.0005 and not self.needs:
-            text = f"the guarantees add up to {units.shown_rate(sure)} of {units.shown_rate(base)}"
-            self._account.find("W16", self._port.line, f"{text}; they are shares here")
-        parts = self._shares.fractions(queues, base)
-        scale = base / max(sum(parts), 1.0)
         whole = Rate(float(int(base)), RateUnit.BPS, line, how, "what the classes share")
         most = Rate(port, RateUnit.BPS, line, how, "what the classes share")
+        limits = [self._strict_rate(queue, most) for queue in strict]
+        left = max(base - sum(rate.number for rate, _ in limits), base * trees.BYPASS) if limits else base
+        sure = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
+        if sure > left * 1.0005 and not self.needs:
+            text = f"the guarantees add up to {units.shown_rate(sure)} of {units.shown_rate(left)}"
+            self._account.find("W16", self._port.line, f"{text}; they are shares here")
+        parts = self._shares.fractions(queues, left)
+        scale = left / max(sum(parts), 1.0)
         ceilings = [None if q.ceiling is None else self._amounts.rate(q.ceiling) for q in queues]
-        root = trees.shared(queues, [part * scale for part in parts], ceilings, whole, most)
-        for queue, made in zip(queues, root.classes, strict=True):
+        first = list(zip(strict, limits, strict=True))
+        root = trees.shared(queues, [part * scale for part in parts], ceilings, whole, most, first)
+        for queue, made in zip(ordered, root.classes, strict=True):
             self._cburst(queue, made)
-        return self._tree(path, queues, replace(self._port, tree=[root], quantum_divisor=None))
+        for queue in strict:
+            self._shares.unused(
+                [replace(queue, cap=None, ceiling=None)], {queue.name: limit_of(queue) or queue.ceiling}
+            )
+        return self._tree(path, ordered, replace(self._port, tree=[root], quantum_divisor=None))
+
+    def _shaped_strict(self, strict: list[Queue]) -> int | None:
+        """The first strict queue that a shaper delays: one whose policer does not drop its packets before."""
+        for place, queue in enumerate(strict):
+            if queue.ceiling is None:
+                continue
+            found = _policer(queue)
+            always = found is not None and found[1]
+            if (
+                found is None
+                or not always
+                or self._amounts.rate(found[0].rate) > self._amounts.rate(queue.ceiling)
+            ):
+                return place
+        return None
+
+    def _strict_rate(self, queue: Queue, most: Rate) -> tuple[Rate, Rate]:
+        """The rate and the ceiling of a strict queue in a tree: its shaper's, or all."""
+        ceiling = most if queue.ceiling is None else queue.ceiling
+        ceiling = replace(ceiling, number=self._amounts.rate(ceiling), unit=RateUnit.BPS)
+        rate = limit_of(queue)
+        if rate is None:
+            return ceiling, ceiling
+        if queue.cap is not None:
+            text = f"class {queue.name}: above `{rate.text}` it goes first up to its ceiling, not policed"
+            self._account.find("W10", queue.cap.line, text)
+        number = min(self._amounts.rate(rate), ceiling.number)
+        return replace(rate, number=number, unit=RateUnit.BPS), ceiling
 
     def _cburst(self, queue: Queue, made: TreeClass) -> None:
         """The burst of a ceiling that the configuration has."""
@@ -387,16 +428,20 @@ class Mapping:
         return section
 
     def _low_latency(
-        self, path: str, strict: list[Queue], others: list[Queue]
+        self, path: str, strict: list[Queue], others: list[Queue], shaped: list[Queue]
     ) -> tuple[list[Section], list[tuple[Queue, Colors]]] | None:
-        """Strict priority with policers in front of what others share; None if it does not say the same."""
-        ordered = _explicit([*strict, *others])
-        strict, others = ordered[: len(strict)], ordered[len(strict) :]
+        """Strict priority with policers in front of what others share; None if it does not say the same.
+
+        `shaped` are strict queues after these, from the first one on that a shaper delays.
+        """
+        ordered = _explicit([*strict, *shaped, *others])
+        strict, shaped = ordered[: len(strict)], ordered[len(strict) : len(strict) + len(shaped)]
+        others = ordered[len(strict) + len(shaped) :]
         policers = {queue.name: _policer(queue) for queue in strict}
-        if any(policers[queue.name] is None and queue.ceiling is not None for queue in strict):
-            return None  # a shaper delays what a policer drops
+        if any(policers[queue.name] is None and queue.in_profile is not None for queue in strict):
+            return None
         rates = {name: self._amounts.rate(found[0].rate) for name, found in policers.items() if found}
-        limited = self._limited(others) and not any(queue.within for queue in strict)
+        limited = bool(shaped) or self._limited(others)
         if not rates and len(others) == 1 and not limited:
             return None  # `priority` says it, too
         if rates:
@@ -431,7 +476,7 @@ class Mapping:
         self._shares.reserved = sum(rates.values())
         path += ".queue"
         if limited:
-            tables, more = self._borrowing(path, others)
+            tables, more = self._borrowing(path, others, shaped)
             return [*result, *tables], [*order, *more]
         if len(others) == 1:
             rest = Section(f"[{path}]", queue=others[0].name)
@@ -554,6 +599,20 @@ class Mapping:
             return queue.match
         taken = frozenset[int]().union(*(one.match.codepoints or () for one in named))
         return replace(queue.match, codepoints=ALL_CODEPOINTS - taken)
+
+
+def _shaped_whole(port: Port) -> Port:
+    """A port whose only queue is shaped has this shaper; within another one the lower of the two counts."""
+    if len(port.queues) != 1 or port.tree or port.queues[0].ceiling is None:
+        return port
+    (queue,) = port.queues
+    ceiling, outer = queue.ceiling, port.shaper
+    if queue.match.codepoints is not None or queue.match.unknown or ceiling is None:
+        return port
+    if outer is not None and (outer.unit is not ceiling.unit or outer.number <= ceiling.number):
+        return port
+    alone = replace(queue, ceiling=None, ceiling_burst=None)
+    return replace(port, queues=[alone], shaper=ceiling, shaper_burst=queue.ceiling_burst)
 
 
 def _below_link(port: Port, answers: Answers, account: Account) -> Port:

@@ -210,6 +210,8 @@ class Queue:
     level: int | None = None
     """Of strict priority, 0 first; None: shares what strict queues leave."""
     level_line: int = 0
+    in_profile: Rate | None = None
+    """Up to which a strict queue goes first; above it others do."""
     guarantee: Rate | None = None
     share: Rate | None = None
     """Of what guarantees leave."""

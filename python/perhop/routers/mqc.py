@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit
 from perhop.routers.mqc_class import ClassReader, PolicyClass, keyword
+from perhop.routers.source import MEANINGS, Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from perhop.routers.mqc_class import Flavour
     from perhop.routers.source import Account, Source
 
@@ -23,6 +26,16 @@ INTERFACE_QUEUES = {
     "custom-queue", "queue-limit", "mls", "wrr-queue", "srr-queue",
 }  # fmt: skip
 """Commands of interfaces that are about queues, and that are not read."""
+TRUST = {"trust", "cos", "dscp-mutation", "vlan-based"}
+"""What follows `mls qos` or `qos` in lines that say how arriving packets are classified."""
+OUTSIDE = {
+    "aaa", "access-list", "archive", "banner", "boot", "boot-start-marker", "control-plane", "enable",
+    "errdisable", "event", "feature", "hardware", "hostname", "key", "license", "line", "login", "monitor",
+    "multilink", "nat", "object-group", "platform", "prefix-set", "privilege", "radius", "redundancy", "ring", "route-map",
+    "route-policy", "router", "rsvp", "scheduler", "service", "sla", "snmp-server", "ssh", "subscriber",
+    "tacacs", "telemetry", "template", "track", "username", "version", "wireless", "zone", "zone-pair",
+}  # fmt: skip
+"""Commands outside of all blocks of which no class map, policy map or interface has the like."""
 HARDWARE_QUEUES = {"hold-queue", "tx-ring-limit"}
 """Queues of an interface beside those of its policy."""
 OTHER_LINES = {
@@ -32,9 +45,26 @@ OTHER_LINES = {
     "load-interval", "logging", "mac-address", "media-type", "mpls", "mtu", "negotiation", "no", "ntp",
     "ospf", "ospfv3", "peer", "ppp", "pppoe", "pppoe-client", "shutdown", "snmp", "source", "spanning-tree",
     "standby", "storm-control", "switchport", "tcp", "tunnel", "udld", "vpc", "vrf", "vrrp", "xconnect",
-    "zone-member",
+    "zone-member", "auto", "max-reserved-bandwidth", "trust",
 }  # fmt: skip
 """Commands of interfaces that are known not to be about queues."""
+CLASS_DEFAULT = "class-default"
+GROUPS = ("qos-group", "traffic-class")
+"""What a policy of arriving packets sets, for classes of departing ones to match."""
+SKIPPED = {
+    "class",
+    "match",
+    "mtu",
+    "pause",
+    "congestion-control",
+    "queue-limit",
+    "inspect",
+    "set",
+    "multicast-optimize",
+}
+"""Commands within blocks that have no effect, where indentation is lost."""
+POLICIES = {"qos", "queuing", "queueing", "lan-queuing"}
+"""Types of class maps and policies that are about queues of interfaces."""
 DEEPEST = 8
 """Class maps within class maps, and policies within policies."""
 
@@ -47,6 +77,8 @@ class Condition:
     text: str
     codepoints: frozenset[int] | None = None
     class_map: str = ""
+    groups: tuple[str, frozenset[int]] | None = None
+    """Of packets that policies of arriving packets put there: `qos-group` or `traffic-class`, and which."""
     negated: bool = False
 
 
@@ -58,6 +90,15 @@ class ClassMap:
     line: int
     any: bool = False
     conditions: list[Condition] = field(default_factory=list)
+    lines: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Group:
+    """The arriving packets that have a group: codepoints, other conditions, and the lines that say so."""
+
+    codepoints: set[int] = field(default_factory=set)
+    unknown: tuple[tuple[int, str], ...] = ()
     lines: set[int] = field(default_factory=set)
 
 
@@ -98,34 +139,64 @@ class Reader:
         self._policy: Policy | None = None
         self._class: ClassReader | None = None
         self._interface: Interface | None = None
+        self._classified: dict[str, dict[int, Group]] = {}
+        """By what is set and its number."""
+        self._skipped = ""
+        """Why the block that is open has no effect."""
+        self._depth = (0, False)
+        """The indentation of the line that opened the block, and whether a line within it has more."""
 
     def read(self) -> list[Port]:
         """The ports with policies; a policy that is not attached is a port of its own name."""
         for line, text in self._source.numbered():
-            words = text.split()
-            if not words:
+            words = words_of(text)
+            if not text.strip():
                 continue
-            if words[0].startswith("!"):
+            if not words:
                 self._account.comment(line)
             elif words[0].lower() in ENDS and len(words) == 1:
                 self._account.comment(line)
                 if words[0].lower() not in {"exit", "root"}:
                     self._leave()
-            elif not self._line(line, words):
-                self._account.ignore(line)
+            else:
+                indentation = len(text) - len(text.lstrip())
+                opened, indented = self._depth
+                self._depth = (opened, indented or indentation > opened)
+                if not self._line(line, words, indentation):
+                    self._not_read(line, words, indentation)
         return self._ports()
 
     def _leave(self) -> None:
         self._class_map = self._policy = self._class = self._interface = None
+        self._skipped = ""
 
-    def _line(self, line: int, words: list[str]) -> bool:
+    def _open(self, indentation: int) -> None:
+        """A line at this indentation opens a block."""
+        self._leave()
+        self._depth = (indentation, False)
+
+    def _not_read(self, line: int, words: list[str], indentation: int) -> None:
+        """A line that is not understood: it may end a block that has no end of its own."""
+        opened, indented = self._depth
+        if words[0].lower() in OUTSIDE or (indented and indentation <= opened):
+            self._leave()
+        within = self._class_map is not None or self._policy is not None
+        about = self._interface is not None and MEANINGS.search(" ".join(words)) is not None
+        if within or about:
+            self._account.miss(line)
+        else:
+            self._account.ignore(line)
+
+    def _line(self, line: int, words: list[str], indentation: int) -> bool:
         head = words[0].lower()
         if head == "class-map" and len(words) > 1:
+            self._open(indentation)
             return self._open_class_map(line, words[1:])
         if head == "policy-map" and len(words) > 1:
+            self._open(indentation)
             return self._open_policy(line, words[1:])
         if head == "interface" and len(words) > 1:
-            self._leave()
+            self._open(indentation)
             name = "".join(words[1:])
             self._interface = self.interfaces.setdefault(name, Interface(name, line))
             return self._take(line, self._interface.lines)
@@ -133,16 +204,18 @@ class Reader:
             self._leave()
             return False
         if head == "system" and words[1:] == ["qos"]:
-            self._leave()
+            self._open(indentation)
             self._interface = self.interfaces.setdefault("system qos", Interface("system qos", line))
             return self._take(line, self._interface.lines)
+        if self._skipped and (head in SKIPPED or indentation > self._depth[0]):
+            self._account.ignore(line, self._skipped)
+            return True
         if self._class_map is not None and keyword(head, "match", "description"):
             return self._match(self._class_map, line, words)
         if self._policy is not None:
             return self._policy_line(self._policy, line, words)
         if self._interface is not None:
             return self._interface_line(self._interface, line, words)
-        self._class_map = None
         return False
 
     def _take(self, line: int, lines: set[int]) -> bool:
@@ -150,13 +223,20 @@ class Reader:
         lines.add(line)
         return True
 
+    def _skip(self, line: int, why: str) -> bool:
+        """A block of lines without effect."""
+        self._skipped = why
+        self._account.ignore(line, why)
+        return True
+
     # Class maps
 
     def _open_class_map(self, line: int, words: list[str]) -> bool:
-        self._leave()
         any_of = self._flavour.packet_bytes is not None  # match-any is the default of IOS-XR
         while len(words) > 1:
             if words[0].lower() == "type" and len(words) > 2:
+                if words[1].lower() not in POLICIES:
+                    return self._skip(line, f"not about queues: a class map of type {words[1]}")
                 words = words[2:]
             elif words[0].lower() in {"match-any", "match-all"}:
                 any_of = words[0].lower() == "match-any"
@@ -165,7 +245,7 @@ class Reader:
                 break
         name = words[0]
         if len(words) > 1:
-            self._account.ignore(line, f"words after the name of class map {name} are not understood")
+            self._account.miss(line, f"words after the name of class map {name} are not understood")
         self._class_map = self.class_maps.setdefault(name, ClassMap(name, line, any_of))
         return self._take(line, self._class_map.lines)
 
@@ -182,7 +262,12 @@ class Reader:
             return False
         condition = Condition(line, " ".join(words), negated=negated)
         kind = keyword(rest[0], "dscp", "precedence", "any", "class-map")
-        if kind == "any":
+        if rest[0].lower() in GROUPS:
+            numbers = _numbers(rest[1:])
+            if numbers is None:
+                return False
+            condition.groups = (rest[0].lower(), numbers)
+        elif kind == "any":
             condition.codepoints = ALL_CODEPOINTS
         elif kind == "class-map" and len(rest) == 2:
             condition.class_map = rest[1]
@@ -216,6 +301,13 @@ class Reader:
                     lines |= inner_lines
                     unknown += match.unknown
                     codepoints = match.codepoints
+            if condition.groups is not None:
+                match, inner_lines = self._grouped(*condition.groups, (condition.line, condition.text))
+                lines |= inner_lines
+                unknown += match.unknown
+                codepoints = match.codepoints
+                if codepoints is None:
+                    continue
             if codepoints is None:
                 unknown.append((condition.line, condition.text))
             else:
@@ -236,16 +328,71 @@ class Reader:
             return Match(None, (), place), lines
         return Match(joined, tuple(dict.fromkeys(unknown)), place), lines
 
+    # Groups, which policies of arriving packets set and classes of departing ones match
+
+    def _grouped(self, kind: str, numbers: frozenset[int], said: tuple[int, str]) -> tuple[Match, set[int]]:
+        """The packets of a group, and the lines that say so."""
+        if kind not in self._classified:
+            self._classified[kind] = {}  # a class by group in a policy of arriving packets finds none
+            self._classified[kind] = self._classify(kind)
+        found = [group for number in numbers if (group := self._classified[kind].get(number)) is not None]
+        if not self._classified[kind]:
+            return Match(None, (said,)), set()
+        codes = frozenset[int]().union(*(group.codepoints for group in found))
+        unknown = tuple(condition for group in found for condition in group.unknown)
+        lines = set[int]().union(*(group.lines for group in found))
+        return Match(codes if codes or not unknown else None, unknown, said[0]), lines
+
+    def _classify(self, kind: str) -> dict[int, Group]:
+        """The groups of arriving packets; of policies that differ, the first one's."""
+        attached = [
+            (name, line) for i in self.interfaces.values() for way, name, line in i.policies if way == "input"
+        ]
+        named = dict(attached) or {policy.name: policy.line for policy in self.policies.values()}
+        setting = [
+            policy
+            for name in named
+            if (policy := self.policies.get(name)) and any(kind in entry.groups for entry in policy.classes)
+        ]
+        if not setting:
+            return {}
+        for other in setting[1:]:
+            text = (
+                f"policies {setting[0].name} and {other.name} both set {kind}: here the first for all packets"
+            )
+            self._account.find("W14", other.line, text)
+        result: dict[int, Group] = {}
+        left = set(ALL_CODEPOINTS)
+        scratch = Port("", 0)
+        for entry in sorted(setting[0].classes, key=lambda entry: entry.queue.name == CLASS_DEFAULT):
+            number, line = entry.groups.get(kind, (0, 0))
+            match = self._match_of(scratch, entry)
+            group = result.setdefault(number, Group())
+            group.lines |= {setting[0].line, line, *scratch.lines} | ({entry.queue.line} if line else set())
+            taken = (
+                left if match.codepoints is None and not match.unknown else left & (match.codepoints or set())
+            )
+            group.codepoints |= taken
+            group.unknown += match.unknown
+            left = left - taken
+            scratch.lines = set()
+        result.setdefault(0, Group()).codepoints |= left
+        for name, line in attached:
+            if name == setting[0].name:
+                result[0].lines.add(line)
+        return result
+
     # Policies
 
     def _open_policy(self, line: int, words: list[str]) -> bool:
-        self._leave()
         if words[0].lower() == "type" and len(words) > 2:
+            if words[1].lower() not in POLICIES:
+                return self._skip(line, f"not about queues: a policy of type {words[1]}")
             words = words[2:]
         # As in the device, a policy map that is entered again is continued.
         self._policy = self.policies.setdefault(words[0], Policy(words[0], line))
         if len(words) > 1:
-            self._account.ignore(line, "words after the name are not understood")
+            self._account.miss(line, "words after the name are not understood")
         return self._take(line, self._policy.lines)
 
     def _policy_line(self, policy: Policy, line: int, words: list[str]) -> bool:
@@ -258,7 +405,7 @@ class Reader:
             if rest[0].lower() == "type" and len(rest) > 2:
                 rest = rest[2:]
             if len(rest) > 1:
-                self._account.ignore(line, "words after the name are not understood")
+                self._account.miss(line, "words after the name are not understood")
             known = next((c for c in policy.classes if c.queue.name == rest[0]), None)
             entry = known or PolicyClass(Queue(rest[0], line))
             if known is None:
@@ -279,6 +426,9 @@ class Reader:
         if word == "description":
             self._account.comment(line)
             return True
+        if word == "bandwidth" and rest and rest[0].lower() in {"receive", "inherit"}:
+            self._account.ignore(line, "not about queues of departing packets")
+            return True
         if word == "bandwidth" and len(rest) == 1 and units.number(rest[0]):
             kbps = float(rest[0])
             interface.bandwidth = Rate(kbps * 1000, RateUnit.BPS, line, How.CONFIGURED, " ".join(words))
@@ -291,12 +441,21 @@ class Reader:
                 return len(rest) == 1 and self._take(line, interface.lines)
         if word == "service-policy":
             if rest and rest[0].lower() == "type" and len(rest) > 2:
+                if rest[1].lower() not in POLICIES:
+                    self._account.ignore(line, f"not about queues: a policy of type {rest[1]}")
+                    return True
                 rest = rest[2:]
+            if len(rest) == 3 and rest[2].lower() == "no-stats":
+                rest = rest[:2]
             if len(rest) == 2 and rest[0].lower() in {"input", "output"}:
                 direction: Literal["input", "output"] = "input" if rest[0].lower() == "input" else "output"
                 interface.policies.append((direction, rest[1], line))
                 return self._take(line, interface.lines)
             return False
+        qos = rest[1:] if words[0].lower() == "mls" else rest if words[0].lower() == "qos" else []
+        if qos and qos[0].lower() in TRUST:
+            self._account.ignore(line, "how arriving packets are classified; their codepoints decide here")
+            return True
         if words[0].lower() in INTERFACE_QUEUES:
             return False
         if words[0].lower() in HARDWARE_QUEUES:
@@ -319,6 +478,8 @@ class Reader:
                     self._account.find("W15", line, f"policy map {name} is not defined")
                     continue
                 attached |= self._names(policy)
+                if direction == "input" and not any(self._has_meters(policy)):
+                    continue
                 rate, speed = interface.bandwidth or interface.speed, interface.speed
                 port = Port(interface.name, interface.line, direction, rate=rate)
                 if rate is not speed and rate is not None and speed is not None:
@@ -340,6 +501,14 @@ class Reader:
         # Policies within policies that are attached come with these.
         inner = {name for policy in self.policies.values() for name in self._names(policy) - {policy.name}}
         return [port for port in ports if port.name not in inner or port.name in self.interfaces]
+
+    def _has_meters(self, policy: Policy, depth: int = 0) -> Iterator[bool]:
+        """Whether classes of a policy, or of those within it, police."""
+        for entry in policy.classes:
+            yield bool(entry.queue.meters)
+            child = self.policies.get(entry.child)
+            if child is not None and depth < DEEPEST:
+                yield from self._has_meters(child, depth + 1)
 
     def _names(self, policy: Policy, depth: int = 0) -> set[str]:
         names = {policy.name}
@@ -377,7 +546,7 @@ class Reader:
                     port.meters.append((Match(None), f"{parent.queue.name} of {policy.name}", meter))
                 self._fill(port, child, depth + 1)
                 return
-        for entry in policy.classes:
+        for entry in sorted(policy.classes, key=self._is_last):
             port.lines |= entry.lines
             queue = replace(entry.queue, curves=list(entry.queue.curves), meters=list(entry.queue.meters))
             queue.match = self._match_of(port, entry)
@@ -386,19 +555,34 @@ class Reader:
             if port.direction == "input":
                 port.meters += [(queue.match, queue.name, meter) for meter in queue.meters]
                 if not queue.meters:
-                    self._account.find(
-                        "W13", entry.queue.line, f"class {queue.name}: no meter; without effect on input"
-                    )
+                    text = f"class {queue.name}: no meter; without effect on input"
+                    port.findings.append(Finding(entry.queue.line, "W13", text))
                 continue
             if not queue.within:
                 self._flavour.defaults(entry, queue, self._account)
             port.queues.append(queue)
+        self._unheld(port, policy)
         last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
         if port.direction == "output" and not last:
             rest = Queue("class-default", 0)
             implicit = PolicyClass(rest, place=policy.line)
             self._flavour.defaults(implicit, rest, self._account)
             port.queues.append(rest)
+
+    def _is_last(self, entry: PolicyClass) -> bool:
+        """Whether a class takes what others leave, wherever it is listed."""
+        return entry.queue.name == CLASS_DEFAULT or self._flavour.group(entry.queue.name) == 0
+
+    def _unheld(self, port: Port, policy: Policy) -> None:
+        """Report groups of packets for which a policy of system-defined classes has none."""
+        groups = [self._flavour.group(entry.queue.name) for entry in policy.classes]
+        if port.direction == "input" or all(group is None for group in groups):
+            return
+        for number, group in self._classified.get(GROUPS[0], {}).items():
+            if number not in groups and number and (group.codepoints or group.unknown):
+                names = ", ".join(map(str, units.shown_codepoints(group.codepoints))) or "packets"
+                text = f"qos-group {number} has no class in policy {policy.name}: its {names} join the others"
+                self._account.find("W06", policy.line, text)
 
     def _within(self, port: Port, entry: PolicyClass, queue: Queue, depth: int) -> None:
         """Give a class of several the queues of the policy within it."""
@@ -432,9 +616,12 @@ class Reader:
             match, lines = self._matched(class_map)
             port.lines |= lines
             return match
-        found = self._flavour.implied_match(name)
-        if found is not None:
-            return found
+        group = self._flavour.group(name)
+        if group == 0:
+            port.lines |= self._grouped(GROUPS[0], frozenset({0}), (entry.queue.line, ""))[1]
+            return Match(None, (), entry.queue.line)
+        if group is not None:
+            return self._of_group(port, entry, group)
         implied = frozenset(value for drop in entry.queue.curves for value in drop.selector.codepoints or ())
         text = f"class map {name} is not defined"
         if implied:
@@ -443,6 +630,50 @@ class Reader:
             return Match(implied, (), entry.queue.line)
         self._account.find("W15", entry.queue.line, text)
         return Match(None, ((entry.queue.line, f"class {name}"),), entry.queue.line)
+
+    def _of_group(self, port: Port, entry: PolicyClass, number: int) -> Match:
+        """What a system-defined class takes: the packets of its group."""
+        match, lines = self._grouped(
+            GROUPS[0], frozenset({number}), (entry.queue.line, f"qos-group {number}")
+        )
+        port.lines |= lines
+        share = entry.queue.share
+        if (
+            match.unknown
+            and match.codepoints is None
+            and share is not None
+            and share.number == 0
+            and not lines
+        ):
+            return Match(
+                frozenset(), (), entry.queue.line
+            )  # where nothing is said, no packet is of this group
+        return match
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a line before a comment, which `!` begins, at the head of a line also `#`.
+
+    >>> (
+    ...     words_of(" police rate 2 mbps   ! gold"),
+    ...     words_of("!! IOS XR"),
+    ...     words_of("description ! not a comment"),
+    ... )
+    (['police', 'rate', '2', 'mbps'], [], ['description', '!', 'not', 'a', 'comment'])
+    """
+    words = text.split()
+    if words and words[0].lower() == "description":
+        return words
+    if words and words[0].startswith("#"):
+        return []
+    end = next((at for at, word in enumerate(words) if word.startswith("!")), len(words))
+    return words[:end]
+
+
+def _numbers(words: list[str]) -> frozenset[int] | None:
+    """Numbers between blanks or commas, with ranges."""
+    found = [units.codepoints(word) for word in words]
+    return None if not found or None in found else frozenset[int]().union(*(one for one in found if one))
 
 
 def _precedences(word: str) -> frozenset[int] | None:

@@ -13,7 +13,6 @@ from perhop.routers.model import (
     Drop,
     Ecn,
     How,
-    Match,
     Meter,
     Quantity,
     Queue,
@@ -56,6 +55,10 @@ class PolicyClass:
     random_detect: str = ""
     """Its kind: `dscp`, `precedence` and so on; empty without it."""
     random_detect_line: int = 0
+    groups: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """What it puts arriving packets into, `qos-group` or `traffic-class`: the number and the line."""
+    buffers: Quantity | None = None
+    """Its part of the port's buffer."""
     place: int = 0
     """The line that stands for a class without one."""
     lines: set[int] = field(default_factory=set)
@@ -72,8 +75,8 @@ class Flavour:
     """The burst of a policer without one, from its rate in bit/s."""
     defaults: Callable[[PolicyClass, Queue, Account], None]
     """Fills in the system's defaults."""
-    implied_match: Callable[[str], Match | None]
-    """What a class matches that has no class map."""
+    group: Callable[[str], int | None]
+    """The qos-group of a class of the system's own, which has no class map."""
 
 
 def keyword(word: str, *choices: str) -> str | None:
@@ -112,11 +115,19 @@ class ClassReader:
             "random-detect": self._random_detect,
             "police": self._policer,
             "service-policy": self._service_policy,
+            "queue-buffers": self._buffers,
         }
-        name = keyword(head, *handlers, "set", "fair-queue", "account", "pause", "mtu", "queue-buffers", "no")
+        name = keyword(head, *handlers, "set", "fair-queue", "account", "pause", "mtu", "no")
         if name in handlers:
             return handlers[name](line, words)
         if name == "set":
+            if (
+                len(words) == 3
+                and words[1].lower() in {"qos-group", "traffic-class"}
+                and words[2].isdecimal()
+            ):
+                self.entry.groups[words[1].lower()] = (int(words[2]), line)
+                return True
             self._account.ignore(line, "marking of departing packets is not simulated")
             return True
         if name == "fair-queue":
@@ -166,7 +177,11 @@ class ClassReader:
         rest = words[1:]
         queue = self.entry.queue
         if rest and rest[0].lower() == "remaining":
-            if len(rest) == 3 and rest[1].lower() in {"percent", "ratio"} and units.number(rest[2]):
+            if (
+                len(rest) == 3
+                and rest[1].lower() in {"percent", "ratio"}
+                and units.number(rest[2]) is not None
+            ):
                 unit = RateUnit.REMAINING_PERCENT if rest[1].lower() == "percent" else RateUnit.WEIGHT
                 self._replaces(queue.share, text)
                 queue.share = Rate(float(rest[2]), unit, line, How.CONFIGURED, text)
@@ -209,6 +224,8 @@ class ClassReader:
     def _shape(self, line: int, words: list[str]) -> bool:
         text = " ".join(words)
         rest = words[1:]
+        if rest and rest[0].lower() in {"min", "max"}:
+            return self._shape_between(line, rest, text)
         if rest and rest[0].lower() in {"average", "peak"}:
             if rest[0].lower() == "peak":
                 self._account.find("W06", line, f"`{text}`: only its committed rate is simulated")
@@ -235,6 +252,27 @@ class ClassReader:
             rest = []
         return not rest
 
+    def _shape_between(self, line: int, words: list[str], text: str) -> bool:
+        """NX-OS: `shape min RATE max RATE`, a guarantee and a ceiling."""
+        given: dict[str, Rate] = {}
+        rest = words
+        while rest and rest[0].lower() in {"min", "max"}:
+            name = rest[0].lower()
+            rate, rest = self._rate(rest[1:], line, text, 1.0)
+            if rate is None:
+                return False
+            given[name] = rate
+        ceiling, queue = given.get("max"), self.entry.queue
+        if rest or ceiling is None or ceiling.number <= 0:
+            return False
+        self._replaces(queue.ceiling, text)
+        queue.ceiling, queue.ceiling_burst, self.entry.shape_burst = ceiling, None, None
+        least = given.get("min")
+        if least is not None and least.number > 0:
+            self._replaces(queue.guarantee, text)
+            queue.guarantee = least
+        return True
+
     def _service_policy(self, line: int, words: list[str]) -> bool:
         rest = [word for word in words[1:] if word.lower() not in {"output", "input"}]
         if len(rest) > 2 and rest[0].lower() == "type":
@@ -248,6 +286,10 @@ class ClassReader:
 
     def _amount(self, words: list[str], line: int, text: str) -> tuple[Quantity | None, list[str]]:
         """An amount at the head of words, and what follows."""
+        if len(words) > 1 and words[0].lower() == "percent":  # Catalyst writes the unit first
+            words = [words[1], "percent", *words[2:]]
+        if len(words) > 1 and words[0].lower() == "bytes":  # and NX-OS in some releases
+            words = [words[1], "bytes", *words[2:]]
         if not words or units.number(words[0]) is None:
             return None, words
         value = float(words[0])
@@ -262,6 +304,11 @@ class ClassReader:
     def _queue_limit(self, line: int, words: list[str]) -> bool:
         text = " ".join(words)
         rest = words[1:]
+        if rest[:1] == ["dynamic"] and len(rest) == 2:
+            self._account.find(
+                "W09", line, f"`{text}`: a buffer that queues share is not simulated; a fixed limit here"
+            )
+            return True
         if len(rest) > 2 and rest[0].lower() in {
             "dscp",
             "precedence",
@@ -278,10 +325,19 @@ class ClassReader:
         self.entry.queue.limit = limit
         return True
 
+    def _buffers(self, line: int, words: list[str]) -> bool:
+        """Catalyst: `queue-buffers ratio N`, a percentage of the port's buffers."""
+        if len(words) != 3 or words[1].lower() != "ratio" or not units.number(words[2]):
+            return False
+        text = " ".join(words)
+        self._replaces(self.entry.buffers, text)
+        self.entry.buffers = Quantity(float(words[2]), Unit.BUFFER_PERCENT, line, text=text)
+        return True
+
     def _limit_of_some(self, line: int, words: list[str], text: str) -> bool:
         """`queue-limit {dscp|precedence} WHICH N [UNIT]`."""
         if words[0].lower() not in {"dscp", "precedence"}:
-            self._account.find("W06", line, f"`{text}`: packets are not told apart by `{words[0]}` here")
+            self._account.miss(line, f"packets are not told apart by `{words[0]}` here")
             return True
         selector, rest = self._selector(words)
         limit, rest = self._amount(rest, line, text)
@@ -302,9 +358,9 @@ class ClassReader:
         if not rest or word in {"dscp-based", "precedence-based", "prec-based"}:
             if len(rest) > 1:
                 return False
-            entry.random_detect = "dscp" if word == "dscp-based" else entry.random_detect or "precedence"
+            entry.random_detect = "dscp" if word == "dscp-based" else "precedence"
             return True
-        entry.random_detect = entry.random_detect or "dscp"
+        entry.random_detect = entry.random_detect or "precedence"
         if word == "ecn" and len(rest) == 1:
             queue.ecn, queue.ecn_line = Ecn.BELOW_MAX, line
             return True
@@ -312,8 +368,7 @@ class ClassReader:
             self._weight(int(rest[1]), line, " ".join(words))
             return True
         if word == "threshold" and len(rest) > 1:
-            text = f"`{' '.join(words)}`: a preset whose numbers depend on the device; give them in its place"
-            self._account.find("W04", line, text)
+            self._account.miss(line, "a preset whose numbers depend on the device; give them in its place")
             return True
         if word in {"minimum-threshold", "maximum-threshold"}:
             return self._named_thresholds(line, words)
@@ -357,9 +412,11 @@ class ClassReader:
         selector, rest = self._selector(words[1:])
         if selector is None:
             return False
-        if selector.codepoints is not None and words[1].lower().startswith("prec"):
-            self.entry.random_detect = "precedence"
+        if words[1].lower() == "dscp":
+            self.entry.random_detect = "dscp"
         rest = [word for word in rest if word.lower() not in {"minimum-thresh", "maximum-thresh"}]
+        if len(rest) > 2 and rest[0].lower() == "percent":  # Catalyst: once for both
+            rest = ["percent", rest[1], "percent", *rest[2:]]
         low, rest = self._amount(rest, line, text)
         high, rest = self._amount(rest, line, text)
         if low is None or high is None:

@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from perhop.routers.dialect import Dialect
-from perhop.routers.model import Average, How, Match, Quantity, Unit
+from perhop.routers.model import Average, How, Quantity, Unit
 from perhop.routers.mqc import Reader
 from perhop.routers.mqc_class import Flavour
 
 if TYPE_CHECKING:
-    from perhop.routers.model import Port, Queue
+    from perhop.routers.model import Port, Queue, Rate
     from perhop.routers.mqc_class import PolicyClass
     from perhop.routers.source import Account, Source
 
@@ -28,19 +28,36 @@ def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
         text = f"class {queue.name}: no `weight` is configured; 0 (instantaneous) here"
         account.find("W02", entry.random_detect_line, text)
         queue.average = Average(1.0, 0, How.DEFAULT, "weight 0")
+    if (
+        queue.guarantee is not None
+        and queue.share is not None
+        and queue.guarantee.text == _text(queue.ceiling)
+    ):
+        text = (
+            f"class {queue.name}: the least rate of `{queue.guarantee.text}` has no effect beside its share"
+        )
+        account.find("W06", queue.guarantee.line, text)
+        queue.guarantee = None
     if queue.limit is None and queue.line > 0:
         text = f"class {queue.name}: buffers are shared between queues; a fixed limit here"
         account.find("W09", queue.line, text)
 
 
-def implied_match(name: str) -> Match | None:
-    """System classes are chosen by qos-group, which says nothing of codepoints: asked for."""
-    if name.endswith("-q-default"):
-        return Match(None)
-    return None
+def _text(rate: Rate | None) -> str:
+    return "" if rate is None else rate.text
 
 
-FLAVOUR = Flavour("nx-os", None, police_burst, defaults, implied_match)
+def group(name: str) -> int | None:
+    """The qos-group of a system-defined queuing class, 0 of the default one.
+
+    >>> group("c-out-8q-q3"), group("c-out-4q-q-default"), group("c-out-q2"), group("GOLD")
+    (3, 0, 2, None)
+    """
+    found = re.fullmatch(r"c-out-(?:[48]q-)?q(?:([0-7])|-default)", name.lower())
+    return None if found is None else int(found[1] or 0)
+
+
+FLAVOUR = Flavour("nx-os", None, police_burst, defaults, group)
 
 
 def read(source: Source, account: Account) -> list[Port]:

@@ -84,6 +84,8 @@ class Rules:
         def in_units(given: Quantity) -> str:
             if _countable(given):
                 return f"{max(1, round(given.number))}p"
+            if in_packets and given.unit is Unit.PERCENT:
+                return f"{max(1, round(given.number / 100 * total))}p"
             whole = Quantity(total, Unit.BYTES)
             return units.bytes_text(self._amounts.bytes(given, service(), whole))
 

@@ -161,7 +161,7 @@ class Shares:
 
     def guaranteed(self, queue: Queue) -> Rate | None:
         """The rate of which a queue is sure: of a strict one, that which limits it."""
-        limit = None if queue.level is None else limit_of(queue)
+        limit = None if queue.level is None else limit_of(queue) or queue.ceiling
         return limit or queue.guarantee
 
     def unused(self, queues: list[Queue], used: dict[str, Rate | None]) -> None:
@@ -172,7 +172,7 @@ class Shares:
             if queue.level is not None:
                 rates += [None if queue.cap is None else queue.cap.rate, queue.ceiling]
             for other in rates:
-                if other is None or other is rate:
+                if other is None or (rate is not None and (other.line, other.text) == (rate.line, rate.text)):
                     continue
                 why = "has no effect here" if rate is None else f"has no effect beside `{rate.text}`"
                 self._account.find("W13", other.line, f"class {queue.name}: `{other.text}` {why}")
@@ -196,5 +196,5 @@ def rate_entry(rate: Rate, bps: float) -> Entry:
 
 
 def limit_of(queue: Queue) -> Rate | None:
-    """The rate that limits a strict queue: of its own policer, else of its shaper."""
-    return queue.cap.rate if queue.cap is not None else queue.ceiling
+    """The rate up to which a strict queue goes first: that of its own policer, or of its profile."""
+    return queue.cap.rate if queue.cap is not None else queue.in_profile

@@ -33,6 +33,14 @@ CODES = {
 """The codes of findings; they are stable."""
 
 
+MEANINGS = re.compile(
+    r"(?i)(?<![a-z])(priority|bandwidth|rate|limit|ceil\w*|burst\w*|drop\w*|discard|match|polic\w+|shap\w+|"
+    r"traffic-shape|random-detect|w?red|ecn|queue\w*|wrr\w*|srr\w*|scheduler|qos|dscp|precedence|quantum|"
+    r"guarantee\w*|threshold\w*|max-limit|limit-at)(?![a-z])"
+)
+"""Words of lines about priority, rate, limit, drop or match."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """What a user should know of a line: a code of `CODES` and a sentence."""
@@ -89,6 +97,8 @@ class Account:
         """Lines that were read, whether or not the chosen port uses them."""
         self.comments: set[int] = {number for number, text in source.numbered() if not text.strip()}
         self.findings: list[Finding] = []
+        self.missed: set[int] = set()
+        """Lines about priority, rate, limit, drop or match without the effect that they have on a device."""
 
     def use(self, lines: Iterable[int]) -> None:
         """Lines whose every word has a meaning in the result."""
@@ -121,6 +131,29 @@ class Account:
         """Report a line that has no effect on the result, verbatim."""
         if 0 < line <= len(self.source.lines):
             self.find("W13", line, f"{why}: `{shortened(self.source.lines[line - 1])}`")
+
+    def miss(self, line: int, why: str = "not understood") -> None:
+        """Report a line about priority, rate, limit, drop or match without effect: an error, unless lenient.
+
+        A line without effect on the device, too, or about nothing of these, is for `ignore`.
+        """
+        self.ignore(line, why)
+        self.missed.add(line)
+
+    def lost(self, port: set[int], others: set[int]) -> list[Finding]:
+        """The missed lines in blocks of a port: those of which the line before, of any block, is one of its.
+
+        `others` are lines of other ports. A line before all blocks belongs to every port.
+        """
+        blocks = sorted(port | others | self.understood)
+        result = []
+        for finding in sorted(self.findings):
+            if finding.code != "W13" or finding.line not in self.missed:
+                continue
+            at = bisect.bisect_right(blocks, finding.line) - 1
+            if at < 0 or blocks[at] in port:
+                result.append(finding)
+        return result
 
     def leave_out(self, lines: set[int]) -> None:
         """Forget what was said of lines of other ports than the imported one: only that they are others'.

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from perhop.routers.model import Port, Queue
 
+    First = tuple[Queue, tuple[Rate, Rate]]
+
 PACKET = 1500.0
 MOST_QUANTUM = 60_000.0
 """Bytes of the largest turn among classes whose turns are as their rates."""
@@ -22,6 +24,8 @@ LEAST = 1000.0
 """Bit/s of a class that is sure of nothing."""
 BYPASS = 0.01
 """The part of the link's rate for packets that bypass a tree with all of the link's rate."""
+LAST_PRIO = 7
+"""The highest `prio` that there is, which goes last."""
 
 
 def sections(
@@ -59,10 +63,15 @@ def shared(
     ceilings: Sequence[float | None],
     whole: Rate,
     most: Rate,
+    first: Sequence[First],
 ) -> TreeClass:
-    """A tree of one level: a class for each queue with its part of a rate, and its ceiling if it has one."""
-    names = {queue.name for queue in queues}
-    root = TreeClass("all", queues[0].line, whole, most)
+    """A tree of one level: a class for each queue with its part of a rate, and its ceiling if it has one.
+
+    Strict queues come `first`, each with its rate and its ceiling.
+    """
+    listed = [*(queue for queue, _ in first), *queues]
+    names = {queue.name for queue in listed}
+    root = TreeClass("all", listed[0].line, whole, most)
     while root.name in names:
         root.name += "+"
     sure = [
@@ -70,7 +79,8 @@ def shared(
         for rate, ceiling in zip(rates, ceilings, strict=True)
     ]
     root.burst, root.cburst = _bucket(whole.number), _bucket(most.number)
-    unit = min(PACKET, MOST_QUANTUM * min(sure) / max(sure))
+    root.classes = _strict(first)
+    unit = min(PACKET, MOST_QUANTUM * min(sure) / max(sure)) if sure else PACKET
     for queue, bps, ceiling in zip(queues, sure, ceilings, strict=True):
         given = queue.guarantee or queue.share
         text = "what others leave" if given is None else f"{given.text}, {units.shown_rate(bps)}"
@@ -82,8 +92,22 @@ def shared(
         made.burst, made.cburst = _bucket(bps), _bucket(ceil.number)
         quantum = max(1.0, unit * bps / min(sure))
         made.quantum = Quantity(quantum, Unit.BYTES, 0, How.ASSUMED, text="in proportion to its rate")
+        if first:
+            made.prio = (min(len(first), LAST_PRIO), 0)
         root.classes.append(made)
     return root
+
+
+def _strict(first: Sequence[First]) -> list[TreeClass]:
+    """The classes of strict queues, each with its rate and ceiling: the highest priority has `prio` 0."""
+    result = []
+    for number, (queue, (rate, ceil)) in enumerate(first):
+        made = TreeClass(queue.name, queue.line, rate, ceil, queue=queue.name)
+        made.burst, made.cburst = _bucket(rate.number), _bucket(ceil.number)
+        made.prio = (min(number, LAST_PRIO), queue.level_line)
+        made.quantum = Quantity(PACKET, Unit.BYTES, 0, How.ASSUMED, text="alone at its priority")
+        result.append(made)
+    return result
 
 
 def _bucket(bps: float) -> Quantity:

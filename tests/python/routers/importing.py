@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import perhop
 from perhop import simulation
+from perhop.errors import PerhopWarning
 from perhop.routers import Answers, Source, imported
 from perhop.routers.model import How, Quantity, Unit
 
@@ -39,6 +42,27 @@ class Brought:
     def codes(self, code: str) -> list[int]:
         """The lines of a code."""
         return [line for found, line in self.warnings if found == code]
+
+    def carried(self, offered: dict[int, float]) -> dict[int, float]:
+        """The rate in Mbit/s at which packets of each codepoint leave, if so much of each comes evenly."""
+        flows = [
+            {
+                "name": f"f{code}", "from": self.link["from"], "to": self.link["to"], "dscp": code,
+                "transport": {"udp": "cbr", "rate": f"{mbps}Mbps", "packet": "1kB"},
+            }
+            for code, mbps in offered.items()
+        ]  # fmt: skip
+        scenario = {
+            "title": "offered",
+            "duration": "4s",
+            "warmup": "2s",
+            "links": {"link": self.link},
+            "flows": flows,
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PerhopWarning)  # queues of which nothing is offered
+            rows = perhop.run(scenario).flows.iter_rows(named=True)
+        return {code: row["throughput_bps"] / 1e6 for code, row in zip(offered, rows, strict=True)}
 
     @property
     def queues(self) -> dict[str, dict[str, Any]]:

@@ -43,7 +43,8 @@ def test_a_leaf_switch() -> None:
     assert list(queues) == ["6", "4", "1"]
     # Traffic class 5 goes to queue 6; queue 6 has its own packets, too.
     assert queues["6"]["match"]["dscp"][:2] == ["CS5", 41]
-    assert queues["6"]["rate"] == "1Gbps"
+    # Strict and shaped: first of all up to 1 Gbit/s, and never more.
+    assert (queues["6"]["rate"], queues["6"].get("ceil"), queues["6"]["prio"]) == ("1Gbps", None, 0)
     four = queues["4"]
     # Codepoints 32 to 39 by default, AF21 to AF23 by `qos map`, AF23 with no precedence of its own.
     assert four["match"]["dscp"] == [
@@ -59,11 +60,12 @@ def test_a_leaf_switch() -> None:
         "AF43",
         39,
     ]
-    assert (four["rule"]["green"], four["rule"]["yellow"]) == ("600kB/900kB/0.1", "300kB/900kB/0.2")
-    assert (four["weight"], four["rule"]["weight"]) == (25, 2**-4)
-    assert four["rule"]["scale-by-size"] is False
-    assert queues["1"]["rule"]["ecn"] == "mark-above-max"
-    assert queues["1"]["rule"]["thresholds"] == "128kB/256kB/0.8"
+    assert (four["queue"]["green"], four["queue"]["yellow"]) == ("600kB/900kB/0.1", "300kB/900kB/0.2")
+    # A quarter of the 4 Gbit/s that it leaves.
+    assert (four["rate"], four["ceil"], four["queue"]["weight"]) == ("1Gbps", "5Gbps", 2**-4)
+    assert four["queue"]["scale-by-size"] is False
+    assert queues["1"]["queue"]["ecn"] == "mark-above-max"
+    assert queues["1"]["queue"]["thresholds"] == "128kB/256kB/0.8"
     assert done.codes("W05") == [15, 16, 20]
     assert done.codes("W02") == [15, 16, 20]
     assert (done.codes("W08"), done.codes("W09")) == ([20], [12, 18, 23])
@@ -139,7 +141,8 @@ def test_packets_a_second_need_the_size_of_packets() -> None:
 
 def test_a_strict_queue_with_a_shaper() -> None:
     done = of_file("eos-police.cfg", interface="Ethernet8", buffer=buffer(1e6))
-    assert (done.link["queue"]["scheduler"], done.queues["4"]["cap"]) == ("priority", "20Mbps")
+    assert (done.link["queue"]["scheduler"], done.queues["4"]["rate"]) == ("htb", "20Mbps")
+    assert "ceil" not in done.queues["4"]
     # Lines of the policers are not this port's, though their classes say the traffic class.
     assert done.codes("W10") == []
 
@@ -203,18 +206,44 @@ def test_units_of_shapers(line: str, rate: str, codes: list[str]) -> None:
             "W16",
         ),
         ("random-detect drop minimum-threshold 8 bytes maximum-threshold 9 bytes", "W04"),
-        ("random-detect drop minimum-threshold 8 bytes maximum-threshold 9 ms", "W13"),
-        ("random-detect drop drop-precedence 7 minimum-threshold 8 bytes", "W13"),
         ("random-detect ecn count", "W13"),
         ("bandwidth percent 70", "W17"),
-        ("shape rate", "W13"),
-        ("wibble 3", "W13"),
         ("priority strict", "W17"),
     ],
 )
 def test_lines_that_are_reported(line: str, code: str) -> None:
     found = of_line(line).warnings
     assert (code, 6) in found or (code, 5) in found or (code, 4) in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "random-detect drop minimum-threshold 8 bytes maximum-threshold 9 ms",
+        "random-detect drop drop-precedence 7 minimum-threshold 8 bytes",
+        "shape rate",
+        "shape rate fast",
+        "bandwidth percent lots",
+        "latency maximum long",
+        "wibble 3",
+    ],
+)
+def test_a_line_of_a_queue_that_is_not_understood_is_an_error_unless_lenient(line: str) -> None:
+    with pytest.raises(
+        PerhopError, match=rf"router.cfg: line 6: not understood: `{line}`; what Ethernet1 does"
+    ):
+        of_line(line)
+    assert ("W13", 6) in of_line(line, lenient=True).warnings
+
+
+def test_a_codepoint_that_is_none_is_not_left_out() -> None:
+    text = "class-map type qos match-any A\n   match ip dscp 46 loud\n"
+    text += "policy-map type quality-of-service IN\n   class A\n      set traffic-class 5\n"
+    port = PORT.format(line="").replace(
+        "   speed 10g\n", "   speed 10g\n   service-policy type qos input IN\n"
+    )
+    with pytest.raises(PerhopError, match="line 2: not understood: `match ip dscp 46 loud`"):
+        of_text(text + port, buffer=buffer(1e6))
 
 
 def test_guarantees_in_percent_and_in_rates() -> None:

@@ -73,7 +73,11 @@ def test_missing_answers_are_asked_for_by_name() -> None:
 
 
 def test_a_branch_router() -> None:
-    done = of_file("ios-branch.cfg")
+    with pytest.raises(
+        PerhopError, match=r"missing --match BULK=DSCP \(line 14: class BULK: `match access-group"
+    ):
+        of_file("ios-branch.cfg")
+    done = of_file("ios-branch.cfg", lenient=True)
     assert (done.dialect, done.link["rate"]) == ("ios", "20Mbps")
     queues = done.queues
     assert list(queues) == ["VOICE", "SIGNALLING", "BUSINESS", "BULK", "class-default"]
@@ -117,17 +121,24 @@ def test_strict_priority_with_four_curves() -> None:
     assert done.link["queue"]["scheduler"] == "llq"
     assert (done.queues["RT"]["rate"], done.queues["RT"]["burst"]) == ("1Mbps", "25kB")
     assert done.codes("W10") == []
-    # Codepoints without a curve get the most lenient one, AF11's, which is the last profile.
-    assert done.link["queue"]["queue"]["profiles"] == [
-        {"match": {"dscp": ["CS0"]}, "curve": "40/120/0.125"},
-        {"match": {"dscp": ["AF12"]}, "curve": "80/200/0.1"},
-        {"match": {"dscp": ["AF13"]}, "curve": "60/160/0.1"},
-        {"curve": "100/200/0.1"},
-    ]
-    assert (done.codes("W07"), done.codes("W04")) == ([], [4, 8])
-    assert [(flow["name"], flow["dscp"]) for flow in done.flows[1:]] == [
-        ("class-default", "CS0"), ("class-default-af12", "AF12"), ("class-default-af13", "AF13"),
-        ("class-default-af11", "AF11"),
+    profiles = done.link["queue"]["queue"]["profiles"]
+    curves = {code: p["curve"] for p in profiles for code in p.get("match", {"dscp": ["others"]})["dscp"]}
+    configured = {"CS0": "40/120/0.125", "AF11": "100/200/0.1", "AF12": "80/200/0.1", "AF13": "60/160/0.1"}
+    assert {code: curves[code] for code in configured} == configured
+    # Codepoints without a line keep the defaults of `random-detect dscp`: min by precedence, max 40, 1/10.
+    for code, least in {
+        "AF21": 32,
+        "AF42": 28,
+        "AF33": 24,
+        "CS1": 22,
+        "CS7": 34,
+        "EF": 36,
+        "others": 20,
+    }.items():
+        assert curves[code] == f"{least}/40/0.1"
+    assert (done.codes("W07"), done.codes("W04")) == ([], [4, 7])
+    assert [(flow["name"], flow["dscp"]) for flow in done.flows[1:4]] == [
+        ("class-default", "CS0"), ("class-default-CS1", "CS1"), ("class-default-af11", "AF11"),
     ]  # fmt: skip
 
 
@@ -231,17 +242,98 @@ def test_forms_of_policers(line: str, profile: dict[str, str]) -> None:
         ("random-detect exponential-weighting-constant 20", "W16"),
         ("random-detect dscp af11 30 200 10", "W03"),
         ("shape average 100000000 account user-defined 24", "W18"),
-        ("random-detect threshold burst-optimized", "W04"),
-        ("queue-limit discard-class 1 20 packets", "W06"),
-        ("queue-limit dscp af11 some", "W13"),
-        ("bandwidth loads", "W13"),
-        ("random-detect dscp af11 30", "W13"),
-        ("police fast", "W13"),
     ],
 )
 def test_lines_that_are_reported(line: str, code: str) -> None:
     done = of_text(CLASS.format(line), link_rate=10e6)
     assert (code, 3) in done.warnings
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "random-detect threshold burst-optimized",
+        "queue-limit discard-class 1 20 packets",
+        "queue-limit cos 3 percent 80",
+        "queue-limit dscp af11 some",
+        "bandwidth loads",
+        "bandwith 1000",
+        "random-detect dscp af11 30",
+        "random-detect cos 3 20 40 10",
+        "police fast",
+        "shape average loads",
+        "priority quickly",
+        "no bandwidth 1000",
+    ],
+)
+def test_a_line_of_a_class_that_is_not_understood_is_an_error_unless_lenient(line: str) -> None:
+    with pytest.raises(
+        PerhopError, match=rf"router.cfg: line 3: .*`{line}`; what Gi0 does depends on it: correct it"
+    ):
+        of_text(CLASS.format(line), link_rate=10e6)
+    assert ("W13", 3) in of_text(CLASS.format(line), link_rate=10e6, lenient=True).warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("class-map match-any A\n match dscp ef\n mtach dscp cs5\n match dscp cs3\n", 3),
+        ("class-map match-any A\n match dscp ef\n match dscp loud\n", 3),
+        ("class-map match-any A gold\n match dscp ef\n", 1),
+        ("interface Gi0\n rate-limit output 8000 1500 2000 conform-action transmit exceed-action drop\n", 2),
+        ("interface Gi0\n srr-queue bandwidth share 1 30 35 5\n", 2),
+        ("interface Gi0\n service-policy sideways P\n", 2),
+    ],
+)
+def test_so_is_one_of_a_class_map_or_an_interface(text: str, line: int) -> None:
+    rest = "policy-map P\n class A\n  priority 1000\ninterface Gi0\n service-policy output P\n"
+    rest = rest if "class-map" in text else "class-map A\n match dscp ef\n" + rest
+    with pytest.raises(PerhopError, match=rf"router.cfg: line {line}: "):
+        of_text(text + rest, link_rate=1e7)
+    done = of_text(text + rest, link_rate=1e7, lenient=True)
+    assert ("W13", line) in done.warnings
+    assert "EF" in done.queues["A"]["match"]["dscp"]  # lines after it are read
+
+
+def test_lines_of_other_blocks_are_no_errors() -> None:
+    """Lines with the same words: outside, at other interfaces, in other policies and those of other types."""
+    text = """\
+logging rate-limit 100
+class-map type inspect match-any WEB
+ match protocol http
+policy-map type inspect FIREWALL
+ class type inspect WEB
+  police rate 8000
+policy-map OTHER
+ class class-default
+  bandwidth loads
+policy-map P
+ class class-default
+  queue-limit 50
+interface Gi1
+ rate-limit output 8000 1500 2000 conform-action transmit exceed-action drop
+ service-policy output OTHER
+interface Gi0
+ spanning-tree port-priority 16
+ standby 1 priority 110
+ mls qos trust dscp
+ max-reserved-bandwidth 100
+ service-policy output P
+spanning-tree vlan 1 priority 4096
+route-map SET permit 10
+ match ip address 10
+ set ip precedence priority
+control-plane
+ service-policy input COPP
+router ospf 1
+ auto-cost reference-bandwidth 100000
+"""
+    done = of_text(text, link_rate=1e7, interface="Gi0")
+    assert done.link["queue"] == {"aqm": "drop-tail", "limit": "50p"}
+    with pytest.raises(PerhopError, match="line 9: not understood: `bandwidth loads`"):
+        of_text(text, link_rate=1e7, interface="Gi1")
+    flat = "\n".join(line.strip() for line in text.splitlines())
+    assert of_text(flat, link_rate=1e7, interface="Gi0").link["queue"] == done.link["queue"]
 
 
 LIMITS = """\
@@ -264,9 +356,10 @@ interface Gi0
 def test_limits_of_codepoints() -> None:
     done = of_text(LIMITS, link_rate=1e7)
     rule = done.queues["A"]["rule"]
-    # CS1 has no curve of its own: AF11's, the most lenient one. Two lines limit AF13; the first acts.
+    # CS1 has no line of its own: the default of its precedence. Two lines limit AF13; the first acts.
     assert rule["profiles"] == [
-        {"match": {"dscp": ["CS1", "AF11"]}, "curve": "50/80/0.1"},
+        {"match": {"dscp": ["CS1"]}, "curve": "22/40/0.1"},
+        {"match": {"dscp": ["AF11"]}, "curve": "50/80/0.1"},
         {"match": {"dscp": ["AF12"]}, "curve": "50/80/0.1", "limit": "60p"},
         {"match": {"dscp": ["AF13"]}, "curve": "20/30/0.2", "limit": "40p"},
     ]
@@ -319,7 +412,7 @@ interface Gi0
  no shutdown
  service-policy output P
 """
-    done = of_text(text)
+    done = of_text(text, lenient=True)
     assert done.codes("W13") == [6, 10, 11]
     assert done.link["rate"] == "5Mbps"
 
@@ -372,7 +465,7 @@ def test_a_policy_map_may_continue_later() -> None:
             ["bandwidth percent 30", "bandwidth remaining ratio 4", "priority percent 10"],
             [("W13", 4), ("W13", 5)],
         ),
-        (["priority 512", "shape average 1m"], [("W13", 5)]),
+        (["priority 512", "shape average 1m"], []),  # a shaper of a strict class is one here, too
     ],
 )
 def test_values_that_another_line_supersedes_are_reported(
@@ -425,11 +518,24 @@ def test_a_curve_of_packets_that_the_class_does_not_take_is_reported() -> None:
     assert done.codes("W14") == [6]
 
 
-def test_defaults_of_codepoints_are_said_to_be_those_of_precedences() -> None:
-    done = of_text(CLASS.format("random-detect dscp-based"), link_rate=10e6)
-    assert any("dscp-based" in text and "may differ" in text for text in done.texts)
-    done = of_text(CLASS.format("random-detect"), link_rate=10e6)
-    assert not any("may differ" in text for text in done.texts)
+@pytest.mark.parametrize("more", ["", "\n  random-detect dscp 24 10 30 5"])
+def test_thresholds_of_codepoints_without_a_line_are_the_command_reference_s(more: str) -> None:
+    """`random-detect dscp`, table of defaults: AF21 32/40, AF22 28/40, AF23 24/40, 1/10."""
+    text = "class-map match-any A\n match dscp af21 af22 af23 cs3\n"
+    text += CLASS.format("random-detect dscp-based" + more).replace("class-default", "A")
+    rule = of_text(text, link_rate=10e6).queues["A"]["rule"]
+    curves = {code: p["curve"] for p in rule["profiles"] for code in p["match"]["dscp"]}
+    own = "10/30/0.2" if more else "26/40/0.1"
+    assert curves == {"AF21": "32/40/0.1", "AF22": "28/40/0.1", "AF23": "24/40/0.1", "CS3": own}
+
+
+def test_thresholds_of_precedences_without_a_line_are_ios_xe_s() -> None:
+    """Of a limit of 64: min 64 (1/4 + p/32), max 32."""
+    rule = of_text(CLASS.format("random-detect\n  random-detect precedence 1 10 20 5"), link_rate=10e6).link[
+        "queue"
+    ]
+    curves = [p["curve"] for p in rule["profiles"]]
+    assert sorted(curves) == sorted(["10/20/0.2", *(f"{low}/32/0.1" for low in (16, 20, 22, 24, 26, 28, 30))])
 
 
 @pytest.mark.parametrize("value", ["af32", "af13", "cs1"])

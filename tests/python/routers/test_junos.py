@@ -64,14 +64,16 @@ def test_an_edge_router_with_braces() -> None:
     done = of_file("junos-edge.conf", link_rate=1e8, buffer=buffer(1e6))
     assured = done.queues["assured"]
     assert assured["match"] == {"dscp": ["AF11", "AF13"]}
-    assert assured["rate"] == "30Mbps"
+    assert (assured["rate"], assured["ceil"], assured["prio"]) == ("30Mbps", "100Mbps", 1)
     # 20 ms at the 30 % that the class is sure of.
-    assert assured["rule"]["limit"] == "75kB"
-    assert assured["rule"]["red"] == "22.5kB/52.5kB/0.2"
-    assert assured["rule"]["green"] == "segmented 37.5kB/0.1, 60kB/0.4"
-    assert done.queues["ef"]["rate"] == "2Mbps"
-    assert done.queues["best-effort"]["rule"]["limit"] == "400kB"
-    assert [(f["name"], f["dscp"], f["color"]) for f in done.flows[:2]] == [
+    assert assured["queue"]["limit"] == "75kB"
+    assert assured["queue"]["red"] == "22.5kB/52.5kB/0.2"
+    assert assured["queue"]["green"] == "segmented 37.5kB/0.1, 60kB/0.4"
+    # Strict, and shaped to 2 Mbit/s.
+    voice = done.queues["ef"]
+    assert (voice["rate"], voice.get("ceil"), voice["prio"]) == ("2Mbps", None, 0)
+    assert done.queues["best-effort"]["queue"]["limit"] == "400kB"
+    assert [(f["name"], f["dscp"], f["color"]) for f in done.flows[1:3]] == [
         ("assured", "AF11", "green"),
         ("assured-red", "AF13", "red"),
     ]
@@ -117,9 +119,11 @@ def test_inactive_parts_and_groups_are_reported() -> None:
     done = of_file(
         "junos-groups.conf", link_rate=1e9, buffer=buffer(1e6), matches={"network-control": frozenset({48})}
     )
-    assert done.link["queue"]["scheduler"] == "priority"
-    assert done.queues["network-control"]["cap"] == "100Mbps"
-    assert done.codes("W13") == [2, 4, 6, 9, 16]
+    # First up to its 100 Mbit/s; above these it shares with the other, which has a ceiling (`exact`).
+    control = done.queues["network-control"]
+    assert (control["rate"], control["ceil"], control["prio"]) == ("100Mbps", "1Gbps", 0)
+    assert (done.queues["best-effort"]["rate"], done.queues["best-effort"].get("ceil")) == ("900Mbps", None)
+    assert done.codes("W13") == [2, 4, 6, 16]
     assert done.codes("W07") == [11]
 
 

@@ -1,0 +1,157 @@
+"""A ceiling is a ceiling: more than it is offered, alone and beside others, and what leaves is measured."""
+
+from __future__ import annotations
+
+import pytest
+from tests.python.routers.importing import Brought, buffer, of_text
+
+CEILING, LINK = 10.0, 100.0
+EF, AF11, BE = 46, 10, 0
+CISCO = """\
+class-map match-any VOICE
+ match dscp ef
+class-map match-any DATA
+ match dscp af11
+policy-map P
+ class VOICE
+  {voice}
+ class DATA
+  {data}
+ class class-default
+  {rest}
+interface {name}
+ bandwidth 100000
+ service-policy output P
+"""
+XR = CISCO.replace("\npolicy-map", "\n end-class-map\npolicy-map").replace(
+    "\ninterface", "\n end-policy-map\ninterface"
+)
+NEXUS = """\
+class-map type qos match-any VOICE
+  match dscp 46
+class-map type qos match-any DATA
+  match dscp 10
+policy-map type qos IN
+  class VOICE
+    set qos-group 7
+  class DATA
+    set qos-group 3
+policy-map type queuing OUT
+  class type queuing c-out-8q-q-default
+    {rest}
+  class type queuing c-out-8q-q3
+    {data}
+  class type queuing c-out-8q-q7
+    {voice}
+interface Ethernet1/1
+  speed 100
+  service-policy type queuing output OUT
+interface Ethernet1/2
+  service-policy type qos input IN
+"""
+EOS = """\
+qos map dscp 46 to traffic-class 5
+qos map dscp 10 to traffic-class 3
+qos map dscp 0 to traffic-class 1
+interface Ethernet1
+   speed forced 100full
+   tx-queue 5
+      {voice}
+   tx-queue 3
+      no priority
+      {data}
+   tx-queue 1
+      no priority
+      {rest}
+"""
+
+
+IOS = CISCO.replace("{name}", "GigabitEthernet0/0")
+XR = XR.replace("{name}", "GigabitEthernet0/0/0/0")
+EOS_TWO = EOS.replace("tx-queue 3\n      no priority", "tx-queue 3\n      priority strict")
+FORTY = "bandwidth percent 40"
+REMAINING = "bandwidth remaining percent 40"
+SHARED = {
+    "eos strict": (EOS, "priority strict; shape rate 10000", FORTY, "bandwidth percent 60"),
+    "eos two strict": (
+        EOS_TWO,
+        "priority strict; shape rate 10 mbps",
+        "shape rate 60 mbps",
+        "bandwidth percent 100",
+    ),
+    "eos sharing": (EOS, "no priority; bandwidth percent 20; shape rate 10 percent", FORTY, FORTY),
+    "ios sharing": (IOS, "bandwidth percent 10; shape average 10000000", FORTY, FORTY),
+    "ios remaining": (
+        IOS,
+        "bandwidth remaining percent 20; shape average percent 10",
+        REMAINING,
+        REMAINING,
+    ),
+    "ios strict, policed": (
+        IOS,
+        "priority; police cir 10000000 conform-action transmit exceed-action drop",
+        FORTY,
+        FORTY,
+    ),
+    "ios strict, shaped": (IOS, "priority; shape average 10000000", FORTY, FORTY),
+    "xr strict, policed": (
+        XR,
+        "priority level 1; police rate 10 mbps   ! voice",
+        REMAINING,
+        "bandwidth remaining percent 60",
+    ),
+    "xr sharing": (XR, "shape average 10 mbps; bandwidth remaining percent 20", REMAINING, REMAINING),
+    "nexus strict": (
+        NEXUS,
+        "priority level 1; shape min 0 kbps max 10 mbps",
+        REMAINING,
+        "bandwidth remaining percent 60",
+    ),
+    "nexus sharing": (
+        NEXUS,
+        "bandwidth remaining percent 20; shape min 1 mbps max 10 mbps",
+        REMAINING,
+        REMAINING,
+    ),
+}
+"""Classes with 10 Mbit/s at most of 100, beside two that share the rest: the lines of each of the three."""
+PARTS = {"eos two strict": 2 / 3, "eos strict": 0.4, "xr strict, policed": 0.4, "nexus strict": 0.4}
+"""Of what it leaves, the second class's part, where that is not one half."""
+
+
+def brought(name: str) -> Brought:
+    """The import of a configuration."""
+    text, *classes = SHARED[name]
+    before = text.partition("{voice}")[0]
+    indentation = "\n" + " " * (len(before) - before.rindex("\n") - 1)
+    voice, data, rest = (lines.replace("; ", indentation) for lines in classes)
+    return of_text(text.format(voice=voice, data=data, rest=rest), buffer=buffer(2e5))
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_alone_it_gets_its_ceiling(name: str) -> None:
+    assert brought(name).carried({EF: 50.0})[EF] == pytest.approx(CEILING, rel=0.02)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_beside_others_it_gets_no_more_and_they_what_is_left(name: str) -> None:
+    """90 Mbit/s are left, of which the others have parts or, where one is strict, its ceiling of 60."""
+    carried = brought(name).carried({EF: 50.0, AF11: 90.0, BE: 90.0})
+    assert carried[EF] == pytest.approx(CEILING, rel=0.02)
+    assert sum(carried.values()) == pytest.approx(LINK, rel=0.02)
+    assert carried[AF11] == pytest.approx(90 * PARTS.get(name, 0.5), rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["eos strict", "eos two strict", "ios strict, shaped", "nexus strict"])
+def test_below_its_ceiling_a_strict_class_loses_nothing(name: str) -> None:
+    assert brought(name).carried({EF: 9.9, AF11: 90.0, BE: 90.0})[EF] == pytest.approx(9.9, rel=0.005)
+
+
+def test_a_shaper_of_the_only_class_is_the_port_s() -> None:
+    text = (
+        "policy-map P\n class class-default\n  shape average 10m\ninterface Gi0\n service-policy output P\n"
+    )
+    assert of_text(text).carried({0: 50.0})[0] == pytest.approx(CEILING, rel=0.02)
+    assert of_text(text, link_rate=1e8).carried({0: 50.0})[0] == pytest.approx(CEILING, rel=0.02)
+    queue = "interface Ethernet1\n   speed forced 100full\n   tx-queue 1\n      shape rate 10 mbps\n"
+    assert of_text(queue, buffer=buffer(1e5)).carried({0: 50.0})[0] == pytest.approx(CEILING, rel=0.02)
