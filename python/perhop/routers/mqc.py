@@ -31,7 +31,8 @@ TRUST = {"trust", "cos", "dscp-mutation", "vlan-based"}
 OUTSIDE = {
     "aaa", "access-list", "archive", "banner", "boot", "boot-start-marker", "control-plane", "enable",
     "errdisable", "event", "feature", "hardware", "hostname", "key", "license", "line", "login", "monitor",
-    "multilink", "nat", "object-group", "platform", "prefix-set", "privilege", "radius", "redundancy", "ring", "route-map",
+    "multilink", "nat", "object-group", "platform", "prefix-set", "privilege", "radius", "redundancy", "ring",
+    "route-map",
     "route-policy", "router", "rsvp", "scheduler", "service", "sla", "snmp-server", "ssh", "subscriber",
     "tacacs", "telemetry", "template", "track", "username", "version", "wireless", "zone", "zone-pair",
 }  # fmt: skip
