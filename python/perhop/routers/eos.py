@@ -387,7 +387,10 @@ class Reader:
         if head == "qos" and rest[:1] in (["trust"], ["cos"], ["dscp"]):
             self._account.ignore(line, "how arriving packets are classified; their codepoints decide here")
             return True
-        if head in OTHERS or (head == "no" and rest[:1] not in (["qos"], ["tx-queue"], ["shape"])):
+        if head in {"no", "default"} and rest[:2] == ["shape", "rate"]:
+            holder.shape = None
+            return self._take(line, holder.lines)
+        if head in OTHERS or (head == "no" and rest[:1] not in (["qos"], ["tx-queue"])):
             self._account.ignore(line, "not about queues")
             return True
         return False
@@ -414,6 +417,7 @@ class Reader:
                 self._account.find("W15", profile.line, f"QoS profile {name} is attached to no interface")
                 port = self._output(profile, None)
                 if port is not None:
+                    port.attached = False
                     ports.append(port)
         return ports
 

@@ -180,6 +180,11 @@ class QueueReader:
         head, text = words[0].lower(), " ".join(words)
         if head == "no" and [word.lower() for word in words[1:]] in (["priority"], ["priority", "strict"]):
             return self._strict(line, strict=False)
+        if head in {"no", "default"} and len(words) > 1:
+            return self._without(line, [word.lower() for word in words[1:]])
+        if head == "scheduler" and words[1:2] == ["profile"]:
+            self._account.ignore(line, "how the chip schedules has no effect here")
+            return True
         if head == "priority" and [word.lower() for word in words[1:]] in ([], ["strict"]):
             return self._strict(line, strict=True)
         if head == "bandwidth" and len(words) > 1:
@@ -201,6 +206,32 @@ class QueueReader:
         if head == "random-detect" and len(words) > 1:
             return self._random_detect(line, [word.lower() for word in words[1:]], text)
         return False
+
+    def _without(self, line: int, words: list[str]) -> bool:
+        """`no …` and `default …`: the value is that of a queue that does not say it."""
+        queue = self.queue
+        match words:
+            case ["priority", *_]:
+                queue.strict, queue.strict_line = None, line
+            case ["bandwidth", "percent", *_]:
+                queue.percent = None
+            case ["bandwidth", "guaranteed", *_]:
+                queue.guarantee = None
+            case ["bandwidth"]:
+                queue.percent = queue.guarantee = None
+            case ["shape", "rate", *_]:
+                queue.ceiling = None
+            case ["latency", "maximum", *_]:
+                queue.limit = None
+            case ["random-detect", "ecn", *rest] if rest[:1] != ["count"]:
+                queue.marks = None
+            case ["random-detect", "drop", *_]:
+                queue.drops = []
+            case ["random-detect", "ecn", "count"]:
+                return True
+            case _:
+                return False
+        return True
 
     def _replaces(self, before: Rate | Quantity | Ramp | None, text: str) -> None:
         if before is not None and before.text != text:

@@ -125,7 +125,8 @@ def chosen(reading: Reading, interface: str | None) -> Port:
         if not found:
             raise PerhopError(f"{name}: --interface {interface}: has no queues; there are {listed}")
         return found[0]
-    candidates = [port for port in ports if port.direction == "output"] or ports
+    outputs = [port for port in ports if port.direction == "output"]
+    candidates = [port for port in outputs if port.attached] or outputs or ports
     if len(candidates) > 1:
         raise PerhopError(f"{name}: several interfaces have queues; choose one with --interface: {listed}")
     return candidates[0]

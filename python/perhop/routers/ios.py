@@ -68,42 +68,43 @@ def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
 def _curves(entry: PolicyClass, queue: Queue, account: Account) -> None:
     """The system's own thresholds, at most 1/10, for codepoints of the class that no line names.
 
-    By codepoint those of the command reference; by precedence those that IOS-XE shows:
-    min = limit (1/4 + p/32), max = limit / 2.
+    By codepoint those of the command reference, in packets. By precedence those that IOS-XE shows:
+    min = limit (1/4 + p/32), max = limit / 2; likewise where thresholds are bytes or times, with the
+    precedence that has the codepoint's min in the command reference.
     """
     line = entry.random_detect_line
+    given = {point.unit for drop in queue.curves for point, _ in drop.curve.points}
     named = [drop.selector.codepoints for drop in queue.curves]
-    if None in named:
+    if None in named or Unit.PERCENT in given:  # Catalyst's own thresholds are not known
         return
     left = (queue.match.codepoints or ALL_CODEPOINTS).difference(*(codes for codes in named if codes))
     if not left:
         return
-    by_codepoint = entry.random_detect == "dscp"
-    whose = "IOS by codepoint" if by_codepoint else "IOS-XE by precedence, of its queue limit"
+    dscp = entry.random_detect == "dscp"
+    units_of = given | (set() if queue.limit is None else {queue.limit.unit})
+    packets = dscp and units_of <= {Unit.PACKETS}
     names = ", ".join(map(str, units.shown_codepoints(left)))
     which = "" if not queue.curves else " for " + (names if queue.match.codepoints else "other codepoints")
+    whose = "IOS by codepoint" if packets else "IOS-XE, of its queue limit"
     text = f"class {queue.name}: no thresholds are configured{which}; those of {whose}"
     account.find("W04", line, f"{text}: compare with `show policy-map interface`")
-    groups: dict[tuple[float, float], set[int]] = {}
-    for code in sorted(left):
-        precedence = code // 8
-        pair = (
-            (MINIMUM.get(code, OTHERS), MAXIMUM) if by_codepoint else (100 * (1 / 4 + precedence / 32), 50.0)
-        )
-        groups.setdefault(pair, set()).add(code)
-    unit = Unit.PACKETS if by_codepoint else Unit.PERCENT
-    for (least, most), codes in groups.items():
-        label = (
-            "others"
-            if by_codepoint and least == OTHERS
-            else ", ".join(map(str, units.shown_codepoints(codes)))
-        )
-        if not by_codepoint:
-            label = f"precedence {min(codes) // 8}"
+    groups: dict[float, set[int]] = {}
+    for code in left:
+        step = (MINIMUM.get(code, OTHERS) - OTHERS) / 2 if dscp else code // 8
+        groups.setdefault(step, set()).add(code)
+    for step, codes in sorted(groups.items(), key=lambda item: min(item[1])):
+        label = _label(codes, step, dscp=dscp)
+        least, most = (OTHERS + 2 * step, MAXIMUM) if packets else (25 + 3.125 * step, 50)
+        unit = Unit.PACKETS if packets else Unit.PERCENT
         low, high = (Quantity(x, unit, line, How.DEFAULT, text=f"{label}: default") for x in (least, most))
-        queue.curves.append(
-            Drop(Selector(label, frozenset(codes)), Curve.ramp(low, high, 0.1, line, How.DEFAULT))
-        )
+        curve = Curve.ramp(low, high, 0.1, line, How.DEFAULT)
+        queue.curves.append(Drop(Selector(label, frozenset(codes)), curve))
+
+
+def _label(codes: set[int], step: float, *, dscp: bool) -> str:
+    if not dscp:
+        return f"precedence {step:g}"
+    return "others" if step == 0 else ", ".join(map(str, units.shown_codepoints(codes)))
 
 
 def group(name: str) -> int | None:

@@ -253,6 +253,8 @@ class Port:
     name: str
     line: int
     direction: Literal["output", "input"] = "output"
+    attached: bool = True
+    """Whether an interface has it: a policy or profile that none has is a port, too."""
     queues: list[Queue] = field(default_factory=list)
     rate: Rate | None = None
     """The link's, as far as the configuration says it."""

@@ -209,7 +209,10 @@ class Reader:
             self._interface = self.interfaces.setdefault("system qos", Interface("system qos", line))
             return self._take(line, self._interface.lines)
         if self._skipped and (head in SKIPPED or indentation > self._depth[0]):
-            self._account.ignore(line, self._skipped)
+            if head in {"pause", "queue-limit", "congestion-control"}:
+                self._account.find("W09", line, f"`{' '.join(words)}`: not simulated")
+            else:
+                self._account.ignore(line, self._skipped)
             return True
         if self._class_map is not None and keyword(head, "match", "description"):
             return self._match(self._class_map, line, words)
@@ -459,6 +462,9 @@ class Reader:
             return True
         if words[0].lower() in INTERFACE_QUEUES:
             return False
+        if words[0].lower() == "priority-flow-control":
+            self._account.find("W09", line, f"`{' '.join(words)}`: flow control is not simulated")
+            return True
         if words[0].lower() in HARDWARE_QUEUES:
             self._account.ignore(line, "perhop has no such queue of the interface beside its policy's")
             return True
@@ -481,6 +487,10 @@ class Reader:
                 attached |= self._names(policy)
                 if direction == "input" and not any(self._has_meters(policy)):
                     continue
+                others = [other for way, other, _ in interface.policies if way == "output" and other != name]
+                if direction == "output" and others and not any(entry.acts for entry in policy.classes):
+                    self._account.ignore(line, "a policy that only marks; marking is not simulated")
+                    continue
                 rate, speed = interface.bandwidth or interface.speed, interface.speed
                 port = Port(interface.name, interface.line, direction, rate=rate)
                 if rate is not speed and rate is not None and speed is not None:
@@ -496,7 +506,7 @@ class Reader:
                 self._account.find(
                     "W15", policy.line, f"policy map {policy.name} is attached to no interface"
                 )
-                port = Port(policy.name, policy.line)
+                port = Port(policy.name, policy.line, attached=False)
                 self._fill(port, policy)
                 ports.append(port)
         # Policies within policies that are attached come with these.
@@ -537,6 +547,8 @@ class Reader:
                 for value in (given.guarantee, given.share, given.limit, given.cap and given.cap.rate):
                     if value is not None:
                         self._account.ignore(value.line, "without effect in a class that holds a policy")
+                for found in parent.findings.values():
+                    port.findings += found
                 ceiling = parent.queue.ceiling
                 if ceiling is not None and port.shaper is not None:
                     text = f"a shaper within a shaper: only `{ceiling.text}` is simulated"
@@ -549,6 +561,8 @@ class Reader:
                 return
         for entry in sorted(policy.classes, key=self._is_last):
             port.lines |= entry.lines
+            for found in entry.findings.values():
+                port.findings += found
             queue = replace(entry.queue, curves=list(entry.queue.curves), meters=list(entry.queue.meters))
             queue.match = self._match_of(port, entry)
             if entry.child:
@@ -601,6 +615,7 @@ class Reader:
         self._fill(inner, child, depth + 1)
         port.lines |= inner.lines
         port.meters += inner.meters
+        port.findings += inner.findings
         queue.within = inner.queues
         if inner.shaper is not None and queue.ceiling is None:
             queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
@@ -623,7 +638,8 @@ class Reader:
             return Match(None, (), entry.queue.line)
         if group is not None:
             return self._of_group(port, entry, group)
-        implied = frozenset(value for drop in entry.queue.curves for value in drop.selector.codepoints or ())
+        selectors = [drop.selector for drop in entry.queue.curves] + [one for one, _ in entry.queue.limits]
+        implied = frozenset(value for one in selectors for value in one.codepoints or ())
         text = f"class map {name} is not defined"
         if implied:
             names = ", ".join(map(str, units.shown_codepoints(implied)))

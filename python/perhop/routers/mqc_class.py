@@ -25,7 +25,7 @@ from perhop.routers.model import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perhop.routers.source import Account
+    from perhop.routers.source import Account, Finding
 
 AMOUNTS: dict[str, tuple[Unit, float]] = {
     "packets": (Unit.PACKETS, 1),
@@ -55,6 +55,8 @@ class PolicyClass:
     random_detect: str = ""
     """Its kind: `dscp`, `precedence` and so on; empty without it."""
     random_detect_line: int = 0
+    findings: dict[int, list[Finding]] = field(default_factory=dict)
+    """What there is to say of policers, by their first line: actions on lines after it change it."""
     groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     """What it puts arriving packets into, `qos-group` or `traffic-class`: the number and the line."""
     buffers: Quantity | None = None
@@ -62,6 +64,23 @@ class PolicyClass:
     place: int = 0
     """The line that stands for a class without one."""
     lines: set[int] = field(default_factory=set)
+
+    @property
+    def acts(self) -> bool:
+        """Whether it does more with its packets than to mark them."""
+        queue = self.queue
+        given = (
+            queue.guarantee,
+            queue.share,
+            queue.ceiling,
+            queue.limit,
+            queue.level,
+            queue.cap,
+            self.buffers,
+        )
+        return any(value is not None for value in given) or bool(
+            queue.meters or queue.curves or queue.limits or self.random_detect or self.child
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,9 +346,14 @@ class ClassReader:
 
     def _buffers(self, line: int, words: list[str]) -> bool:
         """Catalyst: `queue-buffers ratio N`, a percentage of the port's buffers."""
-        if len(words) != 3 or words[1].lower() != "ratio" or not units.number(words[2]):
+        if len(words) != 3 or words[1].lower() != "ratio" or units.number(words[2]) is None:
             return False
         text = " ".join(words)
+        if float(words[2]) == 0:
+            self._account.find(
+                "W09", line, f"`{text}`: a buffer that ports share is not simulated; a fixed limit here"
+            )
+            return True
         self._replaces(self.entry.buffers, text)
         self.entry.buffers = Quantity(float(words[2]), Unit.BUFFER_PERCENT, line, text=text)
         return True
@@ -506,7 +530,10 @@ class ClassReader:
         parsed = _Police(self, place, words)
         if not parsed.read():
             return False
-        meter = parsed.meter(self._flavour, self._account)
+        found: list[Finding] = []
+        with self._account.of_port(found):
+            meter = parsed.meter(self._flavour, self._account)
+        self.entry.findings[place] = found
         self.entry.queue.meters = [m for m in self.entry.queue.meters if m.line != place] + [meter]
         self._police = (place, words)
         return True

@@ -98,7 +98,16 @@ class Rules:
 
     def _limited(self, queue: Queue, drops: list[tuple[Drop, Shape | None]], limit: Quantity) -> bool:
         """Whether some packets have a limit of their own; those that say the queue's are left out."""
-        queue.limits = [(s, q) for s, q in queue.limits if (q.number, q.unit) != (limit.number, limit.unit)]
+        own = queue.match.codepoints or ALL_CODEPOINTS
+        for selector, quantity in queue.limits:
+            if selector.codepoints is not None and not selector.codepoints & own:
+                text = f"class {queue.name} takes no {selector.label}: its limit has no effect"
+                self._account.find("W14", quantity.line, text)
+        queue.limits = [
+            (s, q)
+            for s, q in queue.limits
+            if (q.number, q.unit) != (limit.number, limit.unit) and (s.codepoints or own) & own
+        ]
         return bool(queue.limits) or any(drop.limit is not None for drop, _ in drops)
 
     def _service(self, queue: Queue, service_bps: float | None) -> Callable[[], float]:

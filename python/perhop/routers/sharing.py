@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 FULL = 0.9995
 """Guarantees that add up to more of the link leave nothing for other queues."""
 WEIGHTS = 1000
+FINE = 100
+"""The weight of a percent beside queues with a share of zero, which have weight 1."""
 STRICTLY = 100
 """A strict queue beside queues that share has so many times the weight of all that come after it."""
 
@@ -146,16 +148,20 @@ class Shares:
 
     def _share(self, queue: Queue, queues: list[Queue]) -> list[Entry]:
         share = queue.share
+        fine = FINE if any(q.share is not None and q.share.number == 0 for q in queues) else 1
         if share is None:
             percents = [q.share.number for q in queues if q.share and q.share.unit is not RateUnit.WEIGHT]
             if percents:
-                left = max(1, round(100 - sum(percents)))
+                left = max(1, round(100 - sum(percents)) * fine)
                 text = f"class {queue.name} has no share: what others leave, weight {left}"
                 self._account.find("W06", queue.line, text)
                 return [Entry("weight", str(left), queue.line, How.ASSUMED, "what others leave")]
             return []
-        weight = max(1, round(share.number))
-        if abs(weight - share.number) > 1e-9:
+        weight = max(1, round(share.number * fine))
+        if share.number == 0:
+            text = f"class {queue.name}: `{share.text}` is sure of nothing"
+            self._account.find("W06", share.line, f"{text}; weight 1 where others have {fine} a percent")
+        elif abs(weight - share.number * fine) > 1e-9:
             self._account.find("W16", share.line, f"`{share.text}` becomes weight {weight}")
         return [Entry("weight", str(weight), share.line, share.how, share.text)]
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from perhop.routers import units
+from perhop.routers.curves import COLORS
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.outgoing import depth, lost, rate, size, takes, thresholds
 
@@ -317,6 +318,12 @@ class _Writer:
         self._by_size(rule, place)
         curves = self._curves(queue, place)
         result += self._limits(queue, place, limit)
+        if (
+            kind == "wred"
+            and not any(key in rule for key in COLORS)
+            and all("curve" not in profile for profile in rule.get("profiles", []))
+        ):
+            return result  # limits only
         if kind == "red" and len(queue.codepoints) > VALUES_OF_A_MATCH and queue.rest:
             result.append("  random-detect")
             selectors = [(f"precedence {p}", "thresholds") for p in range(8)]

@@ -236,6 +236,15 @@ def test_a_line_of_a_queue_that_is_not_understood_is_an_error_unless_lenient(lin
     assert ("W13", 6) in of_line(line, lenient=True).warnings
 
 
+@pytest.mark.parametrize(
+    "line", ["no bandwidth percent", "no shape rate", "default random-detect ecn", "no priority"]
+)
+def test_what_a_running_configuration_says_of_defaults_is_no_error(line: str) -> None:
+    plain = of_line("").queues["1"]
+    assert of_line("shape rate 2 gbps\n      no shape rate").queues["1"] == plain
+    assert of_line(line).link["queue"]["scheduler"] == "wfq"
+
+
 def test_a_codepoint_that_is_none_is_not_left_out() -> None:
     text = "class-map type qos match-any A\n   match ip dscp 46 loud\n"
     text += "policy-map type quality-of-service IN\n   class A\n      set traffic-class 5\n"

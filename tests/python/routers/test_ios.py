@@ -196,6 +196,120 @@ def test_nx_os_without_indentation() -> None:
     assert done.codes("W13") == []
 
 
+def test_queuing_classes_of_nx_os_are_those_of_qos_groups() -> None:
+    done = of_file("nxos-roce.cfg", link_rate=1e11, buffer=buffer(4e6))
+    assert done.link["queue"]["scheduler"] == "llq"
+    queues = done.queues
+    # No packet is of group 1; the default class is the last one, wherever it is listed.
+    assert list(queues) == ["c-out-8q-q7", "c-out-8q-q3", "c-out-8q-q-default"]
+    assert queues["c-out-8q-q7"]["match"] == {"dscp": ["CS6"]}
+    assert queues["c-out-8q-q3"]["match"]["dscp"] == ["CS3", 25, "AF31", 27, "AF32", 29, "AF33", 31]
+    assert [queue.get("weight") for queue in queues.values()] == [None, 50, 50]
+    assert queues["c-out-8q-q3"]["rule"]["thresholds"] == "950kB/3MB/0.07"
+    assert (done.codes("W14"), done.codes("W15"), done.codes("W06")) == ([22], [], [])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize(
+    ("prefix", "groups"), [("c-out-8q-", (3, 7)), ("c-out-4q-", (2, 3)), ("c-out-", (1, 3))]
+)
+def test_their_order_does_not_matter(order: tuple[int, ...], prefix: str, groups: tuple[int, int]) -> None:
+    low, high = groups
+    classes = [
+        f" class type queuing {prefix}q-default\n  bandwidth remaining percent 60\n",
+        f" class type queuing {prefix}q{low}\n  bandwidth remaining percent 40\n",
+        f" class type queuing {prefix}q{high}\n  priority level 1\n",
+    ]
+    text = "class-map type qos match-any A\n match dscp 46\nclass-map type qos match-any B\n match dscp 10\n"
+    text += f"policy-map type qos IN\n class A\n  set qos-group {high}\n class B\n  set qos-group {low}\n"
+    text += "policy-map type queuing OUT\n" + "".join(classes[n] for n in order)
+    text += "interface Ethernet1/1\n speed 100\n service-policy type queuing output OUT\n"
+    done = of_text(text + " service-policy type qos input IN\n", buffer=buffer(1e5))
+    carried = done.carried({46: 20.0, 10: 90.0, 0: 90.0})
+    assert carried == pytest.approx({46: 20.0, 10: 32.0, 0: 48.0}, rel=0.03)
+
+
+def test_a_share_of_zero_has_next_to_nothing_beside_others() -> None:
+    text = "class-map type qos match-any A\n match dscp 10\n"
+    text += "policy-map type qos IN\n class A\n  set qos-group 1\n"
+    text += "policy-map type queuing OUT\n class type queuing c-out-8q-q1\n  bandwidth remaining percent 0\n"
+    text += " class type queuing c-out-8q-q-default\n  bandwidth remaining percent 100\n"
+    text += "interface Ethernet1/1\n speed 100\n service-policy type queuing output OUT\n"
+    done = of_text(text + " service-policy type qos input IN\n", buffer=buffer(1e5))
+    assert done.codes("W06") == [8]
+    assert done.carried({10: 90.0, 0: 110.0})[10] < 0.5
+    assert done.carried({10: 50.0})[10] == pytest.approx(50.0, rel=0.01)
+
+
+def test_groups_that_nothing_sets_are_asked_for() -> None:
+    text = "policy-map type queuing OUT\n class type queuing c-out-8q-q3\n  bandwidth remaining percent 40\n"
+    text += " class type queuing c-out-8q-q1\n  bandwidth remaining percent 0\n"
+    text += " class type queuing c-out-8q-q-default\n  bandwidth remaining percent 60\n"
+    with pytest.raises(PerhopError, match=r"missing --match c-out-8q-q3=DSCP \(line 2: .* `qos-group 3`"):
+        of_text(text, link_rate=1e9, buffer=buffer(1e5))
+    done = of_text(text, link_rate=1e9, buffer=buffer(1e5), matches={"c-out-8q-q3": frozenset({26})})
+    assert list(done.queues) == ["c-out-8q-q3", "c-out-8q-q-default"]
+
+
+def test_a_class_of_classes_by_cos_is_asked_for_by_the_name_of_its_queue() -> None:
+    text = "class-map type qos match-all RDMA\n match cos 3\n"
+    text += "policy-map type qos IN\n class RDMA\n  set qos-group 3\n"
+    text += "policy-map type queuing OUT\n class type queuing c-out-8q-q3\n  bandwidth remaining percent 50\n"
+    text += " class type queuing c-out-8q-q-default\n  bandwidth remaining percent 50\nsystem qos\n"
+    text += " service-policy type queuing output OUT\n service-policy type qos input IN\n"
+    with pytest.raises(PerhopError, match=r"missing --match c-out-8q-q3=DSCP \(line 2: .* `match cos 3`"):
+        of_text(text, link_rate=1e9, buffer=buffer(1e5))
+
+
+def test_groups_of_ios_xr_and_comments_after_commands() -> None:
+    done = of_file("xr-groups.cfg", link_rate=1e10)
+    queue = done.queues["TC6"]
+    assert queue["match"] == {"dscp": ["EF"]}
+    assert (queue["rate"], queue["police"]) == ("2Mbps", "always")
+    assert done.link["queue"]["queue"]["limit"] == "12.5MB"
+
+
+def test_parts_of_the_buffer_of_a_catalyst() -> None:
+    done = of_file("ios-catalyst.cfg", link_rate=1e9, buffer=buffer(1e6))
+    rules = {name: queue["rule"] for name, queue in done.queues.items()}
+    assert rules["VOICE"] == {"aqm": "drop-tail", "limit": "50kB"}
+    # 10 % of 1 MB, of which CS2 may use 80 %, CS3 90 %.
+    assert rules["CONTROL"] == {
+        "aqm": "wred", "limit": "100kB", "profiles": [
+            {"match": {"dscp": ["CS2"]}, "limit": "80kB"}, {"match": {"dscp": ["CS3"]}, "limit": "90kB"},
+        ],
+    }  # fmt: skip
+    assert rules["class-default"]["limit"] == "250kB"
+    assert done.codes("W13") == []
+    with pytest.raises(PerhopError, match="missing --buffer"):
+        of_file("ios-catalyst.cfg", link_rate=1e9)
+
+
+def test_percentages_of_a_limit_in_packets() -> None:
+    lines = "queue-limit 200 packets\n  queue-limit dscp cs2 percent 80\n"
+    lines += "  queue-limit dscp values 8 24 percent 90"
+    rule = of_text(CLASS.format(lines), link_rate=1e7).link["queue"]
+    assert {p["limit"]: p["match"]["dscp"] for p in rule["profiles"]} == {
+        "160p": ["CS2"],
+        "180p": ["CS1", "CS3"],
+    }
+
+
+def test_what_there_is_to_say_of_a_policer_is_said_once() -> None:
+    lines = "police rate percent 20 burst 100 kbytes peak-rate percent 30\n"
+    lines += "   conform-action transmit\n   exceed-action drop"
+    done = of_text(CLASS.format(lines), link_rate=1e7)
+    assert len([text for text in done.texts if "peak burst not configured" in text]) == 1
+
+
+def test_a_second_policy_of_departing_packets_that_only_marks_is_no_port() -> None:
+    text = CLASS.format("queue-limit 50") + " service-policy output MARK\n"
+    text += "policy-map MARK\n class class-default\n  set mpls experimental topmost 0\n"
+    text += "policy-map SPARE\n class class-default\n  queue-limit 9\n"
+    assert of_text(text, link_rate=1e7).link["queue"]["limit"] == "50p"  # SPARE is attached to nothing
+    assert of_text(text, link_rate=1e7, interface="SPARE").link["queue"]["limit"] == "9p"
+
+
 CLASS = "policy-map P\n class class-default\n  {}\ninterface Gi0\n service-policy output P\n"
 
 
