@@ -171,9 +171,21 @@ class Mapping:
             Entry("from", '"router"'),
             Entry("to", '"next"'),
             Entry("rate", quoted(units.rate_text(bps)), line, how, said),
-            Entry("delay", quoted(DELAY), 0, How.ASSUMED, "no configuration has it"),
+            *self._emulated(),
         ]
         return section
+
+    def _emulated(self) -> list[Entry]:
+        """The delay and the loss of the link, which only an emulator of links has in its configuration."""
+        delay, loss = self._port.delay, self._port.loss
+        entries = [Entry("delay", quoted(DELAY), 0, How.ASSUMED, "no configuration has it")]
+        if delay is not None:
+            text = quoted(units.time_text(delay.number))
+            entries = [Entry("delay", text, delay.line, delay.how, delay.text)]
+        if loss is not None:
+            probability, line, said = loss
+            entries.append(Entry("loss", units.plain(probability, 9), line, How.CONFIGURED, said))
+        return entries
 
     def _link_rate(self) -> tuple[float, How, int]:
         """The rate of the link: where it is not known, that of a shaper stands for it."""

@@ -258,6 +258,10 @@ class Port:
     queues: list[Queue] = field(default_factory=list)
     rate: Rate | None = None
     """The link's, as far as the configuration says it."""
+    delay: Quantity | None = None
+    """The link's, where the configuration emulates one."""
+    loss: tuple[float, int, str] | None = None
+    """The link's loss probability, with its line and text."""
     shaper: Rate | None = None
     shaper_burst: Quantity | None = None
     sharing: Literal["wfq", "drr"] = "wfq"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perhop.routers import tc_units, units
+from perhop.routers import cake, tc_units, units
 from perhop.routers.document import quoted
 from perhop.routers.model import (
     Average,
@@ -51,10 +51,6 @@ RED = {
 RED_PROBABILITY = 0.02
 """Of Linux's red; RouterOS has no key for it."""
 SFQ_LIMIT = 127
-SCHEMES = {
-    "datacentre": 1e-4, "datacenter": 1e-4, "lan": 1e-3, "metro": 1e-2, "regional": 3e-2, "internet": 0.1,
-    "oceanic": 0.3, "satellite": 1.0, "interplanetary": 3600.0,
-}  # fmt: skip
 SCALE = {
     "codel": {"limit": 1000, "target": 0.005, "interval": 0.1},
     "fq-codel": {"limit": 10240, "target": 0.005, "interval": 0.1},
@@ -265,22 +261,14 @@ class Types:
         """CAKE as fq_codel, with the times that it has for a round-trip time; its shaper is the caller's."""
         entry.get("cake-bandwidth")
         scheme = entry.get("cake-rtt-scheme")
-        rtt = self._time(entry, "cake-rtt", SCHEMES.get(scheme, 0.1))
-        if scheme and scheme not in SCHEMES:
+        rtt = self._time(entry, "cake-rtt", cake.SCHEMES.get(scheme, cake.RTT))
+        if scheme and scheme not in cake.SCHEMES:
             self._bad(entry, "cake-rtt-scheme")
-        line = entry.line
-        place = entry.place("cake-rtt")
-        keys = [
-            ("target", quoted(f"{units.plain(rtt * 50, 6)}ms"), place),
-            ("interval", quoted(f"{units.plain(rtt * 1000, 6)}ms"), place),
-            ("law", '"linux"', line),
-        ]
+        memory = None
         if entry.has("cake-memlimit"):
             found = self._number(entry, "cake-memlimit", 4e6, sizes=True)
-            if found.line:
-                keys.insert(0, ("memory-limit", quoted(units.bytes_text(found.number)), found.line))
-        text = f"{queue.name}: cake: fairness among hosts, its tins and COBALT are not simulated"
-        self._account.find("W06", line, f"{text}; fq_codel in its place")
+            memory = found if found.line else None
+        self._account.find("W06", entry.line, f"{queue.name}: cake: {cake.LOST}")
         for key in ("cake-overhead", "cake-mpu", "cake-atm", "cake-overhead-scheme"):
             value = entry.get(key)
             if value not in {"", "0", "none", "raw"}:
@@ -291,4 +279,5 @@ class Types:
             if value not in {"", "no", "none"}:
                 text = f"{queue.name}: `{key}={value}` is not simulated"
                 self._account.find("W13", entry.place(key), text)
-        queue.block = Block("scheduler", "fq-codel", tuple(keys), line)
+        place = entry.place("cake-rtt" if entry.has("cake-rtt") else "cake-rtt-scheme")
+        queue.block = cake.block(rtt, place, entry.line, memory)

@@ -155,6 +155,15 @@ class Account:
                 result.append(finding)
         return result
 
+    def ignore_whole(self, lines: Iterable[int], why: str = "not understood") -> None:
+        """Report a command of several lines that has no effect, verbatim and once."""
+        places = sorted(line for line in lines if 0 < line <= len(self.source.lines))
+        if not places:
+            return
+        parts = (self.source.lines[line - 1].rstrip().removesuffix("\\") for line in places)
+        self.find("W13", places[0], f"{why}: `{shortened(' '.join(parts))}`")
+        self.comments.update(places[1:])
+
     def leave_out(self, lines: set[int]) -> None:
         """Forget what was said of lines of other ports than the imported one: only that they are others'.
 

@@ -42,6 +42,8 @@ class Command:
     json: bool = False
     """From `tc -j`: rates are in bytes a second, sizes in bytes, times in microseconds."""
     lines: set[int] = field(default_factory=set)
+    read: bool = False
+    """Whether something asked for its parameters."""
 
 
 def commands(source: Source, account: Account) -> list[Command]:
@@ -81,50 +83,72 @@ def _line(
     text: str, places: list[int], variables: dict[str, str], loops: list[int], account: Account
 ) -> Iterator[Command]:
     def ignore(why: str = "not understood") -> None:
-        for place in places:
-            account.ignore(place, why)
+        account.ignore_whole(places, why)
 
     inside = bool(loops)
     if inside or CONTROL.match(text):
         _nest(text, places[0], loops)
     if CONTROL.match(text):
         return ignore("shell control is not followed")
-    found = ASSIGNMENT.fullmatch(text)
-    if found and not inside:
-        value = found[2].strip()
+    given = ASSIGNMENT.fullmatch(text)
+    if given and not inside:
+        value = given[2].strip()
         parts = _split(value.partition(" #")[0].rstrip(";"))
         if len(parts) <= 1 and "$(" not in value and "`" not in value:
-            variables[found[1]] = _expanded(parts[0] if parts else "", variables)
+            variables[given[1]] = _expanded(parts[0] if parts else "", variables)
             for place in places:
                 account.comment(place)
             return None
         return ignore("only simple assignments are followed")
     expanded = _expanded(text, variables)
     parts = _split(expanded)
-    while parts and (parts[0] in {"sudo", "doas", "exec"} or parts[0] == "-n"):
-        parts = parts[1:]
-    if parts and parts[0] in {"qdisc", "class", "filter"} and len(parts) > 2:
+    batch = len(parts) > 2 and parts[0] in OBJECTS and parts[1] in VERBS
+    if parts and parts[0] in {"qdisc", "class", "filter"} and len(parts) > 2 and not batch:
         return (yield from _shown(parts, places, account))
-    if not parts or parts[0].rsplit("/", 1)[-1] != "tc":
+    listed = [words for words in _commands(expanded) if words[0].rsplit("/", 1)[-1] == "tc"]
+    listed = [["tc", *parts]] if batch else listed
+    if not listed:
         return ignore("not a tc command")
     if inside:
         return ignore("within a loop or condition, which is not followed")
     if VARIABLE.search(expanded):
         return ignore("a variable without a simple assignment")
-    parts = [part for part in parts[1:] if not part.startswith("-")]
-    for stop in (";", "&&", "||", "2>/dev/null", ">/dev/null", "2>&1", "|"):
-        if stop in parts:
-            parts = parts[: parts.index(stop)]
-    command = _command(parts, places[0])
-    if command is None:
-        return ignore()
-    command.lines = set(places)
-    for place in places:
-        account.understand(place)
-    if command.verb in {"show", "list", "ls"}:
-        return ignore("shows, changes nothing")
-    yield command
+    found = [
+        _command([word for word in words[1:] if not word.startswith("-")], places[0]) for words in listed
+    ]
+    for command in found:
+        if command is None or command.verb in {"show", "list", "ls"}:
+            ignore("not understood" if command is None else "shows, changes nothing")
+            continue
+        command.lines = set(places)
+        for place in places:
+            account.understand(place)
+        yield command
     return None
+
+
+def _commands(text: str) -> list[list[str]]:
+    """The words of each command of a line, without what runs it as another user and where its output goes."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    found: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and set(word) <= set(";&|"):
+                found.append([])
+            elif word.startswith("#"):
+                break
+            else:
+                found[-1].append(word)
+    except ValueError:
+        found = [part.split() for part in re.split("[;&|]+", text)]
+    for words in found:
+        while words and (words[0] in {"sudo", "doas", "exec"} or words[0] == "-n"):
+            del words[0]
+        if (end := next((i for i, word in enumerate(words) if ">" in word), None)) is not None:
+            del words[end:]
+    return [words for words in found if words]
 
 
 def _nest(text: str, line: int, loops: list[int]) -> None:
@@ -217,8 +241,7 @@ def _command(words: list[str], line: int) -> Command | None:
 def _shown(words: list[str], places: list[int], account: Account) -> Iterator[Command]:
     """A line that `tc qdisc show` or `tc class show` prints."""
     if words[0] == "filter":
-        for place in places:
-            account.ignore(place, "shown filters are not read; give the commands")
+        account.ignore_whole(places, "shown filters are not read; give the commands")
         return
     command = Command(words[0], "add", places[0], kind=words[1], handle=words[2], lines=set(places))
     rest = words[3:]

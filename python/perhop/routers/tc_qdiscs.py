@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from perhop.routers import tc_units, units
+from perhop.routers import cake, tc_units, units
 from perhop.routers.document import quoted
 from perhop.routers.model import (
     ECN_VALUES,
@@ -28,8 +28,33 @@ if TYPE_CHECKING:
     from perhop.routers.source import Account
     from perhop.routers.tc_commands import Command
 
+FAIR_LIMITS = {"sfq": 127, "fq": 10000, "sfb": 1000, "hhf": 1000}
+"""Packets (Linux, net/sched/sch_sfq.c, sch_fq.c, sch_sfb.c with txqueuelen, sch_hhf.c)."""
+CAKE_TINS = ("diffserv3", "diffserv4", "diffserv8", "precedence", "besteffort")
+"""The first one is the default."""
+CAKE_FLOWS = (
+    "triple-isolate", "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
+)  # fmt: skip
+CAKE_FLAGS = (
+    "nat", "nonat", "wash", "nowash", "split-gso", "no-split-gso", "ack-filter", "ack-filter-aggressive",
+    "no-ack-filter", "ingress", "egress",
+)  # fmt: skip
+CAKE_FRAMES = (
+    "conservative", "atm", "ptm", "pppoa-vcmux", "pppoa-llc", "pppoe-vcmux", "pppoe-llcsnap", "bridged-vcmux",
+    "bridged-llcsnap", "ipoa-vcmux", "ipoa-llcsnap", "pppoe-ptm", "bridged-ptm", "via-ethernet", "ethernet",
+    "ether-vlan", "docsis",
+)  # fmt: skip
 MOST_VQS = 16
 MOST_FLOWS = 65536
+MODERN_LIMITS = {"codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240, "dualpi2": 10000}
+MODERN_TIMES = {
+    "codel": {"target": "target", "interval": "interval"},
+    "fq_codel": {"target": "target", "interval": "interval"},
+    "pie": {"target": "target", "tupdate": "update"},
+    "fq_pie": {"target": "target", "tupdate": "update"},
+    "dualpi2": {"target": "target", "tupdate": "interval", "step_thresh": "step"},
+}
+"""The times of each qdisc, by their keys in a scenario."""
 RED_PROBABILITY = 0.02
 PFIFO = 1000
 SLOW_AVERAGE = 10
@@ -55,6 +80,7 @@ class Options:
         self._command = command
         self._account = account
         self._words = list(command.words)
+        command.read = True
 
     def _value(self, *names: str) -> tuple[str, str] | None:
         for name in names:
@@ -136,6 +162,28 @@ class Options:
             return None
         return Quantity(value, Unit.SECONDS, self._command.line, text=" ".join(found))
 
+    def sizes(self, *names: str) -> None:
+        """What counts headers beside the packet: packets have their IP size here."""
+        for name in names:
+            value = self.text(name)
+            if value is not None and value not in {"0", "0b", "ethernet"}:
+                text = f"{self._command.kind}: `{name} {value}`: packets have their IP size here"
+                self._account.find("W18", self._command.line, text)
+
+    def loss(self) -> tuple[float, int, str] | None:
+        """A loss probability of netem in percent: each packet for itself."""
+        words = self._words
+        if "loss" not in words[:-1]:
+            return None
+        at = words.index("loss")
+        end = at + 2 if words[at + 1] == "random" else at + 1
+        value = tc_units.probability(words[end]) if end < len(words) else None
+        if value is None:
+            return None  # of a model with states: `close` reports it
+        text = " ".join(words[at : end + 1])
+        del words[at : end + 1]
+        return value, self._command.line, text
+
     def list(self, name: str) -> list[int]:
         """Whole numbers after a word."""
         if name not in self._words:
@@ -154,6 +202,11 @@ class Options:
             while (found := self._value(name)) is not None:
                 text = f"{self._command.kind}: `{' '.join(found)}` has no effect here"
                 self._account.find("W13", self._command.line, text)
+
+    def rest(self) -> str:
+        """The words that nobody asked for."""
+        words, self._words = self._words, []
+        return " ".join(words)
 
     def close(self) -> None:
         """Report the words that nobody asked for."""
@@ -196,18 +249,113 @@ class Leaves:
                 self._modern(queue, command)
             case "pfifo" | "bfifo" | "pfifo_head_drop":
                 self._fifo(queue, command)
-            case "pfifo_fast":
-                queue.limit = Quantity(PFIFO, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
-                text = "pfifo_fast: three bands by TOS are one queue here; limit of txqueuelen 1000"
+            case "cake":
+                self._cake(queue, command)
+            case "choke":
+                self._choke(queue, command)
+            case "fq_pie":
+                text = "fq_pie: fairness among its flows is not simulated; PIE in its place"
                 self._account.find("W06", command.line, text)
-                Options(command, self._account).skip("bands", "priomap")
+                self._modern(queue, command)
+            case "sfq" | "fq" | "sfb" | "hhf":
+                self._fair(queue, command)
             case _:
                 words = " ".join(command.words)
                 text = f"qdisc `{kind} {words}`".rstrip() + " is not simulated; a FIFO in its place"
                 self._account.find("W06", command.line, text)
-                options = Options(command, self._account)
-                queue.limit = options.packets("limit")
+                queue.limit = Options(command, self._account).packets("limit")
         return queue
+
+    def shaper(self, command: Command) -> Rate | None:
+        """The rate of a qdisc's own shaper, which only cake has among those that hold packets."""
+        words = command.words
+        if command.kind != "cake" or "bandwidth" not in words[:-1]:
+            return None
+        value = words[words.index("bandwidth") + 1]
+        if value in {"unlimited", "0"}:
+            return None
+        rate = Options(command, self._account).rate("bandwidth")
+        if rate is not None and "autorate-ingress" in words:
+            text = f"cake: `autorate-ingress`: its rate is {units.shown_rate(rate.number)} all the time here"
+            self._account.find("W06", command.line, text)
+        return rate
+
+    def _fair(self, queue: Queue, command: Command) -> None:
+        """Fair queueing as a FIFO with its limit."""
+        options = Options(command, self._account)
+        queue.limit = options.packets("limit")
+        default = FAIR_LIMITS[command.kind]
+        if queue.limit is None:
+            text = f"{default} packets, Linux's {command.kind}"
+            queue.limit = Quantity(default, Unit.PACKETS, 0, How.DEFAULT, text=text)
+        text = f"{command.kind}: fairness among its flows is not simulated; a FIFO in its place"
+        rest = options.rest()
+        text += f", without `{rest}`" if rest else ""
+        self._account.find("W06", command.line, text)
+
+    def _choke(self, queue: Queue, command: Command) -> None:
+        """CHOKe as RED of packets (iproute2, tc/q_choke.c)."""
+        options = Options(command, self._account)
+        given = {name: options.packets(name) for name in ("limit", "min", "max", "burst")}
+        line, limit = command.line, given["limit"]
+        text = "choke: its comparison of an arriving packet with another one is not simulated; RED here"
+        self._account.find("W06", line, text)
+        avpkt, each = options.size("avpkt"), 1000.0
+        if avpkt is not None:
+            each = avpkt.number
+        text = f"avpkt {each:g}"
+        queue.mean_packet = Quantity(each, Unit.BYTES, line, text=text)
+        options.skip("bandwidth")
+        chance = options.text("probability")
+        most = RED_PROBABILITY if chance is None else tc_units.probability(chance)
+        queue.limit = limit
+        if limit is None or most is None:
+            self._account.find("W13", line, "choke without a limit or with a wrong probability; no curve")
+            return
+        high = given["max"] or Quantity(limit.number // 4, Unit.PACKETS, line, How.DEFAULT, text="limit / 4")
+        low = given["min"] or Quantity(high.number // 3, Unit.PACKETS, line, How.DEFAULT, text="max / 3")
+        count = given["burst"].number if given["burst"] else (2 * low.number + high.number) // 3
+        exponent = tc_units.wlog(low.number * each, int(min(count, 100_000)), each)
+        if exponent is not None:
+            said = f"Wlog {exponent}, from burst {count:.0f}"
+            queue.average = Average(2.0**-exponent, line, How.CONFIGURED, said)
+        if low.number > high.number:
+            self._account.find("W16", line, f"choke: `{low.text}` is above `{high.text}`; no curve")
+        else:
+            queue.curves = [Drop(Selector("all"), Curve.ramp(low, high, most, line))]
+        if options.flag("ecn"):
+            queue.ecn, queue.ecn_line = Ecn.BELOW_MAX, line
+        options.close()
+
+    def _cake(self, queue: Queue, command: Command) -> None:
+        options = Options(command, self._account)
+        options.text("bandwidth")
+        options.flag("autorate-ingress")
+        line = command.line
+        scheme = next((name for name in cake.SCHEMES if options.flag(name)), "internet")
+        rtt = options.time("rtt")
+        memory = options.size("memlimit")
+        tins = next((name for name in CAKE_TINS if options.flag(name)), CAKE_TINS[0])
+        flows = next((name for name in CAKE_FLOWS if options.flag(name)), CAKE_FLOWS[0])
+        text = f"cake: {cake.LOST}: `{tins}` and `{flows}` have no effect here"
+        self._account.find("W06", line, text)
+        self._sizes(options, command)
+        for name in CAKE_FLAGS:
+            if options.flag(name) and not name.startswith(("no", "egress", "split-gso")):
+                self._account.find("W13", line, f"cake: `{name}` is not simulated")
+        options.skip("fwmark")
+        options.close()
+        queue.block = cake.block(cake.SCHEMES[scheme] if rtt is None else rtt.number, line, line, memory)
+
+    def _sizes(self, options: Options, command: Command) -> None:
+        """The frame of the link that cake counts beside the packet."""
+        frames = [name for name in CAKE_FRAMES if options.flag(name)]
+        options.flag("raw")
+        options.flag("noatm")
+        if frames:
+            text = f"cake: `{' '.join(frames)}`: packets have their IP size here"
+            self._account.find("W18", command.line, text)
+        options.sizes("overhead", "mpu")
 
     def _fifo(self, queue: Queue, command: Command) -> None:
         options = Options(command, self._account)
@@ -475,24 +623,21 @@ class Leaves:
         line = command.line
         keys: list[tuple[str, str, int]] = []
         limit = options.packets("limit")
-        default = {"codel": 1000, "fq_codel": 10240, "pie": 1000, "dualpi2": 10000}[command.kind]
-        keys.append(("limit", quoted(f"{limit.number if limit else default:.0f}p"), line))
-        for name, key in (("target", "target"), ("interval", "interval"), ("tupdate", "update")):
-            if name == "interval" and command.kind in {"pie", "dualpi2"}:
-                continue
-            if name == "tupdate" and command.kind != "pie":
-                continue
+        number = limit.number if limit else MODERN_LIMITS[command.kind]
+        keys.append(("limit", quoted(f"{number:.0f}p"), line))
+        for name, key in MODERN_TIMES[command.kind].items():
             value = options.time(name)
             if value is not None:
-                keys.append((key, quoted(_time(value.number)), line))
+                keys.append((key, quoted(units.time_text(value.number)), line))
         if command.kind == "fq_codel":
-            for name in ("quantum", "memory_limit"):
-                size = options.size(name)
-                if size is not None:
-                    keys.append((name.replace("_", "-"), quoted(units.bytes_text(size.number)), line))
-            flows = options.number("flows")
-            if flows and flows <= MOST_FLOWS:
-                keys.append(("flows", f"{flows:.0f}", line))
+            self._flows(options, keys, line)
+        elif command.kind in {"pie", "fq_pie"}:
+            for name in ("alpha", "beta"):  # in sixteenths (net/sched/sch_pie.c, `calculate_probability`)
+                gain = options.number(name)
+                if gain:
+                    keys.append((name, units.plain(gain / 16, 6), line))
+        elif command.kind == "dualpi2":
+            self._dualpi2(options, keys, line)
         ecn, no_ecn = options.flag("ecn"), options.flag("noecn")
         if command.kind == "fq_codel":
             json_says = command.json and not ecn
@@ -500,17 +645,44 @@ class Leaves:
         elif command.kind != "dualpi2" and ecn:
             keys.append(("ecn", "true", line))
         keys.append(("law", '"linux"', line))
-        options.skip("drop_batch", "ce_threshold", "alpha", "beta", "coupling_factor")
+        options.skip(
+            "ce_threshold",
+            "ce_threshold_selector",
+            "drop_batch",
+            "ecn_prob",
+            "flows",
+            "quantum",
+            "memory_limit",
+        )
         options.close()
-        role = "scheduler" if command.kind in {"fq_codel", "dualpi2"} else "aqm"
-        queue.block = Block(role, command.kind.replace("_", "-"), tuple(keys), line)  # type: ignore[arg-type]
+        name = {"fq_pie": "pie"}.get(command.kind, command.kind.replace("_", "-"))
+        role: Literal["aqm", "scheduler"] = "scheduler" if name in {"fq-codel", "dualpi2"} else "aqm"
+        queue.block = Block(role, name, tuple(keys), line)
 
+    def _flows(self, options: Options, keys: list[tuple[str, str, int]], line: int) -> None:
+        """The queues of fq_codel."""
+        for name in ("quantum", "memory_limit"):
+            size = options.size(name)
+            if size is not None:
+                keys.append((name.replace("_", "-"), quoted(units.bytes_text(size.number)), line))
+        for name, key in (("flows", "flows"), ("drop_batch", "batch")):
+            value = options.number(name)
+            if value and value <= MOST_FLOWS:
+                keys.append((key, f"{value:.0f}", line))
 
-def _time(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= factor:
-            return f"{units.plain(seconds / factor, 6)}{unit}"
-    return f"{units.plain(seconds * 1e9, 0)}ns"
+    def _dualpi2(self, options: Options, keys: list[tuple[str, str, int]], line: int) -> None:
+        """The coupling and the shares of dualpi2 (iproute2, tc/q_dualpi2.c)."""
+        for name, key in (("coupling_factor", "k"), ("alpha", "alpha"), ("beta", "beta")):
+            value = options.number(name)
+            if value:
+                keys.append((key, units.plain(value, 9), line))
+        share = options.text("classic_protection")
+        part = None if share is None else units.number(share.removesuffix("%"))
+        if part is not None and part <= 100:
+            keys.append(("classic-share", units.plain(part / 100, 6), line))
+        for flag, word in (("drop_on_overload", "drop"), ("overflow", "overflow")):
+            if options.flag(flag):
+                keys.append(("overload", quoted(word), line))
 
 
 def _stand_in(number: int) -> int:

@@ -1,17 +1,17 @@
-"""Linux tc: the classes of htb as a tree with rates, ceilings, bursts and priorities."""
+"""Linux tc: the classes of htb, hfsc and cbq as a tree with rates, ceilings, bursts and priorities."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import units
-from perhop.routers.model import Rate, RateUnit, TreeClass
+from perhop.routers import tc_units, units
+from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
 from perhop.routers.tc_qdiscs import Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perhop.routers.model import Quantity
     from perhop.routers.source import Account
     from perhop.routers.tc_commands import Command
 
@@ -20,6 +20,11 @@ LEAST = 1000.0
 PRIOS = 8
 DEEPEST = 8
 """Classes within classes; Linux refuses more."""
+PACKET = 1514.0
+MOST_QUANTUM = 60_000.0
+"""Bytes of the largest turn where turns are in proportion to shares."""
+CURVES = {"rt": ("rt",), "ls": ("ls",), "sc": ("rt", "ls"), "ul": ("ul",)}
+"""What each service curve of hfsc sets: `sc` is the real-time and the link-sharing one."""
 
 
 def major(handle: str) -> str:
@@ -33,14 +38,23 @@ def same_class(one: str, other: str) -> bool:
     return major(one) == major(other) and (a[2].lstrip("0") or "0") == (b[2].lstrip("0") or "0")
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceCurve:
+    """A curve of hfsc: its rate in the long run, and what it says of the first moments."""
+
+    rate: Rate
+    first: str = ""
+
+
 class Tree:
-    """The classes of a qdisc htb."""
+    """The classes of a qdisc htb, hfsc or cbq."""
 
     def __init__(self, classes: Sequence[Command], account: Account) -> None:
         """Findings go to the account."""
         self._account = account
         self._classes = classes = self._once(classes)
-        self._made: dict[int, TreeClass] = {id(command): self._class(command) for command in classes}
+        kinds = {"htb": self._class, "hfsc": self._hfsc, "cbq": self._cbq}
+        self._made: dict[int, TreeClass] = {id(command): kinds[command.kind](command) for command in classes}
         self.leaves = [c for c in classes if not any(same_class(o.parent, c.handle) for o in classes)]
         self.roots: list[TreeClass] = []
         self._reached: set[int] = set()
@@ -50,7 +64,7 @@ class Tree:
         self.leaves = [leaf for leaf in self.leaves if id(leaf) in self._reached]
         for command in classes:
             if id(command) not in self._reached:
-                text = f"htb class {command.handle} is within itself or too deep; left out"
+                text = f"{command.kind} class {command.handle} is within itself or too deep; left out"
                 self._account.find("W15", command.line, text)
 
     def _once(self, classes: Sequence[Command]) -> list[Command]:
@@ -58,7 +72,7 @@ class Tree:
         kept: list[Command] = []
         for command in classes:
             if any(same_class(command.handle, other.handle) for other in kept):
-                text = f"htb class {command.handle} is there already; this one is left out"
+                text = f"{command.kind} class {command.handle} is there already; this one is left out"
                 self._account.find("W17", command.line, text)
             else:
                 kept.append(command)
@@ -67,6 +81,20 @@ class Tree:
     def only_root(self) -> TreeClass | None:
         """The root class that shapes all packets, if there is one."""
         return self.roots[0] if len(self.roots) == 1 and self.roots[0].classes else None
+
+    def limit(self, leaf: Command, shaper: Rate) -> None:
+        """Give a class the ceiling of a shaper that it holds, if it is the lower one; else report it."""
+        made = self._made[id(leaf)]
+        if made.ceil.unit is RateUnit.BPS and shaper.number >= made.ceil.number:
+            text = f"class {made.name}: `{shaper.text}` is not below `{made.ceil.text}` and has no effect"
+            self._account.find("W13", shaper.line, text)
+            return
+        if made.ceil.how is How.CONFIGURED:
+            text = f"class {made.name}: `{made.ceil.text}` has no effect beside `{shaper.text}`, a lower one"
+            self._account.find("W13", made.ceil.line, text)
+        made.ceil, made.cburst = shaper, None
+        if made.rate.number > shaper.number:
+            made.rate = shaper
 
     def rates(self, leaf: Command) -> tuple[Rate, Rate]:
         """The rate and the ceiling of a class."""
@@ -79,6 +107,8 @@ class Tree:
         children = [c for c in self._classes if same_class(c.parent, command.handle)]
         if depth < DEEPEST:
             made.classes = [self._within(c, depth + 1) for c in children if id(c) not in self._reached]
+        if command.kind == "hfsc":
+            _turns(made.classes)
         if made.classes:
             self._idle(made)
             self._exceeded(made)
@@ -89,7 +119,7 @@ class Tree:
     def _idle(self, made: TreeClass) -> None:
         """Report what has no effect in a class that holds no packets."""
         if made.prio is not None and made.prio[0] != 0:
-            text = f"htb class {made.name}: `prio {made.prio[0]}` has no effect in a class around others"
+            text = f"class {made.name}: `prio {made.prio[0]}` has no effect in a class around others"
             self._account.find("W13", made.prio[1], text)
         made.prio = made.quantum = None
 
@@ -97,7 +127,7 @@ class Tree:
         """Report classes whose rates together are above that of the class around them."""
         total = sum(inner.rate.number for inner in made.classes)
         if total > made.rate.number * (1 + 1e-9):
-            text = f"htb class {made.name}: its classes are sure of {units.rate_text(total)} together"
+            text = f"class {made.name}: its classes are sure of {units.rate_text(total)} together"
             text += f", above its `{made.rate.text}`: Linux gives them their rates all the same"
             self._account.find("W17", made.line, text)
 
@@ -133,12 +163,89 @@ class Tree:
             _positive(quantum),
         )
 
+    def _hfsc(self, command: Command) -> TreeClass:
+        """A class of hfsc as one of htb: what it is sure of, and at most."""
+        curves = self._curves(command)
+        sure, share, most = (curves.get(key) for key in ("rt", "ls", "ul"))
+        text = f"hfsc class {command.handle}: as a class of htb, with the rates of its curves"
+        lost = dict.fromkeys(curve.first for curve in curves.values() if curve.first)
+        text += f"; `{'`, `'.join(lost)}` is not simulated" if lost else ""
+        self._account.find("W06", command.line, text)
+        given = sure or share
+        rate = Rate(LEAST, RateUnit.BPS, command.line, text="no rate") if given is None else given.rate
+        if given is None:
+            self._account.find("W13", command.line, f"hfsc class {command.handle} without a curve")
+        ceil = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "no ul: the link's rate")
+        if most is not None:
+            ceil = most.rate
+        if ceil.unit is RateUnit.BPS and rate.number > ceil.number:
+            text = (
+                f"hfsc class {command.handle}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
+            )
+            self._account.find("W16", command.line, text)
+            rate = ceil
+        made = TreeClass(command.handle, command.line, rate, ceil)
+        turn = rate if share is None else share.rate
+        made.quantum = Quantity(turn.number, Unit.BYTES, turn.line, How.ASSUMED, text=turn.text)
+        return made
+
+    def _curves(self, command: Command) -> dict[str, ServiceCurve]:
+        """The curves of a class of hfsc (iproute2, tc/q_hfsc.c)."""
+        words = list(command.words)
+        command.read = True
+        result: dict[str, ServiceCurve] = {}
+        while words and words[0] in CURVES:
+            name, said, rate = words[0], [name := words[0]], None
+            words = words[1:]
+            while len(words) > 1 and words[0] in {"m1", "d", "m2", "umax", "dmax", "rate"}:
+                key, value = words[0], words[1]
+                said += [key, value]
+                if key in {"m2", "rate"}:
+                    rate = tc_units.rate(value)
+                words = words[2:]
+            text = " ".join(said)
+            if not rate:
+                self._account.find("W13", command.line, f"hfsc: a curve without a rate: `{text}`")
+                continue
+            found = Rate(rate, RateUnit.BPS, command.line, text=text)
+            first = text if {"d", "dmax"} & set(said) else ""
+            result |= dict.fromkeys(CURVES[name], ServiceCurve(found, first))
+        if words:
+            text = f"hfsc: not understood: `{' '.join(words)}`"
+            self._account.find("W13", command.line, text)
+        return result
+
+    def _cbq(self, command: Command) -> TreeClass:
+        """A class of cbq as one of htb."""
+        options = Options(command, self._account)
+        rate, prio, line = options.rate("rate"), options.number("prio"), command.line
+        bounded = options.flag("bounded")
+        options.skip("bandwidth", "weight", "allot", "avpkt", "maxburst", "minburst", "cell", "mpu", "ewma")
+        options.close()
+        if rate is None:
+            self._account.find("W13", line, f"cbq class {command.handle} without a rate")
+            rate = Rate(LEAST, RateUnit.BPS, line, text="no rate")
+        free = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "not bounded: the link's rate")
+        place = None if prio is None else (min(max(int(prio) - 1, 0), PRIOS - 1), line)
+        return TreeClass(command.handle, line, rate, rate if bounded else free, prio=place)
+
     def _overhead(self, options: Options, command: Command) -> None:
         for name in ("mpu", "overhead", "linklayer", "mtu"):
             value = options.text(name)
             if value is not None and value not in {"0", "0b", "ethernet"} and name != "mtu":
                 text = f"htb class {command.handle}: `{name} {value}`: packets have their IP size here"
                 self._account.find("W18", command.line, text)
+
+
+def _turns(classes: list[TreeClass]) -> None:
+    """Make the turns of classes, which are their shares so far, bytes in proportion to them."""
+    shares = [made.quantum.number for made in classes if made.quantum is not None]
+    unit = min(PACKET, MOST_QUANTUM * min(shares) / max(shares)) / min(shares) if shares else 0.0
+    for made in classes:
+        if made.quantum is not None:
+            said = f"in proportion to `{made.quantum.text}`"
+            number = max(1.0, unit * made.quantum.number)
+            made.quantum = replace(made.quantum, number=number, line=0, text=said)
 
 
 def _positive(quantity: Quantity | None) -> Quantity | None:

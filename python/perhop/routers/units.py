@@ -133,6 +133,14 @@ def bytes_text(value: float) -> str:
     return f"{whole_bytes}B"
 
 
+def time_text(seconds: float) -> str:
+    """A time as scenarios write it."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= factor:
+            return f"{plain(seconds / factor, 6)}{unit}"
+    return f"{plain(seconds * 1e9, 0)}ns"
+
+
 def shown_rate(bps: float) -> str:
     """A rate as people read it."""
     for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
