@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perhop.routers import jsontree, units
 from perhop.routers.dialect import Dialect
+from perhop.routers.jsontree import Node
 from perhop.routers.model import (
     Average,
     Curve,
@@ -26,10 +27,13 @@ from perhop.routers.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perhop.routers.jsontree import Node
+    from perhop.routers.model import Action
     from perhop.routers.source import Account, Source
 
 UNIFORM = ("uniform", "config")
+RATES = ("one-rate-two-color", "two-rate-three-color")
+ACTIONS = ("conform-action", "exceed-action", "violate-action")
+RATE_KEYS = {"cir", "cir-pct", "pir", "pir-pct", "bc", "be", "queuing-behavior"}
 KNOWN = {
     "name", "id", "enable-ecn", "drop", "weight", "min-threshold", "max-threshold", "min-threshold-percent",
     "max-threshold-percent", "max-drop-probability-percent",
@@ -48,28 +52,95 @@ class Reader:
             parsed = jsontree.parse(text, first)
             jsontree.account_for(parsed, text, first, account)
             root = parsed.root
-            found = None if root is None else root.get("qos") or root.get("openconfig-qos:qos") or root
+            found = None if root is None else root.get("qos") or root.get("openconfig-qos") or root
             for key, member in root.pairs() if root is not None else ():
-                if root is not None and member is not found and key.rpartition(":")[2] != "qos":
+                if root is not None and member is not found and root is not found:
                     for line in {root.keys[key], *member.lines()}:
                         account.ignore(line, "not about queues")
             if found is not None:
                 self._root = self._root or found
 
     def read(self) -> list[Port]:
-        """A port for each interface with queues."""
+        """A port for each interface with queues, and one for what it polices as it arrives."""
         ports = []
         for interface in self._list(self._root, "interfaces", "interface"):
             name = self._text(interface, "interface-id") or self._text(interface, "config", "interface-id")
-            output = interface.get("output")
-            if output is None or not name:
+            if not name:
                 continue
-            port = Port(name, interface.line, default_name="other")
-            port.lines.update(interface.lines())
-            self._queues(port, output)
-            if port.queues:
-                ports.append(port)
+            found = [self._sent(interface, name), self._arriving(interface, name)]
+            ports += [port for port in found if port is not None]
+        self._declared(ports)
         return ports
+
+    def _sent(self, interface: Node, name: str) -> Port | None:
+        output = interface.get("output")
+        if output is None:
+            return None
+        port = Port(name, interface.line, default_name="other")
+        self._named_by(port, interface)
+        self._unknown(port, output, {"queues", "scheduler-policy", "interface-id", "config"}, "output")
+        self._queues(port, output)
+        return port if port.queues else None
+
+    def _arriving(self, interface: Node, name: str) -> Port | None:
+        """Policers of packets that arrive: the schedulers of the policy at the input."""
+        given = interface.get("input")
+        policy = self._text(given, "scheduler-policy", "config", "name")
+        if given is None or not policy:
+            return None
+        port = Port(f"{name} ingress", given.line, "input")
+        self._named_by(port, interface)
+        self._take(port, given, "scheduler-policy")
+        for queue in self._scheduler(port, policy, given.line, every=True).values():
+            if queue.ceiling is not None:
+                text = (
+                    f"{queue.name}: `{queue.ceiling.text}`: a shaper of packets that arrive is not simulated"
+                )
+                self._account.find("W06", queue.ceiling.line, text)
+            match = self._match(port, queue.name, queue.line) if queue.name else Match(None, (), queue.line)
+            match = Match(None, (), queue.line) if match.codepoints is None else match
+            port.meters += [(match, f"police {queue.name}".rstrip(), meter) for meter in queue.meters]
+        return port if port.meters else None
+
+    def _named_by(self, port: Port, interface: Node) -> None:
+        """The lines that say which interface it is."""
+        for key in ("interface-id", "config", "interface-ref"):
+            if interface.get(key) is not None:
+                self._take(port, interface, key)
+
+    def _take(self, port: Port, node: Node, key: str) -> None:
+        """Lines of which every word is read."""
+        found = node.get(key)
+        if found is not None:
+            port.lines.update(found.lines())
+            port.lines.update(line for name, line in node.keys.items() if name.rpartition(":")[2] == key)
+
+    def _unknown(self, port: Port, node: Node, known: set[str], where: str) -> None:
+        """Report the keys that nothing reads, and take the others' lines."""
+        port.lines.add(node.line)
+        for key, member in node.pairs():
+            name = key.rpartition(":")[2]
+            if name in known:
+                port.lines.update({node.keys[key], member.line})
+                continue
+            text = f"{where}: not understood: `{f'{key} {member.text}'.rstrip()}`"
+            self._account.find("W13", node.keys[key], text)
+
+    def _declared(self, ports: list[Port]) -> None:
+        """The declarations of queues, which have a name only, for the ports that have these."""
+        for entry in self._list(self._root, "queues", "queue"):
+            name = self._text(entry, "name") or self._text(entry, "config", "name")
+            for line in entry.lines():
+                self._account.understand(line)
+            for port in ports:
+                if any(queue.name == name for queue in port.queues):
+                    port.lines.update(entry.lines())
+            for key, member in (entry.get("config") or Node(0)).pairs():
+                if key not in {"name", "queue-id"}:
+                    text = f"queue {name}: `{key} {member.text}` has no effect here"
+                    self._account.find("W13", member.line, text)
+            if not any(queue.name == name for port in ports for queue in port.queues):
+                self._account.find("W15", entry.line, f"queue {name} is attached to no interface")
 
     # The tree
 
@@ -101,6 +172,11 @@ class Reader:
             name = self._text(entry, "name") or self._text(entry, "config", "name")
             node = entry.get("config", "queue-management-profile")
             wanted[name] = ("", entry.line) if node is None else (node.text, node.line)
+            self._unknown(port, entry, {"name", "config"}, f"queue {name}")
+            config = entry.get("config")
+            if config is not None:
+                self._unknown(port, config, {"name", "queue-management-profile"}, f"queue {name}")
+        self._take(port, output, "scheduler-policy")
         inputs = self._scheduler(port, self._text(output, "scheduler-policy", "config", "name"), output.line)
         for name in [n for n in inputs if n not in wanted]:
             wanted[name] = ("", output.line)
@@ -120,8 +196,8 @@ class Reader:
         if port.queues:
             self._account.find("W09", output.line, "buffers may be shared between queues; fixed limits here")
 
-    def _scheduler(self, port: Port, name: str, place: int) -> dict[str, Queue]:
-        """The queues that a scheduler policy serves."""
+    def _scheduler(self, port: Port, name: str, place: int, *, every: bool = False) -> dict[str, Queue]:
+        """The queues that a scheduler policy serves; with `every`, a scheduler without any has one, too."""
         result: dict[str, Queue] = {}
         if not name:
             return result
@@ -129,60 +205,121 @@ class Reader:
         if policy is None:
             self._account.find("W15", place, f"scheduler policy {name} is not defined")
             return result
-        port.lines.update(policy.lines())
+        self._unknown(port, policy, {"name", "config", "schedulers"}, f"scheduler policy {name}")
+        for key in ("name", "config"):
+            self._take(port, policy, key)
         for number, scheduler in enumerate(self._list(policy, "schedulers", "scheduler")):
+            where = f"scheduler policy {name}, {self._text(scheduler, 'sequence') or number}"
+            self._unknown(port, scheduler, {"sequence", "config", "inputs", "output", *RATES}, where)
+            self._take(port, scheduler, "output")
+            config = scheduler.get("config")
+            if config is not None:
+                self._unknown(port, config, {"sequence", "priority", "type"}, where)
             strict = self._text(scheduler, "config", "priority").rpartition(":")[2] == "STRICT"
-            for entry in self._list(scheduler, "inputs", "input"):
-                queue_name = self._text(entry, "config", "queue")
-                if not queue_name:
-                    continue
-                queue = Queue(queue_name, entry.line)
-                weight, line = self._number(entry, "config", "weight")
+            served = self._inputs(port, scheduler, where)
+            if every and not served:
+                served = [Queue("", scheduler.line)]
+            for queue in served:
                 if strict:
                     queue.level, queue.level_line = number, scheduler.line
-                elif weight:
-                    queue.share = Rate(weight, RateUnit.WEIGHT, line, text=f"weight {weight:g}")
-                self._rates(queue, scheduler)
-                result[queue_name] = queue
+                self._rates(port, queue, scheduler, where)
+                result[queue.name] = queue
         return result
 
-    def _rates(self, queue: Queue, scheduler: Node) -> None:
-        one, two = (
-            scheduler.get("one-rate-two-color", "config"),
-            scheduler.get("two-rate-three-color", "config"),
-        )
-        node = one or two
-        if node is None:
+    def _inputs(self, port: Port, scheduler: Node, where: str) -> list[Queue]:
+        """The queues that a scheduler serves, with their weights."""
+        result = []
+        for entry in self._list(scheduler, "inputs", "input"):
+            self._unknown(port, entry, {"id", "config"}, where)
+            config = entry.get("config")
+            if config is not None:
+                self._unknown(port, config, {"id", "queue", "weight", "input-type"}, where)
+            name = self._text(entry, "config", "queue")
+            if not name:
+                text = f"{where}: input {self._text(entry, 'id')} names no queue"
+                self._account.find("W13", entry.line, text)
+                continue
+            queue = Queue(name, entry.line)
+            weight, line = self._number(entry, "config", "weight")
+            if weight:
+                queue.share = Rate(weight, RateUnit.WEIGHT, line, text=f"weight {weight:g}")
+            result.append(queue)
+        return result
+
+    def _rates(self, port: Port, queue: Queue, scheduler: Node, where: str) -> None:
+        """The shaper or the policer of a scheduler."""
+        kind = next((key for key in RATES if scheduler.get(key) is not None), None)
+        holder = None if kind is None else scheduler.get(kind)
+        node = None if holder is None else holder.get("config")
+        if holder is None or node is None:
             return
-        cir, line = self._number(node, "cir")
+        two = node if kind == "two-rate-three-color" else None
+        self._unknown(port, holder, {"config", *ACTIONS}, where)
+        self._unknown(port, node, RATE_KEYS, where)
+        for key in ACTIONS:
+            self._take(port, holder, key)
+        rate = self._rate(node, "cir")
         bc, place = self._number(node, "bc")
-        if not cir:
+        if rate is None:
             self._account.find("W13", node.line, f"queue {queue.name}: a scheduler's rates without `cir`")
             return
-        rate = Rate(cir, RateUnit.BPS, line, text=f"cir {cir:.0f}")
         burst = Quantity(bc, Unit.BYTES, place, text=f"bc {bc:.0f}") if bc else None
-        policing = self._text(node, "queuing-behavior").rpartition(":")[2] == "POLICE"
-        if one is not None and not policing:
-            queue.ceiling = rate
+        if self._text(node, "queuing-behavior").rpartition(":")[2] != "POLICE":
+            queue.ceiling = rate if two is None else self._rate(node, "pir") or rate
+            queue.ceiling_burst = burst if two is None else None
+            if two is not None:
+                queue.guarantee = rate
             return
         if burst is None:
             self._account.find("W04", node.line, f"queue {queue.name}: no `bc`; 100 ms of the rate")
             burst = Quantity(0.1, Unit.SECONDS, 0, How.DEFAULT, text="100 ms of the rate")
+        self._policer(queue, holder, rate, burst, two)
+
+    def _rate(self, node: Node, key: str) -> Rate | None:
+        """A rate in bit/s, or in percent of the interface's."""
+        for name, unit in ((key, RateUnit.BPS), (f"{key}-pct", RateUnit.PERCENT)):
+            value, line = self._number(node, name)
+            if value:
+                return Rate(value, unit, line, text=f"{name} {value:.15g}")
+        return None
+
+    def _action(self, holder: Node, key: str) -> Action:
+        """What happens to packets: they are dropped, marked, or pass."""
+        config = holder.get(key, "config")
+        if config is None:
+            return "transmit" if key == "conform-action" else "drop"
+        if self._text(config, "drop").lower() == "true":
+            return "drop"
+        return "mark" if any(name.startswith("set-") for name, _ in config.pairs()) else "transmit"
+
+    def _policer(self, queue: Queue, holder: Node, rate: Rate, burst: Quantity, two: Node | None) -> None:
+        conform, exceed, violate = (self._action(holder, key) for key in ACTIONS)
+        line = holder.line
         if two is None:
-            queue.meters.append(Meter("one-bucket", rate, burst, node.line))
+            queue.meters.append(Meter("one-bucket", rate, burst, line, conform=conform, exceed=exceed))
             return
-        pir, pir_line = self._number(two, "pir")
+        peak = self._rate(two, "pir")
         be, be_line = self._number(two, "be")
-        if not pir or not be:
+        if peak is None or not be:
             self._account.find("W10", two.line, f"queue {queue.name}: no `pir` or `be`; one bucket here")
             queue.meters.append(Meter("one-bucket", rate, burst, two.line))
             return
-        peak = Rate(pir, RateUnit.BPS, pir_line, text=f"pir {pir:.0f}")
         second = Quantity(be, Unit.BYTES, be_line, text=f"be {be:.0f}")
         text = f"queue {queue.name}: two-rate-three-color is read as RFC 2698, be as its peak burst"
         self._account.find("W10", two.line, text)
+        exceed = "mark" if holder.get("exceed-action") is None else exceed
         queue.meters.append(
-            Meter("rfc2698", rate, burst, two.line, peak, second, exceed="mark", violate="drop")
+            Meter(
+                "rfc2698",
+                rate,
+                burst,
+                two.line,
+                peak,
+                second,
+                conform=conform,
+                exceed=exceed,
+                violate=violate,
+            )
         )
 
     def _match(self, port: Port, queue: str, place: int) -> Match:
@@ -200,25 +337,30 @@ class Reader:
                     continue
                 port.lines.update([classifier.line, *classifier.keys.values(), *term.lines()])
                 conditions = term.get("conditions")
-                found = self._conditions(conditions) if conditions is not None else set()
-                if found:
-                    codes |= found
-                else:
+                found, others = self._conditions(conditions) if conditions is not None else (set[int](), [])
+                codes |= found
+                unknown += others
+                if not found and not others:
                     unknown.append((term.line, f"a term of a classifier without dscp, for queue {queue}"))
         if codes:
             return Match(frozenset(codes), tuple(unknown), place)
         return Match(None, tuple(unknown) or ((place, f"queue {queue}, to which no codepoint leads"),), place)
 
-    def _conditions(self, node: Node) -> set[int]:
-        result: set[int] = set()
-        for family in ("ipv4", "ipv6"):
-            one, many = node.get(family, "config", "dscp"), node.get(family, "config", "dscp-set")
-            listed = [*([one] if one is not None else []), *(many.items or () if many is not None else ())]
-            for item in listed:
-                value = units.codepoint(item.text)
-                if value is not None:
-                    result.add(value)
-        return result
+    def _conditions(self, node: Node) -> tuple[set[int], list[tuple[int, str]]]:
+        """The codepoints of a term, and its conditions beside them."""
+        codes: set[int] = set()
+        others: list[tuple[int, str]] = []
+        for family, part in node.pairs():
+            config = part.get("config") or part
+            for key, member in config.pairs():
+                name = key.rpartition(":")[2]
+                values = [units.codepoint(item.text) for item in member.items or [member]]
+                if name in {"dscp", "dscp-set"} and None not in values:
+                    codes.update(value for value in values if value is not None)
+                else:
+                    shown = member.text or ", ".join(item.text for item in member.items or ())
+                    others.append((member.line, f"{family.rpartition(':')[2]} {name} {shown}".rstrip()))
+        return codes, others
 
     # Queue management
 

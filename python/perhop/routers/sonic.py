@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from perhop.routers.jsontree import Node
     from perhop.routers.source import Account, Source
 
-TABLES = {"WRED_PROFILE", "SCHEDULER", "QUEUE", "DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "PORT_QOS_MAP"}
+TABLES = {
+    "WRED_PROFILE", "SCHEDULER", "QUEUE", "DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "PORT_QOS_MAP", "PORT",
+}  # fmt: skip
 COLORS: tuple[Color, ...] = ("green", "yellow", "red")
 NAMES = {
     "ecn_none": (), "ecn_green": ("green",), "ecn_yellow": ("yellow",), "ecn_red": ("red",),
@@ -86,6 +88,8 @@ class Reader:
                 port.queues += [self._queue(port, number, entry, place) for number in numbers]
         for port in ports.values():
             self._order(port)
+            self._speed(port)
+            self._bound(port)
         if not ports:
             ports = self._profiles()
         return list(ports.values())
@@ -105,14 +109,49 @@ class Reader:
             result[name] = port
         return result
 
-    def _order(self, port: Port) -> None:
-        """Queue 0 takes what no map names: it comes last."""
-        port.queues.sort(key=lambda queue: int(queue.name), reverse=True)
-        if port.queues and all(queue.match.codepoints is not None for queue in port.queues):
+    def _speed(self, port: Port) -> None:
+        """The rate of a port's link, in Mbit/s."""
+        table = self._tables.get("PORT")
+        entry = None if table is None else table.get(port.name)
+        if table is None or entry is None:
             return
-        last = port.queues[-1] if port.queues else None
-        if last is not None and last.match.unknown and len(port.queues) > 1:
-            last.match = Match(None, (), last.line)
+        port.lines.update({table.keys[port.name], entry.line})
+        for key, member in entry.pairs():
+            mbps = units.number(member.text.strip()) if key == "speed" else None
+            if mbps:
+                text = f"speed {member.text.strip()}, in Mbit/s"
+                port.rate = Rate(mbps * 1e6, RateUnit.BPS, member.line, text=text)
+                port.lines.add(member.line)
+            elif member.line != entry.line:
+                self._account.find("W13", member.line, f"PORT: not about queues: `{key}`")
+
+    def _bound(self, port: Port) -> None:
+        """What `PORT_QOS_MAP` says of a port beside its maps: the shaper of all its queues, and pauses."""
+        table = self._tables.get("PORT_QOS_MAP")
+        entry = None if table is None else table.get(port.name) or table.get("global")
+        if entry is None:
+            return
+        port.lines.update(entry.lines())
+        for key, member in entry.pairs():
+            if key == "scheduler":
+                found = self._reference("SCHEDULER", member.text.strip(), member.line)
+                if found is not None:
+                    port.lines.update({self._tables["SCHEDULER"].keys[found[0]], *found[1].lines()})
+                    whole = Queue(f"port {port.name}", member.line)
+                    self._scheduler(whole, found[1])
+                    port.shaper, port.shaper_burst = whole.ceiling, whole.ceiling_burst
+            elif key in {"pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map"}:
+                text = f"PORT_QOS_MAP: `{key} {member.text}`: pauses of lossless queues are not simulated"
+                self._account.find("W09", member.line, text)
+            elif key not in {"dscp_to_tc_map", "tc_to_queue_map"}:
+                self._account.find("W13", member.line, f"PORT_QOS_MAP: `{key}` has no effect here")
+
+    def _order(self, port: Port) -> None:
+        """Queue 0 takes what no map names, as traffic class 0: it comes last."""
+        port.queues.sort(key=lambda queue: int(queue.name), reverse=True)
+        last = port.queues[-1] if len(port.queues) > 1 else None
+        if last is not None and (last.name == "0" or last.match.unknown):
+            last.match = Match(None, (), last.match.line)
 
     def _value(self, node: Node, key: str) -> tuple[str, int]:
         found = node.get(key)
@@ -160,8 +199,6 @@ class Reader:
             name = "" if own is None else self._value(own, key)[0].strip("[]").rpartition("|")[2]
             if table is not None and name and table.get(name) is not None:
                 nodes[at] = table.get(name)
-        if own is not None:
-            port.lines.update(own.lines())
         queues, classes = nodes
         if queues is None or classes is None:
             return Match(None, ((place, f"queue {number}"),), place)
@@ -178,28 +215,47 @@ class Reader:
     def _scheduler(self, queue: Queue, node: Node) -> None:
         kind, line = self._value(node, "type")
         weight, place = self._value(node, "weight")
-        meter, _ = self._value(node, "meter_type")
         known = {"type", "weight", "meter_type", "cir", "pir", "cbs", "pbs", "priority"}
         if kind == "STRICT":
             queue.level, queue.level_line = 0, line
         elif units.number(weight):
             queue.share = Rate(float(weight), RateUnit.WEIGHT, place, text=f"{kind or 'WRR'} weight {weight}")
-        for key in ("cir", "pir"):
-            text, at = self._value(node, key)
-            value = units.number(text) if text else None
-            if not value:
-                continue
-            if meter == "packets":
-                self._account.find("W06", at, f"`{key} {text}` in packets a second is not simulated")
-            elif key == "pir" or queue.ceiling is None:
-                queue.ceiling = Rate(value * 8, RateUnit.BPS, at, text=f"{key} {text} bytes/s")
+        queue.guarantee, _ = self._rate(node, "cir", "cbs")
+        queue.ceiling, queue.ceiling_burst = self._rate(node, "pir", "pbs")
+        if queue.guarantee is not None and queue.level is not None:
+            self._strict(queue)
         for key, member in node.pairs():
             if key not in known:
                 self._account.find("W13", member.line, f"SCHEDULER: not understood: `{key}`")
-            elif key in {"cbs", "pbs"}:
-                self._account.find(
-                    "W10", member.line, f"`{key} {member.text}`: bursts of a queue's rate are not simulated"
-                )
+            elif key == "cbs" and queue.level is None:
+                text = f"`{key} {member.text}`: bursts of a queue's guaranteed rate are not simulated"
+                self._account.find("W10", member.line, text)
+
+    def _strict(self, queue: Queue) -> None:
+        """The least rate of a strict queue, which needs none: its limit, if it has no other one."""
+        sure, queue.guarantee = queue.guarantee, None
+        if sure is None:
+            return
+        text = f"queue {queue.name}: `{sure.text}` is a guarantee (SAI), which a strict queue does not need"
+        if queue.ceiling is None:
+            queue.ceiling = sure
+            self._account.find("W06", sure.line, f"{text}; here it is its limit, as `pir`; confirm it")
+        else:
+            self._account.find("W13", sure.line, f"{text}; no effect beside `{queue.ceiling.text}`")
+
+    def _rate(self, node: Node, key: str, burst: str) -> tuple[Rate | None, Quantity | None]:
+        """The least rate (`cir`) or the most (`pir`) of a scheduler, with its burst (SAI, orchagent)."""
+        (text, line), (size, place) = self._value(node, key), self._value(node, burst)
+        value, amount = units.number(text), units.number(size)
+        if not value:
+            return None, None
+        if self._value(node, "meter_type")[0] == "packets":
+            rate = Rate(value, RateUnit.PACKETS, line, text=f"{key} {text} packets/s")
+            unit = Unit.PACKETS
+        else:
+            rate = Rate(value * 8, RateUnit.BPS, line, text=f"{key} {text} bytes/s")
+            unit = Unit.BYTES
+        return rate, Quantity(amount, unit, place, text=f"{burst} {size}") if amount else None
 
     def _wred(self, queue: Queue, node: Node, place: int) -> None:
         known = {"ecn"}

@@ -43,7 +43,7 @@ class Reader:
         listed.append(command)
 
     def _replaces(self, command: Command, old: Command) -> bool:
-        """Whether a qdisc or class takes the place of an earlier one; a change of gred adds a virtual queue."""
+        """Whether a qdisc or class takes the place of an earlier one; changes of gred add virtual queues."""
         if command.parent != old.parent:
             return False
         if command.object == "class":
