@@ -35,6 +35,19 @@ LOSS: dict[str, Color] = {"low": "green", "medium-low": "yellow", "medium-high":
 PRIORITIES = {"strict-high": 0, "high": 1}
 """Priorities that are served before others; those below them share by rate."""
 MOST_POINTS = 64
+CLASSIFIERS = {"dscp", "inet-precedence", "dscp-ipv6"}
+DEFAULT_CLASSIFIER = {
+    "expedited-forwarding": {"low": frozenset({46})},
+    "assured-forwarding": {"low": frozenset({10}), "high": frozenset({12, 14})},
+    "network-control": {"low": frozenset({48, 56})},
+}
+"""Junos's default for DSCP (Juniper, "Default DSCP and DSCP IPv6 Classifiers"); others are best effort."""
+PRECEDENCES = {
+    name: units.of_precedence(value)
+    for name, value in {"be": 0, "af11": 1, "af21": 2, "af31": 3, "af41": 4, "ef": 5, "cs6": 6, "nc1": 6,
+                        "cs7": 7, "nc2": 7}.items()
+}  # fmt: skip
+"""Junos's names of precedences."""
 IGNORED = {
     "rewrite-rules": "marking of departing packets is not simulated",
     "host-outbound-traffic": "traffic of the router itself is not simulated",
@@ -93,6 +106,8 @@ class Unit0:
     shaping: Rate | None = None
     shaping_burst: Quantity | None = None
     classifier: tuple[str, int] | None = None
+    control: tuple[str, int] | None = None
+    """Its traffic control profile."""
     lines: set[int] = field(default_factory=set)
 
 
@@ -138,7 +153,10 @@ class Reader:
         self.maps: dict[str, dict[str, tuple[str, Statement]]] = {}
         self.classes: dict[str, tuple[int, Statement]] = {}
         self.classifiers: dict[str, Classifier] = {}
-        self.aliases: dict[str, int] = {}
+        self.aliases: dict[str, dict[str, tuple[frozenset[int], Statement]]] = {}
+        """Codepoints by kind of classifier and name."""
+        self.controls: dict[str, Unit0] = {}
+        """Traffic control profiles: what they say of the interfaces that name them."""
         self.interfaces: dict[str, Unit0] = {}
         self.speeds: dict[str, tuple[Rate, Statement]] = {}
         self.policers = Policers(account)
@@ -146,11 +164,13 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each interface, or unit of one, that has a scheduler map."""
         rooted = any(s.words[0] in {"class-of-service", "firewall", "interfaces"} for s in self._statements)
-        for statement in self._statements:
-            words = statement.words if rooted else ("class-of-service", *statement.words)
+        listed = [(s.words if rooted else ("class-of-service", *s.words), s) for s in self._statements]
+        listed.sort(key=lambda item: item[0][1:2] != ("code-point-aliases",))  # classifiers use them
+        for words, statement in listed:
             if self._statement(words, statement):
                 for line in statement.lines:
                     self._account.understand(line)
+        self._controlled()
         ports = [
             port for name, unit in self.interfaces.items() if (port := self._port(name, unit)) is not None
         ]
@@ -172,6 +192,7 @@ class Reader:
             "forwarding-classes": self._forwarding_class,
             "classifiers": self._classifier,
             "code-point-aliases": self._alias,
+            "traffic-control-profiles": self._control,
             "interfaces": self._interface,
         }
         if words[0] == "class-of-service" and len(words) > 1:
@@ -319,15 +340,18 @@ class Reader:
         return True
 
     def _classifier(self, words: tuple[str, ...], statement: Statement) -> bool:
-        if len(words) < 3 or words[0] not in {"dscp", "inet-precedence", "dscp-ipv6"}:
+        if len(words) < 3 or words[0] not in CLASSIFIERS:
             return False
         classifier = self.classifiers.setdefault(words[1], Classifier(statement.line))
+        if words[2] == "import" and words[3:] == ("default",) and words[0] != "inet-precedence":
+            for forwarding, by_loss in DEFAULT_CLASSIFIER.items():
+                for loss, known in by_loss.items():
+                    classifier.codes.setdefault(forwarding, {}).setdefault(loss, set()).update(known)
+            classifier.lines.update(statement.lines)
+            return True
         if words[2] == "import":
-            self._account.find(
-                "W13",
-                statement.line,
-                f"codepoints of an imported classifier are not used: `{' '.join(words)}`",
-            )
+            text = f"codepoints of an imported classifier are not used: `{' '.join(words)}`"
+            self._account.find("W13", statement.line, text)
             return True
         rest = [word for word in words[2:] if word not in {"[", "]"}]
         if len(rest) < 6 or (rest[0], rest[2], rest[4]) != (
@@ -337,27 +361,47 @@ class Reader:
         ):
             return False
         loss = rest[3]
-        codes: set[int] = set()
+        codes = set[int]()
         for word in rest[5:]:
-            if words[0] == "inet-precedence" and re.fullmatch("[01]{3}", word):
-                codes |= units.of_precedence(int(word, 2))
-                continue
-            value = self.aliases.get(word, units.codepoint(word))
-            if value is None:
+            found = self._code_point(words[0], word, classifier)
+            if found is None:
                 return False
-            codes.add(value)
+            codes |= found
         if loss not in LOSS:
             return False
+        for others in classifier.codes.values():  # an imported codepoint moves
+            for held in others.values():
+                held.difference_update(codes)
         classifier.codes.setdefault(rest[1], {}).setdefault(loss, set()).update(codes)
         classifier.lines.update(statement.lines)
         return True
 
+    def _code_point(self, kind: str, word: str, classifier: Classifier) -> frozenset[int] | None:
+        """The codepoints of a word of a classifier: of an alias, else of a name or of bits."""
+        alias = self.aliases.get(kind, {}).get(word)
+        if alias is not None:
+            classifier.lines.update(alias[1].lines)
+            return alias[0]
+        return _bits(kind, word)
+
     def _alias(self, words: tuple[str, ...], statement: Statement) -> bool:
-        value = units.codepoint(words[2]) if len(words) == 3 and words[0] == "dscp" else None
-        if value is None:
+        found = _bits(words[0], words[2]) if len(words) == 3 and words[0] in CLASSIFIERS else None
+        if found is None:
             return False
-        self.aliases[words[1]] = value
-        return bool(statement.line)
+        self.aliases.setdefault(words[0], {})[words[1]] = (found, statement)
+        return True
+
+    def _control(self, words: tuple[str, ...], statement: Statement) -> bool:
+        """A traffic control profile: a scheduler map and a shaper by name."""
+        if len(words) < 3:
+            return False
+        unit = self.controls.setdefault(words[0], Unit0(statement.line))
+        unit.lines.update(statement.lines)
+        if words[1] in {"guaranteed-rate", "excess-rate", "delay-buffer-rate", "overhead-accounting"}:
+            text = f"traffic control profile {words[0]}: `{' '.join(words[1:])}` is not simulated"
+            self._account.find("W06", statement.line, text)
+            return True
+        return self._shaped(unit, words[1:], statement)
 
     def _interface(self, words: tuple[str, ...], statement: Statement) -> bool:
         if words[:1] == ("interface",):
@@ -370,28 +414,49 @@ class Reader:
         unit = self.interfaces.setdefault(name, Unit0(statement.line))
         unit.lines.update(statement.lines)
         line = statement.line
-        if rest[0] == "scheduler-map" and len(rest) == 2:
-            unit.scheduler_map = (rest[1], line)
+        if self._shaped(unit, rest, statement):
             return True
-        if rest[0] == "shaping-rate" and len(rest) >= 2:
-            text = " ".join(rest)
-            given, burst = _burst(list(rest[1:]), line, text)
-            unit.shaping_burst = burst or unit.shaping_burst
-            if not given:
-                return burst is not None
-            unit.shaping = _rate(given, line, text)
-            return unit.shaping is not None
-        if (
-            rest[0] == "classifiers"
-            and len(rest) == 3
-            and rest[1] in {"dscp", "inet-precedence", "dscp-ipv6"}
-        ):
+        if rest[0] == "output-traffic-control-profile" and len(rest) == 2:
+            unit.control = (rest[1], line)
+            return True
+        if rest[0] == "classifiers" and len(rest) == 3 and rest[1] in CLASSIFIERS:
             unit.classifier = (rest[2], line)
             return True
         if rest[0] == "rewrite-rules":
             self._ignore(statement, IGNORED["rewrite-rules"])
             return True
         return False
+
+    def _shaped(self, unit: Unit0, rest: tuple[str, ...], statement: Statement) -> bool:
+        """A scheduler map or a shaper of an interface, a unit of one, or a traffic control profile."""
+        line = statement.line
+        if rest[0] == "scheduler-map" and len(rest) == 2:
+            unit.scheduler_map = (rest[1], line)
+            return True
+        if rest[0] != "shaping-rate" or len(rest) < 2:
+            return False
+        text = " ".join(rest)
+        given, burst = _burst(list(rest[1:]), line, text)
+        unit.shaping_burst = burst or unit.shaping_burst
+        if not given:
+            return burst is not None
+        unit.shaping = _rate(given, line, text)
+        return unit.shaping is not None
+
+    def _controlled(self) -> None:
+        """Give interfaces what their traffic control profiles say."""
+        for unit in self.interfaces.values():
+            if unit.control is None:
+                continue
+            name, line = unit.control
+            profile = self.controls.get(name)
+            if profile is None:
+                self._account.find("W15", line, f"traffic control profile {name} is not defined")
+                continue
+            unit.lines |= profile.lines
+            unit.scheduler_map = unit.scheduler_map or profile.scheduler_map
+            if profile.shaping is not None:
+                unit.shaping, unit.shaping_burst = profile.shaping, profile.shaping_burst
 
     def _speed(self, words: tuple[str, ...], statement: Statement) -> bool:
         """`interfaces NAME [… options] speed 1g`: the rate of the link."""
@@ -457,6 +522,11 @@ class Reader:
         """The classifier of an interface; else the only one that there is, or that any interface has."""
         if classifier is not None:
             found = self.classifiers.get(classifier[0])
+            if found is None and classifier[0] == "default":
+                codes = {
+                    name: {k: set(v) for k, v in held.items()} for name, held in DEFAULT_CLASSIFIER.items()
+                }
+                return Classifier(classifier[1], codes)
             if found is None:
                 self._account.find("W15", classifier[1], f"classifier {classifier[0]} is not defined")
             return found
@@ -519,8 +589,13 @@ class Reader:
         codes = {} if classifier is None else classifier.codes.get(forwarding, {})
         every = frozenset[int]().union(*codes.values())
         place = classifier.line if classifier is not None else 0
-        if every:
-            queue.match = Match(every, (), place)
+        chosen, lines = self.policers.chosen(forwarding)
+        port.lines |= lines
+        if every or chosen.codepoints:
+            every |= chosen.codepoints or frozenset()
+            queue.match = Match(every, chosen.unknown, place or chosen.line)
+        elif chosen.unknown:
+            queue.match = chosen
         else:
             queue.match = Match(None, ((statement.line, f"forwarding-class {forwarding}"),), statement.line)
         queue.limit = scheduler.buffer
@@ -633,6 +708,16 @@ class Reader:
     def _codepoints_of(self, forwarding: str) -> frozenset[int] | None:
         found = [c.codes[forwarding] for c in self.classifiers.values() if forwarding in c.codes]
         return frozenset[int]().union(*found[0].values()) if found else None
+
+
+def _bits(kind: str, word: str) -> frozenset[int] | None:
+    """The codepoints of a name or of bits; three bits are a precedence."""
+    if kind == "inet-precedence":
+        if re.fullmatch("[01]{3}", word):
+            return units.of_precedence(int(word, 2))
+        return PRECEDENCES.get(word)
+    value = units.codepoint(word)
+    return None if value is None else frozenset({value})
 
 
 def _rate(words: list[str], line: int, text: str) -> Rate | None:

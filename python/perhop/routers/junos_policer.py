@@ -40,6 +40,8 @@ class Term:
     forwarding: list[str] = field(default_factory=list)
     other: list[tuple[int, str]] = field(default_factory=list)
     policer: str = ""
+    chosen: str = ""
+    """The forwarding class that it chooses."""
     lines: set[int] = field(default_factory=set)
 
 
@@ -52,7 +54,9 @@ class Policers:
         self.policers: dict[str, Policer] = {}
         self.filters: dict[str, dict[str, Term]] = {}
         self.attached: list[tuple[str, str, str, Statement]] = []
-        """Interface, `policer` or `filter`, name, statement."""
+        """Interface, `policer` or `filter`, name, statement: of packets that leave."""
+        self.arriving: list[tuple[str, str, str, Statement]] = []
+        """The same of packets that arrive."""
 
     def statement(self, words: tuple[str, ...], statement: Statement) -> bool:
         """Read a statement of `firewall` or `interfaces`."""
@@ -75,10 +79,29 @@ class Policers:
         name = words[0] if words[0] != "interface" else words[1]
         unit = words[words.index("unit") + 1] if words.index("unit") + 1 < len(words) else ""
         tail = words[words.index("family") + 2 :]
-        if len(tail) == 3 and tail[0] in {"policer", "filter"} and tail[1] == "output":
-            self.attached.append((f"{name}.{unit}", tail[0], tail[2], statement))
+        if len(tail) == 3 and tail[0] in {"policer", "filter"} and tail[1] in {"output", "input"}:
+            listed = self.attached if tail[1] == "output" else self.arriving
+            listed.append((f"{name}.{unit}", tail[0], tail[2], statement))
             return True
         return False
+
+    def chosen(self, forwarding: str) -> tuple[Match, set[int]]:
+        """The packets for which a filter of arriving packets chooses a forwarding class, and its lines."""
+        codes: set[int] = set()
+        unknown: list[tuple[int, str]] = []
+        lines: set[int] = set()
+        place = 0
+        for _, kind, name, statement in self.arriving:
+            for term in self.filters.get(name, {}).values() if kind == "filter" else ():
+                if term.chosen != forwarding:
+                    continue
+                lines |= {*term.lines, *statement.lines}
+                place = place or term.line
+                codes |= term.codes if not term.other else set()
+                unknown += term.other
+                if not term.codes and not term.other:
+                    unknown.append((term.line, f"filter {name}, all packets"))
+        return Match(frozenset(codes) or None, tuple(dict.fromkeys(unknown)), place), lines
 
     def _get(self, name: str, statement: Statement) -> Policer:
         policer = self.policers.setdefault(name, Policer(statement.line))
@@ -96,6 +119,16 @@ class Policers:
                 return False
             policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
             return True
+        if words[0] == "if-exceeding-pps" and len(words) == 3:
+            value = units.scaled(words[2], units.DECIMAL)
+            if words[1] not in {"pps-limit", "packet-burst"} or not value:
+                return False
+            policer.numbers[words[1]] = (value, statement.line, " ".join(words[1:]))
+            return True
+        if words[0] in {"logical-interface-policer", "filter-specific", "physical-interface-policer"}:
+            text = f"policer {name}: `{words[0]}`: each filter that names it has one of its own here"
+            self._account.find("W10", statement.line, text)
+            return len(words) == 1
         if words[0] == "then" and len(words) >= 2:
             if words[1] == "discard":
                 policer.action = "drop"
@@ -134,7 +167,10 @@ class Policers:
         term.lines.update(statement.lines)
         rest = [word for word in words[1:] if word not in {"[", "]"}]
         if words[0] == "from" and rest:
-            if rest[0] == "dscp":
+            if rest[0] == "precedence" and None not in (found := [units.precedence(w) for w in rest[1:]]):
+                for value in found:
+                    term.codes |= units.of_precedence(value or 0)
+            elif rest[0] in {"dscp", "traffic-class"}:
                 values = [units.codepoint(word) for word in rest[1:]]
                 if not values or None in values:
                     return False
@@ -147,6 +183,9 @@ class Policers:
         if words[0] == "then" and rest:
             if rest[0] in {"policer", "three-color-policer"}:
                 term.policer = rest[-1]
+                return True
+            if rest[0] == "forwarding-class" and len(rest) == 2:
+                term.chosen = rest[1]
                 return True
             return rest[0] in {"accept", "count", "next"}
         return False
@@ -161,31 +200,48 @@ class Policers:
             if port is None:
                 port = Port(interface, statement.line, "input")
                 ports.append(port)
-            port.lines.update(statement.lines)
-            if kind == "policer":
-                self._add(port, Match(None), name, name, statement.line)
-                continue
-            if name not in self.filters:
-                self._account.find("W15", statement.line, f"filter {name} is not defined")
-            for term_name, term in self.filters.get(name, {}).items():
-                port.lines |= term.lines
-                if not term.policer:
-                    continue
-                codes = set(term.codes)
-                for forwarding in term.forwarding:
-                    codes |= codepoints_of(forwarding) or set()
-                match = Match(frozenset(codes) if codes else None, (), term.line)
-                for line, text in term.other:
-                    said = f"term {term_name}: `{text}` is no codepoint; it has no effect"
-                    self._account.find("W13", line, said)
-                self._add(port, match, f"{name} {term_name}", term.policer, term.line)
+            self._give(port, kind, name, statement, codepoints_of)
+        for interface, kind, name, statement in self.arriving:
+            taken = any(port.name == interface for port in ports)
+            port = Port(f"{interface} ingress" if taken else interface, statement.line, "input")
+            self._give(port, kind, name, statement, codepoints_of)
+            if port.meters:
+                ports.append(port)
         if not ports:
             return
-        used = {name for _, kind, name, _ in self.attached if kind == "policer"}
+        used = {name for _, kind, name, _ in (*self.attached, *self.arriving) if kind == "policer"}
         used |= {term.policer for terms in self.filters.values() for term in terms.values()}
         for name, policer in self.policers.items():
             if name not in used:
                 self._account.find("W15", policer.line, f"policer {name} is not attached")
+
+    def _give(
+        self,
+        port: Port,
+        kind: str,
+        name: str,
+        statement: Statement,
+        codepoints_of: Callable[[str], frozenset[int] | None],
+    ) -> None:
+        """Give a port the meters of a policer or a filter."""
+        port.lines.update(statement.lines)
+        if kind == "policer":
+            self._add(port, Match(None), name, name, statement.line)
+            return
+        if name not in self.filters:
+            self._account.find("W15", statement.line, f"filter {name} is not defined")
+        for term_name, term in self.filters.get(name, {}).items():
+            port.lines |= term.lines
+            if not term.policer:
+                continue
+            codes = set(term.codes)
+            for forwarding in term.forwarding:
+                codes |= codepoints_of(forwarding) or set()
+            match = Match(frozenset(codes) if codes else None, () if codes else tuple(term.other), term.line)
+            for line, text in term.other if codes else ():
+                said = f"term {term_name}: `{text}` is no codepoint; it has no effect"
+                self._account.find("W13", line, said)
+            self._add(port, match, f"{name} {term_name}", term.policer, term.line)
 
     def _add(self, port: Port, match: Match, name: str, wanted: str, line: int) -> None:
         policer = self.policers.get(wanted)
@@ -217,6 +273,10 @@ class Policers:
             cir, cbs = rate("committed-information-rate"), burst("committed-burst-size")
             second = burst("excess-burst-size" if policer.kind == "rfc2697" else "peak-burst-size")
             peak = rate("peak-information-rate")
+        if "pps-limit" in numbers and "packet-burst" in numbers:
+            (pps, line, text), (size, place, said) = numbers["pps-limit"], numbers["packet-burst"]
+            cir = Rate(pps, RateUnit.PACKETS, line, text=text)
+            cbs = Quantity(size, Unit.PACKETS, place, text=said)
         incomplete = policer.kind and (second is None or (policer.kind == "rfc2698" and peak is None))
         if cir is None or cbs is None or incomplete:
             self._account.find(

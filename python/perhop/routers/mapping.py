@@ -581,7 +581,7 @@ class Mapping:
         names: set[str] = set()
         taken: set[int] = set()
         for given, wanted, meter in listed:
-            match = given
+            match = self._policed_by(given, wanted)
             if match.codepoints is not None:
                 match = replace(match, codepoints=match.codepoints - taken)
             if match.codepoints == frozenset() or taken == ALL_CODEPOINTS:
@@ -603,6 +603,23 @@ class Mapping:
             taken |= ALL_CODEPOINTS if match.codepoints is None else match.codepoints
             result += [section, Section(f"[{self.link}.meters.profile]", table, name)]
         return result
+
+    def _policed_by(self, match: Match, name: str) -> Match:
+        """The packets of a policer, as the user says it where its conditions are no codepoints."""
+        answered = self._answers.matches.get(name)
+        if answered is not None:
+            return replace(match, codepoints=answered)
+        if match.codepoints is None and match.unknown:
+            line, text = match.unknown[0]
+            if self._answers.lenient:
+                said = f"policer of {name}: `{text}` is no codepoint: it polices all packets; give --match"
+                self._account.find("W13", line, said)
+            else:
+                why = f"policer of {name} is chosen by `{text}`, not by codepoint"
+                self._amounts.need(
+                    f"--match '{name}'=DSCP" if " " in name else f"--match {name}=DSCP", line, why
+                )
+        return match
 
     def _metered(self, queue: Queue, queues: list[Queue]) -> Match:
         """A class's packets, by codepoint if it takes all others beside a class without a meter."""
