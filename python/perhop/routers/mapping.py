@@ -612,8 +612,12 @@ class Mapping:
         if match.codepoints is None and match.unknown:
             line, text = match.unknown[0]
             if self._answers.lenient:
-                said = f"policer of {name}: `{text}` is no codepoint: it polices all packets; give --match"
+                value = next(self._local, 63)
+                said = (
+                    f"policer of {name} is chosen by `{text}`: codepoint {value} stands for it; give --match"
+                )
                 self._account.find("W13", line, said)
+                return replace(match, codepoints=frozenset({value}))
             else:
                 why = f"policer of {name} is chosen by `{text}`, not by codepoint"
                 self._amounts.need(

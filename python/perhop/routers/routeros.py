@@ -84,8 +84,7 @@ class Reader:
         result = []
         for entry in self._menus.entries[menu]:
             if entry.off:
-                for line in entry.lines:
-                    self._account.ignore(line, "disabled")
+                self._account.ignore_whole(entry.lines, "disabled")
             else:
                 result.append(entry)
         return result
@@ -445,11 +444,10 @@ def read(source: Source, account: Account) -> list[Port]:
 
 def score(source: Source) -> float:
     """Menus of queues and mangle rules, with entries of keys and values."""
-    found = re.findall(
-        r"(?m)^\s*/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b", source.text
-    )
-    added = re.search(r"(?m)^(?:/\S.* |/\S*/)?(?:add|set) .*[a-z-]+=", source.text)
-    return 10.0 * len(found) if added else 0.0
+    text = re.sub(r"\\[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", source.text)
+    menus = r"(?m)^\s*/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b"
+    added = re.search(r"(?m)^(?:/\S.* |/\S*/)?(?:add|set) .*[a-z-]+=", text)
+    return 10.0 * len(re.findall(menus, text)) if added else 0.0
 
 
 DIALECT = Dialect("routeros", "MikroTik RouterOS", score, read)

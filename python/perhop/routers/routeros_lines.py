@@ -73,8 +73,7 @@ class Menus:
                 for number in numbers:
                     account.comment(number)
             elif not self._command(numbers, text.strip()):
-                for number in numbers:
-                    account.ignore(number)
+                account.ignore_whole(numbers)
 
     def _command(self, numbers: list[int], text: str) -> bool:
         found = [(m[0].replace(END, ""), _line_of(numbers, text, m.start())) for m in TOKEN.finditer(text)]
@@ -94,18 +93,18 @@ class Menus:
                 words, tokens = words[1:], tokens[1:]
             self._menu = " ".join(path)
             if not words:
-                for number in numbers:
-                    (self._account.comment if self._menu in self._known else self._others)(number)
+                if self._menu in self._known:
+                    for number in numbers:
+                        self._account.comment(number)
+                else:
+                    self._account.ignore_whole(numbers, "not about queues")
                 return True
             tokens = [(words[0], tokens[0][1]), *tokens[1:]]
         if self._menu not in self._known:
-            for number in numbers:
-                self._others(number)
+            if self._menu:
+                self._account.ignore_whole(numbers, "not about queues")
             return bool(self._menu)
         return self._verb(numbers, tokens)
-
-    def _others(self, number: int) -> None:
-        self._account.ignore(number, "not about queues")
 
     def _verb(self, numbers: list[int], tokens: list[tuple[str, int]]) -> bool:
         verb, rest = tokens[0][0], tokens[1:]

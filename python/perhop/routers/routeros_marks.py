@@ -57,8 +57,7 @@ class Marks:
     ) -> None:
         action = rule.get("action", "accept")
         if action not in MARKING:
-            for line in rule.lines:
-                self._account.ignore(line, "marks no packets for queues")
+            self._account.ignore_whole(rule.lines, "marks no packets for queues")
             return
         packet = action == "mark-packet"
         mark = rule.get("new-packet-mark" if packet else "new-connection-mark")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import tc_units, units
+from perhop.routers import cake, tc_units, units
 from perhop.routers.dialect import Dialect
 from perhop.routers.document import quoted
 from perhop.routers.model import (
@@ -29,6 +29,7 @@ from perhop.routers.model import (
 from perhop.routers.statements import Statement, statements
 
 if TYPE_CHECKING:
+    from perhop.routers.model import Action
     from perhop.routers.source import Account, Source
 
 RATES = {
@@ -49,12 +50,25 @@ LEAST = 1000.0
 MOST_FLOWS = 65536
 """Queues of fq_codel."""
 THRESHOLDS = {"average-packet", "maximum-threshold", "minimum-threshold", "queue-limit", "mark-probability"}
-KINDS = ("shaper", "random-detect", "priority-queue", "rate-control", "drop-tail", "fair-queue", "fq-codel",
-         "round-robin", "limiter")  # fmt: skip
+KINDS = ("shaper", "shaper-hfsc", "random-detect", "priority-queue", "rate-control", "drop-tail",
+         "fair-queue", "fq-codel", "round-robin", "limiter", "cake", "network-emulator")  # fmt: skip
+CURVES = {"realtime": "bandwidth", "linkshare": "bandwidth", "upperlimit": "ceiling"}
+"""The service curves of `shaper-hfsc`, and which leaf of a shaper says the same as their `m2`."""
+EMULATED = {"delay", "loss", "corruption", "duplicate", "reordering"}
+SHAPERS = {"shaper", "shaper-hfsc"}
 KNOWN = {"bandwidth", "ceiling", "burst", "priority", "codel-quantum", "queue-type", "queue-limit",
-         "quantum", "latency", "target", "interval", "flows", *THRESHOLDS}  # fmt: skip
+         "quantum", "latency", "target", "interval", "flows", "rtt", "exceed", "not-exceed", *EMULATED,
+         *THRESHOLDS}  # fmt: skip
 """Leaves that some policy or class has."""
-IGNORED = {"description", "mtu", "hash-interval", "set-dscp", "exceed", "not-exceed"}
+ACTIONS = {"exceed": "drop", "not-exceed": "ok"}
+"""What a limiter does, and its defaults."""
+DROPS = {"drop", "shot"}
+IGNORED = {"description", "mtu", "hash-interval", "set-dscp"}
+DSCP_NAMES = {
+    "default": 0, "reliability": 1, "throughput": 2, "lowdelay": 4, "priority": 8, "immediate": 16,
+    "flash": 24, "flash-override": 32, "critical": 40, "internet": 48, "network": 56,
+}  # fmt: skip
+"""Names that VyOS has beside those of RFCs 2474 and 2597, of the TOS field (python/vyos/qos/base.py)."""
 
 
 @dataclass(slots=True)
@@ -66,6 +80,8 @@ class Class:
     values: dict[str, tuple[str, int]] = field(default_factory=dict)
     codes: set[int] = field(default_factory=set)
     other: list[tuple[int, str]] = field(default_factory=list)
+    groups: list[tuple[str, int]] = field(default_factory=list)
+    """Groups of matches that it names, with their lines."""
     lines: set[int] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     """Keys of `values` that something read; the others are reported."""
@@ -96,6 +112,8 @@ class Reader:
         self._account = account
         self.policies: dict[str, Policy] = {}
         self.attached: list[tuple[str, str, str, Statement]] = []
+        self.groups: dict[str, Class] = {}
+        """Matches that classes share."""
         for statement in statements(source, account, by_line=True):
             if self._statement(statement):
                 for line in statement.lines:
@@ -112,6 +130,10 @@ class Reader:
             return self._policy(words[2:], statement)
         if words[:1] == ("traffic-policy",):
             return self._policy(words[1:], statement)
+        if words[:2] == ("qos", "traffic-match-group") and len(words) > 5 and words[3] == "match":
+            group = self.groups.setdefault(words[2], Class(words[2], statement.line))
+            group.lines.update(statement.lines)
+            return self._match(group, words[5:], statement)
         if words[:2] == ("qos", "interface") and len(words) == 5 and words[3] in {"egress", "ingress"}:
             self.attached.append((words[2], words[3], words[4], statement))
             return True
@@ -140,6 +162,16 @@ class Reader:
             return True
         if rest[0] == "match" and len(rest) > 2:
             return self._match(owner, rest[2:], statement)
+        if rest[0] == "match-group" and len(rest) == 2:
+            owner.groups.append((rest[1], line))
+            return True
+        if rest[0] in CURVES and len(rest) == 3 and rest[1] in {"m1", "m2", "d"}:
+            return self._curve(owner, rest, line)
+        if len(rest) == 1:
+            owner.values[rest[0]] = ("", line)
+            return policy.kind == "cake"
+        if policy.kind == "cake" and rest[0] == "flow-isolation":
+            rest = (rest[0], "-".join(rest[1:]))
         if len(rest) != 2:
             return False
         if rest[0] in IGNORED:
@@ -148,13 +180,35 @@ class Reader:
         owner.values[rest[0]] = (rest[1], line)
         return True
 
+    def _curve(self, owner: Class, rest: tuple[str, ...], line: int) -> bool:
+        """A value of a service curve of hfsc: its rate in the long run is that of a class of htb."""
+        text = " ".join(rest)
+        if rest[1] != "m2":
+            said = f"`{text}`: what a service curve says of the first moments is not simulated"
+            self._account.find("W06", line, said)
+            return True
+        key = CURVES[rest[0]]
+        before = owner.values.get(key)
+        if before is not None and rest[0] == "linkshare":
+            self._account.find("W13", line, f"`{text}` has no effect beside `{key} {before[0]}`")
+            return True
+        if before is not None and rest[0] == "realtime":
+            said = f"`linkshare m2 {before[0]}` has no effect beside `{text}`"
+            self._account.find("W13", before[1], said)
+        owner.values[key] = (rest[2], line)
+        return True
+
     def _match(self, owner: Class, rest: tuple[str, ...], statement: Statement) -> bool:
         if rest[0] == "description":
             return True
         if rest[0] in {"ip", "ipv6"} and len(rest) == 3 and rest[1] == "dscp":
-            value = units.codepoint(rest[2])
+            value = DSCP_NAMES.get(rest[2].lower(), units.codepoint(rest[2]))
             if value is None:
-                return False
+                owner.other.append((statement.line, f"match {' '.join(rest)}"))
+                return True
+            if rest[2].lower() == "critical":
+                text = "`dscp critical` is 0x0a in VyOS's code, which hardly a packet has; CS5 here, as meant"
+                self._account.find("W17", statement.line, text)
             owner.codes.add(value)
             return True
         owner.other.append((statement.line, f"match {' '.join(rest)}"))
@@ -181,9 +235,24 @@ class Reader:
         return ports
 
     def _port(self, name: str, policy: Policy, line: int, *, incoming: bool) -> Port:
+        for entry in policy.classes.values():
+            self._grouped(entry, policy)
         port = self._filled(name, policy, line, incoming=incoming)
         self._unused(policy)
         return port
+
+    def _grouped(self, entry: Class, policy: Policy) -> None:
+        """Give a class the matches of the groups that it names."""
+        groups, entry.groups = entry.groups, []
+        for name, line in groups:
+            group = self.groups.get(name)
+            if group is None:
+                self._account.find("W15", line, f"traffic match group {name} is not defined")
+                entry.other.append((line, f"match-group {name}"))
+                continue
+            policy.lines |= group.lines
+            entry.codes |= group.codes
+            entry.other += group.other
 
     def _filled(self, name: str, policy: Policy, line: int, *, incoming: bool) -> Port:
         port = Port(name, line, "input" if incoming else "output")
@@ -196,12 +265,15 @@ class Reader:
                     port.meters.append((self._matched(entry), f"{policy.name} {entry.name}", meter))
             return port
         bandwidth = self._rate(policy.own, "bandwidth")
-        if policy.kind in {"shaper", "random-detect", "rate-control"} and bandwidth is not None:
+        shaping = {*SHAPERS, "random-detect", "rate-control", "cake", "network-emulator"}
+        if policy.kind in shaping and bandwidth is not None:
             port.shaper = bandwidth
         if policy.kind == "rate-control":
             port.shaper_burst = self._burst(policy.own)
-        if policy.kind in {"shaper", "priority-queue", "round-robin"}:
+        if policy.kind in {*SHAPERS, "priority-queue", "round-robin"}:
             self._classes(port, policy)
+        elif policy.kind == "network-emulator":
+            self._emulator(port, policy.own)
         else:
             queue = Queue("all", policy.line, spacing_known=True)
             if policy.kind == "rate-control" and bandwidth is not None:
@@ -210,6 +282,28 @@ class Reader:
                 self._leaf(queue, policy.own, policy, policy.kind)
             port.queues = [queue]
         return port
+
+    def _emulator(self, port: Port, entry: Class) -> None:
+        """The delay and the losses of netem (python/vyos/qos/netem.py)."""
+        value, line = entry.get("delay")
+        delay = units.scaled(value, {"": 1e-3, "ms": 1e-3, "s": 1.0, "us": 1e-6}) if value else None
+        if delay:
+            port.delay = Quantity(delay, Unit.SECONDS, line, text=f"delay {value}")
+        elif value:
+            self._bad("delay", value, line)
+        value, line = entry.get("loss")
+        percent = units.number(value.removesuffix("%")) if value else None
+        if percent is not None and percent <= 100:
+            port.loss = (percent / 100, line, f"loss {value}")
+        elif value:
+            self._bad("loss", value, line)
+        for key in EMULATED - {"delay", "loss"}:
+            value, line = entry.get(key)
+            if value:
+                self._account.find("W06", line, f"`{key} {value}` is not simulated")
+        queue = Queue("all", entry.line)
+        queue.limit = self._packets(entry, "queue-limit", 1000, "all")
+        port.queues = [queue]
 
     def _latency(self, queue: Queue, port: Port, entry: Class, bandwidth: Rate) -> None:
         """The limit of a token bucket: latency · rate + burst."""
@@ -236,7 +330,7 @@ class Reader:
         for index, entry in enumerate(entries):
             queue = Queue(entry.name, entry.line, spacing_known=True)
             queue.match = Match(None, (), entry.line) if entry.name == "default" else self._matched(entry)
-            kind = entry.get("queue-type", 0, "fq-codel" if policy.kind == "shaper" else "drop-tail")[0]
+            kind = entry.get("queue-type", 0, "fq-codel" if policy.kind in SHAPERS else "drop-tail")[0]
             self._leaf(queue, entry, None, kind)
             if policy.kind == "priority-queue":
                 queue.level, queue.level_line = (None if entry.name == "default" else index), entry.line
@@ -250,7 +344,7 @@ class Reader:
                     max(1, round(quantum)), RateUnit.WEIGHT, place, text=f"quantum {quantum:g}"
                 )
             port.queues.append(queue)
-        if policy.kind == "shaper":
+        if policy.kind in SHAPERS:
             self._tree(port, policy, entries)
 
     def _tree(self, port: Port, policy: Policy, entries: list[Class]) -> None:
@@ -370,9 +464,19 @@ class Reader:
 
     def _meter(self, entry: Class) -> Meter | None:
         rate = self._rate(entry, "bandwidth")
+        actions = {key: entry.get(key, entry.line, default) for key, default in ACTIONS.items()}
         if rate is None:
             return None
-        return Meter("one-bucket", rate, self._burst(entry), entry.line)
+        if actions["not-exceed"][0] in DROPS:
+            text = f"`not-exceed {actions['not-exceed'][0]}`: a policer that drops what conforms is left out"
+            self._account.find("W10", actions["not-exceed"][1], text)
+            return None
+        action, line = actions["exceed"]
+        if action not in DROPS:
+            text = f"`exceed {action}`: what exceeds is not dropped; here it becomes yellow"
+            self._account.find("W10", line, text)
+        exceed: Action = "drop" if action in DROPS else "mark"
+        return Meter("one-bucket", rate, self._burst(entry), entry.line, exceed=exceed)
 
     def _packets(self, entry: Class, key: str, default: int, who: str) -> Quantity:
         value, line = entry.get(key)
@@ -400,12 +504,19 @@ class Reader:
                     keys.append((key, quoted(f"{units.plain(time * 1000, 6)}ms"), place))
                 elif value:
                     self._bad(key, value, place)
+            quantum, place = entry.get("codel-quantum")
+            if units.whole(quantum):
+                keys.append(("quantum", quoted(f"{quantum}B"), place))
             flows, place = entry.get("flows")
             if 1 <= (units.whole(flows) or 0) <= MOST_FLOWS:
                 keys.append(("flows", flows, place))
             elif flows:
                 self._bad("flows", flows, place)
+            keys.append(("ecn", "false", line))  # VyOS gives `noecn`
             queue.block = Block("scheduler", "fq-codel", (*keys, ("law", '"linux"', line)), line)
+            return
+        if kind == "cake":
+            self._cake(queue, entry)
             return
         if kind == "random-detect":
             if policy is None:
@@ -417,6 +528,15 @@ class Reader:
             text = f"class {queue.name}: {kind} within it is not simulated; a FIFO in its place"
             self._account.find("W06", line, text)
         queue.limit = self._packets(entry, "queue-limit", 127 if kind == "fair-queue" else 1000, queue.name)
+
+    def _cake(self, queue: Queue, entry: Class) -> None:
+        """The policy `cake` (python/vyos/qos/cake.py)."""
+        value, line = entry.get("rtt", entry.line)
+        rtt = units.number(value) if value else cake.RTT * 1000
+        if not rtt:
+            self._bad("rtt", value, line)
+        self._account.find("W06", entry.line, f"class {queue.name}: cake: {cake.LOST}")
+        queue.block = cake.block((rtt or cake.RTT * 1000) / 1000, line, entry.line)
 
     def _random_detect(self, queue: Queue, policy: Policy) -> None:
         """A policy: gred with a virtual queue for each precedence, as intended, with one average."""

@@ -125,7 +125,7 @@ def test_round_robin_and_fq_codel_of_vyos() -> None:
     other = of_file("vyos-robin.conf", interface="FQ", link_rate=1e8)
     assert other.link["queue"] == {
         "scheduler": "fq-codel", "limit": "2000p", "target": "5ms", "interval": "100ms", "flows": 512,
-        "law": "linux",
+        "ecn": False, "law": "linux",
     }  # fmt: skip
     assert (other.codes("W15"), len(other.codes("W13"))) == ([10], 9)
 
