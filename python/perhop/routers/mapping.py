@@ -618,11 +618,10 @@ class Mapping:
                 )
                 self._account.find("W13", line, said)
                 return replace(match, codepoints=frozenset({value}))
-            else:
-                why = f"policer of {name} is chosen by `{text}`, not by codepoint"
-                self._amounts.need(
-                    f"--match '{name}'=DSCP" if " " in name else f"--match {name}=DSCP", line, why
-                )
+            why = f"policer of {name} is chosen by `{text}`, not by codepoint"
+            self._amounts.need(
+                f"--match '{name}'=DSCP" if " " in name else f"--match {name}=DSCP", line, why
+            )
         return match
 
     def _metered(self, queue: Queue, queues: list[Queue]) -> Match:
