@@ -179,10 +179,14 @@ class Reader:
         self.policers.attach(ports, self._codepoints_of)
         return ports
 
-    def _ignore(self, statement: Statement, why: str = "not understood") -> None:
+    def _ignore(self, statement: Statement, why: str = "not understood", *, missed: bool = False) -> None:
         for line in statement.around:
             self._account.comment(line)
-        self._account.find("W13", statement.line, f"{why}: `{' '.join(statement.words)}`")
+        text = f"{why}: `{' '.join(statement.words)}`"
+        if missed:
+            self._account.miss_part(statement.line, text)
+        else:
+            self._account.find("W13", statement.line, text)
 
     def _statement(self, words: tuple[str, ...], statement: Statement) -> bool:
         handlers = {
@@ -201,13 +205,15 @@ class Reader:
                 return False
             handler = handlers.get(words[1])
             if handler is None or not handler(words[2:], statement):
-                self._ignore(statement)
+                self._ignore(statement, missed=True)
                 return False
             return True
         if words[0] in {"firewall", "interfaces"}:
             if self._speed(words, statement) or self.policers.statement(words, statement):
                 return True
-            self._ignore(statement, "not about queues" if words[0] == "interfaces" else "not understood")
+            limits = any(word.endswith("policer") for word in words[1:4])
+            why = "not about queues" if words[0] == "interfaces" else "not understood"
+            self._ignore(statement, why, missed=limits and words[0] == "firewall")
             return False
         if "apply-groups" in words or words[0] == "groups":
             text = "configuration groups are not expanded; give `show configuration | display inheritance`"

@@ -619,9 +619,7 @@ class Mapping:
                 self._account.find("W13", line, said)
                 return replace(match, codepoints=frozenset({value}))
             why = f"policer of {name} is chosen by `{text}`, not by codepoint"
-            self._amounts.need(
-                f"--match '{name}'=DSCP" if " " in name else f"--match {name}=DSCP", line, why
-            )
+            self._amounts.need(f"--match '{name}'=DSCP" if " " in name else f"--match {name}=DSCP", line, why)
         return match
 
     def _metered(self, queue: Queue, queues: list[Queue]) -> Match:

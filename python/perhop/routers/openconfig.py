@@ -124,7 +124,7 @@ class Reader:
                 port.lines.update({node.keys[key], member.line})
                 continue
             text = f"{where}: not understood: `{f'{key} {member.text}'.rstrip()}`"
-            self._account.find("W13", node.keys[key], text)
+            self._account.miss_part(node.keys[key], text)
 
     def _declared(self, ports: list[Port]) -> None:
         """The declarations of queues, which have a name only, for the ports that have these."""
@@ -372,7 +372,7 @@ class Reader:
             return
         for key, member in node.pairs():
             if key not in KNOWN:
-                self._account.find("W13", member.line, f"not understood: `{key} {member.text}`")
+                self._account.miss_part(member.line, f"not understood: `{key} {member.text}`")
         ecn = self._text(node, "enable-ecn") == "true"
         drop = self._text(node, "drop") == "true"
         if not ecn and not drop:

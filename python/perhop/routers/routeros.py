@@ -28,6 +28,7 @@ from perhop.routers.model import (
 from perhop.routers.routeros_lines import Entry, Menus
 from perhop.routers.routeros_marks import Marks
 from perhop.routers.routeros_types import Types, rate
+from perhop.routers.source import MEANINGS
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -345,7 +346,7 @@ class Reader:
         bps = rate(value)
         text = f"{key}={value}"
         if bps is None:
-            self._account.find("W13", entry.place(key), f"{entry.name}: not understood: `{text}`")
+            self._account.miss_part(entry.place(key), f"{entry.name}: not understood: `{text}`")
         return Rate(bps, RateUnit.BPS, entry.place(key), text=text) if bps else None
 
     def _bucket(self, entry: Entry, side: Side, of: Rate) -> Quantity | None:
@@ -434,7 +435,11 @@ class Reader:
         """Report keys that nothing read."""
         for key, (value, line) in entry.values.items():
             if key not in entry.read and line and key not in {"comment", "name", "disabled", *BURSTS}:
-                self._account.find("W13", line, f"not understood: `{key}={value}`")
+                text = f"not understood: `{key}={value}`"
+                if MEANINGS.search(key):
+                    self._account.miss_part(line, text)
+                else:
+                    self._account.find("W13", line, text)
 
 
 def read(source: Source, account: Account) -> list[Port]:

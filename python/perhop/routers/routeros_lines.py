@@ -73,7 +73,7 @@ class Menus:
                 for number in numbers:
                     account.comment(number)
             elif not self._command(numbers, text.strip()):
-                account.ignore_whole(numbers)
+                account.ignore_whole(numbers, missed=self._menu.startswith("queue"))
 
     def _command(self, numbers: list[int], text: str) -> bool:
         found = [(m[0].replace(END, ""), _line_of(numbers, text, m.start())) for m in TOKEN.finditer(text)]

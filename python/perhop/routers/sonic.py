@@ -22,6 +22,7 @@ from perhop.routers.model import (
     Selector,
     Unit,
 )
+from perhop.routers.source import Finding
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 TABLES = {
     "WRED_PROFILE", "SCHEDULER", "QUEUE", "DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "PORT_QOS_MAP", "PORT",
 }  # fmt: skip
+MAPS = ("tc_to_queue_map", "dscp_to_tc_map")
+"""What binds maps to a port."""
 COLORS: tuple[Color, ...] = ("green", "yellow", "red")
 NAMES = {
     "ecn_none": (), "ecn_green": ("green",), "ecn_yellow": ("yellow",), "ecn_red": ("red",),
@@ -143,8 +146,11 @@ class Reader:
             elif key in {"pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map"}:
                 text = f"PORT_QOS_MAP: `{key} {member.text}`: pauses of lossless queues are not simulated"
                 self._account.find("W09", member.line, text)
-            elif key not in {"dscp_to_tc_map", "tc_to_queue_map"}:
-                self._account.find("W13", member.line, f"PORT_QOS_MAP: `{key}` has no effect here")
+            elif key not in MAPS:
+                text = (
+                    f"PORT_QOS_MAP: `{key}` chooses queues by something else than codepoints; no effect here"
+                )
+                self._account.miss_part(member.line, text)
 
     def _order(self, port: Port) -> None:
         """Queue 0 takes what no map names, as traffic class 0: it comes last."""
@@ -182,7 +188,7 @@ class Reader:
             self._wred(queue, wred[1], line)
         for key, member in entry.pairs():
             if key not in {"scheduler", "wred_profile"}:
-                self._account.find("W13", member.line, f"QUEUE: not understood: `{key}`")
+                self._account.miss_part(member.line, f"QUEUE: not understood: `{key}`")
         text = f"queue {number}: buffers are shared between queues; a fixed limit here"
         self._account.find("W09", place, text)
         return queue
@@ -195,13 +201,17 @@ class Reader:
         bound = self._tables.get("PORT_QOS_MAP")
         own = None if bound is None else bound.get(port.name) or bound.get("global")
         nodes: list[Node | None] = [None if pair is None else pair[1] for pair in first]
-        for at, (key, table) in enumerate(zip(("tc_to_queue_map", "dscp_to_tc_map"), maps, strict=True)):
+        for at, (key, table) in enumerate(zip(MAPS, maps, strict=True)):
             name = "" if own is None else self._value(own, key)[0].strip("[]").rpartition("|")[2]
             if table is not None and name and table.get(name) is not None:
                 nodes[at] = table.get(name)
         queues, classes = nodes
         if queues is None or classes is None:
             return Match(None, ((place, f"queue {number}"),), place)
+        if own is None or not all(self._value(own, key)[0] for key in MAPS):
+            text = f"port {port.name}: PORT_QOS_MAP does not bind both maps; those that stand first are used"
+            unsaid = Finding(port.line, "W15", text)
+            port.findings += [] if unsaid in port.findings else [unsaid]
         port.lines.update([*queues.lines(), *classes.lines()])
         wanted = {tc for tc, node in queues.pairs() if node.text.strip() == str(number)}
         for dscp, node in classes.pairs():
@@ -226,7 +236,7 @@ class Reader:
             self._strict(queue)
         for key, member in node.pairs():
             if key not in known:
-                self._account.find("W13", member.line, f"SCHEDULER: not understood: `{key}`")
+                self._account.miss_part(member.line, f"SCHEDULER: not understood: `{key}`")
             elif key == "cbs" and queue.level is None:
                 text = f"`{key} {member.text}`: bursts of a queue's guaranteed rate are not simulated"
                 self._account.find("W10", member.line, text)
@@ -297,7 +307,7 @@ class Reader:
             queue.curves.append(Drop(Selector(color, None, color), curve, ecn=mode))
         for key, member in node.pairs():
             if key not in known:
-                self._account.find("W13", member.line, f"WRED_PROFILE: not understood: `{key}`")
+                self._account.miss_part(member.line, f"WRED_PROFILE: not understood: `{key}`")
         if not queue.curves:
             return
         text = "orchagent writes weight 0, which is instantaneous on most chips; so here"

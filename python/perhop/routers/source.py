@@ -140,6 +140,11 @@ class Account:
         self.ignore(line, why)
         self.missed.add(line)
 
+    def miss_part(self, line: int, text: str) -> None:
+        """Report in other words what `miss` reports verbatim, such as one value of a line."""
+        self.find("W13", line, text)
+        self.missed.add(line)
+
     def lost(self, port: set[int], others: set[int]) -> list[Finding]:
         """The missed lines in blocks of a port: those of which the line before, of any block, is one of its.
 
@@ -155,14 +160,17 @@ class Account:
                 result.append(finding)
         return result
 
-    def ignore_whole(self, lines: Iterable[int], why: str = "not understood") -> None:
-        """Report a command of several lines that has no effect, verbatim and once."""
+    def ignore_whole(
+        self, lines: Iterable[int], why: str = "not understood", *, missed: bool = False
+    ) -> None:
+        """Report a command of several lines without effect, verbatim and once; `missed`: as `miss` does."""
         places = sorted(line for line in lines if 0 < line <= len(self.source.lines))
         if not places:
             return
         parts = (self.source.lines[line - 1].rstrip().removesuffix("\\") for line in places)
         self.find("W13", places[0], f"{why}: `{shortened(' '.join(parts))}`")
         self.comments.update(places[1:])
+        self.missed.update(places[:1] if missed else ())
 
     def leave_out(self, lines: set[int]) -> None:
         """Forget what was said of lines of other ports than the imported one: only that they are others'.

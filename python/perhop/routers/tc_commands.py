@@ -82,14 +82,17 @@ def _script(text: str, first: int, account: Account) -> Iterator[Command]:
 def _line(
     text: str, places: list[int], variables: dict[str, str], loops: list[int], account: Account
 ) -> Iterator[Command]:
-    def ignore(why: str = "not understood") -> None:
-        account.ignore_whole(places, why)
+    def ignore(why: str = "not understood", *, missed: bool = False) -> None:
+        account.ignore_whole(places, why, missed=missed)
 
     inside = bool(loops)
     if inside or CONTROL.match(text):
         _nest(text, places[0], loops)
     if CONTROL.match(text):
-        return ignore("shell control is not followed")
+        runs = any(
+            words[0].rsplit("/", 1)[-1] == "tc" for words in _commands(re.sub(r"\b(do|then)\b", ";", text))
+        )
+        return ignore("shell control is not followed", missed=runs)
     given = ASSIGNMENT.fullmatch(text)
     if given and not inside:
         value = given[2].strip()
@@ -110,15 +113,18 @@ def _line(
     if not listed:
         return ignore("not a tc command")
     if inside:
-        return ignore("within a loop or condition, which is not followed")
+        return ignore("within a loop or condition, which is not followed", missed=True)
     if VARIABLE.search(expanded):
-        return ignore("a variable without a simple assignment")
+        return ignore("a variable without a simple assignment", missed=True)
     found = [
         _command([word for word in words[1:] if not word.startswith("-")], places[0]) for words in listed
     ]
     for command in found:
-        if command is None or command.verb in {"show", "list", "ls"}:
-            ignore("not understood" if command is None else "shows, changes nothing")
+        if command is None:
+            ignore(missed=True)
+            continue
+        if command.verb in {"show", "list", "ls"}:
+            ignore("shows, changes nothing")
             continue
         command.lines = set(places)
         for place in places:
@@ -241,7 +247,7 @@ def _command(words: list[str], line: int) -> Command | None:
 def _shown(words: list[str], places: list[int], account: Account) -> Iterator[Command]:
     """A line that `tc qdisc show` or `tc class show` prints."""
     if words[0] == "filter":
-        account.ignore_whole(places, "shown filters are not read; give the commands")
+        account.ignore_whole(places, "shown filters are not read; give the commands", missed=True)
         return
     command = Command(words[0], "add", places[0], kind=words[1], handle=words[2], lines=set(places))
     rest = words[3:]

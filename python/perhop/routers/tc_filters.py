@@ -40,9 +40,12 @@ class Filter:
     @property
     def incoming(self) -> bool:
         """Whether it is for packets that arrive."""
-        return self.parent == "ingress" or (
-            major(self.parent) == "ffff" and not self.parent.endswith(":fff3")
-        )
+        return arriving(self.parent)
+
+
+def arriving(parent: str) -> bool:
+    """Whether a filter with this parent is for packets that arrive."""
+    return parent == "ingress" or (major(parent) == "ffff" and not parent.endswith(":fff3"))
 
 
 def read(commands: list[Command], account: Account) -> list[Filter]:
@@ -116,7 +119,9 @@ class _Reader:
             elif word == "action":
                 target, words = _chosen(words[1:]) or target, []
                 if not target:
-                    self._acts(command)
+                    drops = bool({"drop", "shot"} & set(command.words))
+                    text = "its action chooses no class and is not simulated"
+                    self._account.ignore_whole(command.lines, text, missed=drops)
                     return None
             elif word in {"match", "ip_tos", "dsfield", "ip_dsfield"} and len(words) > 1:
                 used, found = _condition(words)
@@ -140,14 +145,12 @@ class _Reader:
         defined = police is not None and (not shared or bool({"rate", "pkts_rate"} & set(police)))
         meter = self._police(police or [], line, shown) if defined else None
         if not target and meter is None and not shared:
-            self._account.ignore_whole(command.lines, "a filter without a class or policer")
+            if police is None:  # else a report of the policer has said so
+                text = "a filter without a class or policer"
+                self._account.ignore_whole(command.lines, text, missed=True)
             return None
         lines = frozenset(command.lines)
         return Filter(match, target, meter, line, command.prio, command.parent, lines, shared)
-
-    def _acts(self, command: Command) -> None:
-        """A filter whose action chooses no class."""
-        self._account.ignore_whole(command.lines, "its action chooses no class and is not simulated")
 
     def _police(self, words: list[str], line: int, shown: str) -> Meter | None:
         rate = burst = None
@@ -177,7 +180,7 @@ class _Reader:
                 self._account.find("W10", line, f"police: `{word} {value}` is not simulated")
             words = words[2:]
         if rate is None or burst is None:
-            self._account.find("W10", line, f"police without rate and burst is left out: `{shown}`")
+            self._account.miss_part(line, f"police without rate and burst is left out: `{shown}`")
             return None
         if exceed not in {"drop", "shot"}:
             text = f"police: what exceeds is not dropped but `{exceed}`; here it becomes yellow"

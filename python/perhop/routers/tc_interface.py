@@ -75,8 +75,9 @@ class Interface:
             for hook in hooks:
                 port.lines |= hook.lines
                 hook.read = True
-            for found in self._arriving:
-                port.lines |= found.lines
+            for command in self._device.filters:
+                if tc_filters.arriving(command.parent):
+                    port.lines |= command.lines
             result.append(port)
         return result
 
@@ -91,8 +92,9 @@ class Interface:
         commands = [command for command in commands if command.kind not in ARRIVING]
         for command in commands:
             port.lines |= command.lines
-        for found in self._filters:
-            port.lines |= found.lines
+        for command in self._device.filters:
+            if not tc_filters.arriving(command.parent):
+                port.lines |= command.lines
         for found, meter, match in tc_filters.policers(self._filters, self._account):
             port.meters.append((match, f"police {found.target or 'filter'}", meter))
             self._led.add(found.line)
@@ -105,11 +107,11 @@ class Interface:
             if not command.read:
                 where = f"{command.kind} {command.handle}".rstrip()
                 text = f"{command.object} {where}: nothing that is simulated holds it; no effect here"
-                self._account.find("W13", command.line, f"{text}: `{' '.join(command.words)}`")
+                self._account.miss_part(command.line, f"{text}: `{' '.join(command.words)}`")
         for found in self._filters:
             if found.line not in self._led and not found.shared:
                 text = f"a filter to {found.target or 'no class'}, which is no queue here: no effect"
-                self._account.find("W13", found.line, text)
+                self._account.miss_part(found.line, text)
 
     # Qdiscs
 
@@ -207,7 +209,7 @@ class Interface:
         if peak is not None:
             self._account.find("W10", root.line, f"tbf: `{peak.text}` is not simulated")
         if rate is None:
-            self._account.find("W13", root.line, "tbf without a rate")
+            self._account.miss_part(root.line, "tbf without a rate")
         else:
             port.shaper, port.shaper_burst = rate, burst
         if children:

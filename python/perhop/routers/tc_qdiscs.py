@@ -23,6 +23,7 @@ from perhop.routers.model import (
     Selector,
     Unit,
 )
+from perhop.routers.source import MEANINGS
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account
@@ -105,7 +106,7 @@ class Options:
 
     def _bad(self, name: str, value: str) -> None:
         text = f"{self._command.kind}: `{name} {value}` is no value that tc takes; left out"
-        self._account.find("W13", self._command.line, text)
+        self._account.miss_part(self._command.line, text)
 
     def number(self, name: str) -> float | None:
         """A plain number."""
@@ -212,7 +213,10 @@ class Options:
         """Report the words that nobody asked for."""
         if self._words:
             text = f"{self._command.kind}: not understood: `{' '.join(self._words)}`"
-            self._account.find("W13", self._command.line, text)
+            if MEANINGS.search(" ".join(self._words)):
+                self._account.miss_part(self._command.line, text)
+            else:
+                self._account.find("W13", self._command.line, text)
 
 
 class Leaves:

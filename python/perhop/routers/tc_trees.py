@@ -141,7 +141,7 @@ class Tree:
         options.skip("level", "loss")
         options.close()
         if rate is None:
-            self._account.find("W13", line, f"htb class {command.handle} without a rate")
+            self._account.miss_part(line, f"htb class {command.handle} without a rate")
             rate = ceil or Rate(LEAST, RateUnit.BPS, line, text="no rate")
         ceil = ceil or rate
         if rate.number > ceil.number:
@@ -174,7 +174,7 @@ class Tree:
         given = sure or share
         rate = Rate(LEAST, RateUnit.BPS, command.line, text="no rate") if given is None else given.rate
         if given is None:
-            self._account.find("W13", command.line, f"hfsc class {command.handle} without a curve")
+            self._account.miss_part(command.line, f"hfsc class {command.handle} without a curve")
         ceil = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "no ul: the link's rate")
         if most is not None:
             ceil = most.rate
@@ -205,14 +205,13 @@ class Tree:
                 words = words[2:]
             text = " ".join(said)
             if not rate:
-                self._account.find("W13", command.line, f"hfsc: a curve without a rate: `{text}`")
+                self._account.miss_part(command.line, f"hfsc: a curve without a rate: `{text}`")
                 continue
             found = Rate(rate, RateUnit.BPS, command.line, text=text)
             first = text if {"d", "dmax"} & set(said) else ""
             result |= dict.fromkeys(CURVES[name], ServiceCurve(found, first))
         if words:
-            text = f"hfsc: not understood: `{' '.join(words)}`"
-            self._account.find("W13", command.line, text)
+            self._account.miss_part(command.line, f"hfsc: not understood: `{' '.join(words)}`")
         return result
 
     def _cbq(self, command: Command) -> TreeClass:
@@ -223,7 +222,7 @@ class Tree:
         options.skip("bandwidth", "weight", "allot", "avpkt", "maxburst", "minburst", "cell", "mpu", "ewma")
         options.close()
         if rate is None:
-            self._account.find("W13", line, f"cbq class {command.handle} without a rate")
+            self._account.miss_part(line, f"cbq class {command.handle} without a rate")
             rate = Rate(LEAST, RateUnit.BPS, line, text="no rate")
         free = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "not bounded: the link's rate")
         place = None if prio is None else (min(max(int(prio) - 1, 0), PRIOS - 1), line)

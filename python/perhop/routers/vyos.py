@@ -26,6 +26,7 @@ from perhop.routers.model import (
     TreeClass,
     Unit,
 )
+from perhop.routers.source import MEANINGS
 from perhop.routers.statements import Statement, statements
 
 if TYPE_CHECKING:
@@ -121,8 +122,10 @@ class Reader:
             else:
                 for line in statement.around:
                     account.comment(line)
-                why = "not understood" if "qos" in statement.words[:1] else "not about queues"
-                account.find("W13", statement.line, f"{why}: `{' '.join(statement.words)}`")
+                if statement.words[:1] in {("qos",), ("traffic-policy",)}:
+                    account.miss_part(statement.line, f"not understood: `{' '.join(statement.words)}`")
+                else:
+                    account.find("W13", statement.line, f"not about queues: `{' '.join(statement.words)}`")
 
     def _statement(self, statement: Statement) -> bool:
         words = statement.words
@@ -424,7 +427,11 @@ class Reader:
                     self._account.find("W13", line, f"`{text}` has no effect in the default class")
 
     def _bad(self, key: str, value: str, line: int) -> None:
-        self._account.find("W13", line, f"not understood: `{key} {value}`")
+        text = f"not understood: `{key} {value}`"
+        if MEANINGS.search(key):
+            self._account.miss_part(line, text)
+        else:
+            self._account.find("W13", line, text)
 
     def _matched(self, entry: Class) -> Match:
         if entry.codes:

@@ -7,6 +7,7 @@ import doctest
 import pytest
 from tests.python.routers.importing import buffer, of_file, of_text
 
+from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, imported, junos, tc_units
 
 
@@ -196,7 +197,7 @@ def test_packets_that_bypass_a_tree_have_what_it_leaves_of_the_link() -> None:
 
 
 def test_priorities_below_a_token_bucket() -> None:
-    done = of_file("tc-prio.sh")
+    done = of_file("tc-prio.sh", lenient=True)
     assert done.link["rate"] == "8Mbps"
     assert list(done.queues) == ["2:1", "2:2", "2:4"]
     assert done.queues["2:1"]["rule"]["limit"] == "15.36kB"
@@ -345,7 +346,7 @@ def test_a_token_bucket_around_a_qdisc() -> None:
 def test_a_block_ends_on_its_line(block: str) -> None:
     text = f"tc qdisc add dev eth0 root handle 1: tbf rate 5mbit burst 15k limit 30k\n{block}\n"
     text += "tc qdisc add dev eth0 parent 1: pfifo limit 7\n"
-    done = of_text(text, "qos.sh")
+    done = of_text(text, "qos.sh", lenient=True)
     assert done.link["queue"]["limit"] == "7p"
     assert set(range(2, 3 + block.count("\n"))) <= set(done.codes("W13"))
     assert 3 + block.count("\n") not in done.codes("W13")
@@ -353,7 +354,10 @@ def test_a_block_ends_on_its_line(block: str) -> None:
 
 def test_a_command_in_a_loop_is_not_run() -> None:
     loop = "for i in 1 2; do tc qdisc add dev eth0 root pfifo limit 9; done"
-    done = of_text(f"{loop}\ntc qdisc add dev eth0 root pfifo limit 7\n", "qos.sh", link_rate=1e6)
+    text = f"{loop}\ntc qdisc add dev eth0 root pfifo limit 7\n"
+    with pytest.raises(PerhopError, match="line 1: shell control is not followed"):
+        of_text(text, "qos.sh", link_rate=1e6)
+    done = of_text(text, "qos.sh", link_rate=1e6, lenient=True)
     assert (done.link["queue"]["limit"], done.codes("W13")) == ("7p", [1])
 
 

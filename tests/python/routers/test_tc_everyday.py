@@ -1,0 +1,228 @@
+"""Linux tc as people write it every day: each qdisc, filter and policer has a meaning, or a warning names it."""
+
+# ruff: noqa: E501 - lines of configurations stay whole
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.python.routers.importing import of_text
+
+from perhop.errors import PerhopError
+
+LAW = {"law": "linux"}
+HTB = """\
+tc qdisc add dev e root handle 1: htb default 20
+tc class add dev e parent 1: classid 1:1 htb rate 10mbit
+tc class add dev e parent 1:1 classid 1:10 htb rate 6mbit ceil 10mbit prio 1
+tc class add dev e parent 1:1 classid 1:20 htb rate 4mbit ceil 5mbit prio 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "queue", "codes"),
+    [
+        ("sfq perturb 10", {"aqm": "drop-tail", "limit": "127p"}, ["W06"]),
+        ("sfq limit 300", {"aqm": "drop-tail", "limit": "300p"}, ["W06"]),
+        ("fq maxrate 10mbit", {"aqm": "drop-tail", "limit": "10000p"}, ["W06"]),
+        ("fq_pie target 20ms", {"aqm": "pie", "limit": "10240p", "target": "20ms", **LAW}, ["W06"]),
+        # 2 and 20 sixteenths are the defaults, RFC 8033's 0.125 and 1.25.
+        ("pie alpha 4 beta 20", {"aqm": "pie", "limit": "1000p", "alpha": 0.25, "beta": 1.25, **LAW}, []),
+        (
+            "choke limit 300 min 30 max 90 avpkt 1000 burst 60 ecn",
+            {
+                "aqm": "red", "thresholds": "30/90/0.02", "limit": "300p", "weight": 2**-6, "wait": False,
+                "ecn": True, "mean-packet": "1kB",
+            },
+            ["W06"],
+        ),
+        (
+            "fq_codel drop_batch 32 noecn",
+            {"scheduler": "fq-codel", "limit": "10240p", "batch": 32, "ecn": False, **LAW},
+            [],
+        ),
+        (
+            "dualpi2 coupling_factor 3 step_thresh 2ms classic_protection 5%",
+            {
+                "scheduler": "dualpi2", "limit": "10000p", "step": "2ms", "k": 3.0, "classic-share": 0.05, **LAW,
+            },
+            [],
+        ),
+        ("noqueue", {"aqm": "drop-tail", "limit": "2.5MB"}, ["W04", "W04", "W06"]),
+    ],
+)  # fmt: skip
+def test_qdiscs(qdisc: str, queue: dict[str, Any], codes: list[str]) -> None:
+    done = of_text(f"tc qdisc add dev e root {qdisc}\n", link_rate=4e8, lenient=True)
+    assert done.link["queue"] == queue
+    assert sorted(code for code, _ in done.warnings) == codes
+
+
+def test_cake_is_fq_codel_under_its_shaper() -> None:
+    text = "tc qdisc replace dev e root cake bandwidth 18mbit besteffort rtt 50ms memlimit 8mb docsis nat\n"
+    done = of_text(text, link_rate=1e9)
+    queue = done.link["queue"]
+    assert (queue["scheduler"], queue["rate"]) == ("shaper", "18Mbps")
+    # The target is a twentieth of the round-trip time; 8mb are 8 · 1024 · 1024 bytes.
+    assert queue["queue"] == {
+        "scheduler": "fq-codel", "memory-limit": "8388.608kB", "target": "2.5ms", "interval": "50ms", **LAW,
+    }  # fmt: skip
+    assert sorted(done.warnings) == [("W06", 1), ("W13", 1), ("W18", 1)]
+    alone = of_text(text)
+    assert (alone.link["rate"], alone.link["queue"]["scheduler"]) == ("18Mbps", "fq-codel")
+
+
+@pytest.mark.parametrize(
+    ("words", "interval"), [("", "100ms"), ("metro", "10ms"), ("satellite", "1000ms"), ("rtt 30ms", "30ms")]
+)
+def test_the_round_trip_time_of_cake(words: str, interval: str) -> None:
+    done = of_text(f"tc qdisc add dev e root cake {words}\n", link_rate=1e8)
+    assert done.link["queue"]["interval"] == interval
+    assert any("diffserv3" in text and "triple-isolate" in text for text in done.texts)
+
+
+def test_pfifo_fast_has_three_bands_by_the_field_tos() -> None:
+    done = of_text("tc qdisc add dev e root pfifo_fast\n", link_rate=1e8)
+    assert done.link["queue"]["scheduler"] == "priority"
+    # CS6 has priority 0 in `ip_tos2prio`, as best effort, and thus band 1.
+    assert [name for name, q in done.queues.items() if "CS6" in q.get("match", {"dscp": []})["dscp"]] == [
+        "1:2"
+    ]
+    assert {queue["rule"]["limit"] for queue in done.queues.values()} == {"1000p"}
+
+
+def test_netem_is_the_link() -> None:
+    done = of_text("tc qdisc add dev e root netem delay 50ms loss 1% rate 20mbit limit 200\n")
+    assert {key: done.link[key] for key in ("rate", "delay", "loss")} == {
+        "rate": "20Mbps", "delay": "50ms", "loss": 0.01,
+    }  # fmt: skip
+    assert done.link["queue"]["limit"] == "200p"
+    jitter = of_text("tc qdisc add dev e root netem delay 50ms 10ms\n", link_rate=1e8)
+    assert jitter.codes("W13") == [1]
+
+
+def test_hfsc_is_htb_with_the_rates_of_its_curves() -> None:
+    text = """\
+tc qdisc add dev e root handle 1: hfsc default 20
+tc class add dev e parent 1: classid 1:1 hfsc sc rate 20mbit ul rate 20mbit
+tc class add dev e parent 1:1 classid 1:10 hfsc rt m1 5mbit d 10ms m2 2mbit ls m2 4mbit
+tc class add dev e parent 1:1 classid 1:20 hfsc ls m2 16mbit ul m2 18mbit
+tc filter add dev e parent 1: protocol ip u32 match ip tos 0xb8 0xfc flowid 1:10
+"""
+    done = of_text(text)
+    assert done.link["rate"] == "20Mbps"
+    queues = done.queues
+    assert {name: (q["rate"], q.get("ceil")) for name, q in queues.items()} == {
+        "1:10": ("2Mbps", "20Mbps"),
+        "1:20": ("16Mbps", "18Mbps"),
+    }
+    assert [queue["quantum"] for queue in queues.values()] == ["1.514kB", "6.056kB"]
+    assert any("`rt m1 5mbit d 10ms m2 2mbit` is not simulated" in text for text in done.texts)
+
+
+def test_a_policer_over_several_lines() -> None:
+    text = (
+        "tc qdisc add dev e handle ffff: ingress\n"
+        "tc filter add dev e parent ffff: protocol ip prio 50 u32 match ip src \\\n"
+        "   0.0.0.0/0 police rate 256kbit burst 10k \\\n   drop flowid :1\n"
+    )
+    done = of_text(text, link_rate=1e8)
+    (meter,) = done.link["meters"]
+    assert meter["profile"] == {
+        "marker": "token-bucket", "rate": "256kbps", "burst": "10.24kB", "out": "drop",
+    }  # fmt: skip
+    assert done.warnings == [("W04", 1)]
+    # Lost as a whole, it is one line of the report.
+    bad = text.replace("parent ffff:", "parent 1:").replace("rate 256kbit ", "").replace(" flowid :1", "")
+    lost = of_text(HTB + bad, lenient=True)
+    assert [line for line in lost.codes("W13") if line >= 6] == [6]
+
+
+@pytest.mark.parametrize(
+    ("match", "named"),
+    [
+        ("ip src 192.0.2.1", "match ip src 192.0.2.1"),
+        ("ip dst 10.0.0.0/8", "match ip dst 10.0.0.0/8"),
+        ("ip dport 80 0xffff", "match ip dport 80 0xffff"),
+        ("ip protocol 17 0xff", "match ip protocol 17 0xff"),
+        ("ip6 dst 2001:db8::/32", "match ip6 dst 2001:db8::/32"),
+        ("ether src 00:11:22:33:44:55", "match ether src 00:11:22:33:44:55"),
+        ("mark 6 0xff", "match mark 6 0xff"),
+        ("u16 0x0050 0xffff at 22", "match u16 0x0050 0xffff at 22"),
+    ],
+)
+def test_conditions_that_are_no_codepoints_ask(match: str, named: str) -> None:
+    text = f"{HTB}tc filter add dev e parent 1: protocol ip prio 1 u32 match {match} flowid 1:10\n"
+    with pytest.raises(PerhopError, match=r"--match 1:10=DSCP") as error:
+        of_text(text)
+    assert f"`{named}`" in str(error.value)
+    done = of_text(text, matches={"1:10": frozenset({18})})
+    assert done.queues["1:10"]["match"] == {"dscp": ["AF21"]}
+    assert "W13" not in {code for code, _ in done.warnings}
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        "match ip tos 0x28 0xfc",
+        "match ip dsfield 40 fc",
+        "match u8 0x28 0xfc at 1",
+        "match ip src any match ip tos 0x28 0xff",
+    ],
+)
+def test_codepoints_of_u32(match: str) -> None:
+    text = f"{HTB}tc filter add dev e parent 1: protocol ip prio 1 u32 {match} flowid 1:10\n"
+    assert of_text(text).queues["1:10"]["match"] == {"dscp": ["AF11"]}
+
+
+def test_policers_of_arriving_packets_are_a_port_of_their_own() -> None:
+    text = (
+        "tc qdisc add dev e root fq_codel\ntc qdisc add dev e handle ffff: ingress\n"
+        "tc filter add dev e parent ffff: protocol ip u32 match u32 0 0 police rate 1mbit burst 10k drop\n"
+    )
+    out = of_text(text, link_rate=1e8)
+    assert "meters" not in out.link
+    assert out.codes("W13") == [2, 3]  # not part of this port
+    arriving = of_text(text, link_rate=1e8, interface="e ingress")
+    assert arriving.link["meters"][0]["profile"]["rate"] == "1Mbps"
+
+
+def test_packets_a_second_of_a_policer() -> None:
+    text = (
+        "tc qdisc add dev e clsact\n"
+        "tc filter add dev e ingress matchall action police pkts_rate 1000 pkts_burst 20 conform-exceed drop\n"
+    )
+    profile = of_text(text, link_rate=1e8).link["meters"][0]["profile"]
+    assert (profile["rate"], profile["burst"]) == ("8Mbps", "20kB")  # of packets of 1000 bytes
+
+
+def test_several_commands_on_a_line_and_batches() -> None:
+    line = (
+        "tc qdisc del dev e root 2>/dev/null; tc qdisc add dev e root handle 1: htb default 10 && "
+        "tc class add dev e parent 1: classid 1:10 htb rate 2mbit"
+    )
+    assert of_text(f"{line}\n", link_rate=1e8).queues["1:10"]["rate"] == "2Mbps"
+    batch = "qdisc add dev e root handle 1: tbf rate 2mbit burst 15k limit 30k\n"
+    assert of_text(batch, dialect="tc").link["rate"] == "2Mbps"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("tc class add dev e parent 5: classid 5:1 htb rate 1mbit", "nothing that is simulated holds it"),
+        ("tc qdisc add dev e parent 1:99 pfifo limit 9", "nothing that is simulated holds it"),
+        ("tc filter add dev e parent 1: u32 match ip tos 0x28 0xfc flowid 1:99", "which is no queue here"),
+        ("tc filter add dev e parent 1: u32 match ip tos 0x28 0xfc", "a filter without a class or policer"),
+        ("tc filter add dev e parent 1: flower dst_port 25 action drop", "its action chooses no class"),
+        ("tc class add dev e parent 1:1 clasid 1:40 htb rate 1mbit", "not"),
+        (
+            "tc qdisc add dev e parent 1:10 red limit 9x min 1000 max 3000 avpkt 1000",
+            "no value that tc takes",
+        ),
+    ],
+)
+def test_a_line_that_leads_to_nothing_is_refused(line: str, said: str) -> None:
+    with pytest.raises(PerhopError, match=r"line 5: .*--lenient") as error:
+        of_text(f"{HTB}{line}\n", matches={"1:10": frozenset({10})})
+    assert said in str(error.value)
+    done = of_text(f"{HTB}{line}\n", lenient=True)
+    assert 5 in done.codes("W13")
