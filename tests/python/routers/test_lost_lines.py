@@ -498,6 +498,7 @@ REDUNDANT = {
         "set class-of-service schedulers BE priority low",
         "set class-of-service schedulers AF priority low",
     ),
+    "nxos-roce.cfg": ("bandwidth remaining percent 0",),
     "tc.json": ('"min": 50000,', '"max": 150000,', '"limit": 10240,'),
     # Of a class that no packet comes to, as a warning for its class map says.
     "ios-old.cfg": ("bandwidth 512",),
