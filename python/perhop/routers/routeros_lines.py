@@ -100,6 +100,13 @@ class Menus:
                     self._account.ignore_whole(numbers, "not about queues")
                 return True
             tokens = [(words[0], tokens[0][1]), *tokens[1:]]
+        elif f"{self._menu} {words[0]}" in self._known and len(words) > 1:
+            outer, self._menu = self._menu, f"{self._menu} {words[0]}"
+            done = self._verb(numbers, tokens[1:])
+            self._menu = outer
+            return done
+        if self._menu.startswith("queue ") and self._menu not in self._known:
+            return False
         if self._menu not in self._known:
             if self._menu:
                 self._account.ignore_whole(numbers, "not about queues")

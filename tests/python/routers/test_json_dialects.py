@@ -1,9 +1,12 @@
-"""VyOS and SONiC: golden pairs and single values."""
+"""VyOS, SONiC and OpenConfig: golden pairs and single values."""
 
+# ruff: noqa: E501 - lines of configurations stay whole
 from __future__ import annotations
 
 import pytest
 from tests.python.routers.importing import buffer, of_file, of_text
+
+from perhop.errors import PerhopError
 
 
 def test_the_worked_example_of_sonic() -> None:
@@ -192,3 +195,203 @@ set qos policy limiter IN wobble '1'
 set qos interface eth0 ingress 'IN'
 """
     assert of_text(text, link_rate=1e8).codes("W13") == [3, 4]
+
+
+SWITCH = """\
+{
+ "PORT": {"Ethernet0": {
+   "speed": "25000",
+   "alias": "Eth1/1"
+ }, "Ethernet4": {
+   "speed": "10000"
+ }},
+ "SCHEDULER": {"v": {"type": "STRICT", "pir": "125000000", "pbs": "65536"},
+  "d": {"type": "DWRR", "weight": "20", "cir": "250000000"}, "port": {"pir": "2500000000"}},
+ "DSCP_TO_TC_MAP": {"A": {"46": "5", "0": "0"}},
+ "TC_TO_QUEUE_MAP": {"A": {"5": "5", "0": "0"}},
+ "PORT_QOS_MAP": {"Ethernet0": {"dscp_to_tc_map": "A", "tc_to_queue_map": "A",
+   "pfc_enable": "3,4",
+   "scheduler": "port"
+ }},
+ "QUEUE": {"Ethernet0|5": {"scheduler": "v"}, "Ethernet0|0": {"scheduler": "d"}}
+}
+"""
+
+
+def test_speed_and_shapers_of_sonic() -> None:
+    done = of_text(SWITCH, buffer=buffer(1e6))
+    assert done.link["rate"] == "25Gbps"
+    shaper = done.link["queue"]
+    assert (shaper["scheduler"], shaper["rate"]) == ("shaper", "20Gbps")
+    voice, rest = done.queues.values()
+    assert (voice["rate"], voice.get("ceil"), voice["prio"]) == ("1Gbps", None, 0)
+    assert voice["cburst"] == "65.536kB"
+    # `cir` is a guarantee; queue 0 takes what no map names.
+    assert (rest["rate"], rest["ceil"], rest["prio"], rest.get("match")) == ("2Gbps", "20Gbps", 1, None)
+    assert ("W09", 13) in done.warnings  # pauses
+    assert done.codes("W13") == [4, 6]  # the alias, and the other port
+    answered = of_text(SWITCH, buffer=buffer(1e6), link_rate=1e11)
+    assert answered.link["rate"] == "100Gbps"
+
+
+def test_maps_of_sonic_that_no_port_binds() -> None:
+    text = SWITCH.replace('"dscp_to_tc_map": "A", "tc_to_queue_map": "A",', "")
+    done = of_text(text, buffer=buffer(1e6))
+    assert done.queues["5"]["match"] == {"dscp": ["EF"]}
+    assert any("PORT_QOS_MAP does not bind both maps" in line for line in done.texts)
+    dot1p = SWITCH.replace('"pfc_enable": "3,4"', '"dot1p_to_tc_map": "B"')
+    with pytest.raises(PerhopError, match="line 13: PORT_QOS_MAP: `dot1p_to_tc_map`"):
+        of_text(dot1p, buffer=buffer(1e6))
+
+
+ROUTER = """\
+{"openconfig-qos:qos": {
+ "queues": {"queue": [
+  {"name": "nc", "config": {"name": "nc"}},
+  {"name": "be", "config": {"name": "be"}},
+  {"name": "spare", "config": {"name": "spare"}}
+ ]},
+ "forwarding-groups": {"forwarding-group": [
+  {"name": "NC", "config": {"name": "NC", "output-queue": "nc"}},
+  {"name": "BE", "config": {"name": "BE", "output-queue": "be"}}
+ ]},
+ "classifiers": {"classifier": [{"name": "c", "terms": {"term": [
+  {"id": "0", "conditions": {"ipv4": {"config": {"dscp-set": [48, 56]%s}}}, "actions": {"config": {"target-group": "NC"}}},
+  {"id": "1", "conditions": {"ipv4": {"config": {"dscp": 0}}}, "actions": {"config": {"target-group": "BE"}}}
+ ]}}]},
+ "scheduler-policies": {"scheduler-policy": [
+  {"name": "s", "schedulers": {"scheduler": [
+   {"sequence": 0, "config": {"priority": "STRICT"}, "inputs": {"input": [{"id": "n", "config": {"queue": "nc"}}]}},
+   {"sequence": 1, "inputs": {"input": [{"id": "b", "config": {"queue": "be", "weight": "10"}}]}}
+  ]}},
+  {"name": "in", "schedulers": {"scheduler": [{"sequence": 0, "one-rate-two-color": {
+   "config": {"cir": "5000000", "bc": 10000, "queuing-behavior": "POLICE"},
+   "exceed-action": {"config": {"drop": true}}
+  }}]}}
+ ]},
+ "interfaces": {"interface": [{
+  "interface-id": "eth1",
+  "input": {"scheduler-policy": {"config": {"name": "in"}}},
+  "output": {"scheduler-policy": {"config": {"name": "s"}}}
+ }]}
+}}
+"""
+
+
+def test_declared_queues_of_openconfig() -> None:
+    done = of_text(ROUTER % "", link_rate=1e8, buffer=buffer(1e6))
+    assert {name: q.get("match") for name, q in done.queues.items()} == {
+        "nc": {"dscp": ["CS6", "CS7"]}, "be": {"dscp": ["CS0"]}, "other": None,
+    }  # fmt: skip
+    assert not [text for text in done.texts if "not understood" in text]
+    assert done.codes("W15") == [5]  # attached to no interface
+    assert set(done.codes("W13")) == {20, 21, 22, 27}  # of the spare queue, and of the input
+
+
+def test_a_policer_at_an_input_of_openconfig() -> None:
+    done = of_text(ROUTER % "", link_rate=1e8, interface="eth1 ingress")
+    (meter,) = done.link["meters"]
+    assert meter["profile"] == {
+        "marker": "token-bucket", "rate": "5Mbps", "burst": "10kB", "out": "drop",
+    }  # fmt: skip
+    assert "match" not in meter
+
+
+def test_conditions_of_openconfig_beside_codepoints_ask() -> None:
+    text = ROUTER % ', "source-address": "192.0.2.0/24"'
+    with pytest.raises(PerhopError, match=r"--match nc=DSCP .*ipv4 source-address 192.0.2.0/24"):
+        of_text(text, link_rate=1e8, buffer=buffer(1e6))
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("default", "CS0"), ("reliability", 1), ("throughput", 2), ("lowdelay", 4), ("priority", "CS1"),
+        ("immediate", "CS2"), ("flash", "CS3"), ("flash-override", "CS4"), ("critical", "CS5"),
+        ("internet", "CS6"), ("network", "CS7"), ("AF21", "AF21"), ("cs3", "CS3"), ("EF", "EF"), ("12", "AF12"),
+    ],
+)  # fmt: skip
+def test_names_of_codepoints_of_vyos(name: str, code: object) -> None:
+    text = f"""\
+set qos policy shaper W bandwidth '10mbit'
+set qos policy shaper W class 10 bandwidth '3mbit'
+set qos policy shaper W class 10 match a ip dscp '{name}'
+set qos policy shaper W default bandwidth '7mbit'
+set qos interface eth0 egress 'W'
+"""
+    done = of_text(text)
+    assert done.queues["10"]["match"] == {"dscp": [code]}
+    assert (done.codes("W13"), done.codes("W17")) == ([], [3] if name == "critical" else [])
+
+
+def test_groups_of_matches_of_vyos() -> None:
+    text = """\
+set qos policy shaper W bandwidth '10mbit'
+set qos policy shaper W class 10 bandwidth '3mbit'
+set qos policy shaper W class 10 match-group 'G'
+set qos policy shaper W default bandwidth '7mbit'
+set qos traffic-match-group G match a ip dscp 'AF31'
+set qos traffic-match-group G match b ip dscp 'AF32'
+set qos interface eth0 egress 'W'
+"""
+    done = of_text(text)
+    assert done.queues["10"]["match"] == {"dscp": ["AF31", "AF32"]}
+    assert done.codes("W13") == []
+    missing = of_text(text.replace("match-group 'G'", "match-group 'H'"), lenient=True)
+    assert missing.codes("W15") == [3]
+
+
+@pytest.mark.parametrize(
+    ("lines", "queue"),
+    [
+        (
+            ["cake C bandwidth '18mbit'", "cake C rtt '50'"],
+            {"scheduler": "fq-codel", "target": "2.5ms", "interval": "50ms", "law": "linux"},
+        ),
+        (["network-emulator C bandwidth '18mbit'"], {"aqm": "drop-tail", "limit": "1000p"}),
+    ],
+)
+def test_policies_of_vyos_that_shape(lines: list[str], queue: dict[str, str]) -> None:
+    text = "".join(f"set qos policy {line}\n" for line in lines) + "set qos interface eth0 egress 'C'\n"
+    done = of_text(text)
+    assert (done.link["rate"], done.link["queue"]) == ("18Mbps", queue)
+
+
+def test_an_emulator_of_vyos() -> None:
+    leaves = {"bandwidth": "9mbit", "delay": "40", "loss": "2", "queue-limit": "55", "corruption": "1"}
+    text = "".join(f"set qos policy network-emulator N {key} '{value}'\n" for key, value in leaves.items())
+    done = of_text(f"{text}set qos interface eth0 egress 'N'\n")
+    assert {key: done.link[key] for key in ("rate", "delay", "loss")} == {
+        "rate": "9Mbps", "delay": "40ms", "loss": 0.02,
+    }  # fmt: skip
+    assert (done.link["queue"]["limit"], done.codes("W06")) == ("55p", [5])
+
+
+def test_hfsc_of_vyos() -> None:
+    text = """\
+set qos policy shaper-hfsc H bandwidth '20mbit'
+set qos policy shaper-hfsc H class 10 realtime m2 '5mbit'
+set qos policy shaper-hfsc H class 10 realtime m1 '8mbit'
+set qos policy shaper-hfsc H class 10 upperlimit m2 '8mbit'
+set qos policy shaper-hfsc H class 10 match a ip dscp 'AF41'
+set qos policy shaper-hfsc H default linkshare m2 '15mbit'
+set qos interface eth0 egress 'H'
+"""
+    done = of_text(text)
+    assert {name: (q["rate"], q.get("ceil")) for name, q in done.queues.items()} == {
+        "10": ("5Mbps", "8Mbps"),
+        "default": ("15Mbps", None),
+    }
+    assert done.codes("W06") == [3]
+
+
+@pytest.mark.parametrize(("action", "out"), [("drop", "drop"), ("continue", "mark"), ("reclassify", "mark")])
+def test_what_a_limiter_of_vyos_does(action: str, out: str) -> None:
+    text = f"""\
+set qos policy limiter L default bandwidth '2mbit'
+set qos policy limiter L default exceed '{action}'
+set qos interface eth0 ingress 'L'
+"""
+    done = of_text(text, link_rate=1e8)
+    assert done.link["meters"][0]["profile"]["out"] == out
+    assert done.codes("W10") == ([] if action == "drop" else [2])

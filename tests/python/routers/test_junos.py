@@ -7,6 +7,7 @@ import json
 import pytest
 from tests.python.routers.importing import buffer, of_file, of_text
 
+from perhop.errors import PerhopError
 from perhop.routers import Source, importing
 
 RAMP = """\
@@ -257,3 +258,119 @@ def test_a_class_with_a_priority_in_the_fabric_is_read() -> None:
 def test_the_rate_that_remains_names_its_line() -> None:
     done = of_text(MAPPED + "set class-of-service schedulers s transmit-rate remainder\n", link_rate=1e8)
     assert 4 in done.codes("W05")
+
+
+def test_aliases_of_codepoints_stand_before_or_behind_the_classifier() -> None:
+    text = """\
+set class-of-service classifiers dscp C forwarding-class gold loss-priority low code-points [ my-gold 101011 ]
+set class-of-service classifiers inet-precedence D forwarding-class gold loss-priority low code-points third
+set class-of-service code-point-aliases dscp my-gold 001010
+set class-of-service code-point-aliases dscp spare 000011
+set class-of-service code-point-aliases inet-precedence third 011
+set class-of-service scheduler-maps M forwarding-class gold scheduler G
+set class-of-service scheduler-maps M forwarding-class best-effort scheduler B
+set class-of-service interfaces ge-0/0/0 scheduler-map M
+set class-of-service interfaces ge-0/0/0 unit 0 classifiers dscp C
+set class-of-service interfaces ge-0/0/1 scheduler-map M
+set class-of-service interfaces ge-0/0/1 unit 0 classifiers inet-precedence D
+set class-of-service schedulers G transmit-rate percent 40
+set class-of-service schedulers B transmit-rate percent 60
+"""
+    done = of_text(text, link_rate=1e8, buffer=buffer(1e6), interface="ge-0/0/0")
+    assert done.queues["gold"]["match"] == {"dscp": ["AF11", 43]}
+    assert done.codes("W13") == [2, 4, 5, 10, 11]  # the spare alias, and what is of the other interface
+    other = of_text(text, link_rate=1e8, buffer=buffer(1e6), interface="ge-0/0/1")
+    assert other.queues["gold"]["match"]["dscp"] == ["CS3", 25, "AF31", 27, "AF32", 29, "AF33", 31]
+
+
+@pytest.mark.parametrize("bound", ["C", "default"])
+def test_the_default_classifier(bound: str) -> None:
+    text = f"""\
+set class-of-service classifiers dscp C import default
+set class-of-service classifiers dscp C forwarding-class network-control loss-priority low code-points af11
+set class-of-service scheduler-maps M forwarding-class expedited-forwarding scheduler S
+set class-of-service scheduler-maps M forwarding-class assured-forwarding scheduler S
+set class-of-service scheduler-maps M forwarding-class network-control scheduler S
+set class-of-service scheduler-maps M forwarding-class best-effort scheduler S
+set class-of-service schedulers S transmit-rate percent 25
+set class-of-service interfaces ge-0/0/0 scheduler-map M
+set class-of-service interfaces ge-0/0/0 unit 0 classifiers dscp {bound}
+"""
+    done = of_text(text, link_rate=1e8, buffer=buffer(1e6))
+    moved = bound == "C"
+    assert {name: q.get("match", {}).get("dscp") for name, q in done.queues.items()} == {
+        "expedited-forwarding": ["EF"],
+        "assured-forwarding": ["AF12", "AF13"] if moved else ["AF11", "AF12", "AF13"],
+        "network-control": ["AF11", "CS6", "CS7"] if moved else ["CS6", "CS7"],
+        "best-effort": None,
+    }
+
+
+FILTERED = """\
+set class-of-service scheduler-maps M forwarding-class gold scheduler G
+set class-of-service scheduler-maps M forwarding-class best-effort scheduler B
+set class-of-service schedulers G transmit-rate percent 40
+set class-of-service schedulers B transmit-rate percent 60
+set class-of-service traffic-control-profiles T scheduler-map M
+set class-of-service traffic-control-profiles T shaping-rate 50m
+set class-of-service interfaces ge-0/0/0 unit 0 output-traffic-control-profile T
+set firewall policer P if-exceeding bandwidth-limit 1m
+set firewall policer P if-exceeding burst-size-limit 15k
+set firewall policer P then discard
+set firewall family inet filter IN term a from {condition}
+set firewall family inet filter IN term a then forwarding-class gold
+set firewall family inet filter IN term b from precedence 1
+set firewall family inet filter IN term b then policer P
+set interfaces ge-0/0/0 unit 0 family inet filter input IN
+"""
+
+
+def test_a_filter_of_arriving_packets_chooses_classes() -> None:
+    text = FILTERED.format(condition="dscp af31")
+    done = of_text(text, link_rate=1e9, buffer=buffer(1e6))
+    shaper = done.link["queue"]
+    assert (shaper["scheduler"], shaper["rate"]) == ("shaper", "50Mbps")
+    assert done.queues["gold"]["match"] == {"dscp": ["AF31"]}
+    with pytest.raises(PerhopError, match=r"--match gold=DSCP .*from protocol udp"):
+        of_text(FILTERED.format(condition="protocol udp"), link_rate=1e9, buffer=buffer(1e6))
+
+
+def test_a_filter_of_arriving_packets_polices() -> None:
+    text = FILTERED.format(condition="dscp af31")
+    done = of_text(text, link_rate=1e9, interface="ge-0/0/0.0 ingress")
+    (meter,) = done.link["meters"]
+    assert (meter["profile"]["rate"], meter["profile"]["out"]) == ("1Mbps", "drop")
+    assert meter["match"]["dscp"][0] == "CS1"
+    assert len(meter["match"]["dscp"]) == 8
+
+
+def test_a_policer_of_packets_a_second() -> None:
+    text = FILTERED.format(condition="dscp af31")
+    text = text.replace("if-exceeding bandwidth-limit 1m", "if-exceeding-pps pps-limit 1k")
+    text = text.replace("if-exceeding burst-size-limit 15k", "if-exceeding-pps packet-burst 15")
+    done = of_text(text, link_rate=1e9, interface="ge-0/0/0.0 ingress")
+    profile = done.link["meters"][0]["profile"]
+    assert (profile["rate"], profile["burst"]) == ("8Mbps", "15kB")  # of packets of 1000 bytes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "set class-of-service schedulers G transmit-rat percent 40",
+        "set class-of-service schedulers G priority highest",
+        "set class-of-service interfaces ge-0/0/0 unit 0 forwarding-class gold",
+    ],
+)
+def test_a_line_that_is_not_understood_is_refused(line: str) -> None:
+    text = FILTERED.format(condition="dscp af31") + f"{line}\n"
+    with pytest.raises(PerhopError, match=r"line 16: not understood: .*--lenient"):
+        of_text(text, link_rate=1e9, buffer=buffer(1e6))
+    assert 16 in of_text(text, link_rate=1e9, buffer=buffer(1e6), lenient=True).codes("W13")
+
+
+def test_a_value_of_a_policer_that_is_not_understood_is_refused_where_it_polices() -> None:
+    text = FILTERED.format(condition="dscp af31")
+    text += "set firewall policer P if-exceeding bandwith-limit 1m\n"
+    with pytest.raises(PerhopError, match="line 16: not understood"):
+        of_text(text, link_rate=1e9, interface="ge-0/0/0.0 ingress")
+    assert 16 in of_text(text, link_rate=1e9, buffer=buffer(1e6), interface="ge-0/0/0.0").codes("W13")

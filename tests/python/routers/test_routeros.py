@@ -253,3 +253,35 @@ def test_simple_queues_are_tried_in_their_order() -> None:
     text += "/ip firewall mangle\nadd chain=forward action=mark-packet dscp=46 new-packet-mark=v\n"
     done = of_text(text, link_rate=1e8, interface="upload")
     assert (list(done.queues), done.codes("W14")) == (["all"], [3])
+
+
+def test_commands_over_several_lines_are_recognised() -> None:
+    text = """\
+/queue tree add \\
+    name=up parent=ether1 \\
+    max-limit=10M
+/queue tree add \\
+    name=voice parent=up packet-mark=voice \\
+    limit-at=2M max-limit=5M priority=1 queue=default
+"""
+    done = of_text(text, link_rate=1e8, matches={"voice": frozenset({46})})
+    assert done.dialect == "routeros"
+    voice = done.queues["voice"]
+    assert (voice["rate"], voice["ceil"], voice["prio"], voice["match"]) == (
+        "2Mbps", "5Mbps", 0, {"dscp": ["EF"]},
+    )  # fmt: skip
+    assert done.codes("W13") == []
+
+
+def test_a_menu_may_be_named_from_another_one() -> None:
+    text = "/queue\ntree add name=up parent=ether1 max-limit=10M queue=default\n"
+    assert of_text(text, link_rate=1e8, dialect="routeros").link["queue"]["rate"] == "10Mbps"
+
+
+def test_a_command_that_is_not_understood_is_reported_once() -> None:
+    text = TREE.format(a="") + "/queue tree \\\n    enlarge name=a \\\n    max-limit=9M\n"
+    done = of_text(text, lenient=True)
+    at = text.count("\n") - 2
+    assert [line for line in done.codes("W13") if line >= at] == [at]
+    with pytest.raises(PerhopError, match=f"line {at}: not understood"):
+        of_text(text)
