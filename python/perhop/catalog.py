@@ -227,19 +227,24 @@ class Members:
         """The rating of each flow as a call; none of flows that are no calls."""
         if self.codec is None:
             return []
-        names = ("delivered_packets", "lost_packets", "late_packets", "play_out_delay_s", "p99_transit_s")
+        names = (
+            "delivered_packets",
+            "lost_packets",
+            "late_packets",
+            "play_out_delay_s",
+            "loss_burst_packets",
+        )
         gone = [self.columns.by_color(name) for name in ("dropped", "policed")]
         rated = []
         for flow, values in enumerate(zip(*map(self.of, names), strict=True), self.place.start):
-            delivered, lost, late, play_out, p99 = values
-            fixed = not math.isnan(late)
-            delay = play_out if fixed else p99
+            delivered, lost, late, play_out, burst = values
             rated.append(
                 emodel.rated(
                     delivered=int(delivered),
                     gone=sum(color[flow] for colors in gone for color in colors) + _zero_for_none(lost),
-                    late=late if fixed else None,
-                    delay_s=None if math.isnan(delay) else delay,
+                    late=_zero_for_none(late),
+                    delay_s=None if math.isnan(play_out) else play_out,
+                    mean_burst=None if math.isnan(burst) else burst,
                     codec=self.codec,
                 )
             )
@@ -387,15 +392,15 @@ CLASS: tuple[ClassMeasure, ...] = (
         "r",
         "R",
         80,
-        "Transmission rating R of the class's calls by the E-model (ITU-T G.107), mean over its flows; none "
-        "for a class without `codec`.",
+        "Transmission rating R of the class's calls by the E-model (ITU-T G.107), 0 to 100, mean over its "
+        "flows; 0 for a call of which nothing arrived, none for a class without `codec`.",
     ),
     _of_calls(
         "mos",
         "MOS",
         81,
         "Mean opinion score of the class's calls by the E-model (ITU-T G.107), 1 to 4.5, mean over its "
-        "flows; none for a class without `codec`.",
+        "flows; 1 for a call of which nothing arrived, none for a class without `codec`.",
     ),
 )
 """The measures of a class, in the order of columns and of sweeps, measures of its flows among them

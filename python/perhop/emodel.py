@@ -46,9 +46,6 @@ CODECS: Mapping[CodecName, Codec] = {
 BASE_RATING = 93.2
 """R of G.107's default parameters."""
 
-LATE = 0.01
-"""The share of the delivered packets that a play-out buffer as long as their P99 drops."""
-
 
 def delay_impairment(delay_s: float) -> float:
     """Idd, what an absolute one-way delay takes from R (G.107, section 7.4); 0 up to 100 ms.
@@ -73,7 +70,8 @@ def loss_impairment(lost: float, codec: CodecName = "g711-plc", *, burst_ratio: 
     Args:
         lost: Fraction of the packets that are lost or come too late to be played, 0 to 1.
         codec: One of `CODECS`.
-        burst_ratio: BurstR, the mean length of bursts of losses over that of random losses; 1 is random.
+        burst_ratio: BurstR, the mean length of bursts of losses over that of random losses; 1 is random. See
+            `measured_burst_ratio`.
 
     Raises:
         ValueError: A fraction outside 0 to 1, a burst ratio that is not positive, or an unknown codec.
@@ -90,9 +88,10 @@ def loss_impairment(lost: float, codec: CodecName = "g711-plc", *, burst_ratio: 
 def rating(
     delay_s: float, lost: float = 0.0, codec: CodecName = "g711-plc", *, burst_ratio: float = 1.0
 ) -> float:
-    """The transmission rating R of a call; users are satisfied from 80 on (G.107, annex B).
+    """The transmission rating R of a call, 0 to 100; users are satisfied from 80 on (G.107, annex B).
 
-    It can be negative: no upper part of the scale is left then.
+    Where delay and loss take away more than there is, R is 0, the end of the scale. So it is for a call all
+    of whose packets are lost, for which the formula would leave some: nothing is heard.
 
     Args:
         delay_s: See `delay_impairment`.
@@ -103,7 +102,8 @@ def rating(
     Raises:
         ValueError: An argument is out of range.
     """
-    return BASE_RATING - delay_impairment(delay_s) - loss_impairment(lost, codec, burst_ratio=burst_ratio)
+    r = BASE_RATING - delay_impairment(delay_s) - loss_impairment(lost, codec, burst_ratio=burst_ratio)
+    return min(max(r, 0.0), 100.0) if lost < 1 else 0.0
 
 
 def opinion_score(r: float) -> float:
@@ -118,18 +118,35 @@ def opinion_score(r: float) -> float:
     return max(1.0, 1 + 0.035 * r + r * (r - 60) * (100 - r) * 7e-6)
 
 
+def measured_burst_ratio(mean_burst: float | None, lost: float) -> float:
+    """BurstR of a call (G.107, section 7.5): the mean length of bursts of losses over that of random ones.
+
+    If packets are lost at random, a burst goes on with the probability of a loss, so its mean length is
+    1 / (1 - lost).
+
+    Args:
+        mean_burst: How many packets in a row are lost or late, on average; None where none is.
+        lost: Fraction of the packets that are lost or late.
+    """
+    if mean_burst is None or lost >= 1:
+        return 1.0
+    return mean_burst * (1 - lost)
+
+
 class Rated(NamedTuple):
     """One call.
 
     Attributes:
         mouth_to_ear_s: Ta; None where no packet arrived.
         lost_or_late: Fraction of the packets; None without a packet.
+        burst_ratio: BurstR; None without a packet.
         r: The transmission rating R; None without a packet.
         mos: The mean opinion score; None without a packet.
     """
 
     mouth_to_ear_s: float | None
     lost_or_late: float | None
+    burst_ratio: float | None
     r: float | None
     mos: float | None
 
@@ -138,34 +155,35 @@ def rated(
     *,
     delivered: int,
     gone: int,
-    late: float | None,
+    late: int,
     delay_s: float | None,
+    mean_burst: float | None,
     codec: CodecName,
-    burst_ratio: float = 1.0,
+    burst_ratio: float | None = None,
 ) -> Rated:
     """Rate a call from the counts of its packets.
 
     Args:
         delivered: Packets that arrived.
         gone: Packets that queues or meters dropped or links lost.
-        late: Packets of `delivered` that came too late for the play-out buffer; None for a buffer that is as
-            long as the P99 of the delay.
+        late: Packets of `delivered` that came too late for the play-out buffer.
         delay_s: From the sending of a packet to its play-out; None where nothing arrived.
+        mean_burst: See `measured_burst_ratio`.
         codec: See `loss_impairment`.
-        burst_ratio: See `loss_impairment`.
+        burst_ratio: In place of the measured one. See `loss_impairment`.
 
     Raises:
         ValueError: An argument is out of range.
     """
     if not delivered + gone:
-        return Rated(None, None, None, None)
+        return Rated(None, None, None, None, None)
     if not delivered or delay_s is None:
-        return Rated(None, 1.0, 0.0, opinion_score(0.0))
+        return Rated(None, 1.0, 1.0 if burst_ratio is None else burst_ratio, 0.0, opinion_score(0.0))
     mouth_to_ear = delay_s + _codec(codec).delay_s
-    played = delivered * (1 - LATE) if late is None else delivered - late
-    lost = 1 - played / (delivered + gone)
-    r = rating(mouth_to_ear, lost, codec, burst_ratio=burst_ratio)
-    return Rated(mouth_to_ear, lost, r, opinion_score(r))
+    lost = (gone + late) / (delivered + gone)
+    ratio = measured_burst_ratio(mean_burst, lost) if burst_ratio is None else burst_ratio
+    r = rating(mouth_to_ear, lost, codec, burst_ratio=ratio)
+    return Rated(mouth_to_ear, lost, ratio, r, opinion_score(r))
 
 
 def _codec(name: CodecName) -> Codec:

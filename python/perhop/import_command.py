@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import terminal
+from perhop import quantities, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from perhop import routers, simulation
     from perhop.output import files, table
@@ -31,9 +31,10 @@ else:
 
 LIMIT = 16_000_000
 """Bytes of a configuration; anything larger is the wrong file."""
-RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
-BYTES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
-TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+RATES = quantities.with_printed(quantities.RATES)
+BYTES = quantities.with_printed({"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9})
+TIMES = quantities.with_printed(quantities.TIMES)
+PACKETS = quantities.with_printed({"p": 1.0})
 
 
 def import_(
@@ -186,15 +187,20 @@ def read(path: Path) -> bytes:
     return data
 
 
-def _quantity(option: str, text: str | None, factors: dict[str, float], example: str) -> float | None:
+def _quantity(option: str, text: str | None, factors: Mapping[str, float], example: str) -> float | None:
     if text is None:
         return None
-    found = units.scaled(text.replace(" ", ""), factors)
+    found = units.scaled(text.replace(" ", ""), _lowered(factors))
     if found is not None and found <= 0:
         raise PerhopError(f"{option} must be above 0, such as {example}, not `{text}`")
     if not found:
         raise PerhopError(f"{option} must be a number with a unit, such as {example}, not `{text}`")
     return found
+
+
+def _lowered(factors: Mapping[str, float]) -> dict[str, float]:
+    """Factors of units whatever their case, as configurations have them."""
+    return {unit.lower(): factor for unit, factor in factors.items()}
 
 
 def _buffer(text: str | None) -> model.Quantity | None:
@@ -203,10 +209,10 @@ def _buffer(text: str | None) -> model.Quantity | None:
     bare = text.replace(" ", "")
     for unit, factors in (
         (model.Unit.BYTES, BYTES),
-        (model.Unit.PACKETS, {"p": 1.0}),
+        (model.Unit.PACKETS, PACKETS),
         (model.Unit.SECONDS, TIMES),
     ):
-        found = units.scaled(bare, factors)
+        found = units.scaled(bare, _lowered(factors))
         if found:
             return model.Quantity(found, unit, 0, model.How.ASKED, text=f"--buffer {text}")
     raise PerhopError(f"--buffer must be bytes, packets or a time, such as 1MB, 200p or 50ms, not `{text}`")

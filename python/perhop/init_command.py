@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -13,13 +13,14 @@ import typer
 
 from perhop import _engine, filesystem, terminal
 from perhop.errors import PerhopError, ScenarioError
+from perhop.quantities import RATES, with_printed
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
-UNITS = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+UNITS = with_printed(RATES)
 RATE = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?({'|'.join(UNITS)})")
 NOTHING = "nothing"
 """Nobody was promised anything."""
@@ -33,9 +34,74 @@ BURST_S = 0.08
 """A token bucket holds what is promised for this long: a burst of a TCP window."""
 LEAST_BURST = 3_000
 """Bytes: two full packets."""
-OFFERED = 0.4
-"""The promise that is offered as an answer: this part of the link to the first group."""
 MOST_USERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What users do.
+
+    Attributes:
+        name: As messages list it.
+        words: Which words say so, in the singular; plurals are known, too.
+        does: For a comment.
+        keys: Of their flows in the scenario.
+    """
+
+    name: str
+    words: frozenset[str]
+    does: str
+    keys: str
+
+
+_TCP = 'transport = { tcp = "linux" } # as hosts of today have it, with CUBIC\n'
+DOWNLOADS = Kind("downloads", frozenset({"download", "transfer"}), "download without end", _TCP)
+KINDS = (
+    DOWNLOADS,
+    Kind(
+        "calls",
+        frozenset({"call", "voip"}),
+        "speak, as G.711 sends it, over UDP",
+        'application = { model = "call" }\n',
+    ),
+    Kind(
+        "videos",
+        frozenset({"video", "stream", "viewer"}),
+        "watch video at a rate that adapts",
+        f'application = {{ model = "video" }}\n{_TCP}',
+    ),
+    Kind(
+        "web users",
+        frozenset({"web", "browser", "surfer", "page"}),
+        "load pages of the web and read them",
+        f'application = {{ model = "web" }}\n{_TCP}',
+    ),
+    Kind(
+        "games",
+        frozenset({"game", "gamer", "player"}),
+        "play over UDP",
+        'application = { model = "game" }\n',
+    ),
+    Kind(
+        "requests",
+        frozenset({"request", "query", "transaction"}),
+        "ask, wait for the response and think",
+        f'application = {{ model = "request-response" }}\n{_TCP}',
+    ),
+)
+PEOPLE = frozenset(
+    {
+        "client", "customer", "employee", "everybody", "guest", "host", "other", "people", "person", "staff",
+        "student", "subscriber", "tenant", "user",
+    }
+)  # fmt: skip
+"""Words for users that do not say what they do: they download."""
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBERS: Mapping[str, int] = {
+    "a": 1,
+    "an": 1,
+    **{word: number for number, word in enumerate(_WORDS, 1)},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +110,7 @@ class Group:
 
     name: str
     count: int
+    kind: Kind = DOWNLOADS
     promised_bps: float = 0.0
     promised: str = ""
 
@@ -62,7 +129,10 @@ def init(
     users: Annotated[
         str | None,
         typer.Option(
-            "--users", metavar='"2 customers, 8 others"', help="Who uses it: how many, of what name."
+            "--users",
+            metavar='"2 downloads, 1 call"',
+            help="Who uses it: how many downloads, calls, videos, web users, games, requests; people such as "
+            "customers download.",
         ),
     ] = None,
     promised: Annotated[
@@ -80,20 +150,20 @@ def init(
     """Ask three questions and write a first scenario, with comments, that runs as it is.
 
     The questions: how fast is the link, who uses it, and what was promised to them? Each has an option, so
-    that scripts need not answer. The scenario has one link; its users download without end by TCP. Where
-    something was promised, the queue is RIO, and token buckets color what keeps to the promise; else it is
-    CoDel. A file that exists is not written over.
+    that scripts need not answer. The scenario has one link. Its users do what their name says: downloads,
+    calls, videos, web users, games, requests; other people, such as customers and staff, download without
+    end by TCP. Nothing is promised unless it is said. Where something was promised, the queue is RIO, and
+    token buckets color what keeps to the promise; else it is CoDel. A file that exists is not written over.
 
     \b
     Examples:
       perhop init
       perhop init --rate 50Mbps --users "9 staff" --promised "staff 2Mbps"
+      perhop init --rate "100 Mbit/s" --users "2 downloads, 3 calls, 1 video" --yes
       perhop init --yes
     """  # noqa: D301
     if file.exists() or file.is_symlink():
         raise PerhopError(f"{file}: exists and is left as it is; name another file, or remove this one")
-    if yes and None not in (rate, users, promised):
-        raise PerhopError("--yes has no effect beside --rate, --users and --promised; leave it out")
     link = _answer("--rate", "How fast is the link?", rate, "10Mbps", _rate, yes=yes)
     groups = _answer(
         "--users", "Who uses it? How many, of what name:", users, "2 customers, 8 others", _users, yes=yes
@@ -102,7 +172,7 @@ def init(
         "--promised",
         f"What was each of them promised? Name and rate, or {NOTHING}:",
         promised,
-        _offered(link, groups),
+        NOTHING,
         lambda text: _promised(text, groups),
         yes=yes,
     )
@@ -130,7 +200,7 @@ def scenario(name: str, rate: str, groups: list[Group]) -> str:
         queue = f"""\
 # RIO drops early and at random, by the average queue: packets beyond a promise ("total") sooner than
 # those within it ("in"). Each is lowest/highest average in packets, and the probability reached there.
-[links.uplink.queue]
+[links.access.queue]
 aqm = "rio"
 limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets
 in = "{limit * 3 // 10}/{limit * 9 // 10}/0.02"
@@ -139,7 +209,7 @@ total = "{limit * 3 // 20}/{limit * 9 // 20}/0.05"
     else:
         queue = f"""\
 # CoDel drops where packets have waited longer than 5 ms for 100 ms.
-[links.uplink.queue]
+[links.access.queue]
 aqm = "codel"
 limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets
 """
@@ -156,9 +226,9 @@ limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {L
 duration = "60s"
 warmup = "10s" # left out of all figures
 
-[links.uplink]
-from = "office"
-to = "internet"
+[links.access]
+from = "internet"
+to = "office"
 rate = "{rate}"
 delay = "20ms" # one way, without waiting
 
@@ -168,14 +238,13 @@ delay = "20ms" # one way, without waiting
 def _flows(group: Group) -> str:
     each = f", each promised {group.promised}" if group.promised else ", promised nothing"
     text = f"""
-# {counted(group.count, "user")}{each}.
+# {counted(group.count, "user")}, who {group.kind.does}{each}.
 [[flows]]
 name = {json.dumps(group.name, ensure_ascii=False)}
 count = {group.count}
-from = "office"
-to = "internet"
-transport = {{ tcp = "linux" }} # as hosts of today have it, with CUBIC
-start = "0s..1s" # each at random
+from = "internet"
+to = "office"
+{group.kind.keys}start = "0s..1s" # each at random
 """
     if not group.promised:
         return text
@@ -243,48 +312,71 @@ def _bps(rate: str) -> float:
 
 
 def _users(text: str) -> list[Group]:
-    """Groups, such as `2 customers, 8 others`.
+    """Groups, such as `2 downloads, 3 calls`.
 
     Raises:
         PerhopError: It is no such list.
     """
     groups: dict[str, Group] = {}
-    for part in text.split(","):
-        found = re.fullmatch(r"([0-9]{1,9}) +(.+)", part.strip())
+    for part in _parts(text):
+        found = re.fullmatch(rf"([0-9]{{1,9}}|{'|'.join(NUMBERS)}) +(.+)", part, re.IGNORECASE)
         if found is None or not found[2].isprintable():
             raise PerhopError(
-                f"--users: `{part.strip()}` is no number and name; write such as `2 customers, 8 others`"
+                f"--users: `{part}` is no number and name; write such as `2 downloads, 3 calls`"
             )
-        count, name = int(found[1]), found[2]
+        count, name = NUMBERS.get(found[1].lower()) or int(found[1]), found[2]
         if not 1 <= count <= MOST_USERS:
-            raise PerhopError(f"--users: `{part.strip()}`: a group has 1 to {MOST_USERS} users")
+            raise PerhopError(f"--users: `{part}`: a group has 1 to {MOST_USERS} users")
         if name in groups:
             raise PerhopError(f"--users: `{name}` stands there twice; give each group a name of its own")
-        groups[name] = Group(name, count)
+        groups[name] = Group(name, count, _kind(name))
     return list(groups.values())
 
 
-def _offered(rate: str, groups: list[Group]) -> str:
-    """A promise that the link can keep."""
-    bps = _bps(rate) * OFFERED / groups[0].count
-    unit = next((unit for unit, scale in reversed(UNITS.items()) if bps >= scale), "bps")
-    return f"{groups[0].name} {max(bps / UNITS[unit], 1):.3g}{unit}"
+def _parts(text: str) -> list[str]:
+    """The parts of a list such as `2 downloads, 3 calls and 1 video`."""
+    return [part.strip() for part in re.split(r",(?:\s*and\s)?|\sand\s", text)]
+
+
+def _kind(name: str) -> Kind:
+    """What users of this name do: a word of it says so.
+
+    Raises:
+        PerhopError: No word does, or two say different things.
+    """
+    words = {singular for word in re.findall(r"\w+", name.lower()) for singular in _singulars(word)}
+    kinds = [kind for kind in KINDS if kind.words & words]
+    if len(kinds) > 1:
+        both = " and ".join(kind.name for kind in kinds)
+        raise PerhopError(f"--users: `{name}` may be {both}; give each a group of its own")
+    if kinds or PEOPLE & words:
+        return kinds[0] if kinds else DOWNLOADS
+    known = ", ".join(kind.name for kind in KINDS)
+    raise PerhopError(
+        f"--users: `{name}` does not say what they do; there are {known}, and customers, staff, guests "
+        f"and others, who download; a name may come before, such as `2 {name} downloads`"
+    )
+
+
+def _singulars(word: str) -> list[str]:
+    """A word, and what it may be the plural of."""
+    return [word, word.removesuffix("s"), re.sub("ies$", "y", word)]
 
 
 def _promised(text: str, groups: list[Group]) -> list[Group]:
-    """The groups with what each was promised, such as `customers 2Mbps, others 1Mbps`.
+    """The groups with what each was promised, such as `customers 2Mbps, others 1 Mbit/s`.
 
     Raises:
         PerhopError: It is no such list, or names a group that is none.
     """
-    if text == NOTHING:
+    if text.strip().lower() == NOTHING:
         return groups
     rates: dict[str, str] = {}
-    for part in text.split(","):
-        found = re.fullmatch(r"(.+?) +([0-9][^ ]*(?: ?[A-Za-z]+)?)", part.strip())
+    for part in _parts(text):
+        found = re.fullmatch(r"(.+?) +([0-9][^ ]*(?: [^ ]+)?)", part)
         if found is None:
             raise PerhopError(
-                f"--promised: `{part.strip()}` is no name and rate; write such as "
+                f"--promised: `{part}` is no name and rate; write such as "
                 f"`{groups[0].name} 2Mbps`, or {NOTHING}"
             )
         name, rate = found[1], found[2]
@@ -296,7 +388,7 @@ def _promised(text: str, groups: list[Group]) -> list[Group]:
         _engine_says("--promised", rate)
         rates[name] = rate
     return [
-        Group(group.name, group.count, _bps(rates[group.name]), rates[group.name])
+        replace(group, promised_bps=_bps(rates[group.name]), promised=rates[group.name])
         if group.name in rates
         else group
         for group in groups

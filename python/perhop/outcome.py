@@ -64,15 +64,21 @@ class Flows(TypedDict):
     jitter_s: Numbers
     """Mean interarrival jitter (RFC 3550, section 6.4.1); none for TCP; f64[n], NaN where there is none."""
     late_packets: Numbers
-    """Packets that came too late for the flow's play-out buffer (key `play-out`), which are not among the
-    lost ones; none for a flow without a buffer; f64[n], NaN where there is none."""
+    """Packets that came too late for the flow's play-out buffer, which are not among the lost ones: beyond
+    its length (key `play-out`), else beyond what 99 % of the packets need; none for TCP; f64[n], NaN where
+    there is none."""
     late_ratio: Numbers
     """Packets that came too late for the flow's play-out buffer (key `play-out`), over all that reached the
-    receiver; none for a flow without a buffer and where nothing came (a fraction); f64[n], NaN where there is
+    receiver; none for a flow without that key and where nothing came (a fraction); f64[n], NaN where there is
     none."""
     play_out_delay_s: Numbers
     """Time from the sending of a packet to its play-out: the one-way delay of the flow's first packet and its
-    `play-out`; none for a flow without a buffer; f64[n], NaN where there is none."""
+    `play-out`; without that key, the least delay that at least 99 % of the packets do not exceed (at most 3.1
+    % more, and no more than the largest); none for TCP; f64[n], NaN where there is none."""
+    loss_burst_packets: Numbers
+    """Mean number of packets in a row that were lost or came too late for the play-out buffer, in the order
+    in which they were sent; none for TCP, where nothing came and where none was; f64[n], NaN where there is
+    none."""
     mean_rtt_s: Numbers
     """Mean of the round trips that the sender measured; none for UDP; f64[n], NaN where there is none."""
     marked: Counts

@@ -14,11 +14,11 @@ from perhop import frames
 from perhop.emodel import (
     BASE_RATING,
     CODECS,
-    LATE,
     Codec,
     CodecName,
     delay_impairment,
     loss_impairment,
+    measured_burst_ratio,
     opinion_score,
     rated,
     rating,
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BASE_RATING",
     "CODECS",
-    "LATE",
     "Codec",
     "CodecName",
     "call_summary",
     "calls",
     "delay_impairment",
     "loss_impairment",
+    "measured_burst_ratio",
     "opinion_score",
     "rating",
 ]
@@ -52,35 +52,35 @@ def calls(
     classes: Sequence[str],
     *,
     codec: CodecName | None = None,
-    burst_ratio: float = 1.0,
+    burst_ratio: float | None = None,
 ) -> pl.DataFrame:
     """Rate the flows of some classes as calls.
 
-    Flows with `play-out` have a play-out buffer of this fixed length: Ta is the time from the sending of a
-    packet to its play-out and the codec's delay, and the packets that came too late count as lost, beside
-    those that queues or meters dropped or links lost.
+    Flows with `play-out` have a play-out buffer of this fixed length. Other flows have one as long as 99 %
+    of their packets need: all are played as long after they were sent as the least delay that at least 99 %
+    of the delivered packets do not exceed. A constant delay loses nothing then, nor do fewer than 100
+    packets. Ta is the time from the sending of a packet to its play-out and the codec's delay; the packets
+    that came too late count as lost, beside those that queues or meters dropped or links lost.
 
-    Other flows have a buffer as long as the P99 of their delay. It plays a packet if it arrives no later than
-    99 % of the delivered packets of its flow. Ta is this percentile of the one-way delay and the codec's
-    delay, and 1 % of the delivered packets count as lost.
+    BurstR is that of each flow, from its packets in the order in which they were sent.
 
     Args:
         result: Runs of a scenario, simulated or on real packets.
         classes: Names of groups of flows over UDP, RAP or TFRC.
         codec: One of `CODECS`. The flows' rate and packet size are the scenario's and do not follow it.
             Default: the `codec` of each class, `g711-plc` for a class without one.
-        burst_ratio: See `loss_impairment`.
+        burst_ratio: In place of the measured one. See `loss_impairment`.
 
     Returns:
         One row for each run and flow: `seed`, `class`, `member`, `mouth_to_ear_s` (Ta), `lost_or_late`
-        (fraction of the packets), `r` and `mos`. A flow none of whose packets arrived has R 0, score 1 and
-        no delay; one that sent nothing after the warm-up has no values.
+        (fraction of the packets), `burst_ratio`, `r` and `mos`. A flow none of whose packets arrived is a
+        dead call: it has R 0, score 1 and no delay. One that sent nothing after the warm-up has no values.
 
     Raises:
         PerhopError: A name is no class of the scenario, or a class of TCP, whose delay is not measured.
         ValueError: An unknown codec, or a burst ratio that is not positive.
     """
-    loss_impairment(0.0, codec or DEFAULT, burst_ratio=burst_ratio)
+    loss_impairment(0.0, codec or DEFAULT, burst_ratio=1.0 if burst_ratio is None else burst_ratio)
     own = _check(result, classes)
     flows = result.flows.filter(pl.col("class").is_in(list(classes)))
     gone = [name for name in flows.columns if name.startswith(("dropped_", "policed_"))] + ["lost_packets"]
@@ -95,9 +95,12 @@ def call_summary(
     classes: Sequence[str],
     *,
     codec: CodecName | None = None,
-    burst_ratio: float = 1.0,
+    burst_ratio: float | None = None,
 ) -> pl.DataFrame:
     """`calls` by class: means over the flows of a class and then over the runs, with 95 % intervals.
+
+    A dead call, of which nothing arrived, is in the means of R and of the score with 0 and 1, and not in that
+    of the delay. A call that sent nothing after the warm-up is in none.
 
     Args:
         result: See `calls`.
@@ -114,7 +117,7 @@ def call_summary(
         ValueError: See `calls`.
     """
     rated = calls(result, classes, codec=codec, burst_ratio=burst_ratio)
-    measures = ("mouth_to_ear_s", "lost_or_late", "r", "mos")
+    measures = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
     rows: list[dict[str, Any]] = []
     for name in classes:
         of_class = rated.filter(pl.col("class") == name)
@@ -133,19 +136,20 @@ _SCHEMA = {
     "member": pl.Int64,
     "mouth_to_ear_s": pl.Float64,
     "lost_or_late": pl.Float64,
+    "burst_ratio": pl.Float64,
     "r": pl.Float64,
     "mos": pl.Float64,
 }
 
 
-def _rate(row: Mapping[str, Any], codec: CodecName, burst_ratio: float) -> tuple[object, ...]:
+def _rate(row: Mapping[str, Any], codec: CodecName, burst_ratio: float | None) -> tuple[object, ...]:
     """The row of one flow, from its row in `Result.flows`."""
-    fixed = row["late_packets"] is not None
     found = rated(
         delivered=row["delivered_packets"],
         gone=row["gone"],
-        late=row["late_packets"],
-        delay_s=row["play_out_delay_s"] if fixed else row["p99_transit_s"],
+        late=row["late_packets"] or 0,
+        delay_s=row["play_out_delay_s"],
+        mean_burst=row["loss_burst_packets"],
         codec=codec,
         burst_ratio=burst_ratio,
     )

@@ -126,8 +126,7 @@ impl Measured<'_> {
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
-            late: transit.and_then(TransitMeter::late),
-            play_out_s: transit.and_then(TransitMeter::play_out),
+            play_out: transit.and_then(TransitMeter::played),
             completion: completion(network, spec, flow, received),
             sender,
             ..self.counted(spec, flow, 0)

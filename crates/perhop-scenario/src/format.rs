@@ -353,7 +353,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub play_out: Option<Duration>,
     /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model (ITU-T G.107). It
-    /// does not set what the flows send. Without `play-out`, the buffer is as long as the 99th percentile of the one-way delay.
+    /// does not set what the flows send. Without `play-out`, the buffer is as long as 99 % of the packets need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
     /// The marker tells the sender of each OUT packet after this delay, and the sender then reduces its window by one

@@ -7,6 +7,7 @@ use crate::application::Recorded;
 use crate::engine::EngineUsed;
 use crate::probe::Series;
 use crate::transport::SenderStatistics;
+use crate::transport::transit::Played;
 
 /// Everything measured in one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,10 +97,8 @@ pub struct FlowOutcome {
     /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
     /// came.
     pub jitter_s: Option<f64>,
-    /// Packets that came too late for the flow's play-out buffer; `None` without one.
-    pub late: Option<u64>,
-    /// The time from the sending of a packet to its play-out in seconds; `None` without a buffer, or before the first packet.
-    pub play_out_s: Option<f64>,
+    /// What became of these packets at the receiver's play-out buffer; `None` for TCP and, without a fixed length, where none came.
+    pub play_out: Option<Played>,
     /// Packets sent, by the color that they were given.
     pub marked: [u64; 3],
     /// Of these, packets that meters dropped, the flow's own or those of links, by the color that they gave them; `None` for a flow

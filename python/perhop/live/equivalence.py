@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from perhop import catalog, finite_flows
 from perhop.errors import PerhopError
 from perhop.finite_flows import FiniteFlows
+from perhop.quantities import RATES, TIMES, UNIT, canonical, with_printed
 from perhop.statistics import (
     Difference,
     Equivalence,
@@ -115,11 +116,11 @@ MARGINS: Mapping[str, Margin] = {
 """Defaults. Parts of a whole are held to percentage points; amounts that may be near zero have a floor."""
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
-    "throughput": {"kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9},
+    "throughput": with_printed(RATES),
     "loss": {"pp": 0.01},
     "utilization": {"pp": 0.01},
-    "queue": {"p": 1.0},
-    **{name: {"us": 1e-6, "ms": 1e-3, "s": 1.0} for name in ("rtt", "one-way", "completion", "delay")},
+    "queue": with_printed({"p": 1.0}),
+    **{name: with_printed(TIMES) for name in ("rtt", "one-way", "completion", "delay")},
 }
 
 
@@ -135,13 +136,13 @@ def margins(given: Iterable[str]) -> dict[str, Margin]:
     found = dict(MARGINS)
     for text in given:
         name, is_named, value = text.rpartition("=")
-        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]+|%)", value.strip())
+        match = re.fullmatch(rf"(\d+(?:\.\d*)?|\.\d+)\s*((?!$){UNIT})", value.strip())
         if is_named and name not in MARGINS:
             raise PerhopError(
                 f"--margin {text}: no margin is called `{name}`; there are {', '.join(MARGINS)}"
             )
         if match is None or (match[2] != "%" and match[2] not in _UNITS.get(name, {})):
-            units = ", ".join(f"`{name}=5{unit}`" for unit in _UNITS.get(name, {}))
+            units = ", ".join(f"`{name}=5{unit}`" for unit in _UNITS.get(name, {}) if unit == canonical(unit))
             raise PerhopError(
                 f"--margin {text}: not a margin; write {'`10%`' if not is_named else f'`{name}=10%`'}"
                 + (f" or {units}" if units else " or one with a name, such as `delay=5ms`")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.errors import PerhopError
+from perhop.quantities import UNIT, canonical
 from perhop.sweep.paths import put
 from perhop.sweep.space import COUNTED, plain
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 State: TypeAlias = "bool | None"
 """Of all objectives together: they hold, one breaks, or the runs cannot tell."""
 
-_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/%]*)\s*")
+_QUANTITY = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({UNIT})\s*")
 TOGETHER = "all together"
 """The name of the demand that is all others, growing by the same factor."""
 _ARRIVALS = ("load", "rate", "every")
@@ -180,7 +181,7 @@ def _number(scenario: Mapping[str, Any], path: str, where: str) -> Target:
     place = f"{where}: `{path}`"
     value = _read(scenario, put(deepcopy(dict(scenario)), path, None, place))
     if isinstance(value, str) and (found := _QUANTITY.fullmatch(value)):
-        number, unit = float(found[1]), found[2]
+        number, unit = float(found[1]), canonical(found[2])
     elif isinstance(value, int | float) and not isinstance(value, bool):
         number, unit = float(value), ""
     else:

@@ -31,6 +31,7 @@ from perhop.planning.words import (
     UNITS,
     Measure,
 )
+from perhop.quantities import UNIT
 from perhop.routers import units as codepoints
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _BOUND = re.compile(
-    rf"(?P<left>.+?)\s*(?P<comparison><=|>=|≤|≥|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>[A-Za-z%/]*)"
+    rf"(?P<left>.+?)\s*(?P<comparison><=|>=|≤|≥|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>{UNIT})"
     rf"(?:\s+in\s+(?P<runs>{_NUMBER})\s*%\s+of(?:\s+the)?\s+runs)?"
 )
 _PROFILE = re.compile(

@@ -7,23 +7,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from perhop.emodel import BASE_RATING
+from perhop.quantities import RATES, TIMES, with_printed
 
 Statistics: TypeAlias = "Mapping[str, str]"
 """The metric of sweeps for each statistic, by its name; the empty name is the one that needs no saying."""
 
 UNITS: Mapping[str, Mapping[str, float]] = {
-    "s": {"us": 1e-6, "ms": 1e-3, "s": 1.0},
+    "s": with_printed(TIMES),
     "fraction": {"%": 0.01, "": 1.0},
-    "bit/s": {
-        "bps": 1.0,
-        "kbps": 1e3,
-        "Mbps": 1e6,
-        "Gbps": 1e9,
-        "bit/s": 1.0,
-        "kbit/s": 1e3,
-        "Mbit/s": 1e6,
-        "Gbit/s": 1e9,
-    },
+    "bit/s": with_printed(RATES),
     "s/h": {"s/h": 1.0},
     "": {"": 1.0},
 }

@@ -16,6 +16,7 @@ from perhop.output.report import HtmlPlot, html_plot
 from perhop.output.sheet import MARKS as SHAPES
 from perhop.output.sheet import SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
+from perhop.quantities import UNIT, canonical
 from perhop.study import Axis, Plot, Row
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import metric_names, short_names, shown_name, unit_of
@@ -31,7 +32,7 @@ MOST_SERIES = 6
 MOST_PANELS = 9
 MOST_VECTORS = 1000
 """More marks than this are drawn as pixels."""
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z]+)")
+_QUANTITY = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?((?!$){UNIT})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def numbers(factor: str, name: str, values: Sequence[Value]) -> Numbers | None:
         found = _QUANTITY.fullmatch(value)
         if found is None:
             return None
-        units.add(found[2])
+        units.add(canonical(found[2]))
         by_value[value] = float(found[1])
     return Numbers(factor, name, units.pop(), by_value) if len(units) == 1 else None
 

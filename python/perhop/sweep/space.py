@@ -9,10 +9,11 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from perhop.errors import PerhopError
+from perhop.quantities import UNIT, canonical
 
 Value: TypeAlias = "str | int | float | bool"
 
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?)(?: (?!log))?([A-Za-z]*)"
+_NUMBER = rf"([0-9]+(?:\.[0-9]+)?)(?: (?!log))?({UNIT})"
 RANGE = rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}(\s+log)?\s*"
 """A range as text."""
 _RANGE = re.compile(RANGE)
@@ -68,6 +69,7 @@ def parse_range(text: str, where: str) -> Range:
             f'{where}: {text!r} is no range; write such as "2Mbps..10Mbps", "1..20" or "0.01..0.2 log"'
         )
     low_text, low_unit, high_text, high_unit, log = found.groups()
+    low_unit, high_unit = canonical(low_unit), canonical(high_unit)
     if low_unit != high_unit:
         units = " and ".join(f"`{unit}`" if unit else "none" for unit in (low_unit, high_unit))
         raise PerhopError(f"{where}: {text!r}: both ends need the same unit, not {units}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
+from perhop.quantities import RATES, TIMES, UNIT, with_printed
 from perhop.sweep import document
 from perhop.sweep.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
 from perhop.sweep.plan import SCENARIO, SEED, SET, TITLE, Point, check_metrics, column, make_point
@@ -29,22 +30,11 @@ SAMPLERS = ("tpe", "nsga-ii")
 MAX_TRIALS = 100_000
 Derive: TypeAlias = "Callable[[Mapping[str, Sequence[float]]], Mapping[str, Sequence[float]]]"
 """From values by metric, one for each run, to those of others, one for each run or one for all."""
-_UNITS = {
-    "": 1.0,
-    "%": 0.01,
-    "bps": 1.0,
-    "kbps": 1e3,
-    "Mbps": 1e6,
-    "Gbps": 1e9,
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "p": 1.0,
-}
+_UNITS = with_printed({"": 1.0, "%": 0.01, **RATES, **TIMES, "p": 1.0})
 _AN_OBJECTIVE = r"\s*(minimize|maximize)\s+(.+?)\s*"
 _A_CONSTRAINT = r"\s*(.+?)\s*(>=|<=)\s*([0-9]+(?:\.[0-9]+)?)\s*"
 _OBJECTIVE = re.compile(_AN_OBJECTIVE)
-_CONSTRAINT = re.compile(rf"{_A_CONSTRAINT}([A-Za-z%]*)\s*")
+_CONSTRAINT = re.compile(rf"{_A_CONSTRAINT}({UNIT})\s*")
 TRIALS = Whole(says="Settings that are tried.", default=DEFAULT_TRIALS, most=MAX_TRIALS)
 BATCH = Whole(says="Trials that are proposed and run together.", default=DEFAULT_BATCH, most=MAX_TRIALS)
 TRIAL_RUNS = Whole(says="Runs of each trial.", default=DEFAULT_RUNS, most=simulation.MAX_RUNS)

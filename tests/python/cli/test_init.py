@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,10 +49,16 @@ def test_what_is_offered_is_a_scenario_that_runs_without_notices(perhop: Perhop,
     assert done.out == "my.toml: written; next: perhop run my.toml\n"
     got = classes(tmp_path / "my.toml")
     assert (got["customers"]["flows"], got["others"]["flows"]) == (2, 8)
+    assert got["customers"]["profile_bps"] == 0.0, "nothing is promised unless it is said"
+    assert perhop("run", "my.toml", "--runs", "1").err == ""
+
+
+def test_a_promise_that_the_link_can_keep_is_kept(perhop: Perhop, tmp_path: Path) -> None:
+    assert perhop("init", "--yes", "--promised", "customers 2 Mbit/s").code == 0
+    got = classes(tmp_path / "my.toml")
     # Who was promised 2 Mbit/s gets it; of ten equal users, each would get 1.
     assert float(str(got["customers"]["throughput_bps"])) > 1.9e6
     assert float(str(got["others"]["throughput_bps"])) < 1e6
-    assert perhop("run", "my.toml", "--runs", "1").err == ""
 
 
 def test_three_answers_or_none(tmp_path: Path) -> None:
@@ -64,6 +72,60 @@ def test_three_answers_or_none(tmp_path: Path) -> None:
     assert asked(tmp_path, "", "two.toml", "--yes").returncode == 0
     one, two = (tmp_path / name for name in ("one.toml", "two.toml"))
     assert one.read_text().replace("one.toml", "two.toml") == two.read_text()
+
+
+def flows(path: Path) -> dict[str, dict[str, object]]:
+    """The groups of a scenario, by name."""
+    return {group["name"]: group for group in tomllib.loads(path.read_text())["flows"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [
+        ("1 download", {"downloads": 1}),
+        ("two downloads", {"downloads": 2}),
+        ("3 calls", {"call": 3}),
+        ("a call", {"call": 1}),
+        ("1 video, 2 videos at home", {"video": 3}),
+        ("4 viewers", {"video": 4}),
+        ("30 web users", {"web": 30}),
+        ("1 browser and 2 pages", {"web": 3}),
+        ("2 games, 1 gamer, and 3 players", {"game": 6}),
+        ("2 Requests, 1 query, 5 queries", {"request-response": 8}),
+        ("9 staff, 5 gold customers, 1 other", {"downloads": 15}),
+        ("2 downloads, 3 calls, 1 video", {"downloads": 2, "call": 3, "video": 1}),
+    ],
+)
+def test_users_do_what_their_name_says(
+    perhop: Perhop, tmp_path: Path, said: str, counts: dict[str, int]
+) -> None:
+    done = perhop("init", "--yes", "--rate", "100 Mbit/s", "--users", said)
+    assert (done.code, done.err) == (0, "")
+    found: Counter[str] = Counter()
+    for group in flows(tmp_path / "my.toml").values():
+        application = group.get("application", {"model": "downloads"})
+        found[application["model"]] += group["count"]  # type: ignore[index, operator]
+    assert found == counts
+    assert perhop("run", "my.toml", "--runs", "1").code == 0
+
+
+def test_calls_are_calls(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop("init", "--rate", "1Gbps", "--users", "3 calls", "--yes")
+    assert (done.code, done.err) == (0, "")
+    assert "profile =" not in (tmp_path / "my.toml").read_text(), "nobody has said that something is promised"
+    result = package.run(tmp_path / "my.toml", runs=2)
+    table = result.applications()["call"]
+    assert table["calls"].to_list() == [3, 3]
+    assert table["r"].to_list() == pytest.approx([93.2, 93.2])
+    assert table["lost_or_late"].to_list() == [0.0, 0.0]
+
+
+def test_yes_beside_all_answers_has_nothing_to_add(perhop: Perhop, tmp_path: Path) -> None:
+    answers = ("--rate", "5 Mbit/s", "--users", "2 downloads", "--promised", "downloads 1 Mbit/s")
+    assert perhop("init", "one.toml", *answers).code == 0
+    assert perhop("init", "two.toml", "--yes", *answers).code == 0
+    one, two = ((tmp_path / name).read_text() for name in ("one.toml", "two.toml"))
+    assert one.replace("one.toml", "two.toml") == two
 
 
 def test_nobody_answers(tmp_path: Path) -> None:
@@ -90,9 +152,10 @@ def test_any_rate_makes_a_valid_scenario(perhop: Perhop, tmp_path: Path, rate: s
 
 
 def test_strange_names_stay_names(perhop: Perhop, tmp_path: Path) -> None:
-    done = perhop("init", "a\nduration = 1.toml", "--yes", "--rate", "1Mbps", "--users", '2 a "b\\c#, 1 ☃ 日')
+    users = '2 a "b\\c# call, 1 ☃ 日 page'
+    done = perhop("init", "a\nduration = 1.toml", "--yes", "--rate", "1Mbps", "--users", users)
     assert done.code == 0
-    assert set(classes(next(tmp_path.iterdir()))) == {'a "b\\c#', "☃ 日"}
+    assert set(classes(next(tmp_path.iterdir()))) >= {'a "b\\c# call', "☃ 日 page"}
 
 
 def test_a_file_that_is_there_stays(perhop: Perhop, tmp_path: Path) -> None:
@@ -119,19 +182,28 @@ def test_more_promised_than_there_is_is_said(perhop: Perhop) -> None:
         (["--rate", "5mbps"], ["--rate", "5mbps"]),
         (["--rate", "0Mbps"], ["--rate", "0Mbps"]),
         (["--rate", ""], ["--rate"]),
-        (["--users", "customers 2"], ["--users", "customers 2", "2 customers"]),
+        (["--users", "customers 2"], ["--users", "customers 2", "2 downloads"]),
         (["--users", "0 customers"], ["--users", "1 to"]),
-        (["--users", "2 a, 3 a"], ["--users", "`a`", "twice"]),
-        (["--users", "2 a\tb"], ["--users"]),
-        (["--users", "2 a,"], ["--users"]),
+        (["--users", "2 users, 3 users"], ["--users", "`users`", "twice"]),
+        (
+            ["--users", "5 printers"],
+            [
+                "`printers`",
+                "downloads, calls, videos, web users, games, requests",
+                "staff",
+                "2 printers downloads",
+            ],
+        ),
+        (["--users", "3 uploads"], ["`uploads` does not say what they do"]),
+        (["--users", "3 video calls"], ["`video calls` may be calls and videos"]),
+        (["--users", "calls"], ["--users", "3 calls"]),
+        (["--users", "2 a\tuser"], ["--users"]),
+        (["--users", "2 users,"], ["--users"]),
         (["--promised", "clients 2Mbps"], ["--promised", "clients", "customers, others"]),
         (["--promised", "customers"], ["--promised", "customers 2Mbps", "nothing"]),
         (["--promised", "customers 2"], ["--promised", "unit"]),
         (["--promised", "customers 2Mbps, customers 3Mbps"], ["--promised", "twice"]),
-        (
-            ["--rate", "5Mbps", "--users", "2 a", "--promised", "nothing"],
-            ["--yes", "no effect"],
-        ),
+        (["--rate", "100 mbit/s"], ["--rate", "ambiguous", "20Mbps"]),
         (["none/my.toml"], ["none/my.toml", "No such file"]),
         (["."], ["exists"]),
     ],

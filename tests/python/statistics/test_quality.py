@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,6 +17,7 @@ from perhop.quality import (
     calls,
     delay_impairment,
     loss_impairment,
+    measured_burst_ratio,
     opinion_score,
     rating,
 )
@@ -143,9 +145,14 @@ def test_flows_of_a_run() -> None:
     )
     packets = flow["delivered_packets"] + gone
     assert gone, "the queue drops packets of calls"
-    assert first["mouth_to_ear_s"] == flow["p99_transit_s"] + CODECS["g711-plc"].delay_s
-    assert first["lost_or_late"] == pytest.approx((gone + 0.01 * flow["delivered_packets"]) / packets)
-    assert first["r"] == rating(first["mouth_to_ear_s"], first["lost_or_late"])
+    assert first["mouth_to_ear_s"] == flow["play_out_delay_s"] + CODECS["g711-plc"].delay_s
+    assert flow["play_out_delay_s"] == pytest.approx(flow["p99_transit_s"], rel=0.032)
+    assert 0 <= flow["late_packets"] <= 0.01 * flow["delivered_packets"]
+    assert first["lost_or_late"] == (gone + flow["late_packets"]) / packets
+    assert first["burst_ratio"] == measured_burst_ratio(flow["loss_burst_packets"], first["lost_or_late"])
+    assert first["r"] == rating(
+        first["mouth_to_ear_s"], first["lost_or_late"], burst_ratio=first["burst_ratio"]
+    )
     mute = rows.row(3, named=True)
     assert [mute[name] for name in ("mouth_to_ear_s", "lost_or_late", "r", "mos")] == [None] * 4
 
@@ -179,7 +186,9 @@ def test_a_fixed_play_out_buffer() -> None:
         assert 0.0816 <= flow["play_out_delay_s"] < 0.14
         assert call["mouth_to_ear_s"] == flow["play_out_delay_s"] + CODECS["g711"].delay_s
         assert call["lost_or_late"] == pytest.approx((gone + flow["late_packets"]) / packets)
-        assert call["r"] == rating(call["mouth_to_ear_s"], call["lost_or_late"], "g711")
+        assert call["r"] == rating(
+            call["mouth_to_ear_s"], call["lost_or_late"], "g711", burst_ratio=call["burst_ratio"]
+        )
     assert result.flows.filter(pl.col("class") == "mute")["late_packets"].null_count() == 2
 
 
@@ -204,12 +213,91 @@ def test_classes_with_a_codec_have_ratings_in_the_tables() -> None:
 
 
 def test_calls_none_of_whose_packets_arrive() -> None:
-    assert rated(delivered=0, gone=7, late=0, delay_s=None, codec="g711") == (None, 1.0, 0.0, 1.0)
-    assert rated(delivered=0, gone=0, late=0, delay_s=None, codec="g711") == (None, None, None, None)
-    # 3 of 10 packets are gone, 1 late: P = 40 %; 80 + 20 ms: Ie,eff = 95 x 40 / (40 + 4.3), by hand.
-    found = rated(delivered=7, gone=3, late=1, delay_s=0.08, codec="g711")
-    assert found.lost_or_late == pytest.approx(0.4)
-    assert found.r == pytest.approx(93.2 - 3800 / 44.3)
+    def of(delivered: int, gone: int, late: int, burst: float | None) -> tuple[float | None, ...]:
+        delay = 0.08 if delivered else None
+        return rated(delivered=delivered, gone=gone, late=late, delay_s=delay, mean_burst=burst, codec="g711")
+
+    assert of(0, 7, 0, None) == (None, 1.0, 1.0, 0.0, 1.0)
+    assert of(0, 0, 0, None) == (None, None, None, None, None)
+    # All late is as all lost.
+    assert of(7, 0, 7, 7.0) == (0.1, 1.0, 1.0, 0.0, 1.0)
+    # 3 of 100 packets are gone, 1 late, each alone: P = 4 %, BurstR = 0.96; 80 + 20 ms:
+    # Ie,eff = 95 x 4 / (4 / 0.96 + 4.3), by hand.
+    _, lost, ratio, r, _ = of(97, 3, 1, 1.0)
+    assert (lost, ratio) == (0.04, 0.96)
+    assert r == pytest.approx(93.2 - 380 / (4 / 0.96 + 4.3))
+
+
+def test_a_rating_stays_on_its_scale() -> None:
+    # 4.9 % in bursts: BurstR 9.5 gives 93.2 - 95 x 4.9 / (4.9 / 9.5 + 4.3) = -3.5, random losses 42.6.
+    assert 93.2 - loss_impairment(0.049, "g711", burst_ratio=9.5) == pytest.approx(-3.5, abs=0.05)
+    assert rating(0.05, 0.049, "g711", burst_ratio=9.5) == 0.0
+    assert rating(0.25, 0.5, "g711") == 0.0
+    assert [rating(0.0, 1.0, codec) for codec in CODECS] == [0.0] * 3
+    assert opinion_score(rating(0.25, 0.5, "g711")) == 1.0
+
+
+PERFECT = """\
+duration = "20s"
+
+[links.line]
+from = "a"
+to = "b"
+rate = "8Mbps"
+delay = "19830us"
+queue = { aqm = "drop-tail", limit = "20p" }
+
+[[flows]]
+name = "calls"
+from = "a"
+to = "b"
+KEYS
+"""
+
+
+@pytest.mark.parametrize("codec", list(CODECS))
+@pytest.mark.parametrize("play_out", ["", 'play-out = "40ms"'])
+def test_a_constant_delay_loses_nothing(codec: str, play_out: str) -> None:
+    keys = f'codec = "{codec}"\n{play_out}\ntransport = {{ udp = "cbr", rate = "80kbps", packet = "200B" }}'
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", perhop.PerhopWarning)  # the rate is G.711's
+        result = perhop.run(PERFECT.replace("KEYS", keys))
+    (call,) = calls(result, ["calls"]).iter_rows(named=True)
+    # 200 bytes take 0.2 ms at 8 Mbit/s: each packet takes 20.03 ms.
+    assert call["mouth_to_ear_s"] == pytest.approx(
+        0.02003 + (0.04 if play_out else 0) + CODECS[codec].delay_s  # type: ignore[index]
+    )
+    assert (call["lost_or_late"], call["burst_ratio"]) == (0.0, 1.0)
+    assert call["r"] == pytest.approx(93.2 - CODECS[codec].impairment)  # type: ignore[index]
+
+
+def test_users_of_the_application_call_lose_nothing_either() -> None:
+    result = perhop.run(PERFECT.replace("KEYS", 'application = { model = "call" }'))
+    for row in result.applications()["call"].iter_rows(named=True):
+        assert (row["lost_or_late"], row["r"]) == (0.0, pytest.approx(93.2))
+
+
+GILBERT = PERFECT.replace(
+    "queue = {", "burst-loss = { good-to-bad = 0.00515, bad-to-good = 0.1 }\nqueue = {"
+).replace("20s", "2000s")
+
+
+def test_the_burst_ratio_of_losses_in_bursts() -> None:
+    """Losses of ten in a row, 4.9 %: BurstR is 9.5, and R below 0 before it is clamped."""
+    keys = 'codec = "g711"\ntransport = { udp = "cbr", rate = "80kbps", packet = "200B" }'
+    result = perhop.run(GILBERT.replace("KEYS", keys), runs=3)
+    flows = result.flows
+    assert flows["loss_burst_packets"].mean() == pytest.approx(10, rel=0.1)
+    for flow, call in zip(
+        flows.iter_rows(named=True), calls(result, ["calls"]).iter_rows(named=True), strict=True
+    ):
+        packets = flow["delivered_packets"] + flow["lost_packets"]
+        assert call["lost_or_late"] == flow["lost_packets"] / packets == pytest.approx(0.049, abs=0.01)
+        assert call["burst_ratio"] == flow["loss_burst_packets"] * (1 - call["lost_or_late"])
+        assert call["burst_ratio"] == pytest.approx(9.5, rel=0.15)
+        assert call["r"] < 10
+    random = calls(result, ["calls"], burst_ratio=1.0)["r"].mean()
+    assert random == pytest.approx(42.7, abs=5)
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,12 @@ impl FlowDelays {
     }
 }
 
+/// The number of the bin that holds a delay, below 1024.
+#[inline]
+pub fn delay_bin(delay: Duration) -> usize {
+    bin(delay)
+}
+
 #[inline(always)]
 fn bin(delay: Duration) -> usize {
     let units = delay.as_nanos() >> UNIT_SHIFT;

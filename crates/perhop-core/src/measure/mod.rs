@@ -4,6 +4,6 @@ mod histogram;
 mod outcome;
 mod port;
 
-pub use histogram::{DelayHistogram, FlowDelays};
+pub use histogram::{DelayHistogram, FlowDelays, delay_bin};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
 pub use port::{Counted, PortStatistics, PortView, TransitCounts};

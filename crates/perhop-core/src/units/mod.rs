@@ -1,7 +1,8 @@
 //! Quantities as types, and the one place where their text is read.
 //!
 //! Text is parsed exactly, without floating point, in the form that users of the field write: `20Mbps`, `48ms`,
-//! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Text that could mean two things (`20mbps`,
+//! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Units that tables print are read,
+//! too: `20 Mbit/s`, `50 µs`, `868 packets`. Text that could mean two things (`20mbps`,
 //! `40KB`) is refused. The patterns of the JSON Schema stand beside the parsers and accept the same forms.
 
 mod curve;
@@ -159,7 +160,12 @@ text_unit!(
 text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
 text_serde!(Frequency, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(/s|/min|/h)$", "40/s");
 text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
-text_serde!(Bitrate, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps)$", "20Mbps");
+text_serde!(
+    Bitrate,
+    "text with its unit",
+    r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps|bit/s|kbit/s|Mbit/s|Gbit/s)$",
+    "20Mbps"
+);
 
 const FREQUENCIES: [(&str, u64); 3] = [("/s", 3_600_000), ("/min", 60_000), ("/h", 1_000)];
 

@@ -14,6 +14,31 @@ fn reads_what_users_of_the_field_write() {
 }
 
 #[test]
+fn reads_units_as_tables_print_them() {
+    for (text, canonical) in [
+        ("100 Mbit/s", "100Mbps"),
+        ("2.5Gbit/s", "2.5Gbps"),
+        ("64 kbit/s", "64kbps"),
+        ("9600 bit/s", "9.6kbps"),
+    ] {
+        assert_eq!(text.parse::<Bitrate>().unwrap().to_string(), canonical);
+    }
+    for text in ["50 us", "50 µs", "50 μs"] {
+        assert_eq!(text.parse::<Duration>().unwrap().to_string(), "50us");
+    }
+    let depths =
+        ["868 packets", "1 packet", "1500 bytes"].map(|text| text.parse::<Depth>().unwrap().to_string());
+    assert_eq!(depths, ["868p", "1p", "1.5kB"]);
+    assert_eq!("30 packets/90 packets/0.1".parse::<Thresholds>().unwrap().to_string(), "30/90/0.1");
+    let refused = |text: &str| text.parse::<Bitrate>().unwrap_err().to_string();
+    assert!(
+        refused("100 mbit/s").contains("ambiguous beside Gbps, Mbps, kbps, bps; write a rate such as 20Mbps")
+    );
+    assert!(refused("100 packets").contains("has the unit `packets`, which is not one of"));
+    assert!(refused("100 MB/s").contains("which is not one of"), "bytes in a second");
+}
+
+#[test]
 fn frequencies_are_counted_in_seconds_minutes_or_hours() {
     for (text, per_second, shown) in [
         ("40/s", 40.0, "40/s"),

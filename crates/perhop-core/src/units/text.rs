@@ -69,9 +69,27 @@ macro_rules! text_unit {
 pub(crate) use text_unit;
 
 /// The forms of a time, a size and a number of packets, as regular expressions.
-pub const TIME: &str = r"[0-9]+(\.[0-9]+)? ?(ns|us|ms|s)";
-pub(super) const SIZE: &str = r"[0-9]+(\.[0-9]+)? ?(B|kB|MB|GB)";
-pub(super) const COUNT: &str = r"[0-9]+(\.0+)? ?p";
+pub const TIME: &str = r"[0-9]+(\.[0-9]+)? ?(ns|us|µs|μs|ms|s)";
+pub(super) const SIZE: &str = r"[0-9]+(\.[0-9]+)? ?(B|bytes|kB|MB|GB)";
+pub(super) const COUNT: &str = r"[0-9]+(\.0+)? ?p(ackets?)?";
+
+/// Units as tables and figures print them, each with its name in a scenario's canonical form.
+const PRINTED: [(&str, &str); 9] = [
+    ("bit/s", "bps"),
+    ("kbit/s", "kbps"),
+    ("Mbit/s", "Mbps"),
+    ("Gbit/s", "Gbps"),
+    ("µs", "us"), // The micro sign, and below the Greek letter, which looks alike.
+    ("μs", "us"),
+    ("packets", "p"),
+    ("packet", "p"),
+    ("bytes", "B"),
+];
+
+/// The name of a unit in a scenario's canonical form.
+fn canonical(unit: &str) -> &str {
+    PRINTED.iter().find(|(printed, _)| *printed == unit).map_or(unit, |(_, name)| name)
+}
 
 /// The parts of a text such as `30/90/0.05`; spaces may stand beside the separator.
 pub fn parts<'a>(text: &'a str, separator: &'static str) -> impl Iterator<Item = &'a str> {
@@ -120,12 +138,14 @@ pub(crate) fn parse_scaled(
         let negative = suffix.starts_with('-');
         return refuse(if negative { "is negative".into() } else { "has no number".into() });
     }
-    let Some(&(_, scale)) = suffixes.iter().find(|(known, _)| *known == suffix) else {
+    let Some(&(_, scale)) = suffixes.iter().find(|(known, _)| *known == canonical(suffix)) else {
         let known = suffixes.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
         if suffix.is_empty() {
             return refuse(format!("has no unit (one of {known})"));
         }
-        let ambiguous = suffixes.iter().any(|(known, _)| known.eq_ignore_ascii_case(suffix));
+        let printed = PRINTED.iter().filter(|(_, name)| suffixes.iter().any(|(known, _)| known == name));
+        let mut names = suffixes.iter().map(|(known, _)| *known).chain(printed.map(|(printed, _)| *printed));
+        let ambiguous = names.any(|known| known.eq_ignore_ascii_case(suffix));
         let why = if ambiguous { "is ambiguous" } else { "is not one" };
         return refuse(
             format!("has the unit `{suffix}`, which {why} of {known}")

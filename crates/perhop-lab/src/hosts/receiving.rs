@@ -242,7 +242,7 @@ impl Host<'_> {
             let Ok(length) = io::Read::read(&mut &*socket, room) else { break };
             let now = clock.now();
             let Some((sequence, envelope)) = letter::read_data(&room[..length]) else { continue };
-            transit.record(envelope.sent, now);
+            transit.record(sequence, envelope.sent, now);
             if let Some(feedback) = receiver.on_data(sequence, envelope, now) {
                 reply(socket, room, &feedback, *size);
             }

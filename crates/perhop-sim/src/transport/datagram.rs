@@ -361,7 +361,7 @@ impl Datagrams {
         arrival: Instant,
     ) -> Option<u32> {
         let envelope = self.data.take(sequence)?;
-        self.transit.record(envelope.sent, arrival);
+        self.transit.record(sequence, envelope.sent, arrival);
         match receiver {
             DatagramReceiver::Sink => None,
             DatagramReceiver::Echo => Some(sequence),

@@ -8,6 +8,7 @@ mod in_flight;
 pub mod metadata;
 mod pacing;
 pub mod packet_trace;
+mod play_out;
 pub mod rap;
 pub mod tcp;
 pub mod tfrc;

@@ -3,6 +3,9 @@
 use perhop_core::measure::FlowDelays;
 use perhop_core::{Duration, Instant};
 
+use super::play_out::PlayOut;
+pub use super::play_out::Played;
+
 /// Interarrival jitter and mean one-way transit time of one flow's packets.
 #[derive(Clone, Debug)]
 pub struct TransitMeter {
@@ -15,17 +18,7 @@ pub struct TransitMeter {
     /// Exact sum of the transit times in nanoseconds, and the number of packets.
     transits: (u128, u64),
     delays: FlowDelays,
-    play_out: Option<PlayOut>,
-}
-
-/// A play-out buffer of a fixed length: it holds the first packet that arrives for this time, and plays every other as long after
-/// it was sent. A packet that arrives later than that is too late to be played.
-#[derive(Clone, Copy, Debug)]
-struct PlayOut {
-    buffer: Duration,
-    /// From the sending of a packet to its play-out; `None` before the first packet.
-    deadline: Option<Duration>,
-    late: u64,
+    play_out: PlayOut,
 }
 
 impl TransitMeter {
@@ -38,19 +31,18 @@ impl TransitMeter {
             jitters: (0.0, 0),
             transits: (0, 0),
             delays: FlowDelays::default(),
-            play_out: None,
+            play_out: PlayOut::new(None),
         }
     }
 
-    /// The same with a play-out buffer of this length, if there is one.
+    /// The same with a play-out buffer of this length; without one, it is as long as 99 % of the packets need.
     #[must_use]
     pub fn with_play_out(self, buffer: Option<Duration>) -> Self {
-        let play_out = buffer.map(|buffer| PlayOut { buffer, deadline: None, late: 0 });
-        Self { play_out, ..self }
+        Self { play_out: PlayOut::new(buffer), ..self }
     }
 
-    /// A packet sent then arrives. J follows every packet; what is reported, those within the window.
-    pub fn record(&mut self, sent: Instant, arrival: Instant) {
+    /// The packet of this number, sent then, arrives. J follows every packet; what is reported, those within the window.
+    pub fn record(&mut self, number: u32, sent: Instant, arrival: Instant) {
         let transit = arrival.since(sent);
         let before = self.last.replace(transit);
         let counts = arrival > self.window.0 && arrival <= self.window.1;
@@ -66,10 +58,7 @@ impl TransitMeter {
             self.transits.1 += 1;
             self.delays.record(transit);
         }
-        if let Some(PlayOut { buffer, deadline, late }) = &mut self.play_out {
-            let deadline = *deadline.get_or_insert(transit + *buffer);
-            *late += u64::from(counts && transit > deadline);
-        }
+        self.play_out.record(number, transit, counts);
     }
 
     /// The transit time of the last packet.
@@ -94,14 +83,9 @@ impl TransitMeter {
         self.delays.quantile(0.99)
     }
 
-    /// How many of these packets came too late for the play-out buffer; `None` without one.
-    pub fn late(&self) -> Option<u64> {
-        self.play_out.map(|play_out| play_out.late)
-    }
-
-    /// The time from the sending of a packet to its play-out, in seconds; `None` without a buffer or a packet.
-    pub fn play_out(&self) -> Option<f64> {
-        Some(self.play_out?.deadline?.as_secs_f64())
+    /// What became of these packets at the play-out buffer; `None` of one as long as they need if none came.
+    pub fn played(&self) -> Option<Played> {
+        self.play_out.played()
     }
 }
 
@@ -114,8 +98,8 @@ mod tests {
     fn meter(window: (u64, u64), packets: &[(u64, u64)]) -> TransitMeter {
         let at = |millis: u64| Instant::from_nanos(millis * MILLI);
         let mut meter = TransitMeter::new((at(window.0), at(window.1)));
-        for &(sent, transit) in packets {
-            meter.record(at(sent), at(sent + transit));
+        for (number, &(sent, transit)) in (0..).zip(packets) {
+            meter.record(number, at(sent), at(sent + transit));
         }
         meter
     }
@@ -139,18 +123,20 @@ mod tests {
         let of = |window: (u64, u64), buffer| {
             let at = |millis: u64| Instant::from_nanos(millis * MILLI);
             let mut meter = TransitMeter::new((at(window.0), at(window.1))).with_play_out(buffer);
-            for (sent, transit) in packets {
-                meter.record(at(sent), at(sent + transit));
+            for (number, (sent, transit)) in (0..).zip(packets) {
+                meter.record(number, at(sent), at(sent + transit));
             }
-            (meter.late(), meter.play_out())
+            meter.played().map(|Played { late, delay_s, .. }| (late, delay_s))
         };
         let buffer = Some(Duration::from_millis(30));
-        assert_eq!(of((0, 1000), buffer), (Some(2), Some(0.05)));
+        assert_eq!(of((0, 1000), buffer), Some((2, Some(0.05))));
         // The first packet sets the time of play-out even if it came during the warm-up; the third came at 91 ms.
-        assert_eq!(of((91, 1000), buffer), (Some(1), Some(0.05)));
-        assert_eq!(of((0, 1000), None), (None, None));
-        let none = TransitMeter::new((Instant::ZERO, Instant::NEVER)).with_play_out(buffer);
-        assert_eq!((none.late(), none.play_out()), (Some(0), None));
+        assert_eq!(of((91, 1000), buffer), Some((1, Some(0.05))));
+        assert_eq!(of((0, 1000), None), Some((0, Some(0.09))), "as long as five packets need");
+        let none = TransitMeter::new((Instant::ZERO, Instant::NEVER));
+        let fixed =
+            none.clone().with_play_out(buffer).played().map(|Played { late, delay_s, .. }| (late, delay_s));
+        assert_eq!((none.played(), fixed), (None, Some((0, None))));
     }
 
     #[test]

@@ -1,0 +1,38 @@
+"""Units as users write them: those of scenarios, and those that tables and figures print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PRINTED: Mapping[str, str] = {
+    "bit/s": "bps",
+    "kbit/s": "kbps",
+    "Mbit/s": "Mbps",
+    "Gbit/s": "Gbps",
+    "µs": "us",  # The micro sign, and below the Greek letter, which looks alike.
+    "μs": "us",
+    "packets": "p",
+    "packet": "p",
+    "bytes": "B",
+}
+"""Units as tables and figures print them, each with its name in scenarios; the engine reads the same ones."""
+UNIT = r"(?:[A-Za-zµμ%]+(?:/[a-z]+)?|/[a-z]+)?"
+"""What a unit looks like, as a regular expression; also none."""
+RATES: Mapping[str, float] = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+"""Units of rates in scenarios, in bit/s."""
+TIMES: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+"""Units of times, in seconds."""
+
+
+def canonical(unit: str) -> str:
+    """A unit's name in scenarios."""
+    return PRINTED.get(unit, unit)
+
+
+def with_printed(factors: Mapping[str, float]) -> dict[str, float]:
+    """Factors of units, and of the same units as tables print them."""
+    printed = {unit: factors[name] for unit, name in PRINTED.items() if name in factors}
+    return {**factors, **printed}
