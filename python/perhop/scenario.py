@@ -2556,7 +2556,7 @@ class Flow(Table):
             Default: none.
         codec: The flows are calls with this codec: tables show their rating R and mean opinion score by
             the E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the
-            buffer is as long as the 99th percentile of the one-way delay.
+            buffer is as long as 99 % of the packets need.
         out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
             then reduces its window by one packet (No-OUT). Default: no feedback.
         start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at

@@ -144,12 +144,11 @@ impl PlayOut {
     /// What became of the packets; `None` of a buffer as long as they need if none came.
     pub(super) fn played(&self) -> Option<Played> {
         let all: u64 = self.levels.all.iter().map(|level| u64::from(level.packets)).sum();
-        let (highest, delay) = match self.fixed {
-            Some((_, deadline)) => (IN_TIME, deadline),
-            None => {
-                let (level, longest) = self.levels.reach((99 * all).div_ceil(100))?;
-                (level, Some(longest))
-            }
+        let (highest, delay) = if let Some((_, deadline)) = self.fixed {
+            (IN_TIME, deadline)
+        } else {
+            let (level, longest) = self.levels.reach((99 * all).div_ceil(100))?;
+            (level, Some(longest))
         };
         let (mut played, mut bursts) = (0, self.levels.starts);
         for (_, level) in (self.levels.lowest..=highest).zip(&self.levels.all) {
