@@ -159,7 +159,7 @@ def init(
     Examples:
       perhop init
       perhop init --rate 50Mbps --users "9 staff" --promised "staff 2Mbps"
-      perhop init --rate "100 Mbit/s" --users "2 downloads, 3 calls, 1 video" --yes
+      perhop init --rate "100 Mbit/s" --users "2 downloads, 3 calls" --yes
       perhop init --yes
     """  # noqa: D301
     if file.exists() or file.is_symlink():
