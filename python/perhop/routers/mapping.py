@@ -387,7 +387,7 @@ class Mapping:
             match = one.match if codes is None else replace(one.match, codepoints=codes & own, unknown=())
             rate = one.guarantee if queue.ceiling is not None else self._part(one.guarantee, made.rate.number)
             within.append(replace(one, match=match, guarantee=rate))
-        queues = inner._disjoint(within)
+        queues = inner._disjoint(_complete(within, own))
         sections, order = inner._scheduled(queues, path)
         inside = frozenset[int]().union(*(one.match.codepoints or () for one in queues))
         self.names += [one.name for one in named] + inner.names
@@ -661,6 +661,17 @@ def _below_link(port: Port, answers: Answers, account: Account) -> Port:
 def _profiles(path: str, queue: Queue, rule: Rule) -> list[Section]:
     """The tables of a queue's drop profiles."""
     return [Section(f"[[{path}.profiles]]", entries, queue.name) for entries in rule.profiles]
+
+
+def _complete(queues: list[Queue], own: frozenset[int]) -> list[Queue]:
+    """Queues within a class of these packets: if they take all of them, the last one takes all others."""
+    codes = [queue.match.codepoints for queue in queues]
+    known = [code for code in codes if code is not None]
+    last = next((queue for queue in reversed(queues) if queue.match.codepoints), None)
+    if last is None or len(known) < len(codes) or frozenset[int]().union(*known) != own:
+        return queues
+    rest = replace(last, match=replace(last.match, codepoints=None))
+    return [*(queue for queue in queues if queue is not last), rest]
 
 
 def _explicit(queues: list[Queue]) -> list[Queue]:

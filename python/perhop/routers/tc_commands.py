@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 from perhop.routers import jsontree
@@ -117,7 +118,7 @@ def _line(
     if VARIABLE.search(expanded):
         return ignore("a variable without a simple assignment", missed=True)
     found = [
-        _command([word for word in words[1:] if not word.startswith("-")], places[0]) for words in listed
+        _command([*dropwhile(lambda word: word.startswith("-"), words[1:])], places[0]) for words in listed
     ]
     for command in found:
         if command is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BY_MARK = {"fw", "route", "bpf", "cgroup", "flow", "tcindex", "rsvp"}
 """Filters that look at something else than the packet's header."""
+NOT_IP = {"arp", "0x806", "0x0806", "rarp", "802.3", "802_3", "ipx", "loop", "lldp"}
 FLAGS = {"skip_hw", "skip_sw", "not_in_hw", "direct-action", "da"}
 MATCH_WORDS = {"src": 3, "dst": 3, "nofrag": 2, "firstfrag": 2, "df": 2, "mf": 2}
 """Words of `match ip …` by its second one: addresses have no mask behind them, flags no value."""
@@ -51,7 +52,17 @@ def arriving(parent: str) -> bool:
 def read(commands: list[Command], account: Account) -> list[Filter]:
     """Filters in the order in which they are tried, each with the packets that no earlier one takes."""
     reader = _Reader(account)
-    return _first([found for command in commands if (found := reader.filter(command)) is not None], account)
+    found = [reader.filter(command) for command in commands if _of_ip(command, account)]
+    return _first([one for one in found if one is not None], account)
+
+
+def _of_ip(command: Command, account: Account) -> bool:
+    """Whether a filter is for IP packets; others are not simulated."""
+    words = command.words
+    protocol = words[words.index("other-protocol") + 1] if "other-protocol" in words[:-1] else ""
+    if protocol in NOT_IP:
+        account.ignore_whole(command.lines, f"of packets of {protocol}, which are not simulated")
+    return protocol not in NOT_IP
 
 
 def policers(filters: list[Filter], account: Account) -> list[tuple[Filter, Meter, Match]]:

@@ -383,8 +383,12 @@ class Interface:
             bands = bands or strict + len(quanta)
         bands = min(max(bands, 1), 16)
         names = [f"{root.handle.rstrip(':') or '1'}:{band + 1:x}" for band in range(bands)]
-        unmapped = bands - 1
+        if not ets:  # as tc fills it (iproute2, tc/q_prio.c)
+            priomap += [*priomap[:1] * len(PRIOMAP), PRIOMAP[-1]][: len(PRIOMAP) - len(priomap)]
         targeted = [f for name in names for f in self._leading(name, root)]
+        taken = frozenset[int]().union(*(f.match.codepoints or () for f in targeted if not f.match.unknown))
+        if any(f.match.codepoints is None and not f.match.unknown for f in targeted):
+            taken = ALL_CODEPOINTS
         for band, name in enumerate(names):
             queue = self._held(name, root, depth, nested=ets and band >= strict)
             if not ets or band < strict:
@@ -392,16 +396,14 @@ class Interface:
             else:
                 number = quanta[band - strict] if band - strict < len(quanta) else 1514
                 queue.share = Rate(float(number), RateUnit.WEIGHT, root.line, text=f"quantum {number}")
+            by_tos = frozenset(c for c in ALL_CODEPOINTS if _band(c, priomap, bands) == band) - taken
+            queue.match = Match(by_tos, (), root.line)
             if self._leading(name, root):
-                queue.match = self._matched(name, root.line, root)
-            else:
-                codes = {
-                    c
-                    for c in ALL_CODEPOINTS
-                    if (priomap[TOS_PRIORITY[(2 * c) % 16]] if len(priomap) == 16 else unmapped) == band
-                }
-                codes -= {c for f in targeted for c in f.match.codepoints or ()}
-                queue.match = Match(frozenset(codes), (), root.line)
+                found = self._matched(name, root.line, root)
+                codes = (found.codepoints or frozenset()) | by_tos
+                if found.codepoints is not None or found.unknown:
+                    found = replace(found, codepoints=codes or None)
+                queue.match = found
             port.queues.append(queue)
         port.sharing = "drr"
         _small_weights(port.queues)
@@ -438,6 +440,12 @@ class Interface:
         text = "drr drops packets that no filter matches; here they get a queue"
         if port.queues and port.queues[-1].match.codepoints is not None:
             self._account.find("W17", root.line, text)
+
+
+def _band(codepoint: int, priomap: list[int], bands: int) -> int:
+    """The band of packets that no filter takes; those of priorities without a band are in the last one."""
+    priority = TOS_PRIORITY[(2 * codepoint) % 16]
+    return priomap[priority] if priority < len(priomap) else bands - 1
 
 
 def _small_weights(queues: list[Queue]) -> None:

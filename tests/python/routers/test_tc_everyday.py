@@ -226,3 +226,51 @@ def test_a_line_that_leads_to_nothing_is_refused(line: str, said: str) -> None:
     assert said in str(error.value)
     done = of_text(f"{HTB}{line}\n", lenient=True)
     assert 5 in done.codes("W13")
+
+
+def test_packets_that_no_filter_of_prio_takes_go_by_the_field_tos() -> None:
+    text = "tc qdisc add dev e root handle 1: prio bands 4 priomap 2 1\n"
+    text += "tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 1:1\n"
+    text += "tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0x10 0xfc flowid 1:3\n"
+    text += "tc filter add dev e parent 1: protocol arp u32 match u32 0 0 flowid 1:4\n"
+    done = of_text(text, link_rate=1e8)
+    # A priomap is filled with its first band: 2, which is 1:3. Priority 1 is of no TOS.
+    assert {name: q.get("match", {}).get("dscp") for name, q in done.queues.items()} == {
+        "1:1": ["EF"],
+        "1:3": None,
+    }
+    assert (4, True) in [(line, "packets of arp" in text) for (_, line), text in
+                         zip(done.warnings, done.texts, strict=True)]  # fmt: skip
+
+
+def test_a_catch_all_leaves_nothing_to_the_field_tos() -> None:
+    text = "tc qdisc add dev e root handle 1: prio\n"
+    text += "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dsfield 0xb8 0xfc flowid 1:1\n"
+    text += "tc filter add dev e parent 1: protocol ip prio 2 matchall flowid 1:3\n"
+    done = of_text(text, link_rate=1e8)
+    assert {name: q.get("match", {}).get("dscp") for name, q in done.queues.items()} == {
+        "1:1": ["EF"],
+        "1:3": None,
+    }
+
+
+def test_a_scheduler_within_a_class() -> None:
+    text = f"{HTB}tc qdisc add dev e parent 1:10 handle 20: prio\n"
+    text += "tc qdisc add dev e parent 20:1 handle 21: pfifo limit 10\n"
+    text += "tc filter add dev e parent 20: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 20:1\n"
+    text += "tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 1:10\n"
+    text += "tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0x88 0xfc flowid 1:10\n"
+    done = of_text(text)
+    (root,) = done.link["queue"]["classes"]
+    inner = root["classes"][0]["queue"]
+    assert (inner["scheduler"], [q["name"] for q in inner["queues"]]) == ("priority", ["20:1", "20:3"])
+    assert inner["queues"][0]["rule"]["limit"] == "10p"
+    carried = done.carried({46: 3.0, 34: 50.0, 0: 50.0})
+    assert carried[46] == pytest.approx(3.0, rel=0.02)  # before AF41, which has what the class leaves
+    assert carried[46] + carried[34] == pytest.approx(6.0, rel=0.05)
+
+
+def test_words_that_begin_with_a_dash_are_kept() -> None:
+    text = "tc -s qdisc add dev e root cbs idleslope 98688 sendslope -901312 hicredit 153 locredit -1389\n"
+    done = of_text(text, link_rate=1e8, lenient=True)
+    assert any("sendslope -901312" in line for line in done.texts)
