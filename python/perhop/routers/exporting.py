@@ -23,7 +23,7 @@ WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
 }
 """Every dialect that can be written. A new one is a file and a line here."""
 TREES = frozenset({"ios", "tc"})
-"""Those with classes within classes."""
+"""Those with classes within classes of any depth; others have classes of one level."""
 COMMENTS = {"ios": "!", "junos": "#", "tc": "#", "perhop-router": "#"}
 NATIVE = frozenset({"perhop-router"})
 """Dialects that have perhop's own queues, and two interfaces that are named (`--devices`)."""
@@ -77,7 +77,7 @@ def exported(
         raise PerhopError(f"--devices has no effect with --to {dialect}: only {', '.join(NATIVE)} names two")
     remarks = Remarks()
     kinds = {"linux": dialect == "tc", "trees": dialect in TREES, "native": dialect in NATIVE}
-    found = outgoing(canonical, origin, link, **kinds)
+    found = outgoing(canonical, origin, link, dialect=dialect, **kinds)
     found.shape = shape
     found.devices = None if devices is None else to_perhop_router.checked_devices(devices)
     body = WRITERS[dialect](found, remarks)

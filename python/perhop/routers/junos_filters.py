@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
 from perhop.routers.junos_words import Block, code_points, short, word
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.outgoing import policer, rate, size
+from perhop.routers.ranges import JUNOS
 
 if TYPE_CHECKING:
     from perhop.routers.junos_words import Node
@@ -111,8 +111,7 @@ class _Filters:
 
     def _bps(self, place: str, key: str, text: str) -> str:
         bps = rate(text)
-        whole = max(1, math.floor(bps + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(bps)} bit/s", bps, whole, f"{whole} bit/s")
+        whole = self._remarks.fitted(place, f"{key} {units.plain(bps)} bit/s", bps, JUNOS["rate"], "bit/s")
         if whole < SLOWEST:
             text = f"below {SLOWEST / 1000:g} kbit/s some platforms round coarsely"
             self._remarks.differs(f"{place}.{key}", text)
@@ -120,6 +119,5 @@ class _Filters:
 
     def _bytes(self, place: str, key: str, text: str) -> str:
         value = size(text)
-        whole = max(1, math.floor(value + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(value)} B", value, whole, f"{whole} B")
-        return short(whole)
+        given = f"{key} {units.plain(value)} B"
+        return short(self._remarks.fitted(place, given, value, JUNOS["burst"], "B"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ from perhop.routers.model import ALL_CODEPOINTS
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
+    from perhop.routers.ranges import Range
 
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9, "tbps": 1e12}
 DEFAULT_BURST_S = 0.2
@@ -65,6 +67,8 @@ class QueueOut:
     """Whether it is a priority queue of `llq`; `cap` is then the rate of its policer."""
     burst: float | None = None
     """Of that policer, in bytes."""
+    prio: int = 0
+    """Of its class in a tree: those with the lowest borrow first."""
     policed_always: bool = False
     """Whether that policer acts without congestion, too."""
     rule_place: str = ""
@@ -73,6 +77,8 @@ class QueueOut:
     """The meter that is for the same packets."""
     colors: dict[int, Color] = field(default_factory=dict)
     """Colors of codepoints, as flows of the scenario have them."""
+    used: frozenset[int] = frozenset()
+    """Codepoints that flows of the scenario have."""
 
     def curve(self, codepoint: int, color: Color) -> str | None:
         """The drop curve of a packet: a profile's number, or a color; None: it drops on overflow only."""
@@ -131,6 +137,8 @@ class Outgoing:
     """Those that are not for the packets of one queue."""
     shaper: tuple[float, float] | None = None
     """Rate and burst."""
+    path: str = ""
+    """Where the scheduler of these queues stands in the scenario."""
     shape: bool = False
     """Whether the interface is faster than the link, so that lines must shape to the link's rate."""
     scenario: dict[str, Any] = field(default_factory=dict)
@@ -179,6 +187,14 @@ class Remarks:
             return
         off = f", off by {100 * (written / value - 1):+.2g} %" if value else ""
         self._add("rounded", place, f"{given} becomes {said}{off}")
+
+    def fitted(self, place: str, given: str, value: float, taken: Range, unit: str) -> int:
+        """A whole number that a command takes; a remark says what it was."""
+        whole = int(taken.fitted(math.floor(value + 0.5)))
+        edge = "most" if whole == taken.most else "least"
+        beyond = f", the {edge} that the command takes" if abs(whole - value) > 1 else ""
+        self.rounded(place, given, value, whole, f"{whole} {unit}{beyond}")
+        return whole
 
 
 def lost(queue: QueueOut, remarks: Remarks) -> None:
@@ -256,6 +272,7 @@ def outgoing(
     origin: str,
     link: str | None,
     *,
+    dialect: str = "",
     linux: bool = False,
     trees: bool = False,
     native: bool = False,
@@ -266,6 +283,7 @@ def outgoing(
         canonical: The scenario.
         origin: Its name in messages.
         link: The link's name.
+        dialect: The one that is written, in messages.
         linux: With the schedulers that only Linux has.
         trees: With trees of classes, `htb`.
         native: Its queues stay the tables of the scenario, for a dialect that has the same.
@@ -303,12 +321,11 @@ def outgoing(
             kind, queue = "single", queue["rule"]
     kinds = {"single", "priority", "wfq", "drr"} | ({"htb"} if trees else set())
     whole = rate(table["rate"]) if shaper is None else shaper[0]
-    if kind == "htb" and trees and not linux and _flat(queue, whole):
+    if kind == "htb" and not linux and _flat(queue, whole):
         queues += _shaped(queue, path, origin, frozenset().union(*(one.codepoints for one in queues)))
         kind, queue = "wfq", {"queues": []}
     if kind not in kinds or (kind == "htb" and queues) or (kind == "priority" and queues):
-        within = " within llq" if queues else ""
-        raise PerhopError(f"{origin}: {path}: no dialect here can express the scheduler {kind}{within}")
+        raise PerhopError(f"{origin}: {path}: {_refusal(dialect, kind, within=bool(queues))}")
     keys = {key: value for key, value in queue.items() if key != "queues"} if kind != "single" else {}
     taken = frozenset[int]().union(*(one.codepoints for one in queues))
     if kind == "htb":
@@ -319,15 +336,57 @@ def outgoing(
     else:
         queues += _queues(queue["queues"], f"{path}.queues", origin, taken)
     meters = _meters(table.get("meters") or [], place, origin)
-    colors = _colors(scenario, frozenset[int]().union(*(one.codepoints for one in meters)))
-    for one in queues:
-        one.colors = {code: color for code, color in colors.items() if code in one.codepoints}
+    _as_flows(queues, scenario, frozenset[int]().union(*(one.codepoints for one in meters)))
     by_packets = {one.codepoints: one for one in queues}
     if all(meter.codepoints in by_packets for meter in meters):
         for meter in meters:
             by_packets[meter.codepoints].meter = meter
         meters = []
-    return Outgoing(name, place, rate(table["rate"]), kind, keys, queues, meters, shaper)
+    return Outgoing(name, place, rate(table["rate"]), kind, keys, queues, meters, shaper, path)
+
+
+CAN: dict[str, tuple[str, ...]] = {
+    "htb": ("ios", "tc", "perhop-router"),
+    **dict.fromkeys(sorted(FLOW_QUEUES), ("tc", "perhop-router")),
+}
+"""The dialects that have a scheduler which others have not, as classes of any depth and queues of flows."""
+
+
+def _refusal(dialect: str, kind: str, *, within: bool) -> str:
+    """Why a scheduler is not written, and what writes it."""
+    others = ("perhop-router",) if within else CAN.get(kind, ("perhop-router",))
+    listed = [f"--to {other}" for other in others if other != dialect]
+    before = ", ".join(listed[:-1])
+    shown = f"{before} and {listed[-1]}" if before else listed[-1]
+    place = (
+        " within llq"
+        if within
+        else " of several levels or with schedulers within it"
+        if kind == "htb"
+        else ""
+    )
+    return f"--to {dialect} cannot express the scheduler {kind}{place}; {shown} can"
+
+
+def _as_flows(queues: list[QueueOut], scenario: dict[str, Any], metered: frozenset[int]) -> None:
+    """Give queues the codepoints that flows of the scenario have, and their colors."""
+    colors = _colors(scenario, metered)
+    codes = [flow.get("dscp", 0) for flow in scenario.get("flows") or []]
+    used = frozenset(code for code in codes if isinstance(code, int))
+    for one in queues:
+        one.colors = {code: color for code, color in colors.items() if code in one.codepoints}
+        one.used = used & one.codepoints
+
+
+def strict_classes(tables: list[dict[str, Any]]) -> list[bool]:
+    """Which classes of a tree, side by side, are strict: they go first, and have no more than their rate."""
+    last = max((table.get("prio") or 0 for table in tables), default=0)
+    return [
+        "queue" in table
+        and (table.get("prio") or 0) < last
+        and table.get("ceil", table["rate"]) == table["rate"]
+        for table in tables
+    ]
 
 
 def _strict(tables: list[dict[str, Any]], path: str, origin: str) -> list[QueueOut]:
@@ -357,12 +416,16 @@ def _shaped(queue: dict[str, Any], path: str, origin: str, taken: frozenset[int]
     tables = [{**leaf, "rule": leaf["queue"]} for leaf in root["classes"]]
     queues = _queues(tables, f"{path}.classes", origin, taken)
     most = rate(root.get("ceil", root["rate"]))
-    for one, leaf in zip(queues, root["classes"], strict=True):
+    first = strict_classes(root["classes"])
+    for one, leaf, strict in zip(queues, root["classes"], first, strict=True):
         ceil = rate(leaf.get("ceil", leaf["rate"]))
-        one.rule_place = f"{one.place}.queue"
+        one.rule_place, one.strict, one.prio = f"{one.place}.queue", strict, leaf.get("prio") or 0
         if ceil < most:
             one.ceil, one.ceil_burst = ceil, size(leaf["cburst"])
-    return queues
+        if strict:
+            one.rate = None
+    ahead = sorted((one for one in queues if one.strict), key=lambda one: one.prio)
+    return ahead + [one for one in queues if not one.strict]
 
 
 def _codepoints(match: dict[str, Any], place: str, origin: str) -> frozenset[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+
 from perhop.routers import units
 
 _BITS = {f"{p}bit": 1000.0**n for n, p in enumerate(["", "k", "m", "g", "t"])}
@@ -80,5 +82,12 @@ def wlog(low: float, burst: int, avpkt: float) -> int | None:
 
 def bursts(low: float, avpkt: float, exponent: int, most: int = 4096) -> tuple[int, int] | None:
     """The least and the largest `burst` that give an exponent; None: none does."""
-    found = [burst for burst in range(1, most) if wlog(low, burst, avpkt) == exponent]
-    return (found[0], found[-1]) if found else None
+
+    def found(burst: int) -> int:
+        beyond = 0 if avpkt <= 0 or burst + 1 - low / avpkt < 1 else MOST_WLOG + 1
+        return wlog(low, burst, avpkt) or beyond
+
+    # A larger burst never gives a smaller exponent.
+    first = bisect.bisect_left(range(1, most), exponent, key=found) + 1
+    last = bisect.bisect_right(range(1, most), exponent, key=found)
+    return (first, last) if first <= last and found(first) == exponent else None

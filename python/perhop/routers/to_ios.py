@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any
 from perhop.routers import units
 from perhop.routers.curves import COLORS
 from perhop.routers.model import ALL_CODEPOINTS
-from perhop.routers.outgoing import depth, lost, rate, size, takes, thresholds
+from perhop.routers.outgoing import (
+    DEFAULT_BURST_S,
+    depth,
+    lost,
+    rate,
+    size,
+    strict_classes,
+    takes,
+    thresholds,
+)
+from perhop.routers.ranges import IOS, IOS_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from perhop.routers.outgoing import Depth, MeterOut, Outgoing, QueueOut, Remarks
+    from perhop.routers.ranges import Range
 
 DEFAULT = "class-default"
 MOST_LEVELS = 3
@@ -22,8 +33,8 @@ MOST_LEVELS = 3
 VALUES_OF_A_MATCH = 8
 """Codepoints on one `match` line: IOS takes eight."""
 STRICT_LEVELS = 2
-LARGEST_RATIO = 1000
-EXPONENTS = (1, 16)
+DEFAULT_CURVE = "20 40 10"
+"""The device's own thresholds of codepoints beside class selectors, AF and EF."""
 WRITTEN = 1e-6
 """Scenarios have max_p with so many digits."""
 NEUTRAL: dict[str, Any] = {
@@ -44,6 +55,8 @@ class _Writer:
         self._names: dict[str, str] = {}
         """Names of classes by place in the scenario."""
         base = _word(link.name).upper()
+        self._whole = link.rate if link.shaper is None else link.shaper[0]
+        """What all queues share, in bit/s."""
         self._output, self._child, self._input = f"{base}-OUT", f"{base}-QUEUES", f"{base}-IN"
 
     def lines(self) -> list[str]:
@@ -67,7 +80,7 @@ class _Writer:
             self._remarks.differs(f"{link.place}.meters", text)
         result.append(f"interface {_word(link.name)}")
         if not link.shape:
-            result.append(f" bandwidth {self._kbps(link.place, 'rate', link.rate)}")
+            result += self._told()
         result.append(f" service-policy output {self._output}")
         if arriving:
             result.append(f" service-policy input {self._input}")
@@ -75,6 +88,15 @@ class _Writer:
             text = "`bandwidth` tells the rate and does not limit it; for a faster interface give --shape"
             self._remarks.differs(f"{link.place}.rate", text)
         return result
+
+    def _told(self) -> list[str]:
+        """The rate of the interface, where the command takes it."""
+        link = self._link
+        if link.rate / 1000 > IOS["interface"].most:
+            text = f"`bandwidth` takes {IOS['interface'].most:g} kbit/s at most and is not written"
+            self._remarks.differs(f"{link.place}.rate", text)
+            return []
+        return [f" bandwidth {self._kbps(link.place, 'rate', link.rate, IOS['interface'], link.rate)}"]
 
     def _flat(self) -> tuple[list[str], list[str]]:
         """The class maps of the queues, and the classes of one policy."""
@@ -99,7 +121,7 @@ class _Writer:
         """Class maps and inner policies of a tree of classes, and the classes of the outer policy."""
         link = self._link
         roots = link.scheduler["classes"]
-        place = f"{link.place}.queue"
+        place = link.path
         text = "the tree is nested policies: bursts, and how classes share what is left, are the device's"
         self._remarks.differs(place, text)
         above: list[str] = []
@@ -127,6 +149,10 @@ class _Writer:
             self._remarks.left_out(path, f"IOS has {MOST_LEVELS} policies within one another, not more")
             return []
         bodies: list[tuple[bool, list[str]]] = []
+        first = strict_classes(tables)
+        levels = sorted(
+            {table.get("prio") or 0 for table, strict in zip(tables, first, strict=True) if strict}
+        )
         for number, table in enumerate(tables):
             place = f"{path}[{number}]"
             own = min(rate(table.get("ceil", table["rate"])), ceil)
@@ -135,11 +161,18 @@ class _Writer:
             rest = any(self._names[queue.place] == DEFAULT for queue in leaves)
             name = self._inner(place, table["name"], rest=rest) if inner else self._names[place]
             lines = [f" class {name}"]
-            if len(tables) > 1:
-                lines.append(f"  bandwidth {self._kbps(place, 'rate', rate(table['rate']))}")
-            if own < ceil or (depth == len(tables) == 1 and self._link.shape):
-                lines.append(f"  shape average {self._bps(place, 'ceil', own)}")
-            if table.get("prio"):
+            if first[number]:
+                level = min(levels.index(table.get("prio") or 0) + 1, STRICT_LEVELS)
+                lines.append("  priority" + (f" level {level}" if len(levels) > 1 else ""))
+                lines.append(self._dropped(place, own, size(table["cburst"])))
+            elif len(tables) > 1:
+                words = self._kbps(place, "rate", rate(table["rate"]), IOS["bandwidth"], ceil)
+                lines.append(f"  bandwidth {words}")
+            if first[number]:
+                pass
+            elif own < ceil or (depth == len(tables) == 1 and self._link.shape):
+                lines.append(f"  shape average {self._bps(place, 'ceil', own, 'shape')}")
+            if table.get("prio") and not any(first):
                 self._remarks.differs(f"{place}.prio", "IOS shares what is left among classes without order")
             if inner:
                 child = f"{_word(self._link.name).upper()}-{_word(table['name']).upper()}"
@@ -193,21 +226,26 @@ class _Writer:
 
     # Rates
 
-    def _kbps(self, place: str, key: str, bps: float) -> int:
+    def _kbps(self, place: str, key: str, bps: float, taken: Range, whole: float) -> str:
+        """A rate in kbit/s; a percentage of the whole, where that is more than the command takes."""
         kbps = max(1, math.floor(bps / 1000 + 0.5))
         given = f"{key} {units.shown_rate(bps)}"
+        if kbps > taken.most:
+            percent = int(IOS["bandwidth percent"].fitted(math.floor(100 * bps / whole + 0.5)))
+            said = f"{percent} % of {units.shown_rate(whole)}, as {taken.most:g} kbit/s are the most"
+            self._remarks.rounded(place, given, bps, percent * whole / 100, said)
+            return f"percent {percent}"
         self._remarks.rounded(place, given, bps, kbps * 1000.0, f"{kbps} kbit/s")
-        return kbps
+        return str(kbps)
 
-    def _bps(self, place: str, key: str, bps: float) -> int:
-        whole = max(1, math.floor(bps + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(bps)} bit/s", bps, whole, f"{whole} bit/s")
-        return whole
+    def _bps(self, place: str, key: str, bps: float, command: str) -> int:
+        return self._fitted(place, f"{key} {units.plain(bps)} bit/s", bps, command, "bit/s")
 
-    def _bytes(self, place: str, key: str, value: float) -> int:
-        whole = max(1, math.floor(value + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(value)} B", value, whole, f"{whole} B")
-        return whole
+    def _bytes(self, place: str, key: str, value: float, command: str) -> int:
+        return self._fitted(place, f"{key} {units.plain(value)} B", value, command, "B")
+
+    def _fitted(self, place: str, given: str, value: float, command: str, unit: str) -> int:
+        return self._remarks.fitted(place, given, value, IOS[command], unit)
 
     def _strict(self) -> list[QueueOut]:
         """The queues of strict priority; keys of schedulers that IOS has no words for are reported."""
@@ -247,51 +285,79 @@ class _Writer:
             if level > STRICT_LEVELS:
                 return []
             words = ["  priority"] + (["level", str(level)] if len(strict) > 1 else [])
+            if queue.ceil is not None:
+                return [" ".join(words), self._dropped(queue.place, queue.ceil, queue.ceil_burst)]
             if queue.cap is not None:
                 if queue.policed_always:
                     return [" ".join(words)]
-                given = size(self._link.scheduler["burst"]) if queue.burst is None else queue.burst
-                burst = self._bytes(queue.place, "burst", given)
-                words += [str(self._kbps(queue.place, "cap", queue.cap)), str(burst)]
+                words += self._policed_share(queue, queue.cap)
             return [" ".join(words)]
         result = []
         if queue.rate is not None:
-            result.append(f"  bandwidth {self._kbps(queue.place, 'rate', queue.rate)}")
+            given = self._kbps(queue.place, "rate", queue.rate, IOS["bandwidth"], self._whole)
+            result.append(f"  bandwidth {given}")
         if queue.ceil is not None:
-            bits = math.floor(8 * queue.ceil_burst + 0.5)
-            result.append(f"  shape average {self._bps(queue.place, 'ceil', queue.ceil)} {bits} 0")
-        if queue.weight is not None:
-            ratio = max(1, math.floor(queue.weight + 0.5))
-            self._remarks.rounded(
-                queue.place, f"weight {queue.weight:g}", queue.weight, ratio, f"ratio {ratio}"
+            result.append(f"  {self._shaped(queue.place, 'ceil', queue.ceil, queue.ceil_burst)}")
+        if queue.prio and not strict:
+            self._remarks.differs(
+                f"{queue.place}.prio", "IOS shares what is left among classes without order"
             )
-            if ratio > LARGEST_RATIO:
-                text = f"ratio {ratio}: devices take ratios up to {LARGEST_RATIO}"
-                self._remarks.differs(f"{queue.place}.weight", text)
-            result.append(f"  bandwidth remaining ratio {ratio}")
+        if queue.weight is not None:
+            result.append(f"  bandwidth remaining ratio {self._ratio(queue)}")
         return result
+
+    def _dropped(self, place: str, ceil: float, burst: float) -> str:
+        """The ceiling of a strict class, which IOS does not shape."""
+        text = (
+            "IOS has no shaper beside `priority`: above the ceiling packets are dropped there; here they wait"
+        )
+        self._remarks.differs(f"{place}.ceil", text)
+        bps, bc = self._bps(place, "ceil", ceil, "cir"), self._bytes(place, "cburst", burst, "bc")
+        return f"  police cir {bps} bc {bc} conform-action transmit exceed-action drop"
+
+    def _policed_share(self, queue: QueueOut, cap: float) -> list[str]:
+        """The rate of a strict class, and its burst, if that is not the device's own of 200 ms."""
+        burst = size(self._link.scheduler["burst"]) if queue.burst is None else queue.burst
+        words = self._kbps(queue.place, "cap", cap, IOS["priority"], self._whole).split()
+        own = cap if words[0] == "percent" else 1000.0 * int(words[0])
+        if abs(burst - own / 8 * DEFAULT_BURST_S) < 1:
+            return words
+        return [*words, str(self._bytes(queue.place, "burst", burst, "priority burst"))]
+
+    def _ratio(self, queue: QueueOut) -> int:
+        """The weight of a class; those of all are smaller in proportion, if one is above what IOS takes."""
+        weights = [other.weight for other in self._link.queues if other.weight is not None]
+        scale = min(1.0, IOS["ratio"].most / max(weights))
+        given = (queue.weight or 1.0) * scale
+        ratio = max(1, math.floor(given + 0.5))
+        said = f"ratio {ratio}" + (f" of {IOS['ratio'].most:g} at most" if scale < 1 else "")
+        self._remarks.rounded(queue.place, f"weight {queue.weight:g}", given, ratio, said)
+        return ratio
+
+    def _shaped(self, place: str, key: str, bps: float, burst: float) -> str:
+        given = f"burst {units.plain(burst)} B"
+        bits = self._fitted(place, given, burst * 8, "shape bc", "bits")
+        return f"shape average {self._bps(place, key, bps, 'shape')} {bits} 0"
 
     def _policed(self, queue: QueueOut) -> list[str]:
         """The policer of a strict class that acts without congestion, too."""
         if not queue.policed_always or queue.cap is None or queue.burst is None:
             return []
-        bps = self._bps(queue.place, "rate", queue.cap)
-        burst = self._bytes(queue.place, "burst", queue.burst)
+        bps = self._bps(queue.place, "rate", queue.cap, "cir")
+        burst = self._bytes(queue.place, "burst", queue.burst, "bc")
         return [f"  police cir {bps} bc {burst} conform-action transmit exceed-action drop"]
 
     def _shape(self) -> list[str]:
         link = self._link
         if link.shaper is None:
-            return [f"  shape average {self._bps(link.place, 'rate', link.rate)}"]
+            return [f"  shape average {self._bps(link.place, 'rate', link.rate, 'shape')}"]
         place = f"{link.place}.queue"
         bps, burst = link.shaper
-        bits = max(1, math.floor(burst * 8 + 0.5))
-        self._remarks.rounded(place, f"burst {units.plain(burst)} B", burst * 8, bits, f"{bits} bits")
         if bps >= link.rate:
             self._remarks.differs(f"{place}.rate", "the shaper is not below the link's rate: without effect")
         if link.shape:
             self._remarks.differs(f"{place}.rate", "--shape has no effect: the link has a shaper")
-        return [f"  shape average {self._bps(place, 'rate', bps)} {bits} 0"]
+        return [f"  {self._shaped(place, 'rate', bps, burst)}"]
 
     # Queues
 
@@ -303,7 +369,7 @@ class _Writer:
         limit = None if "limit" not in rule else depth(rule["limit"])
         if limit is not None:
             unit = "packets" if limit.packets else "bytes"
-            result.append(f"  queue-limit {self._amount(place, 'limit', limit)} {unit}")
+            result.append(f"  queue-limit {self._amount(place, 'limit', limit, 'queue-limit')} {unit}")
         if kind == "drop-tail":
             return result
         if kind not in {"red", "wred"} or "target-delay" in rule:
@@ -324,17 +390,10 @@ class _Writer:
             and all("curve" not in profile for profile in rule.get("profiles", []))
         ):
             return result  # limits only
-        if kind == "red" and len(queue.codepoints) > VALUES_OF_A_MATCH and queue.rest:
-            result.append("  random-detect")
-            selectors = [(f"precedence {p}", "thresholds") for p in range(8)]
-        else:
-            result.append("  random-detect dscp-based")
-            selectors = [
-                (f"dscp {_dscp(code)}", "thresholds" if kind == "red" else _key(queue, code))
-                for code in sorted(queue.codepoints)
-            ]
-            if kind == "wred":
-                lost(queue, self._remarks)
+        if kind == "wred":
+            lost(queue, self._remarks)
+        by_precedence, selectors = self._selectors(queue, place, curves)
+        result.append("  random-detect" if by_precedence else "  random-detect dscp-based")
         result.append(f"  random-detect exponential-weighting-constant {self._exponent(place, rule)}")
         missing = [name for name, key in selectors if key not in curves]
         if missing:
@@ -342,6 +401,34 @@ class _Writer:
             self._remarks.left_out(place, text)
         result += [f"  random-detect {name} {curves[key]}" for name, key in selectors if key in curves]
         return [*result, *self._ecn(place, rule)]
+
+    def _selectors(
+        self, queue: QueueOut, place: str, curves: dict[str, str]
+    ) -> tuple[bool, list[tuple[str, str]]]:
+        """Which packets have lines, each with the key of its curve; whether they are precedences.
+
+        A class has lines for eight codepoints beside class selectors, AF and EF. Others have one by
+        precedence, if all of a precedence have the same curve; else those that flows have come first, and
+        those without a line have the device's own curve.
+        """
+        red = queue.rule["aqm"] == "red"
+        keys = {code: "thresholds" if red else _key(queue, code) for code in sorted(queue.codepoints)}
+        others = [code for code in keys if code not in units.SHOWN]
+        if len(others) > IOS_OTHERS:
+            kinds = {(code // 8, key) for code, key in keys.items()}
+            if len(kinds) == len({precedence for precedence, _ in kinds}):
+                return True, [(f"precedence {precedence}", key) for precedence, key in sorted(kinds)]
+            others = [code for code in others if curves.get(keys[code]) != DEFAULT_CURVE]
+            others.sort(key=lambda code: code not in queue.used)
+        lost_ones = others[IOS_OTHERS:]
+        if lost_ones:
+            text = f"{len(others)} codepoints beside class selectors, AF and EF; a class has {IOS_OTHERS}"
+            if queue.used & set(lost_ones):
+                self._remarks.left_out(place, text)
+            else:
+                self._remarks.differs(place, f"{text}; others, which no flow has, keep the device's curve")
+        kept = {*units.SHOWN, *others[:IOS_OTHERS]}
+        return False, [(f"dscp {_dscp(code)}", key) for code, key in keys.items() if code in kept]
 
     def _ecn(self, place: str, rule: dict[str, Any]) -> list[str]:
         mode = rule.get("ecn", False)
@@ -374,7 +461,7 @@ class _Writer:
             if text is None or (limit is not None and depth(text) == limit):
                 continue
             own = depth(text)
-            amount = self._amount(f"{place}.profiles[{number}]", "limit", own)
+            amount = self._amount(f"{place}.profiles[{number}]", "limit", own, "queue-limit")
             unit = "packets" if own.packets else "bytes"
             result.append(f"  queue-limit dscp {_dscp(code)} {amount} {unit}")
         return result
@@ -405,26 +492,24 @@ class _Writer:
         words = []
         for key, value in (("min", curve.low), ("max", curve.high)):
             unit = "" if value.packets else " bytes"
-            words.append(f"{self._amount(place, key, value)}{unit}")
+            command = f"{key} {'packets' if value.packets else 'bytes'}"
+            words.append(f"{self._amount(place, key, value, command)}{unit}")
         if curve.most <= 0:
             self._remarks.left_out(place, "IOS writes max_p as 1/D and cannot express 0")
             return " ".join(words)
-        denominator = max(1, math.floor(1 / curve.most + 0.5))
+        denominator = int(IOS["denominator"].fitted(math.floor(1 / curve.most + 0.5)))
         said = f"1/{denominator}"
         if abs(1 / denominator - curve.most) > WRITTEN:
             self._remarks.rounded(place, f"max_p {curve.most:g}", curve.most, 1 / denominator, said)
         return f"{' '.join(words)} {denominator}"
 
-    def _amount(self, place: str, key: str, value: Depth) -> int:
-        whole = math.floor(value.number + 0.5)
+    def _amount(self, place: str, key: str, value: Depth, command: str) -> int:
         unit = "packets" if value.packets else "B"
-        self._remarks.rounded(place, f"{key} {value.number:g} {unit}", value.number, whole, f"{whole} {unit}")
-        return whole
+        return self._fitted(place, f"{key} {value.number:g} {unit}", value.number, command, unit)
 
     def _exponent(self, place: str, rule: dict[str, Any]) -> int:
         weight = float(rule["weight"])
-        low, high = EXPONENTS
-        exponent = min(max(math.floor(-math.log2(weight) + 0.5), low), high)
+        exponent = int(IOS["exponent"].fitted(math.floor(-math.log2(weight) + 0.5)))
         said = f"2^-{exponent} = {2.0**-exponent:.4g}"
         self._remarks.rounded(f"{place}.weight", f"{weight:g}", weight, 2.0**-exponent, said)
         return exponent
@@ -440,13 +525,13 @@ class _Writer:
         if profile.get("mode", "color-blind") != "color-blind":
             self._remarks.left_out(f"{place}.mode", "a color-aware policer needs classes for colors")
         out = profile.get("out", "mark")
-        words = ["  police cir", str(self._bps(place, "rate", rate(profile["rate"])))]
-        words += ["bc", str(self._bytes(place, "burst", size(profile["burst"])))]
+        words = ["  police cir", str(self._bps(place, "rate", rate(profile["rate"]), "cir"))]
+        words += ["bc", str(self._bytes(place, "burst", size(profile["burst"]), "bc"))]
         if marker == "srtcm":
-            words += ["be", str(self._bytes(place, "excess-burst", size(profile["excess-burst"])))]
+            words += ["be", str(self._bytes(place, "excess-burst", size(profile["excess-burst"]), "be"))]
         elif marker == "trtcm":
-            words += ["pir", str(self._bps(place, "peak-rate", rate(profile["peak-rate"])))]
-            words += ["be", str(self._bytes(place, "peak-burst", size(profile["peak-burst"])))]
+            words += ["pir", str(self._bps(place, "peak-rate", rate(profile["peak-rate"]), "pir"))]
+            words += ["be", str(self._bytes(place, "peak-burst", size(profile["peak-burst"]), "be"))]
         group = profile.get("af") or _group(meter.codepoints)
         marks = out in {"mark", "drop-red"} if marker != "token-bucket" else out == "mark"
         if marks and group is None:

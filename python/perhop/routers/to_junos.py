@@ -11,6 +11,7 @@ from perhop.routers.curves import COLORS
 from perhop.routers.junos_filters import filters
 from perhop.routers.junos_words import Block, code_points, interface, short, text_lines, word
 from perhop.routers.outgoing import depth, lost, size
+from perhop.routers.ranges import JUNOS
 
 if TYPE_CHECKING:
     from perhop.routers.curves import Color
@@ -114,12 +115,12 @@ class _Writer:
         place = f"{link.place}.queue"
         if link.shaper is not None:
             bps, burst = link.shaper
-            text = f"{self._bps(place, 'rate', bps)} burst-size {self._bytes(place, 'burst', burst)}"
-            held.append(f"shaping-rate {text}")
+            rate = self._bps(place, "rate", bps, "shaping-rate")
+            held.append(f"shaping-rate {rate} burst-size {self._bytes(place, 'burst', burst)}")
             if link.shape:
                 self._remarks.differs(f"{place}.rate", "--shape has no effect: the link has a shaper")
         elif link.shape:
-            held.append(f"shaping-rate {self._bps(link.place, 'rate', link.rate)}")
+            held.append(f"shaping-rate {self._bps(link.place, 'rate', link.rate, 'shaping-rate')}")
         else:
             text = "nothing here says or limits the rate; for a faster interface give --shape"
             self._remarks.differs(f"{link.place}.rate", text)
@@ -130,15 +131,13 @@ class _Writer:
 
     # Numbers
 
-    def _bps(self, place: str, key: str, bps: float) -> str:
-        whole = max(1, math.floor(bps + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(bps)} bit/s", bps, whole, f"{whole} bit/s")
-        return short(whole)
+    def _bps(self, place: str, key: str, bps: float, command: str = "transmit-rate") -> str:
+        given = f"{key} {units.plain(bps)} bit/s"
+        return short(self._remarks.fitted(place, given, bps, JUNOS[command], "bit/s"))
 
     def _bytes(self, place: str, key: str, value: float) -> str:
-        whole = max(1, math.floor(value + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(value)} B", value, whole, f"{whole} B")
-        return short(whole)
+        given = f"{key} {units.plain(value)} B"
+        return short(self._remarks.fitted(place, given, value, JUNOS["burst-size"], "B"))
 
     def _percent(self, place: str, key: str, value: float, whole: int) -> str:
         """A part of something, as a whole percentage."""
@@ -166,7 +165,7 @@ class _Writer:
             (only,) = others
             words: list[Node] = [] if not strict else ["transmit-rate remainder"]
             if only.rate is not None:
-                words = [f"transmit-rate {self._bps(only.place, 'rate', only.rate)}"]
+                words = [f"transmit-rate {self._bps(only.place, 'rate', only.rate)}", *self._ceiling(only)]
             return result | {only.place: ([*words, "priority low"], only.rate or self._rate)}
         return result | self._sharing(others, place)
 
@@ -176,11 +175,23 @@ class _Writer:
             self._remarks.left_out(queue.place, text)
             return [], self._rate
         words: list[Node] = [f"priority {STRICT[number]}"]
+        if queue.ceil is not None:
+            words.append(f"shaping-rate {self._bps(queue.place, 'ceil', queue.ceil, 'shaping-rate')}")
+            return words, queue.ceil
         if queue.cap is None or queue.strict:  # a policer is the filter's
             return words, self._rate
         text = "above its cap a class waits there also when no other has packets"
         self._remarks.differs(f"{queue.place}.cap", text)
-        return [*words, f"shaping-rate {self._bps(queue.place, 'cap', queue.cap)}"], queue.cap
+        return [*words, f"shaping-rate {self._bps(queue.place, 'cap', queue.cap, 'shaping-rate')}"], queue.cap
+
+    def _ceiling(self, queue: QueueOut) -> list[Node]:
+        """The ceiling of a class that shares; bursts, quanta and the order of borrowing are the device's."""
+        if queue.prio and not any(other.strict for other in self._link.queues):
+            text = "Junos shares what is left among classes of one priority without order"
+            self._remarks.differs(f"{queue.place}.prio", text)
+        if queue.ceil is None:
+            return []
+        return [f"shaping-rate {self._bps(queue.place, 'ceil', queue.ceil, 'shaping-rate')}"]
 
     def _sharing(self, others: list[QueueOut], place: str) -> dict[str, tuple[list[Node], float]]:
         """Guaranteed rates as they are; weights as percentages of the link, or of what the rates leave."""
@@ -191,7 +202,7 @@ class _Writer:
         for queue in others:
             if queue.rate is not None:
                 words = f"transmit-rate {self._bps(queue.place, 'rate', queue.rate)}"
-                result[queue.place] = ([words, "priority low"], queue.rate)
+                result[queue.place] = ([words, *self._ceiling(queue), "priority low"], queue.rate)
                 if queue.weight is not None:
                     text = "no weight beside a rate: how classes share what is left is the device's"
                     self._remarks.differs(f"{queue.place}.weight", text)

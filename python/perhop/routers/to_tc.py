@@ -10,6 +10,7 @@ from perhop.routers import tc_units, units
 from perhop.routers.curves import COLORS
 from perhop.routers.model import ALL_CODEPOINTS
 from perhop.routers.outgoing import depth, lost, policer, rate, size, thresholds
+from perhop.routers.ranges import TC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -183,9 +184,7 @@ class _Writer:
         return f"{whole}bit"
 
     def _bytes(self, place: str, key: str, value: float) -> int:
-        whole = max(1, math.floor(value + 0.5))
-        self._remarks.rounded(place, f"{key} {units.plain(value)} B", value, whole, f"{whole} B")
-        return whole
+        return self._remarks.fitted(place, f"{key} {units.plain(value)} B", value, TC["size"], "B")
 
     def _depth(self, place: str, key: str, value: Depth, packet: float) -> int:
         """In bytes."""
@@ -210,7 +209,7 @@ class _Writer:
             words += f" r2q {link.scheduler['r2q']}"
         self._add("qdisc", f"{parent} handle {HANDLE} htb {words}")
         leaves = {queue.name: queue for queue in link.queues}
-        self._tree(link.scheduler["classes"], HANDLE, f"{link.place}.queue.classes", minor)
+        self._tree(link.scheduler["classes"], HANDLE, f"{link.path}.classes", minor)
         for number, (name, queue) in enumerate(leaves.items(), 0x10):
             self._renamed(queue, minor[name])
             self._leaf(queue, f"parent {minor[name]}", f"{number:x}:")
@@ -319,11 +318,8 @@ class _Writer:
         result = []
         for queue, share in zip(queues, shares, strict=True):
             exact = MTU * share / least
-            whole = math.floor(exact + 0.5)
-            self._remarks.rounded(
-                queue.place, f"quantum {units.plain(exact, 3)} B", exact, whole, f"{whole} B"
-            )
-            result.append(whole)
+            given = f"quantum {units.plain(exact, 3)} B"
+            result.append(self._remarks.fitted(queue.place, given, exact, TC["quantum"], "B"))
         return result
 
     # Filters
@@ -349,12 +345,16 @@ class _Writer:
         if kind == "drop-tail":
             if limit is not None:
                 words = "pfifo" if limit.packets else "bfifo"
-                number = max(1, math.floor(limit.number + 0.5))
+                unit = "packets" if limit.packets else "B"
+                given = f"limit {limit.number:g} {unit}"
+                number = self._remarks.fitted(f"{place}.limit", given, limit.number, TC["size"], unit)
                 self._add("qdisc", f"{head} {words} limit {number}")
         elif kind in WORDS:
             self._block(rule, place, str(kind), limit, head)
         elif kind == "red" and "thresholds" in rule:
             words = self._ramp(place, rule, rule["thresholds"], limit, queue)
+            if not words:
+                return
             words += " adaptive" if rule.get("adaptive") else ""
             self._add("qdisc", f"{head} red {words}{ECN[rule.get('ecn', False)]}")
         elif kind == "rio":
@@ -374,7 +374,9 @@ class _Writer:
         else:
             if not limit.packets:
                 self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
-            words.append(f"limit {limit.number:.0f}")
+            given = f"limit {limit.number:g} packets"
+            whole = self._remarks.fitted(f"{place}.limit", given, limit.number, TC["size"], "packets")
+            words.append(f"limit {whole}")
         known = WORDS[kind]
         for key, value in rule.items():
             if key in known:
@@ -427,6 +429,10 @@ class _Writer:
             ((n, found[0]) for n in order if (found := tc_units.bursts(low, packet, n, 65536)) is not None),
             (wanted, 0),
         )
+        if burst == 0:
+            text = f"min of {low} B is too many packets of {packet} B for an average of tc"
+            self._remarks.left_out(place, text)
+            return ""
         said = f"2^-{exponent} = {2.0**-exponent:.4g}"
         self._remarks.rounded(f"{place}.weight", f"{weight:g}", weight, 2.0**-exponent, said)
         bandwidth = self._rate(place, "idle rate", queue.rate or self._link.rate)

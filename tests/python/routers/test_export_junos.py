@@ -300,6 +300,59 @@ def test_every_link_of_the_examples_is_written_or_refused_in_one_line() -> None:
     assert found > 5
 
 
+FLAT = """\
+[links.wan.queue]
+scheduler = "htb"
+[[links.wan.queue.classes]]
+name = "all"
+rate = "20Mbps"
+[[links.wan.queue.classes.classes]]
+name = "voice"
+match = { dscp = ["EF"] }
+rate = "2Mbps"
+prio = 0
+queue = { aqm = "drop-tail", limit = "12500B" }
+[[links.wan.queue.classes.classes]]
+name = "gold"
+match = { dscp = ["AF11"] }
+rate = "8Mbps"
+ceil = "12Mbps"
+prio = 1
+queue = { aqm = "drop-tail", limit = "50kB" }
+[[links.wan.queue.classes.classes]]
+name = "rest"
+rate = "10Mbps"
+ceil = "20Mbps"
+prio = 1
+queue = { aqm = "drop-tail", limit = "50kB" }
+"""
+
+
+def test_one_level_of_a_tree_is_schedulers_with_shaping_rates() -> None:
+    done = junos(FLAT)
+    lines = body(done)
+    voice, gold, rest = (lines.index(f"{name}-SCHEDULER {{") for name in ("voice", "gold", "rest"))
+    assert lines[voice + 1 : voice + 3] == ["priority strict-high;", "shaping-rate 2m;"]
+    assert lines[gold + 1 : gold + 3] == ["transmit-rate 8m;", "shaping-rate 12m;"]
+    assert lines[rest + 1 : rest + 3] == ["transmit-rate 10m;", "priority low;"]
+    tree = read_back(done, link_rate=2e7)["queue"]["classes"][0]
+    assert [(c["rate"], c.get("ceil", c["rate"]), c["prio"]) for c in tree["classes"]] == [
+        ("2Mbps", "2Mbps", 0), ("8Mbps", "12Mbps", 1), ("10Mbps", "20Mbps", 1),
+    ]  # fmt: skip
+
+
+def test_what_writes_a_deeper_tree_is_said() -> None:
+    deep = (
+        FLAT + '[[links.wan.queue.classes]]\nname = "other"\nrate = "1Mbps"\nqueue = { aqm = "drop-tail" }\n'
+    )
+    deep = deep.replace('name = "rest"\n', 'name = "rest"\nmatch = { dscp = [0] }\n')
+    deep = deep.replace('aqm = "drop-tail" }\n', 'aqm = "drop-tail", limit = "9p" }\n')
+    with pytest.raises(
+        PerhopError, match=r"--to junos cannot express .* htb .*; --to ios, --to tc and --to perhop-r"
+    ):
+        junos(deep)
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGURATIONS.glob("*.*")), ids=lambda path: path.name)
 def test_a_second_export_changes_nothing(path: Any) -> None:  # noqa: ANN401 - a Path
     answers = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
@@ -307,7 +360,7 @@ def test_a_second_export_changes_nothing(path: Any) -> None:  # noqa: ANN401 - a
     try:
         first = exported(simulation.canonical(toml), path.name, "junos", lenient=True)
     except PerhopError as error:
-        assert "no dialect here can express" in str(error)  # noqa: PT017 - of a tree
+        assert "--to junos cannot express the scheduler" in str(error)  # noqa: PT017 - of a tree
         return
     again = imported(Source([("x.cfg", first.text.encode())]), answers, dialect="junos").toml
     second = exported(simulation.canonical(again), path.name, "junos", lenient=True)

@@ -1,0 +1,254 @@
+"""Exports write no number that the device does not take; each number of a line is in the table of ranges."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
+from tests.python.routers.test_export_ios import EXAMPLES, FLOW, HEAD, written
+
+from perhop import simulation
+from perhop.errors import PerhopError
+from perhop.routers import Answers, Source, exported, imported
+from perhop.routers.ranges import IOS, IOS_OTHERS, RANGES
+from perhop.routers.units import SHOWN
+
+ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
+UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
+NUMBER = re.compile(r"(?<![\w./:-])\d+(?:\.\d+)?[kmg]?(?![\w./:-])")
+NAMES = {
+    "ios": re.compile(r"^(class-map|policy-map|interface| class| match|.*service-policy)|^!"),
+    "junos": re.compile(
+        r"code-points|dscp \[|unit \d|class \S+ (queue-num|scheduler|\{)|^#|fill-level \[|drop-probability \["
+    ),
+    "tc": re.compile(r"^(#|tc filter)|priomap|default \d"),
+}
+"""Lines whose numbers are names, codepoints or lists."""
+
+
+def check(text: str, dialect: str) -> None:
+    """Every line has numbers that the device takes."""
+    for line in text.splitlines():
+        if line[:1] in {"#", "!"}:
+            continue
+        known: set[int] = set()
+        for name, taken in RANGES[dialect].items():
+            for found in re.finditer(taken.line, line):
+                digits = found[1].rstrip(";")
+                value = float(digits.rstrip("kmg")) * UNITS.get(digits[-1], 1)
+                assert taken.least <= value <= taken.most, (name, line)
+                known.add(found.start(1))
+        lists = re.fullmatch(r"\s*(?:fill-level|drop-probability) \[ ([\d ]+) \];", line)
+        assert all(int(number) <= 100 for number in (lists[1].split() if lists else [])), line
+        if NAMES[dialect].search(line):
+            continue
+        missing = [found[0] for found in NUMBER.finditer(line) if found.start() not in known]
+        assert not missing, f"no range for {missing} of `{line}`"
+    if dialect == "ios":
+        classes = re.split(r"(?m)^ class ", text)
+        for one in classes:
+            named = re.findall(r"(?m)^  random-detect dscp (\S+)", one)
+            others = [name for name in named if name.isdecimal() and int(name) not in SHOWN]
+            assert len(others) <= IOS_OTHERS, one
+
+
+@pytest.mark.parametrize("dialect", RANGES)
+def test_every_export_of_examples_and_configurations_is_within_them(dialect: str) -> None:
+    texts = []
+    for path in EXAMPLES:
+        try:
+            texts.append(simulation.canonical(path))
+        except PerhopError:  # examples/ has plans and configurations of perhop-router, too
+            continue
+    for path in sorted(CONFIGURATIONS.glob("*.*")):
+        source = Source([(path.name, path.read_bytes())])
+        texts.append(simulation.canonical(imported(source, ANSWERS, interface=PORTS.get(path.name)).toml))
+    made = 0
+    for text in texts:
+        for name, table in (json.loads(text).get("links") or {}).items():
+            for shape in (False, True):
+                if "queue" not in table:
+                    continue
+                try:
+                    done = exported(text, "x.toml", dialect, link=name, lenient=True, shape=shape)
+                except PerhopError:
+                    continue
+                check(done.text, dialect)
+                made += 1
+    assert made > 40
+
+
+WRED = 'aqm = "wred", green = "{low}{u}/{high}{u}/{p}", yellow = "1{u}/{high}{u}/1", limit = "{limit}{u}"'
+SHAPES = (
+    # A strict queue that is policed, with others in parts of the rest.
+    """[links.wan.queue]
+scheduler = "llq"
+[[links.wan.queue.priority]]
+name = "v"
+match = {{ dscp = "EF" }}
+rate = "{part}bps"
+burst = "{burst}B"
+rule = {{ aqm = "drop-tail", limit = "{limit}p" }}
+[links.wan.queue.queue]
+scheduler = "wfq"
+[[links.wan.queue.queue.queues]]
+name = "d"
+match = {{ dscp = [10, 12, 14] }}
+weight = {weight}
+rule = {{ WRED }}
+[[links.wan.queue.queue.queues]]
+name = "r"
+weight = 1
+rule = {{ WRED }}
+""",
+    # Guaranteed rates below a shaper.
+    """[links.wan.queue]
+scheduler = "shaper"
+rate = "{part}bps"
+burst = "{burst}B"
+[links.wan.queue.queue]
+scheduler = "wfq"
+[[links.wan.queue.queue.queues]]
+name = "d"
+match = {{ dscp = [10, 12, 14] }}
+rate = "{tenth}bps"
+rule = {{ WRED }}
+[[links.wan.queue.queue.queues]]
+name = "r"
+rate = "{tenth}bps"
+rule = {{ WRED }}
+""",
+    # One level of a tree, with a strict class that is shaped.
+    """[links.wan.queue]
+scheduler = "htb"
+[[links.wan.queue.classes]]
+name = "all"
+rate = "{rate}bps"
+[[links.wan.queue.classes.classes]]
+name = "v"
+match = {{ dscp = "EF" }}
+rate = "{tenth}bps"
+cburst = "{burst}B"
+quantum = "1.5kB"
+prio = 0
+queue = {{ aqm = "drop-tail", limit = "{limit}p" }}
+[[links.wan.queue.classes.classes]]
+name = "d"
+match = {{ dscp = [10, 12, 14] }}
+rate = "{tenth}bps"
+ceil = "{part}bps"
+cburst = "{burst}B"
+quantum = "1.5kB"
+prio = 1
+queue = {{ WRED }}
+[[links.wan.queue.classes.classes]]
+name = "r"
+rate = "{tenth}bps"
+ceil = "{rate}bps"
+quantum = "1.5kB"
+prio = 1
+queue = {{ aqm = "drop-tail", limit = "{limit}p" }}
+""",
+)
+
+
+@pytest.mark.parametrize("dialect", RANGES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    shape=st.sampled_from(SHAPES),
+    rate=st.sampled_from([10_000, 10**6, 3 * 10**9, 10**11, 4 * 10**11, 16 * 10**11]),
+    burst=st.sampled_from([1500, 40_000, 3_000_000, 7_500_000, 10**9, 10**10]),
+    limit=st.sampled_from([2, 100, 5000, 10**6, 10**8]),
+    p=st.sampled_from(["1", "0.1", "0.00001"]),
+    weight=st.sampled_from([1, 40, 1000, 10_000]),
+    unit=st.sampled_from(["p", "B"]),
+)
+def test_extreme_values_are_fitted(  # noqa: PLR0917 - hypothesis gives them by name
+    dialect: str, shape: str, rate: int, burst: int, limit: int, p: str, weight: int, unit: str
+) -> None:
+    values = {"rate": rate, "part": rate // 2, "tenth": rate // 10, "burst": burst, "weight": weight}
+    limit = max(limit, 3000) if unit == "B" else limit
+    low, high = max(1, limit // 3), max(2, limit // 2)
+    curve = WRED.format(low=low, high=high, limit=limit, p=p, u="" if unit == "p" else unit)
+    curve = curve.replace(f'limit = "{limit}"', f'limit = "{limit}p"')
+    table = shape.replace("{{ WRED }}", "{{ " + curve.replace("{", "{{").replace("}", "}}") + " }}")
+    text = HEAD.replace('"20Mbps"', f'"{rate}bps"') + table.format(limit=limit, **values) + FLOW
+    try:
+        canonical = simulation.canonical(text)
+    except PerhopError:  # such as a shaper whose burst is below a packet
+        return
+    done = exported(canonical, "x.toml", dialect, lenient=True, shape=True)
+    check(done.text, dialect)
+
+
+PRIORITY = """\
+[links.wan.queue]
+scheduler = "llq"
+[[links.wan.queue.priority]]
+name = "V"
+match = {{ dscp = "EF" }}
+rate = "300Mbps"
+burst = "{burst}"
+rule = {{ aqm = "drop-tail", limit = "50p" }}
+[links.wan.queue.queue]
+aqm = "drop-tail"
+limit = "64p"
+"""
+
+
+@pytest.mark.parametrize(
+    ("burst", "line", "said"),
+    [
+        ("7.5MB", "  priority 300000", []),  # 200 ms of the rate, the device's own
+        ("1.5MB", "  priority 300000 1500000", []),
+        (
+            "5MB",
+            "  priority 300000 2000000",
+            ["burst 5000000 B becomes 2000000 B, the most that the command takes"],
+        ),
+    ],
+)
+def test_the_burst_of_a_priority_class(burst: str, line: str, said: list[str]) -> None:
+    head = HEAD.replace("20Mbps", "1Gbps")
+    done = exported(simulation.canonical(head + PRIORITY.format(burst=burst) + FLOW), "x.toml", "ios")
+    assert line in done.text.splitlines()
+    rounded = [remark.text.partition(", off")[0] for remark in done.remarks if remark.kind == "rounded"]
+    assert rounded == said
+
+
+def test_a_rate_above_the_range_is_a_percentage() -> None:
+    table = PRIORITY.format(burst="60MB").replace("300Mbps", "3Gbps")
+    head = HEAD.replace("20Mbps", "10Gbps")
+    done = exported(simulation.canonical(head + table + FLOW), "x.toml", "ios")
+    assert "  priority percent 30 2000000" in done.text.splitlines()
+    assert IOS["priority"].most == 2e6
+
+
+def test_curves_of_all_codepoints_are_those_of_precedences() -> None:
+    rule = '[links.wan.queue]\naqm = "wred"\nlimit = "200p"\nweight = 0.015625\nwait = false\nprofiles = ['
+    rule += ", ".join(f'{{ match = {{ precedence = {p} }}, curve = "{20 + p}/40/0.1" }}' for p in range(7))
+    lines = written(rule + ', { curve = "30/60/0.05" }]\n').text.splitlines()
+    found = [line for line in lines if line.startswith("  random-detect")]
+    assert found == [
+        "  random-detect",
+        "  random-detect exponential-weighting-constant 6",
+        *(f"  random-detect precedence {p} {20 + p} 40 10" for p in range(7)),
+        "  random-detect precedence 7 30 60 20",
+    ]
+
+
+def test_more_codepoints_than_a_class_has_lines_for() -> None:
+    codes = [code for code in range(1, 64) if code not in SHOWN][:9]
+    rule = '[links.wan.queue]\naqm = "wred"\nlimit = "200p"\nweight = 0.015625\nwait = false\n'
+    rule += f'profiles = [{{ match = {{ dscp = {codes} }}, curve = "5/9/0.5" }}, {{ curve = "20/40/0.1" }}]\n'
+    with_flow = FLOW.replace("count = 1", f"count = 1\ndscp = {codes[8]}")
+    text = simulation.canonical(HEAD + rule + with_flow)
+    done = exported(text, "x.toml", "ios")
+    # That of the flow is among them; the other curve is the device's own, and needs no lines.
+    assert f"  random-detect dscp {codes[8]} 5 9 2" in done.text
+    assert done.text.count("random-detect dscp ") == IOS_OTHERS + len(SHOWN)
+    assert any("9 codepoints beside class selectors, AF and EF" in remark.text for remark in done.remarks)
