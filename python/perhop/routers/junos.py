@@ -42,6 +42,10 @@ DEFAULT_CLASSIFIER = {
     "network-control": {"low": frozenset({48, 56})},
 }
 """Junos's default for DSCP (Juniper, "Default DSCP and DSCP IPv6 Classifiers"); others are best effort."""
+DEFAULT_CLASSES = {
+    0: "best-effort", 1: "expedited-forwarding", 2: "assured-forwarding", 3: "network-control",
+}  # fmt: skip
+"""Junos's own forwarding classes by their queues."""
 PRECEDENCES = {
     name: units.of_precedence(value)
     for name, value in {"be": 0, "af11": 1, "af21": 2, "af31": 3, "af41": 4, "ef": 5, "cs6": 6, "nc1": 6,
@@ -211,9 +215,13 @@ class Reader:
         if words[0] in {"firewall", "interfaces"}:
             if self._speed(words, statement) or self.policers.statement(words, statement):
                 return True
-            limits = any(word.endswith("policer") for word in words[1:4])
-            why = "not about queues" if words[0] == "interfaces" else "not understood"
-            self._ignore(statement, why, missed=limits and words[0] == "firewall")
+            limits = any("policer" in word for word in words) or (
+                words[0] == "interfaces" and "filter" in words
+            )
+            if words[0] == "firewall":
+                limits = any(word.endswith("policer") for word in words[1:4])
+            why = "not about queues" if words[0] == "interfaces" and not limits else "not understood"
+            self._ignore(statement, why, missed=limits)
             return False
         if "apply-groups" in words or words[0] == "groups":
             text = "configuration groups are not expanded; give `show configuration | display inheritance`"
@@ -305,6 +313,9 @@ class Reader:
         line = statement.line
         if "exact" in rest:
             rest = [word for word in rest if word != "exact"]
+        if rest == ["shared"]:
+            self._account.find("W09", line, f"`{text}`: buffers that queues share are not simulated")
+            return True
         if rest and rest[0] == "remainder":
             scheduler.buffer_rest = line
             return len(rest) == 1
@@ -592,7 +603,7 @@ class Reader:
         statement: Statement,
     ) -> Queue:
         queue = Queue(forwarding, statement.line)
-        codes = {} if classifier is None else classifier.codes.get(forwarding, {})
+        codes = {} if classifier is None else self._codes(classifier, forwarding)
         every = frozenset[int]().union(*codes.values())
         place = classifier.line if classifier is not None else 0
         chosen, lines = self.policers.chosen(forwarding)
@@ -632,6 +643,17 @@ class Reader:
             )
             self._account.find("W09", queue.curves[0].curve.line, text)
         return queue
+
+    def _codes(self, classifier: Classifier, forwarding: str) -> dict[str, set[int]]:
+        """The codepoints of a class by loss priority, also by the name that Junos has for its queue."""
+        number = self.classes[forwarding][0] if forwarding in self.classes else -1
+        default = DEFAULT_CLASSES.get(number, forwarding)
+        names = {forwarding} if default in self.classes else {forwarding, default}
+        result: dict[str, set[int]] = {}
+        for name in sorted(names):
+            for loss, codes in classifier.codes.get(name, {}).items():
+                result.setdefault(loss, set()).update(codes)
+        return result
 
     def _drops(
         self, port: Port, queue: Queue, scheduler: Scheduler, codes: dict[str, set[int]]

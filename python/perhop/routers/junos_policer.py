@@ -42,6 +42,8 @@ class Term:
     policer: str = ""
     chosen: str = ""
     """The forwarding class that it chooses."""
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    """What it does that is not simulated: line and text."""
     lines: set[int] = field(default_factory=set)
 
 
@@ -187,6 +189,9 @@ class Policers:
             if rest[0] == "forwarding-class" and len(rest) == 2:
                 term.chosen = rest[1]
                 return True
+            if rest[0] in {"discard", "reject", "loss-priority"}:
+                term.lost.append((statement.line, " ".join(words)))
+                return True
             return rest[0] in {"accept", "count", "next"}
         return False
 
@@ -232,6 +237,9 @@ class Policers:
             self._account.find("W15", statement.line, f"filter {name} is not defined")
         for term_name, term in self.filters.get(name, {}).items():
             port.lines |= term.lines
+            for line, text in term.lost:
+                said = f"filter {name}, term {term_name}: `{text}` is not simulated"
+                self._account.miss_part(line, said)
             if not term.policer:
                 continue
             codes = set(term.codes)

@@ -233,7 +233,7 @@ class Reader:
         (queue,) = port.queues
         if made.ceil.unit is RateUnit.BPS:
             port.shaper, port.shaper_burst = made.ceil, made.cburst
-        if queue.match.codepoints is not None or queue.match.unknown:
+        if queue.match.codepoints not in {None, ALL_CODEPOINTS} or queue.match.unknown:
             what = queue.match.unknown[0][1] if queue.match.unknown else f"{key}={entry.get(key)}"
             text = f"{entry.name}: `{what}`: other packets bypass it; here all packets are its"
             self._account.find("W14", queue.match.line or entry.line, text)

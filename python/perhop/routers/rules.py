@@ -125,7 +125,7 @@ class Rules:
         if block.role == "scheduler" and not whole_port:
             text = f"class {queue.name}: {block.name} within a class is not simulated; CoDel in its place"
             self._account.find("W06", block.line, text)
-            kept = [item for item in block.keys if item[0] in {"limit", "target", "interval", "ecn"}]
+            kept = [item for item in block.keys if item[0] in {"limit", "target", "interval", "ecn", "law"}]
             for name, value, line in block.keys:
                 if name not in {"limit", "target", "interval", "ecn", "law"}:
                     text = f"class {queue.name}: {name} {value} of {block.name} has no effect here"

@@ -34,6 +34,10 @@ TABLES = {
 }  # fmt: skip
 MAPS = ("tc_to_queue_map", "dscp_to_tc_map")
 """What binds maps to a port."""
+CHOICES = {"dot1p_to_tc_map", "mpls_tc_to_tc_map", "dscp_to_fc_map", "exp_to_fc_map"}
+"""Other maps that choose queues; beside `dscp_to_tc_map` they are for packets without a codepoint."""
+PAUSES = {"pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map", "tc_to_pg_map"}
+"""Of priority flow control and of shared buffers."""
 COLORS: tuple[Color, ...] = ("green", "yellow", "red")
 NAMES = {
     "ecn_none": (), "ecn_green": ("green",), "ecn_yellow": ("yellow",), "ecn_red": ("red",),
@@ -143,14 +147,16 @@ class Reader:
                     whole = Queue(f"port {port.name}", member.line)
                     self._scheduler(whole, found[1])
                     port.shaper, port.shaper_burst = whole.ceiling, whole.ceiling_burst
-            elif key in {"pfc_enable", "pfcwd_sw_enable", "pfc_to_queue_map", "pfc_to_pg_map"}:
+            elif key in PAUSES:
                 text = f"PORT_QOS_MAP: `{key} {member.text}`: pauses of lossless queues are not simulated"
                 self._account.find("W09", member.line, text)
-            elif key not in MAPS:
+            elif key in CHOICES and not self._value(entry, "dscp_to_tc_map")[0]:
                 text = (
                     f"PORT_QOS_MAP: `{key}` chooses queues by something else than codepoints; no effect here"
                 )
                 self._account.miss_part(member.line, text)
+            elif key not in MAPS:
+                self._account.find("W13", member.line, f"PORT_QOS_MAP: `{key}` has no effect here")
 
     def _order(self, port: Port) -> None:
         """Queue 0 takes what no map names, as traffic class 0: it comes last."""

@@ -239,7 +239,7 @@ def test_maps_of_sonic_that_no_port_binds() -> None:
     done = of_text(text, buffer=buffer(1e6))
     assert done.queues["5"]["match"] == {"dscp": ["EF"]}
     assert any("PORT_QOS_MAP does not bind both maps" in line for line in done.texts)
-    dot1p = SWITCH.replace('"pfc_enable": "3,4"', '"dot1p_to_tc_map": "B"')
+    dot1p = text.replace('"pfc_enable": "3,4"', '"dot1p_to_tc_map": "B"')
     with pytest.raises(PerhopError, match="line 13: PORT_QOS_MAP: `dot1p_to_tc_map`"):
         of_text(dot1p, buffer=buffer(1e6))
 

@@ -374,3 +374,39 @@ def test_a_value_of_a_policer_that_is_not_understood_is_refused_where_it_polices
     with pytest.raises(PerhopError, match="line 16: not understood"):
         of_text(text, link_rate=1e9, interface="ge-0/0/0.0 ingress")
     assert 16 in of_text(text, link_rate=1e9, buffer=buffer(1e6), interface="ge-0/0/0.0").codes("W13")
+
+
+def test_the_default_classifier_by_queue_numbers() -> None:
+    text = """\
+set class-of-service forwarding-classes class BE queue-num 0
+set class-of-service forwarding-classes class EF queue-num 1
+set class-of-service classifiers dscp C import default
+set class-of-service scheduler-maps M forwarding-class EF scheduler S
+set class-of-service scheduler-maps M forwarding-class BE scheduler S
+set class-of-service schedulers S transmit-rate percent 50
+set class-of-service interfaces ge-0/0/0 scheduler-map M
+set class-of-service interfaces ge-0/0/0 unit 0 classifiers dscp C
+"""
+    done = of_text(text, link_rate=1e8, buffer=buffer(1e6))
+    assert done.queues["EF"]["match"] == {"dscp": ["EF"]}
+
+
+@pytest.mark.parametrize("action", ["discard", "loss-priority high", "reject"])
+def test_what_a_filter_of_departing_packets_does_is_not_lost(action: str) -> None:
+    text = FILTERED.format(condition="dscp af31").replace("filter input IN", "filter output IN")
+    text += f"set firewall family inet filter IN term c then {action}\n"
+    with pytest.raises(PerhopError, match=f"line 16: filter IN, term c: `then {action}` is not simulated"):
+        of_text(text, link_rate=1e9, buffer=buffer(1e6), matches={"gold": frozenset({26})})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "set interfaces ge-0/0/0 unit 0 layer2-policer input-policer P",
+        "set interfaces ge-0/0/0 unit 0 family inet filter input-list [ A B ]",
+    ],
+)
+def test_filters_and_policers_of_interfaces_that_are_not_read_are_refused(line: str) -> None:
+    text = FILTERED.format(condition="dscp af31") + f"{line}\n"
+    with pytest.raises(PerhopError, match="line 16: not understood"):
+        of_text(text, link_rate=1e9, buffer=buffer(1e6))
