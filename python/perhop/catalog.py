@@ -88,6 +88,7 @@ class Summary:
         classes_only: Of a queue, it stands in the table of its classes alone.
         importance: The greater, the longer a narrow terminal keeps the column.
         metric: The last part of its name in sweeps; empty where they do not have it.
+        above: It stands in tables with every column alone, and in others where a flow has more than this.
     """
 
     label: str
@@ -98,6 +99,7 @@ class Summary:
     importance: int
     metric: str
     compared: Compared | None
+    above: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,11 @@ impl Measured<'_> {
             play_out: transit.and_then(TransitMeter::played),
             completion: completion(network, spec, flow, received),
             sender,
+            receiver_window: sent
+                .receiver_windows
+                .get(number)
+                .filter(|&&bytes| bytes > 0)
+                .map(|&bytes| bytes.into()),
             ..self.counted(spec, flow, 0)
         }
     }

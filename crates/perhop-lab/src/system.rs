@@ -20,7 +20,22 @@ pub(crate) struct TcpInfo {
     pub(crate) timeouts: u64,
     /// Bytes acknowledged.
     pub(crate) acked: u64,
+    /// Bytes that wait to be sent.
+    pub(crate) unsent: u32,
+    /// Losses are being repaired.
+    pub(crate) is_recovering: bool,
+    /// The receiver's window in bytes; 0 where the kernel does not say it (before Linux 6.2).
+    pub(crate) receiver_window: u32,
+    /// How long data was outstanding, and of that, how long the receiver's window and the sender's buffer held it, in microseconds.
+    pub(crate) busy_us: u64,
+    /// See [`busy_us`](Self::busy_us).
+    pub(crate) receiver_limited_us: u64,
+    /// See [`busy_us`](Self::busy_us).
+    pub(crate) buffer_limited_us: u64,
 }
+
+/// `TCP_CA_Recovery`, after which comes `TCP_CA_Loss`.
+const RECOVERY: u8 = 3;
 
 /// Asks for it (tcp(7), TCP_INFO).
 pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
@@ -51,6 +66,12 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
         #[cfg(not(target_env = "gnu"))]
         timeouts: 0,
         acked: info.tcpi_bytes_acked,
+        unsent: info.tcpi_notsent_bytes,
+        is_recovering: info.tcpi_ca_state >= RECOVERY,
+        receiver_window: info.tcpi_snd_wnd,
+        busy_us: info.tcpi_busy_time,
+        receiver_limited_us: info.tcpi_rwnd_limited,
+        buffer_limited_us: info.tcpi_sndbuf_limited,
     })
 }
 

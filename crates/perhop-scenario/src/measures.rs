@@ -50,10 +50,11 @@ fn entries<O>(measures: &[Measure<O>]) -> Value {
 }
 
 fn summary_of(summary: &Summary, name: &str) -> Value {
-    let (place, classes_only) = match summary.table {
-        Table::None => (None, false),
-        Table::All(place) => (Some(place), false),
-        Table::Classes(place) => (Some(place), true),
+    let (place, classes_only, above) = match summary.table {
+        Table::None => (None, false, None),
+        Table::All(place) => (Some(place), false, None),
+        Table::Classes(place) => (Some(place), true, None),
+        Table::Wide { place, above } => (Some(place), false, Some(above)),
     };
     let compared =
         |Compared { id, margin, digits }: Compared| json!({"id": id, "margin": margin, "digits": digits});
@@ -66,6 +67,7 @@ fn summary_of(summary: &Summary, name: &str) -> Value {
         },
         "place": place,
         "classes_only": classes_only,
+        "above": above,
         "importance": summary.importance,
         "metric": summary.metric.unwrap_or(name),
         "compared": summary.compared.map(compared),

@@ -114,6 +114,8 @@ pub struct FlowOutcome {
     pub completion: Completion,
     /// What the sender counted.
     pub sender: SenderStatistics,
+    /// The receiver's window of TCP in bytes, at the end; `None` for other transports.
+    pub receiver_window: Option<u64>,
 }
 
 /// What became of a flow's volume. A flow completes when the last byte of its volume that was still missing reaches the
@@ -196,6 +198,7 @@ impl FlowOutcome {
         if let (Some(sum), Some(new)) = (&mut self.lost, other.lost) {
             *sum += new;
         }
+        self.receiver_window = self.receiver_window.max(other.receiver_window);
         self.sender.add(&other.sender);
     }
 

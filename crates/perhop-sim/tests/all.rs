@@ -13,6 +13,7 @@ mod completion;
 mod congestion;
 mod ecn;
 mod engine;
+mod limits;
 mod link_meters;
 mod linux_tcp;
 mod media;

@@ -56,7 +56,10 @@ fn of(outcome: &Outcome, count: impl Fn(&FlowOutcome) -> u64) -> u64 {
 fn both_engines_agree_mark_by_mark() {
     let transports = [
         (r#"{"tcp": "newreno"}"#, TcpEcn::Classic),
-        (r#"{"tcp": "reno", "delayed-ack": "100ms", "handshake": true}"#, TcpEcn::Classic),
+        (
+            r#"{"tcp": "reno", "delayed-ack": "100ms", "handshake": true, "initial-rto": "1s"}"#,
+            TcpEcn::Classic,
+        ),
         (r#"{"tcp": "newreno", "sack": true, "prr": true, "ecn-backoff": true}"#, TcpEcn::Classic),
         (r#"{"tcp": "linux", "ecn-backoff": true}"#, TcpEcn::Accurate),
         (r#"{"tcp": "newreno", "sack": true, "send-jitter": "1ms", "accecn": "ace"}"#, TcpEcn::Accurate),

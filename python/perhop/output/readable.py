@@ -16,13 +16,15 @@ from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _SUMMARIES = {
     entry.name: (entry.unit, entry.summary)
     for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
+_BOUNDS = {name: summary.above for name, (_, summary) in _SUMMARIES.items() if summary.above is not None}
+"""Measures that stand in tables with every column alone, and in others where a value is above this."""
 _OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
 HEADS = {
     "profile_bps": "profile, Mbit/s",
@@ -110,10 +112,23 @@ class Estimates(pl.DataFrame):
         return latex_table(readable(self) if self.width else [], caption, label)
 
 
-def readable(frame: pl.DataFrame) -> list[dict[str, str]]:
-    """Each row as strings; columns without any value, and ends of intervals, are no columns of their own."""
+def readable(frame: pl.DataFrame, also: Collection[str] | None = ()) -> list[dict[str, str]]:
+    """Each row as strings; columns without any value, and ends of intervals, are no columns of their own.
+
+    Args:
+        frame: Means over runs, with the ends of their intervals.
+        also: Of the measures that stand in tables with every column alone, those that this one has, too, besides
+            those with a value above their bound; None for all of them.
+    """
     rows = list(frame.iter_rows(named=True))
-    columns = [column for column in _columns(frame.columns) if column.has_value(rows)]
+
+    def belongs(column: _Column) -> bool:
+        name = column.names[0]
+        if name not in _BOUNDS or also is None or name in also:
+            return column.has_value(rows)
+        return any(row[name] is not None and row[name] > _BOUNDS[name] for row in rows)
+
+    columns = [column for column in _columns(frame.columns) if belongs(column)]
     colors = [place for place, column in enumerate(columns) if column.names[0] in _BY_COLOR]
     if len(colors) == 1:
         columns[colors[0]] = replace(columns[colors[0]], head=LOSS)

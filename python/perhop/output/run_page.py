@@ -65,7 +65,7 @@ def run_page(
         classes=HtmlRecords.of(
             "Classes of flows",
             _class_lines(classes),
-            notes=[_explained(classes, len(result.runs)), shown.counted],
+            notes=[*shown.limited, _explained(classes, len(result.runs)), shown.counted],
             states=PROFILES,
         ),
         links=HtmlRecords.of("Links", _with_values([_link(row) for row in links])),

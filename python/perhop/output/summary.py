@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from perhop.output import limits
 from perhop.output.distributions import (
     SHARE,
     block_size,
@@ -44,6 +45,7 @@ class Summary:
 
     Attributes:
         classes: One record of strings for each class.
+        all_columns: The same with every column.
         links: The same for each link.
         populations: The same for each population and range of sizes of its flows.
         applications: By model, the same for each group of users.
@@ -52,6 +54,7 @@ class Summary:
         scenario: What was simulated.
         machine: On real packets, one record for each run: how well the machine kept up.
         remarks: What a reader should know of it.
+        limited: What kept flows from sending more.
         counted: What the numbers are: what is counted when, and what ± means.
     """
 
@@ -64,6 +67,8 @@ class Summary:
     link_classes: Sequence[Mapping[str, str]] = ()
     populations: Sequence[Mapping[str, str]] = ()
     applications: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    all_columns: Sequence[Mapping[str, str]] = ()
+    limited: Sequence[str] = ()
     counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
@@ -73,7 +78,7 @@ class Summary:
         tables = [
             records(table, width, LEFT_OUT_FIRST)
             for table in (
-                self.classes,
+                (self.all_columns or self.classes) if width is None else self.classes,
                 self.populations,
                 *self.applications.values(),
                 self.links,
@@ -81,7 +86,7 @@ class Summary:
             )
             if table
         ]
-        notes = [prose(self.counted, width)] if self.counted else []
+        notes = [prose(text, width) for text in (*self.limited, self.counted) if text]
         parts = [prose(self.title, width), prose(self.lead, width)]
         return "\n".join(
             [
@@ -96,12 +101,13 @@ class Summary:
 def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary:
     """What to show of a result; `name` stands for a title where the scenario has none."""
     scenario = json.loads(result.scenario)
-    links, link_classes = result.link_summary(), result.link_class_summary()
+    classes, links, link_classes = result.classes(), result.link_summary(), result.link_class_summary()
     populations = result.population_summary()
     return Summary(
         title=str(scenario.get("title") or name or result.title),
         lead=describe_runs(result.runs, how),
-        classes=readable(result.classes()),
+        classes=readable(classes, limits.remarkable(result.runs)),
+        all_columns=readable(classes, None),
         links=readable(links),
         plots=[
             class_plot(result),
@@ -114,6 +120,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         populations=readable(populations) if populations.height else (),
         applications={model: readable(frame) for model, frame in result.applications().items()},
         counted=_counted(result),
+        limited=list(limits.sentences(result.runs)),
     )
 
 

@@ -281,3 +281,15 @@ class Taken(Reno):
 
 class Silent(CongestionControl):
     """Has no method."""
+
+
+class FirstAcks(CongestionControl):
+    """Keeps a window of four segments, and what the first ACKs said: `delivered`, and the rate in bit/s."""
+
+    NEEDS = ("delivery", "recovery")
+
+    seen: ClassVar[list[tuple[int, float]]] = []
+
+    def on_ack(self, ack: Ack, now: int, random: Random) -> None:
+        self.window = 4.0
+        self.seen.append((ack.delivered, ack.delivery_rate or 0.0))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.python.plugins import controls
-from tests.python.plugins.controls import Dctcp, Faulty, Owner, Prague, Rate, Reno
+from tests.python.plugins.controls import Dctcp, Faulty, FirstAcks, Owner, Prague, Rate, Reno
 from tests.python.plugins.test_plugins import same
 
 import perhop
@@ -358,3 +358,16 @@ def test_the_command_line_checks_lists_and_runs_a_class(perhop: Perhop, small: P
     live = perhop("live", small.name)
     assert live.code == 2
     assert "`halver:Halver` is a class in Python" in live.err
+
+
+@pytest.mark.parametrize("keys", [{}, {"sack": False, "prr": False}, {"loss-detection": "duplicate-acks"}])
+def test_a_syn_is_no_delivery_to_a_class(keys: dict[str, Any]) -> None:
+    """On 100 kbit/s a SYN takes 3 ms and data 120: its rate would be 259 kbit/s."""
+    tcp = {"tcp": "linux", "packet": "1.5kB", "congestion": FirstAcks(), **keys}
+    FirstAcks.seen.clear()
+    ends = {"from": "a", "to": "b"}
+    link = {**ends, "rate": "100kbps", "delay": "20ms", "queue": {"aqm": "drop-tail", "limit": "2000p"}}
+    flow = {"name": "f", **ends, "transport": tcp}
+    perhop.run({"duration": "10s", "links": {"l": link}, "flows": [flow]}, engine="reference")
+    assert len(FirstAcks.seen) > 30
+    assert all(delivered > 0 and 0 < rate <= 100_001 for delivered, rate in FirstAcks.seen)

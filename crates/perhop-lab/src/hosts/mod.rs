@@ -1,6 +1,7 @@
 //! The two hosts: a few threads each, in a network namespace of its own.
 
 pub(crate) mod letter;
+mod limits;
 mod receiving;
 mod sending;
 mod users;

@@ -12,6 +12,7 @@ use perhop_sim::transport::datagram::{DatagramSender, Envelope, Feedback};
 use perhop_sim::transport::{SenderStatistics, Transmit};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::limits::LimitMeter;
 use super::waiter::{GLANCE, Waiter};
 use super::{Shared, Side, address, letter};
 use crate::setting::{HostFlow, Kind, LISTENER, Setting};
@@ -28,6 +29,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) statistics: Vec<SenderStatistics>,
+    /// The receiver's window in bytes; 0 where the kernel does not say it.
+    pub(crate) receiver_windows: Vec<u32>,
     /// Bytes that TCP has acknowledged.
     pub(crate) acked: Vec<u64>,
     /// Flows that broke, and why.
@@ -76,6 +79,8 @@ struct Flow<'a> {
     state: State,
     latest: SenderStatistics,
     acked: u64,
+    limits: LimitMeter,
+    receiver_window: u32,
     at_warmup: (SenderStatistics, u64),
     failed: Option<String>,
 }
@@ -109,6 +114,8 @@ pub(super) fn send(
         state: State::Waiting,
         latest: SenderStatistics::default(),
         acked: 0,
+        limits: LimitMeter::default(),
+        receiver_window: 0,
         at_warmup: (SenderStatistics::default(), 0),
         failed: None,
     };
@@ -195,6 +202,7 @@ impl Host<'_> {
         let Self { side, setting, waiter, flows, open, clock, .. } = self;
         open.insert(number);
         let flow = &mut flows[number];
+        flow.limits = LimitMeter::begin(clock.now(), true);
         let (here, there) =
             (|port| address(*side, setting.ip, port), |port| address(side.other(), setting.ip, port));
         let domain = Domain::for_address(here(0));
@@ -387,12 +395,12 @@ impl Host<'_> {
     }
 
     fn ask_about(&mut self, number: usize) {
-        let Self { flows, windows, shared, .. } = self;
+        let Self { flows, windows, shared, clock, .. } = self;
         let flow = &mut flows[number];
         match &flow.state {
             State::Sending { socket, left } => {
                 let Ok(info) = tcp_info(socket) else { return };
-                let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked } = info;
+                let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked, .. } = info;
                 let (samples, sum) = flow.latest.rtt_samples;
                 flow.latest = SenderStatistics {
                     sent,
@@ -402,9 +410,11 @@ impl Host<'_> {
                         0 => (samples, sum),
                         _ => (samples + 1, sum + u128::from(rtt_us) * 1000),
                     },
+                    limits: flow.limits.take(&info, *left == Some(0), clock.now()),
                     ..SenderStatistics::default()
                 };
                 flow.acked = acked;
+                flow.receiver_window = info.receiver_window;
                 shared.flows[number].rtt_us.store(rtt_us, Ordering::Relaxed);
                 windows.set(number, (*left != Some(0)).then_some(window));
             }
@@ -426,6 +436,7 @@ impl Host<'_> {
             let (before, acked_before) = &flow.at_warmup;
             results.statistics.push(flow.latest.since(before));
             results.acked.push(flow.acked - acked_before);
+            results.receiver_windows.push(flow.receiver_window);
             if let Some(why) = flow.failed {
                 results.failed.push(format!("{}: {why}", flow.spec.name));
             } else if let State::Datagrams(datagrams) = &flow.state {

@@ -16,6 +16,7 @@ use perhop_sim::transport::SenderStatistics;
 use perhop_sim::{ApplicationOutcome, Network};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::limits::LimitMeter;
 use super::receiving::{LISTENING, WAKE_BYTES};
 use super::waiter::Waiter;
 use super::{Shared, Side, address};
@@ -205,6 +206,7 @@ struct End {
 struct Counted {
     latest: SenderStatistics,
     acked: u64,
+    limits: LimitMeter,
     at_warmup: (SenderStatistics, u64),
 }
 
@@ -333,7 +335,7 @@ impl<'a> Host<'a> {
         }
         self.ask();
         let senders = self.counted.into_iter().map(|(number, counted)| {
-            let Counted { latest, acked, at_warmup } = counted;
+            let Counted { latest, acked, at_warmup, .. } = counted;
             (number, (latest.since(&at_warmup.0), acked - at_warmup.1))
         });
         let name = |user: usize| self.setting.flows[self.setting.users[user].first].name.clone();
@@ -422,7 +424,8 @@ impl<'a> Host<'a> {
         let flags = if is_open { EpollFlags::EPOLLIN } else { EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT };
         self.waiter.add(&socket, flags, number as u64)?;
         self.ends.insert(number, End { socket, is_open, left: 0, waits: !is_open });
-        self.counted.entry(number).or_default();
+        let limits = LimitMeter::begin(self.clock.now(), false);
+        self.counted.entry(number).or_insert_with(|| Counted { limits, ..Counted::default() });
         Ok(())
     }
 
@@ -529,7 +532,7 @@ impl<'a> Host<'a> {
             let (Ok(info), Some(counted)) = (tcp_info(&end.socket), self.counted.get_mut(number)) else {
                 continue;
             };
-            let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked } = info;
+            let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked, .. } = info;
             let (samples, sum) = counted.latest.rtt_samples;
             // A connection that sends nothing measures no round trips.
             let is_new = rtt_us > 0 && sent > counted.latest.sent;
@@ -540,6 +543,7 @@ impl<'a> Host<'a> {
                 retransmitted,
                 timeouts,
                 rtt_samples,
+                limits: counted.limits.take(&info, end.left == 0, self.clock.now()),
                 ..SenderStatistics::default()
             };
             counted.acked = acked;

@@ -227,7 +227,7 @@ impl Populations {
             let flow = flows.flow(number);
             records[members[number - *first].record].completed = flow.completed().unwrap_or(Instant::NEVER);
             if now > times.measured().0 {
-                counts.add(&flow.counts_after_warmup());
+                counts.add(&flow.counts_after_warmup(now));
             }
             flow.sample_last(now, times, series);
         }
@@ -249,7 +249,7 @@ impl Populations {
         for ((flow, member), is_free) in flows.zip(members).zip(is_free) {
             if !is_free {
                 let population = &mut all[member.population];
-                population.counts.add(&flow.counts_after_warmup());
+                population.counts.add(&flow.counts_after_warmup(now));
                 let completed = flow.completed().filter(|&at| at <= now);
                 population.records[member.record].completed = completed.unwrap_or(Instant::NEVER);
             }
@@ -258,10 +258,10 @@ impl Populations {
         let mut ended = Vec::new();
         let outcomes = own.into_iter().enumerate().map(|(number, flow)| {
             let Some(population) = populations.next_if(|of| of.home.place.number == number) else {
-                return flow.finish(times);
+                return flow.finish(times, now);
             };
             times.bytes_to_rates(&mut series.throughput_bps, number);
-            let outcome = flow.finish_with(times, &population.counts);
+            let outcome = flow.finish_with(times, &population.counts, now);
             let mean_open = mean_open(&population.records, now, times);
             ended.push(PopulationOutcome { flow: number, flows: population.records, mean_open });
             outcome

@@ -23,9 +23,9 @@ impl Flow {
         sent - self.sending.policed().iter().sum::<u64>()
     }
 
-    /// What it has counted after the warm-up.
-    pub(crate) fn counts_after_warmup(&self) -> Counts {
-        self.counts().since(&self.rare.at_warmup)
+    /// What it has counted after the warm-up by now.
+    pub(crate) fn counts_after_warmup(&self, now: Instant) -> Counts {
+        self.counts(now).since(&self.rare.at_warmup)
     }
 
     /// Adds what has newly been delivered to the sample of its population in this row: in bytes, whose sum does not depend on the order

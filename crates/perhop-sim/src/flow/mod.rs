@@ -333,10 +333,10 @@ impl Flow {
     #[inline(always)]
     pub(crate) fn receive(&mut self, content: Content, now: Instant) -> Option<Ack> {
         let Received { first, ack } = self.receiving.receiver.on_data(content, now, &mut self.rare.metadata);
-        if first && content.size() == self.data_size() {
+        if first && content.size() == self.data_size() && content.sequence() > 0 {
             self.deliver(now);
-        } else if first && content.size() > self.receiving.template().size() {
-            // A smaller packet of data; one that opens a connection is as small as an ACK.
+        } else if first && !(self.rare.grants.opens && content.sequence() == 0) {
+            // A smaller packet of data, or the first; one that opens a connection carries none.
             self.rare.short += u64::from(self.data_size() - content.size());
             self.deliver(now);
         }
@@ -474,7 +474,7 @@ impl Flow {
         let (sender, number) = (&self.sender, self.sending.number());
         if times.ends_warmup(sample) {
             self.rare.at_warmup.acknowledged = sender.acknowledged();
-            self.rare.at_warmup.sender = sender.statistics();
+            self.rare.at_warmup.sender = sender.statistics_at(sample);
             self.rare.at_warmup.marked = self.sending.marked();
             self.rare.at_warmup.policed = self.sending.policed();
         }
@@ -512,7 +512,7 @@ impl Flow {
 
     /// What it is like now.
     pub(crate) fn state(&self) -> FlowState {
-        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts();
+        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts(Instant::ZERO);
         FlowState {
             window: self.sender.window(),
             smoothed_rtt_s: self.sender.smoothed_rtt(),
@@ -529,15 +529,15 @@ impl Flow {
         }
     }
 
-    /// What became of the flow.
-    pub(crate) fn finish(self, times: &SampleTimes) -> FlowOutcome {
-        self.finish_with(times, &Counts::default())
+    /// What became of the flow by now.
+    pub(crate) fn finish(self, times: &SampleTimes, now: Instant) -> FlowOutcome {
+        self.finish_with(times, &Counts::default(), now)
     }
 
     /// The same with what others have counted after the warm-up: the flows of the population for which it stands.
-    pub(crate) fn finish_with(self, times: &SampleTimes, others: &Counts) -> FlowOutcome {
+    pub(crate) fn finish_with(self, times: &SampleTimes, others: &Counts, now: Instant) -> FlowOutcome {
         let (begin, end) = times.measured();
-        let mut new = self.counts_after_warmup();
+        let mut new = self.counts_after_warmup(now.min(end));
         new.add(others);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
         let delivered = bytes(new.delivered) - new.short;
@@ -559,6 +559,7 @@ impl Flow {
             dropped: new.dropped,
             lost: self.rare.is_lossy.then_some(new.lost),
             sender: new.sender,
+            receiver_window: self.sender.receiver_window(),
             completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
                 Completion::of(idle, self.rare.started, self.rare.completed, times.measured())
             }),
@@ -570,7 +571,7 @@ impl Flow {
         self.rare.volume - self.receiving.missing
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self, now: Instant) -> Counts {
         Counts {
             delivered: self.delivered(),
             short: self.rare.short,
@@ -581,7 +582,7 @@ impl Flow {
             policed_at_links: self.rare.policed_at_links,
             lost: self.rare.lost,
             dropped: self.rare.dropped,
-            sender: self.sender.statistics(),
+            sender: self.sender.statistics_at(now),
         }
     }
 }
@@ -589,12 +590,7 @@ impl Flow {
 impl Rare {
     fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, place: &Place) -> Self {
         let (first, last) = spec.start;
-        let (data_size, ack_size) = spec.transport.packet_sizes();
-        let volume = spec.volume.map_or(UNLIMITED, |volume| {
-            // An opening packet as large as a data packet counts as one.
-            let opening = spec.transport.opens() && data_size == ack_size;
-            spec.transport.packets_of(volume) + u64::from(opening)
-        });
+        let volume = spec.volume.map_or(UNLIMITED, |volume| spec.transport.packets_of(volume));
         let number = place.number as u32;
         Self {
             origin: Origin { spec: number, member: None, serial: number },

@@ -157,7 +157,7 @@ fn deliveries_after_the_warm_up_count_and_each_sample_has_those_since_the_last()
     bench.flow.lose(packets[3]);
     // A packet of 1000 bytes in 4 ms is 2 Mbit/s.
     assert_eq!(bench.series.throughput_bps, [4e6, 2e6]);
-    let outcome = bench.flow.finish(&bench.times);
+    let outcome = bench.flow.finish(&bench.times, bench.times.end());
     assert_eq!((outcome.delivered_packets, outcome.delivered_bytes), (2, 2000));
     assert_eq!((outcome.congested, outcome.dropped, outcome.sender.sent), (Some(1), [0, 1, 0], 0));
 }
@@ -169,10 +169,10 @@ fn a_volume_is_complete_when_its_last_missing_packet_arrives() {
     let packets = [0, 1].map(|millis| bench.wake(millis).unwrap());
     assert_eq!(bench.wake(2), None, "there is no third");
     bench.flow.receive(packets[1].content(), at(4));
-    let before = bench.flow.clone().finish(&bench.times).completion;
+    let before = bench.flow.clone().finish(&bench.times, bench.times.end()).completion;
     assert_eq!(before, Completion::Unfinished);
     bench.flow.receive(packets[0].content(), at(7));
     let idle = Duration::from_millis(1);
-    let after = bench.flow.finish(&bench.times).completion;
+    let after = bench.flow.finish(&bench.times, bench.times.end()).completion;
     assert_eq!(after, Completion::After { time: Duration::from_millis(7), idle });
 }

@@ -7,6 +7,7 @@ use super::Value::{ByColor, Count, Number, Optional};
 use super::{Compared, Measure, Statistic, Summary, Table};
 use crate::FlowOutcome;
 use crate::transport::SenderStatistics;
+use crate::transport::limits::Limit;
 
 /// Every measure of a flow, in the order of the columns. All exclude the warm-up.
 pub const FLOW: &[Measure<FlowOutcome>] = &[
@@ -295,12 +296,78 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         value: Count(|flow| flow.sender.ecn_reductions),
         summary: None,
     },
+    Measure {
+        name: "receiver_limited",
+        unit: Fraction,
+        description: "Share of the time in which the flow was active when the receiver's window was full (`tcpi_rwnd_limited` of Linux); \
+            this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` sum to 1; none but for TCP.",
+        value: Optional(|flow| share(flow, Limit::Receiver)),
+        summary: Some(Summary {
+            table: Table::Wide { place: 80, above: 0.05 },
+            importance: 137,
+            ..Summary::of("rwnd-limited")
+        }),
+    },
+    Measure {
+        name: "sender_limited",
+        unit: Fraction,
+        description: "The same when data was outstanding and no more waited: the application had handed over all, or, on real packets, \
+            the sender's buffer took no more (`tcpi_sndbuf_limited`).",
+        value: Optional(|flow| share(flow, Limit::Application)),
+        summary: Some(Summary { table: Table::Wide { place: 81, above: 1.0 }, ..Summary::of("app-limited") }),
+    },
+    Measure {
+        name: "congestion_limited",
+        unit: Fraction,
+        description: "The same when the congestion control let out no more, by its window or its pacing rate.",
+        value: Optional(|flow| share(flow, Limit::Congestion)),
+        summary: Some(Summary {
+            table: Table::Wide { place: 82, above: 1.0 },
+            ..Summary::of("cwnd-limited")
+        }),
+    },
+    Measure {
+        name: "recovering",
+        unit: Fraction,
+        description: "The same when losses were being repaired, waits for the retransmission timer included.",
+        value: Optional(|flow| share(flow, Limit::Recovery)),
+        summary: Some(Summary { table: Table::Wide { place: 83, above: 1.0 }, ..Summary::of("recovering") }),
+    },
+    Measure {
+        name: "idle",
+        unit: Fraction,
+        description: "The same when nothing was outstanding and nothing to be sent: the application paused, or the connection was being \
+            opened.",
+        value: Optional(|flow| share(flow, Limit::Idle)),
+        summary: Some(Summary { table: Table::Wide { place: 84, above: 1.0 }, ..Summary::of("idle") }),
+    },
+    Measure {
+        name: "busy_s",
+        unit: Seconds,
+        description: "Time in which data was outstanding or waited to be sent (`tcpi_busy_time`); of flows that come and go, of all \
+            together; none but for TCP.",
+        value: Optional(|flow| {
+            flow.sender.limits.share(Limit::Idle).map(|_| flow.sender.limits.busy().as_secs_f64())
+        }),
+        summary: None,
+    },
+    Measure {
+        name: "receiver_window_bytes",
+        unit: Bytes,
+        description: "The receiver's window at the end, headers included; none but for TCP.",
+        value: Optional(|flow| flow.receiver_window.map(|bytes| bytes as f64)),
+        summary: None,
+    },
 ];
 
 /// Data packets that queues or meters dropped or links lost.
 fn gone(flow: &FlowOutcome) -> u64 {
     let dropped: u64 = flow.dropped.into_iter().chain(flow.policed.unwrap_or_default()).sum();
     dropped + flow.lost.unwrap_or(0)
+}
+
+fn share(flow: &FlowOutcome, limit: Limit) -> Option<f64> {
+    flow.sender.limits.share(limit)
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ pub enum Statistic {
 
 /// Which summary tables have a measure as a column, and its place among the columns: the smallest comes first, and of equals the
 /// one that is declared first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Table {
     /// None: sweeps have it.
     None,
@@ -135,6 +135,13 @@ pub enum Table {
     All(u8),
     /// Of a queue's measures, the table of the classes that it tells apart; not that of links.
     Classes(u8),
+    /// All of its kind where they have room for every column (`--wide`); narrower ones only where a flow has more than this.
+    Wide {
+        /// Its place.
+        place: u8,
+        /// Shown in narrower tables above it.
+        above: f64,
+    },
 }
 
 /// How `perhop compare` holds a measure against real packets.

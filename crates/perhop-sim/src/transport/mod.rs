@@ -5,6 +5,7 @@
 
 pub mod datagram;
 mod in_flight;
+pub mod limits;
 pub mod metadata;
 mod pacing;
 pub mod packet_trace;
@@ -18,6 +19,7 @@ pub mod udp;
 use std::ops::Range;
 
 use datagram::{DatagramReceiver, DatagramSender};
+use limits::LimitTimes;
 use metadata::Metadata;
 use perhop_core::control::Message;
 use perhop_core::{Color, Context, Dscp, Ecn, Instant};
@@ -83,6 +85,8 @@ pub struct SenderStatistics {
     pub loss_events: u64,
     /// Round-trip samples taken, and their exact sum in nanoseconds.
     pub rtt_samples: (u64, u128),
+    /// What kept it from sending more, and for how long (TCP).
+    pub limits: LimitTimes,
 }
 
 impl SenderStatistics {
@@ -96,6 +100,7 @@ impl SenderStatistics {
         self.loss_events += other.loss_events;
         self.rtt_samples.0 += other.rtt_samples.0;
         self.rtt_samples.1 += other.rtt_samples.1;
+        self.limits.join(&other.limits);
     }
 
     /// What has come since an earlier count.
@@ -111,6 +116,7 @@ impl SenderStatistics {
             ecn_reductions: self.ecn_reductions - before.ecn_reductions,
             loss_events: self.loss_events - before.loss_events,
             rtt_samples: (samples - samples_before, sum - sum_before),
+            limits: self.limits.since(&before.limits),
         }
     }
 }
@@ -257,7 +263,7 @@ impl Sender {
 
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
-        each!(self, tcp => tcp.start(), source => source.start(now));
+        each!(self, tcp => tcp.start(now), source => source.start(now));
     }
 
     /// The time named by [`wake`](Self::wake) has come.
@@ -319,6 +325,17 @@ impl Sender {
     /// The smallest packet of its trace, in bytes, if it sends one.
     pub(crate) fn smallest(&self) -> Option<u16> {
         each!(ref self, _tcp => None, source => source.smallest())
+    }
+
+    /// TCP: the receiver's window in bytes.
+    pub fn receiver_window(&self) -> Option<u64> {
+        each!(ref self, tcp => Some(tcp.receiver_window()), _source => None)
+    }
+
+    /// What was counted, and how long what kept it from sending more, by now.
+    pub(crate) fn statistics_at(&self, now: Instant) -> SenderStatistics {
+        let limits = each!(ref self, tcp => tcp.limits(now), _source => LimitTimes::default());
+        SenderStatistics { limits, ..self.statistics() }
     }
 
     /// What was counted.

@@ -137,7 +137,7 @@ impl Parallel {
             engine: None,
             events,
             hops,
-            flows: whole.into_iter().flatten().map(|flow| flow.finish(&times)).collect(),
+            flows: whole.into_iter().flatten().map(|flow| flow.finish(&times, times.end())).collect(),
             populations: Vec::new(),
             links: links.into_iter().map(|(_, link)| link).collect(),
             applications: Vec::new(),

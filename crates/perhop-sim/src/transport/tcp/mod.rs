@@ -15,6 +15,8 @@ mod sack_receiver;
 mod sack_sender;
 mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 pub use ace::AccEcn;
 pub(crate) use acks::AckRecord;

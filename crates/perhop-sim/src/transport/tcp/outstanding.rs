@@ -23,9 +23,9 @@ impl<T> Default for Outstanding<T> {
 }
 
 impl<T: Copy + Default> Outstanding<T> {
-    /// None is outstanding.
-    pub(super) const fn new() -> Self {
-        Self { ring: Vec::new(), first: 0, end: 0 }
+    /// None is outstanding, and this one comes first.
+    pub(super) const fn from_segment(first: u32) -> Self {
+        Self { ring: Vec::new(), first, end: first }
     }
 
     #[inline]
@@ -112,7 +112,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_a_queue(steps in prop::collection::vec((0_u32..5, 0_u32..40), 1..200)) {
-            let (mut ring, mut queue, mut first) = (Outstanding::new(), VecDeque::new(), 0);
+            let (mut ring, mut queue, mut first) = (Outstanding::from_segment(0), VecDeque::new(), 0);
             for (step, argument) in steps {
                 match step {
                     0..3 => {

@@ -231,7 +231,9 @@ pub struct TcpParams {
     /// What a partial acknowledgement takes out of NewReno's window. Refused like `newreno-timer`.
     #[serde(default)]
     pub partial_window_deflation: PartialWindowDeflation,
-    /// Exchange a SYN before the first data.
+    /// Exchange a SYN before the first data. After a SYN that was sent again the first window is one segment (RFC 5681, section 3.1; with
+    /// `tcp = "linux"` only if it was sent more than twice, as by Linux), and the first timeout 3 s, or `initial-rto` if that is longer
+    /// (RFC 6298, section 5.7).
     #[serde(default)]
     pub handshake: bool,
     /// Send a new segment on each of the first two duplicate acknowledgements (RFC 3042).
@@ -661,6 +663,13 @@ impl TcpParams {
     /// Whether segments are paced, by the congestion control's rate or by the window's.
     pub(super) fn is_paced(&self) -> bool {
         self.pacing == Some(Pacing::Window) || self.needs().pacing
+    }
+
+    /// The first window in segments, after a SYN that was sent again so many times: then one segment (RFC 5681, section 3.1). With its
+    /// first timeout of a second, Linux keeps the initial window after one (`tcp_init_transfer`).
+    pub(super) fn first_window(&self, again: u64) -> u32 {
+        let most = u64::from(self.tcp == Variant::Linux);
+        if again > most { 1 } else { self.initial_window.get() as u32 }
     }
 
     /// The congestion control. `tcp = "two-windows"` also selects one.

@@ -145,10 +145,10 @@ pub(super) struct Path {
 }
 
 impl Rack {
-    /// Nothing outstanding.
-    pub(super) fn new() -> Self {
+    /// Nothing outstanding; this segment comes first. `is_measured` if a round trip is known.
+    pub(super) fn new(first: u32, is_measured: bool) -> Self {
         Self {
-            segments: Outstanding::new(),
+            segments: Outstanding::from_segment(first),
             transmissions: 0,
             order: None,
             resent: 0,
@@ -157,8 +157,8 @@ impl Rack {
             newest: None,
             rtt: Duration::ZERO,
             least_rtt: None,
-            highest: 0,
-            highest_now: 0,
+            highest: first,
+            highest_now: first,
             newest_now: None,
             is_reordered: false,
             multiplier: 1,
@@ -168,7 +168,7 @@ impl Rack {
             deadline: Instant::NEVER,
             probe_at: Instant::NEVER,
             probe: None,
-            is_measured: false,
+            is_measured,
         }
     }
 
@@ -524,7 +524,7 @@ mod tests {
 
     /// So many segments, one a millisecond from 0 on.
     fn sent(segments: u64) -> Rack {
-        let mut rack = Rack::new();
+        let mut rack = Rack::new(0, false);
         (0..segments).for_each(|millis| rack.on_sent(at(millis)));
         rack
     }
@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn the_reordering_window_is_a_fourth_of_the_least_round_trip_or_nothing() {
-        let mut rack = Rack { least_rtt: Some(ms(40)), ..Rack::new() };
+        let mut rack = Rack { least_rtt: Some(ms(40)), ..Rack::new(0, false) };
         assert_eq!(rack.reordering_window(path(false, 2)), ms(10));
         assert_eq!(rack.reordering_window(path(false, 3)), ms(0));
         assert_eq!(rack.reordering_window(path(true, 0)), ms(0));
@@ -671,7 +671,7 @@ mod tests {
         let answer =
             |expected, duplicate, is_pure_duplicate| ProbeAnswer { expected, duplicate, is_pure_duplicate };
         let after = |again, acks: &[ProbeAnswer]| {
-            let mut rack = Rack::new();
+            let mut rack = Rack::new(0, false);
             rack.on_probe(10, again);
             let repaired =
                 acks.iter().map(|&ack| rack.has_repaired(ack)).filter(|repaired| *repaired).count();

@@ -4,6 +4,9 @@ use perhop_core::{Duration, Instant};
 
 use super::{MinRtoBounds, RttArithmetic, TcpParams};
 
+/// The timeout of data after a SYN that was sent again (RFC 6298, section 5.7).
+const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+
 /// Smoothed round-trip time, its variation, and the timeout they give.
 #[derive(Clone, Debug)]
 pub struct RtoEstimator {
@@ -17,6 +20,8 @@ pub struct RtoEstimator {
     smoothed: Option<(f64, f64)>,
     /// The round trip in seconds, and in whole nanoseconds: asked for far more often than it changes.
     seconds: Option<f64>,
+    /// The round trip of data alone, in ticks: that of a SYN, which is smaller, is no part of it.
+    of_data: Option<f64>,
     span: Option<Duration>,
     /// Before backoff, in nanoseconds.
     base: u64,
@@ -45,52 +50,77 @@ impl RtoEstimator {
             arithmetic: RttArithmetic::Real,
             smoothed: None,
             seconds: None,
+            of_data: None,
             span: None,
             base: initial.as_nanos(),
             backoff: 0,
         }
     }
 
-    /// A segment sent once was acknowledged: RFC 6298, (2.2) and (2.3). It also ends the backoff, (5.7).
+    /// A segment sent once was acknowledged: RFC 6298, (2.2) and (2.3). It also ends the backoff.
     pub fn sample(&mut self, sent: Instant, now: Instant) {
-        let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1);
-        self.backoff = 0;
-        match self.arithmetic {
-            RttArithmetic::FixedPoint => self.sample_in_fixed_point(ticks),
-            RttArithmetic::Real => self.sample_in_real_numbers(ticks),
-        }
-        self.seconds = self.smoothed.map(|(smoothed, _)| smoothed * self.tick as f64 * 1e-9);
-        let whole = |(smoothed, _)| Duration::from_nanos((smoothed * self.tick as f64) as u64);
-        self.span = self.smoothed.map(whole);
+        let ticks = self.take(sent, now);
+        self.of_data = Some(self.smooth(self.of_data, ticks));
     }
 
-    fn sample_in_real_numbers(&mut self, ticks: u64) {
-        let ticks = ticks as f64;
-        let (smoothed, variation) = match self.smoothed {
-            None => (ticks, ticks / 2.0),
-            Some((smoothed, variation)) => (
-                smoothed + (ticks - smoothed) / 8.0,
-                variation + ((ticks - smoothed).abs() - variation) / 4.0,
-            ),
+    /// The same of a SYN.
+    pub fn sample_opening(&mut self, sent: Instant, now: Instant) {
+        self.take(sent, now);
+    }
+
+    /// Data begins after a SYN that was sent again: with a timeout of 3 s, (5.7), or the first one if that is longer.
+    pub fn begin_again(&mut self) {
+        self.backoff = 0;
+        self.base = self.base.max(AFTER_LOST_SYN.as_nanos());
+    }
+
+    /// Takes a sample, and returns it in ticks.
+    fn take(&mut self, sent: Instant, now: Instant) -> u64 {
+        let ticks = (now.as_nanos() / self.tick - sent.as_nanos() / self.tick).max(1);
+        self.backoff = 0;
+        let smoothed = self.smooth(self.smoothed.map(|(smoothed, _)| smoothed), ticks);
+        match self.arithmetic {
+            RttArithmetic::FixedPoint => self.vary_in_fixed_point(smoothed, ticks),
+            RttArithmetic::Real => self.vary_in_real_numbers(smoothed, ticks as f64),
+        }
+        self.seconds = Some(smoothed * self.tick as f64 * 1e-9);
+        self.span = Some(Duration::from_nanos((smoothed * self.tick as f64) as u64));
+        ticks
+    }
+
+    /// A smoothed round trip with one more sample.
+    fn smooth(&self, smoothed: Option<f64>, ticks: u64) -> f64 {
+        match (smoothed, self.arithmetic) {
+            (None, _) => ticks as f64,
+            (Some(smoothed), RttArithmetic::Real) => smoothed + (ticks as f64 - smoothed) / 8.0,
+            (Some(smoothed), RttArithmetic::FixedPoint) => {
+                let eighths = (smoothed * 8.0) as i64;
+                (eighths + whole(ticks) - eighths / 8).max(1) as f64 / 8.0
+            }
+        }
+    }
+
+    fn vary_in_real_numbers(&mut self, smoothed: f64, ticks: f64) {
+        let variation = match self.smoothed {
+            None => ticks / 2.0,
+            Some((before, variation)) => variation + ((ticks - before).abs() - variation) / 4.0,
         };
         self.smoothed = Some((smoothed, variation));
         self.base = ((smoothed + (4.0 * variation).max(self.margin)) * self.tick as f64) as u64;
     }
 
     /// Jacobson & Karels 1988, appendix A: the round trip in eighths of a tick, its variation in quarters.
-    fn sample_in_fixed_point(&mut self, ticks: u64) {
-        let ticks = i64::try_from(ticks).unwrap_or(i64::MAX / 8);
-        let (eighths, quarters) = match self.smoothed {
-            None => (ticks * 8, ticks * 2),
-            Some((smoothed, variation)) => {
-                let (eighths, quarters) = ((smoothed * 8.0) as i64, (variation * 4.0) as i64);
-                let error = ticks - eighths / 8;
-                ((eighths + error).max(1), (quarters + error.abs() - quarters / 4).max(1))
+    fn vary_in_fixed_point(&mut self, smoothed: f64, ticks: u64) {
+        let quarters = match self.smoothed {
+            None => whole(ticks) * 2,
+            Some((before, variation)) => {
+                let (eighths, quarters) = ((before * 8.0) as i64, (variation * 4.0) as i64);
+                (quarters + (whole(ticks) - eighths / 8).abs() - quarters / 4).max(1)
             }
         };
-        self.smoothed = Some((eighths as f64 / 8.0, quarters as f64 / 4.0));
-        let whole = quarters.max(self.margin as i64) + eighths / 8;
-        self.base = u64::try_from(whole).unwrap_or(1).saturating_mul(self.tick);
+        self.smoothed = Some((smoothed, quarters as f64 / 4.0));
+        let timeout = quarters.max(self.margin as i64) + (smoothed * 8.0) as i64 / 8;
+        self.base = u64::try_from(timeout).unwrap_or(1).saturating_mul(self.tick);
     }
 
     /// The timer expired: double the timeout, (5.5).
@@ -110,10 +140,20 @@ impl RtoEstimator {
         self.seconds
     }
 
+    /// The same of data alone.
+    pub fn smoothed_of_data(&self) -> Option<f64> {
+        self.of_data.map(|ticks| ticks * self.tick as f64 * 1e-9)
+    }
+
     /// The smoothed round-trip time in whole nanoseconds.
     pub fn smoothed_span(&self) -> Option<Duration> {
         self.span
     }
+}
+
+/// Ticks for whole eighths and quarters of them.
+fn whole(ticks: u64) -> i64 {
+    i64::try_from(ticks).unwrap_or(i64::MAX / 8)
 }
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ impl SackSender {
         if tcp.next == end {
             tcp.hold();
         }
+        tcp.note_limit(now);
         first..tcp.next
     }
 

@@ -30,6 +30,7 @@ use super::rack::{Path, ProbeAnswer, Rack};
 use super::scoreboard::{Arrived, DUP_THRESH, Scoreboard};
 use super::sender::UNTIMED;
 use super::{TcpEcn, TcpParams, TcpSender};
+use crate::transport::limits::LimitTimes;
 use crate::transport::{Ack, SenderStatistics, Source, Transmit};
 
 /// One connection's sending side, which knows what the receiver holds.
@@ -95,7 +96,7 @@ impl SackSender {
         seed: u64,
     ) -> Self {
         let board = Scoreboard::new(params.window.get() as u32);
-        let rack = params.has_rack().then(|| Box::new(Rack::new()));
+        let rack = params.has_rack().then(|| Box::new(Rack::new(0, false)));
         let tcp = TcpSender::new(params, volume, reserved, ecn, seed);
         Self { tcp, board, rack, probe: None, phase: Phase::Open }
     }
@@ -112,8 +113,8 @@ impl SackSender {
         self.tcp.set_last(size);
     }
 
-    pub(in crate::transport) fn start(&mut self) {
-        self.tcp.start();
+    pub(in crate::transport) fn start(&mut self, now: Instant) {
+        self.tcp.start(now);
     }
 
     pub(in crate::transport) fn stop(&mut self) {
@@ -150,6 +151,14 @@ impl SackSender {
 
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
         self.tcp.statistics()
+    }
+
+    pub(in crate::transport) fn limits(&self, now: Instant) -> LimitTimes {
+        self.tcp.limits(now)
+    }
+
+    pub(in crate::transport) fn receiver_window(&self) -> u64 {
+        self.tcp.receiver_window()
     }
 
     pub(in crate::transport) fn on_message(&mut self, message: &Message) {
@@ -208,7 +217,9 @@ impl SackSender {
         if ack.expected < self.tcp.acked {
             return;
         }
-        let before = self.tcp.acked;
+        if self.tcp.is_opening() {
+            return self.on_opening_ack(ack, now);
+        }
         let update = self.learn(ack, ece, now);
         self.answer_probe(update, now);
         match &self.phase {
@@ -234,11 +245,21 @@ impl SackSender {
         }
         if self.tcp.owns_recovery() {
             self.tcp.note_pipe(self.pipe());
-            self.tcp.tell_owner(update.arrived.all(), before, now);
+            self.tcp.tell_owner(update.arrived.all(), now);
         }
         if self.rack.is_some() {
             self.schedule_probe(update.advances, now);
         }
+    }
+
+    /// The SYN has arrived: what finds losses begins anew with the data.
+    fn on_opening_ack(&mut self, ack: &AckRecord, now: Instant) {
+        self.board.take(ack, |_| {});
+        let is_measured = self.tcp.open(now);
+        if self.rack.is_some() {
+            self.rack = Some(Box::new(Rack::new(ack.expected, is_measured)));
+        }
+        self.phase = Phase::Open;
     }
 
     /// Losses are repaired.
@@ -296,6 +317,8 @@ impl SackSender {
     /// Brings the scoreboard up to date, and takes a round-trip sample if the timed segment has arrived.
     fn learn(&mut self, ack: &AckRecord, ece: bool, now: Instant) -> AckUpdate {
         let advances = ack.expected > self.tcp.acked;
+        // A SYN that came twice says nothing of data.
+        let duplicate = ack.duplicate.filter(|&sequence| self.tcp.is_data(sequence));
         let tcp = &mut self.tcp;
         let rack = &mut self.rack;
         let arrived = self.board.take(ack, |sequence| {
@@ -305,7 +328,7 @@ impl SackSender {
             }
         });
         if let Some(rack) = rack {
-            rack.on_ack(ack.expected, tcp.highest, ack.duplicate.is_some(), now);
+            rack.on_ack(ack.expected, tcp.highest, duplicate.is_some(), now);
         }
         tcp.rare.ecn.learn(ece, ack.marked, arrived.all());
         // After a timeout, what was sent before it is lost by that, and what is sent since is not judged by counts until all that
@@ -317,7 +340,7 @@ impl SackSender {
         if self.tcp.timed != UNTIMED && self.board.has(self.tcp.timed) {
             self.tcp.sample(now);
         }
-        AckUpdate { expected: ack.expected, advances, arrived, lost, duplicate: ack.duplicate }
+        AckUpdate { expected: ack.expected, advances, arrived, lost, duplicate }
     }
 
     fn on_ack_when_open(&mut self, update: AckUpdate, now: Instant) {
@@ -378,9 +401,10 @@ impl SackSender {
 
     fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         let probe = self.probe.take();
-        let next = match self.tcp.urgent.take() {
-            Some(sequence) => Next::Again(sequence),
-            None => probe.map_or_else(|| self.choose(cx), Some)?,
+        let urgent = self.tcp.urgent.take().map(Next::Again);
+        let Some(next) = urgent.or(probe).or_else(|| self.choose(cx)) else {
+            self.tcp.note_limit(cx.now);
+            return None;
         };
         let transmit = self.send(next, cx.now);
         if self.rack.is_some() && next == Next::New && probe.is_none() {

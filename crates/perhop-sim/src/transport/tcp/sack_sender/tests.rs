@@ -24,7 +24,7 @@ impl Wire {
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
-        let sent = wire.act(|sender, _| sender.start());
+        let sent = wire.act(SackSender::start);
         (wire, sent)
     }
 
@@ -186,7 +186,7 @@ fn short_cuts(wire: &Wire, number: u32, records: &Acks) -> Vec<(SackSender, Vec<
 
 /// All of a sender's state, but what it keeps for ACKs without selective acknowledgement.
 fn state(sender: &mut SackSender) -> String {
-    sender.tcp.start();
+    sender.tcp.start(Instant::ZERO);
     sender.tcp.forget_gap();
     if let Some(rack) = &mut sender.rack {
         rack.forget_void();

@@ -12,6 +12,11 @@ impl TcpSender {
     pub(in crate::transport) fn on_ack(&mut self, ack: Ack, now: Instant) {
         let expected = ack.number;
         let before = self.acked;
+        if self.is_opening() {
+            self.open(now);
+            self.limit = self.allowed();
+            return;
+        }
         if self.notes {
             self.note_ack(ack, now);
         }
@@ -48,15 +53,11 @@ impl TcpSender {
     /// Moves on to `expected`, and lets the window grow by an ACK, or by the `delivered` segments that it reports.
     #[inline(always)]
     pub(in crate::transport::tcp) fn take_new_ack(&mut self, expected: u32, delivered: u32, now: Instant) {
-        let opens = self.handshake && self.acked == 0;
         let before = self.acked;
         self.duplicates = 0;
         self.advance(expected, now);
         self.expiry = if self.acked == self.highest { Instant::NEVER } else { now + self.timeout };
-        if opens {
-            let window = self.rare.params.initial_window.get() as f64;
-            self.control_mut().set_window(window);
-        } else if !self.notes {
+        if !self.notes {
             self.tell_control(delivered, now);
         } else if self.validate(before, now) && self.may_grow() {
             self.tell_control_in_notes(delivered, now);
@@ -92,7 +93,7 @@ impl TcpSender {
             pipe: if needs.recovery { (*next - *acked).saturating_sub(rare.absent) } else { 0 },
             lost: if needs.recovery { std::mem::take(&mut rare.lost) } else { 0 },
             recovering: needs.recovery && *acked < *recover,
-            smoothed_rtt: rare.rto.smoothed().unwrap_or(0.0),
+            smoothed_rtt: rare.rto.smoothed_of_data().unwrap_or(0.0),
             delivery: match &mut rare.delivery {
                 Some(delivery) if needs.delivery => delivery.sample(*acked, now),
                 _ => None,
@@ -105,16 +106,15 @@ impl TcpSender {
     fn tell_owner_of_cumulative_ack(&mut self, before: u32, now: Instant) {
         let gone = if self.recovering { self.rare.recovery.inflation } else { self.duplicates };
         self.note_pipe((self.next - self.acked).saturating_sub(gone));
-        self.tell_owner(self.acked - before, before, now);
+        self.tell_owner(self.acked - before, now);
     }
 
-    /// Passes an ACK of so many segments to a congestion control that owns its recoveries; what opens the connection is not data.
+    /// Passes an ACK of so many segments to a congestion control that owns its recoveries.
     #[cold]
-    pub(in crate::transport::tcp) fn tell_owner(&mut self, delivered: u32, before: u32, now: Instant) {
-        let opens = self.handshake && before == 0 && self.acked > 0;
+    pub(in crate::transport::tcp) fn tell_owner(&mut self, delivered: u32, now: Instant) {
         if self.rare.owns_recovery && (self.rare.lost > 0 || delivered > 0) {
             self.rare.gap = None;
-            self.tell_control(delivered - u32::from(opens), now);
+            self.tell_control(delivered, now);
         }
     }
 
@@ -150,7 +150,7 @@ impl TcpSender {
     /// Notes a segment that is lost, for a congestion control that owns its recoveries.
     #[cold]
     pub(in crate::transport::tcp) fn note_lost(&mut self, sequence: u32, now: Instant) {
-        if !self.rare.owns_recovery {
+        if !self.rare.owns_recovery || self.is_opening() {
             return;
         }
         self.rare.lost += 1;

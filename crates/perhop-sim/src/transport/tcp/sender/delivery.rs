@@ -46,6 +46,11 @@ struct Sending {
 }
 
 impl DeliveryRate {
+    /// Nothing outstanding; this segment comes first.
+    pub(super) fn from_segment(first: u32) -> Self {
+        Self { sendings: Outstanding::from_segment(first), ..Self::default() }
+    }
+
     /// A segment is sent, for the first time or again, with which so many are in the network; `is_idle` if none was outstanding.
     pub(in crate::transport::tcp) fn on_sent(
         &mut self,

@@ -58,7 +58,9 @@ impl TcpSender {
             return None;
         }
         self.limit = self.take_some(expected, now);
-        Some(self.send_some())
+        let segments = self.send_some();
+        self.note_limit(now);
+        Some(segments)
     }
 
     /// The same for a sender that may use ECN, whatever its state and the ACK, which says that so many marked packets had come; the
@@ -80,6 +82,7 @@ impl TcpSender {
         if self.timed == UNTIMED && !segments.is_empty() {
             (self.timed, self.timed_at) = (segments.start, now);
         }
+        self.note_limit(now);
         Some(segments)
     }
 

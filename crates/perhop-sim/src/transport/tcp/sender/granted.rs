@@ -23,8 +23,21 @@ pub(super) struct Granted {
     /// When the last segment was sent.
     last_sent: Instant,
     restarts: bool,
+    /// No more data follows.
+    is_over: bool,
     /// `pipeACK`, unless the window is taken as valid.
     pipe: Option<PipeAck>,
+}
+
+impl Granted {
+    /// The application has ended.
+    pub(super) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
 }
 
 /// The segments acknowledged in a round trip: the greatest of the recent samples.
@@ -67,6 +80,7 @@ impl TcpSender {
         let validates = params.cwnd_validation.unwrap_or_default() == CwndValidation::Rfc7661;
         self.rare.granted = Some(Box::new(Granted {
             last_sent: Instant::ZERO,
+            is_over: false,
             restarts: params.idle_restart.unwrap_or_default() == IdleRestart::Rfc5681,
             pipe: validates.then(PipeAck::default),
         }));
@@ -113,7 +127,7 @@ impl TcpSender {
     }
 
     /// Nothing more leaves now: if the application has no more, delivery rates are its, not the network's.
-    pub(super) fn note_limit(&mut self) {
+    pub(super) fn note_lack_of_data(&mut self) {
         if self.next < self.end {
             return;
         }

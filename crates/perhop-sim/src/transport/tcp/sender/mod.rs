@@ -20,6 +20,8 @@ mod ecn;
 mod fast_path;
 mod granted;
 mod hystart;
+mod limit;
+mod opening;
 mod pacing;
 mod recovery;
 mod slow_start;
@@ -35,6 +37,7 @@ use super::congestion::{AnyCongestion, CongestionControl, ForeignCongestionParam
 use super::params::{DEFAULT_ESTIMATION_GAIN, DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
 use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
+use crate::transport::limits::{Limit, LimitClock};
 use delivery::DeliveryRate;
 use ecn::EcnState;
 use granted::Granted;
@@ -58,7 +61,7 @@ pub struct TcpSender {
     pub(super) expiry: Instant,
     /// The retransmission timeout now in force.
     pub(super) timeout: Duration,
-    /// The receiver's window in segments: as far as the congestion window may grow.
+    /// The receiver's window in segments: as far as the congestion window may grow; one before the connection is open.
     most: u32,
     /// One past the last segment that the application has.
     pub(super) end: u32,
@@ -87,6 +90,8 @@ pub struct TcpSender {
     takes_plain: bool,
     /// ECN, or its congestion control, asks for notes of what is sent and acknowledged.
     notes: bool,
+    /// What keeps it from sending more; nothing before the start and at the end.
+    limited_by: Option<Limit>,
     /// The size of the last segment that the application has.
     last: u16,
     pub(super) rare: Box<Rare>,
@@ -120,6 +125,10 @@ pub(super) struct Rare {
     absent: u32,
     /// Segments found to be lost since the last ACK that was passed to the congestion control.
     lost: u32,
+    /// Since when, and how long what else did.
+    limits: LimitClock,
+    /// Answers to the SYN that may still come.
+    stray: u32,
     /// The application hands its data over in steps.
     granted: Option<Box<Granted>>,
     pub(super) params: TcpParams,
@@ -143,8 +152,6 @@ impl TcpSender {
         let rto = RtoEstimator::new(&params);
         let needs = params.needs();
         let window = params.window.get();
-        let first_round = handshake + params.initial_window.get() as u32;
-        let early_exit = EarlyExit::new(&params, first_round).map(Box::new);
         let mut sender = Self {
             acked: 0,
             next: 0,
@@ -160,11 +167,12 @@ impl TcpSender {
             end,
             recover: 0,
             next_send: Instant::NEVER,
-            most: window as u32,
+            most: if params.handshake { 1 } else { window as u32 },
             packet: params.packet.get() as u16,
             last: params.packet.get() as u16,
             release: Release::new(params.send_jitter, params.is_paced()),
             recovering: false,
+            limited_by: None,
             started: false,
             handshake: params.handshake,
             fast_path: false,
@@ -174,20 +182,24 @@ impl TcpSender {
                 rto,
                 recovery: Recovery::default(),
                 ecn: EcnState::new(ecn, params.accecn, params.is_l4s(), needs.marks),
-                delivery: (needs.delivery || early_exit.is_some()).then(DeliveryRate::default),
-                early_exit,
+                delivery: None,
+                early_exit: None,
                 has_own_pace: needs.pacing,
                 paced_until: Instant::ZERO,
                 gap: None,
                 owns_recovery: needs.recovery,
                 absent: 0,
                 lost: 0,
+                limits: LimitClock::default(),
+                stray: 0,
                 granted: None,
                 colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),
             }),
         };
+        let initial = sender.rare.params.first_window(0);
+        sender.begin(handshake, initial);
         sender.note_what_is_needed(needs);
         sender
     }
@@ -225,13 +237,17 @@ impl TcpSender {
         self.last = size;
     }
 
-    pub(in crate::transport) fn start(&mut self) {
+    pub(in crate::transport) fn start(&mut self, now: Instant) {
         self.started = true;
         self.limit = self.allowed();
+        self.note_limit(now);
     }
 
     pub(in crate::transport) fn stop(&mut self) {
         self.end = self.end.min(self.highest);
+        if let Some(granted) = &mut self.rare.granted {
+            granted.end();
+        }
     }
 
     #[inline(always)]

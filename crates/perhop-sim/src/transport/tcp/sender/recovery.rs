@@ -52,6 +52,9 @@ impl TcpSender {
 
     #[inline(never)]
     pub(super) fn on_duplicate_ack(&mut self, now: Instant) {
+        if self.takes_for_opening() {
+            return;
+        }
         self.duplicates += 1;
         if let Some(recovery) = self.recovery() {
             recovery.inflation += 1;
@@ -116,7 +119,7 @@ impl TcpSender {
         CongestionEvent {
             now,
             window: self.window().min(f64::from(self.most)),
-            smoothed_rtt: self.rare.rto.smoothed().unwrap_or(0.0),
+            smoothed_rtt: self.rare.rto.smoothed_of_data().unwrap_or(0.0),
             color: self.color_of(self.acked),
         }
     }

@@ -28,7 +28,7 @@ impl Wire {
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
-        let sent = wire.act(|sender, _| sender.start());
+        let sent = wire.act(TcpSender::start);
         (wire, sent)
     }
 
@@ -70,7 +70,7 @@ fn with_ecn(extra: &str) -> (Wire, Vec<Transmit>) {
     let params = serde_json::from_str(&params).unwrap();
     let sender = TcpSender::new(params, None, None, TcpEcn::Classic, 1);
     let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
-    let sent = wire.transmits(|sender, _| sender.start());
+    let sent = wire.transmits(TcpSender::start);
     (wire, sent)
 }
 
@@ -148,7 +148,7 @@ fn data_is_ect_0_or_of_an_l4s_control_ect_1() {
         let params = format!(r#"{{"tcp": "newreno", "congestion": "{control}"}}"#);
         let sender = TcpSender::new(serde_json::from_str(&params).unwrap(), None, None, ecn, 1);
         let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
-        assert_eq!(wire.transmits(|sender, _| sender.start())[0].ecn, codepoint, "{control}");
+        assert_eq!(wire.transmits(TcpSender::start)[0].ecn, codepoint, "{control}");
     }
 }
 
@@ -332,7 +332,7 @@ fn handshake_sends_a_small_segment_first() {
     let mut sender = TcpSender::new(params.unwrap(), Some(Bytes::new(3000)), None, TcpEcn::Off, 1);
     let mut rng = Rng::stream(1, "tcp");
     let mut cx = Context { now: Instant::ZERO, rng: &mut rng };
-    sender.start();
+    sender.start(Instant::ZERO);
     assert_eq!(sender.transmit(&mut cx), Some(Transmit::plain(0, 40)));
     assert_eq!(sender.transmit(&mut cx), None);
     sender.on_ack(Ack::plain(1), cx.now);
@@ -493,7 +493,7 @@ fn with_grants(extra: &str) -> Wire {
     let sender = TcpSender::new(params, None, None, TcpEcn::Off, 1);
     let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
     wire.sender.await_grants();
-    assert!(wire.act(|sender, _| sender.start()).is_empty(), "nothing is granted");
+    assert!(wire.act(TcpSender::start).is_empty(), "nothing is granted");
     wire
 }
 

@@ -32,9 +32,20 @@ impl TcpSender {
         expires
     }
 
-    /// RFC 6298, section 5, and RFC 5681, section 3.1: back to one segment.
+    /// RFC 6298, section 5. A SYN is sent again, and nothing else follows from it.
     fn on_timeout(&mut self, now: Instant) {
         self.rare.statistics.timeouts += 1;
+        if !self.is_opening() {
+            self.begin_again(now);
+        }
+        self.timed = UNTIMED;
+        self.rare.rto.back_off();
+        self.timeout = self.rare.rto.timeout();
+        self.expiry = now + self.timeout;
+    }
+
+    /// RFC 5681, section 3.1: back to one segment.
+    fn begin_again(&mut self, now: Instant) {
         // Segments that left the network during a recovery are no part of the window that is lowered.
         let event = self.congestion_event(now);
         self.control_mut().on_timeout(&event);
@@ -43,19 +54,25 @@ impl TcpSender {
         self.duplicates = 0;
         self.recovering = false;
         self.recover = self.highest;
-        self.timed = UNTIMED;
-        self.rare.rto.back_off();
-        self.timeout = self.rare.rto.timeout();
-        self.expiry = now + self.timeout;
     }
 
     /// The timed segment has arrived.
     #[inline(never)]
     pub(in crate::transport::tcp) fn sample(&mut self, now: Instant) {
+        self.rare.rto.sample(self.timed_at, now);
+        self.take_sample(now);
+    }
+
+    /// The SYN has arrived, which was sent once.
+    pub(super) fn sample_opening(&mut self, now: Instant) {
+        self.rare.rto.sample_opening(self.timed_at, now);
+        self.take_sample(now);
+    }
+
+    fn take_sample(&mut self, now: Instant) {
         self.timed = UNTIMED;
         let Rare { rto, statistics, gap, .. } = &mut *self.rare;
         *gap = None;
-        rto.sample(self.timed_at, now);
         self.timeout = rto.timeout();
         let (samples, sum) = &mut statistics.rtt_samples;
         *samples += 1;

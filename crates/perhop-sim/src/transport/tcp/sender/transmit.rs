@@ -36,6 +36,7 @@ impl TcpSender {
             return Some(self.send(sequence, cx.now));
         }
         if !self.may_send() || !self.may_send_yet(cx) {
+            self.note_limit(cx.now);
             return None;
         }
         let sequence = self.next;
@@ -103,6 +104,9 @@ impl TcpSender {
     #[inline(always)]
     pub(super) fn note_sent(&mut self, sequence: u32, size: u16, now: Instant) {
         self.note_grant_used(now);
+        if self.is_opening() {
+            return;
+        }
         if let Some(delivery) = &mut self.rare.delivery {
             let in_flight = (self.next - self.acked).saturating_sub(self.rare.absent);
             delivery.on_sent(sequence, self.highest == self.acked, in_flight, now);
@@ -121,17 +125,19 @@ impl TcpSender {
             self.release = Release::Waits;
         }
         if self.notes && self.rare.granted.is_some() {
-            self.note_limit();
+            self.note_lack_of_data();
         }
     }
 
     #[inline(always)]
     pub(in crate::transport::tcp) fn send(&mut self, sequence: u32, now: Instant) -> Transmit {
-        let mut size =
-            if self.handshake && sequence == 0 { self.rare.params.ack.get() as u16 } else { self.packet };
-        if sequence + 1 == self.end {
-            size = self.last;
-        }
+        let size = if !self.is_data(sequence) {
+            self.rare.params.ack.get() as u16
+        } else if sequence + 1 == self.end {
+            self.last
+        } else {
+            self.packet
+        };
         if self.notes {
             self.note_sent_elsewhere(sequence, size, now);
         }
@@ -152,7 +158,7 @@ impl TcpSender {
         }
         let mut transmit = Transmit::plain(sequence, size);
         // Neither retransmissions nor a SYN are capable (RFC 3168, sections 6.1.1 and 6.1.5).
-        if self.notes && !again && !(self.handshake && sequence == 0) {
+        if self.notes && !again && self.is_data(sequence) {
             transmit.ecn = self.rare.ecn.codepoint;
             transmit.reduced = self.rare.ecn.take_reduced();
         }

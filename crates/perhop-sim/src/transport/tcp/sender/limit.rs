@@ -1,0 +1,60 @@
+//! What keeps the sender from sending more ([`Limit`]).
+
+use perhop_core::Instant;
+
+use super::TcpSender;
+use crate::transport::limits::{Limit, LimitTimes};
+
+impl TcpSender {
+    /// It has sent what it may send now: notes what it waits for.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn note_limit(&mut self, now: Instant) {
+        let limit = self.limit_now();
+        if limit != self.limited_by {
+            self.rare.limits.turn(self.limited_by, now);
+            self.limited_by = limit;
+        }
+    }
+
+    #[inline(always)]
+    fn limit_now(&self) -> Option<Limit> {
+        if self.acked < self.recover {
+            Some(Limit::Recovery)
+        } else if self.next >= self.end || self.acked == 0 {
+            self.limit_without_data()
+        } else {
+            Some(self.limit_by_windows())
+        }
+    }
+
+    #[inline(always)]
+    fn limit_by_windows(&self) -> Limit {
+        if self.next - self.acked >= self.most { Limit::Receiver } else { Limit::Congestion }
+    }
+
+    /// No data waits to be sent, or none has been acknowledged yet.
+    #[inline(never)]
+    fn limit_without_data(&self) -> Option<Limit> {
+        if !self.started {
+            None
+        } else if self.is_opening() {
+            Some(Limit::Idle)
+        } else if self.next < self.end {
+            Some(self.limit_by_windows())
+        } else if self.acked < self.next {
+            Some(Limit::Application)
+        } else {
+            self.rare.granted.as_ref().is_some_and(|granted| !granted.is_over()).then_some(Limit::Idle)
+        }
+    }
+
+    /// How long what kept it from sending more, by now.
+    pub(in crate::transport) fn limits(&self, now: Instant) -> LimitTimes {
+        self.rare.limits.at(self.limited_by, now)
+    }
+
+    /// The receiver's window in bytes.
+    pub(in crate::transport) fn receiver_window(&self) -> u64 {
+        u64::from(self.most) * u64::from(self.packet)
+    }
+}

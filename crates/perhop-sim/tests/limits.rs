@@ -1,0 +1,95 @@
+//! What keeps TCP senders from sending more, and for how long, against times worked out by hand, in both engines.
+
+use crate::common::{aqm, duplex, flow, tcp};
+use perhop_core::{Bytes, Duration, Instant};
+use perhop_sim::transport::limits::{Limit, LimitTimes};
+use perhop_sim::{Engine, FlowOutcome, FlowSpec, Network, Simulation};
+
+/// What became of a flow over 8 Mbit/s, on which 1000 bytes take 1 ms, and 50 ms, in ten seconds.
+fn run(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration) -> FlowOutcome {
+    let only = FlowSpec {
+        access: None,
+        egress: None,
+        start: (Instant::ZERO, Instant::ZERO),
+        volume: volume.map(Bytes::new),
+        ..flow("only".into(), 0, 1, tcp(transport), None)
+    };
+    let queue = aqm("drop-tail", &format!(r#"{{"limit": "{limit}"}}"#));
+    let network = Network {
+        nodes: 2,
+        links: duplex("link", 0, 1, "8Mbps", "50ms", queue).into(),
+        flows: vec![only],
+        warmup,
+        ..Network::new(Duration::from_secs(10))
+    };
+    let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| {
+        let mut simulation = Simulation::on_engine(&network, 1, engine).unwrap();
+        simulation.run_to_end();
+        simulation.finish().unwrap().flows.remove(0)
+    });
+    assert_eq!(batched, reference);
+    batched
+}
+
+fn micros(times: &LimitTimes) -> [u64; 5] {
+    [Limit::Idle, Limit::Application, Limit::Receiver, Limit::Congestion, Limit::Recovery]
+        .map(|limit| times.of(limit).as_nanos() / 1000)
+}
+
+const RENO: &str = r#""tcp": "newreno", "packet": "1000B", "ack": "40B", "window": "20p""#;
+
+#[test]
+fn a_window_of_twenty_packets_holds_a_flow_from_the_nineteenth_ack_on() {
+    // A round trip takes 1 + 50 + 0.04 + 50 ms. Slow start has 20 segments outstanding with the 19th ACK, the fourth of the sixth
+    // round: 5 x 101.04 + 3 ms.
+    let outcome = run(&format!("{{{RENO}}}"), None, "99p", Duration::ZERO);
+    assert_eq!(micros(&outcome.sender.limits), [0, 0, 9_491_800, 508_200, 0]);
+    assert_eq!(outcome.receiver_window, Some(20_000));
+    let later = run(&format!("{{{RENO}}}"), None, "99p", Duration::from_secs(5));
+    assert_eq!(micros(&later.sender.limits), [0, 0, 5_000_000, 0, 0]);
+}
+
+#[test]
+fn a_connection_that_is_being_opened_is_idle() {
+    // A SYN of 40 bytes and its answer take 2 x 50.04 ms.
+    for recovery in [r#""sack": false"#, r#""sack": true"#, r#""sack": true, "loss-detection": "rack""#] {
+        let outcome =
+            run(&format!(r#"{{{RENO}, "handshake": true, {recovery}}}"#), None, "99p", Duration::ZERO);
+        assert_eq!(micros(&outcome.sender.limits), [100_080, 0, 9_391_720, 508_200, 0], "{recovery}");
+    }
+}
+
+#[test]
+fn a_flow_that_has_sent_all_waits_for_its_application_until_that_is_acknowledged() {
+    // Ten packets leave at once; the last is acknowledged after 10 + 50 + 0.04 + 50 ms, and the flow is over.
+    let transport = format!(r#"{{{RENO}, "initial-window": "10p"}}"#);
+    let outcome = run(&transport, Some(10_000), "99p", Duration::ZERO);
+    assert_eq!(micros(&outcome.sender.limits), [0, 110_040, 0, 0, 0]);
+}
+
+#[test]
+fn a_timeout_is_followed_by_recovery() {
+    // The third of three packets finds the queue full. A round trip of ten ticks gives a timeout of 10 + 4 x 5 ticks, which begins
+    // again with the ACK of the second packet, at 102.04 ms. The retransmission takes a round trip.
+    let transport = format!(r#"{{{RENO}, "initial-window": "3p", "tick": "10ms"}}"#);
+    let outcome = run(&transport, Some(3000), "1p", Duration::ZERO);
+    assert_eq!(micros(&outcome.sender.limits), [0, 402_040, 0, 0, 101_040]);
+    assert_eq!((outcome.sender.timeouts, outcome.sender.retransmitted), (1, 1));
+}
+
+#[test]
+fn shares_sum_to_one_whatever_happens() {
+    for control in ["reno", "cubic", "bbr", "bbr3", "ledbat"] {
+        for limit in ["3p", "40p"] {
+            let transport = format!(r#"{{"tcp": "linux", "congestion": "{control}", "packet": "1000B"}}"#);
+            let outcome = run(&transport, None, limit, Duration::from_secs(1));
+            let times = outcome.sender.limits;
+            assert_eq!(times.active(), Duration::from_secs(9), "{control} {limit}");
+            let shares: f64 = Limit::ALL.iter().filter_map(|limit| times.share(*limit)).sum();
+            assert!(
+                (shares - 1.0).abs() < 1e-12 && times.of(Limit::Congestion) > Duration::ZERO,
+                "{control}"
+            );
+        }
+    }
+}

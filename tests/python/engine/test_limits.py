@@ -1,0 +1,80 @@
+"""What limited TCP: shares of the active time, in frames, tables and sentences."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import perhop
+from perhop.output import limits
+from perhop.output.summary import summarize, to_json
+
+if TYPE_CHECKING:
+    from perhop.simulation import Result
+
+SHARES = ["receiver_limited", "sender_limited", "congestion_limited", "recovering", "idle"]
+
+
+def network(flows: list[dict[str, Any]], rate: str = "1Gbps", delay: str = "10ms") -> dict[str, Any]:
+    ends = {"from": "a", "to": "b"}
+    link = {**ends, "rate": rate, "delay": delay, "queue": {"aqm": "drop-tail", "limit": "1000p"}}
+    return {"duration": "4s", "warmup": "1s", "links": {"l": link}, "flows": [{**ends, **flow} for flow in flows]}
+
+
+def held(**keys: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A flow with a receiver's window of 1000 packets of 1000 bytes."""
+    tcp = {"tcp": "linux", "packet": "1kB", "window": "1000p", **keys}
+    return {"name": "f", "transport": tcp}
+
+
+@pytest.fixture(scope="module")
+def alone() -> Result:
+    return perhop.run(network([held()]))
+
+
+def test_the_sentence_names_window_time_and_key(alone: Result) -> None:
+    assert list(limits.sentences(alone.runs)) == [
+        "f was limited by its receiver's window, 1 MB, for 100 % of the time; `window`."
+    ]
+    text = summarize(alone).text(80)
+    assert "f was limited by its receiver's window, 1 MB, for 100 % of the time; `window`." in text
+    assert "rwnd-limited, %" in " ".join(text.split())
+    assert "cwnd-limited" not in text
+    wide = summarize(alone).text(None)
+    assert all(word in wide for word in ("rwnd-limited, %", "app-limited, %", "cwnd-limited, %", "idle, %"))
+
+
+def test_shares_are_in_frames_and_in_json_and_sum_to_one(alone: Result) -> None:
+    for frame in (alone.flows, alone.classes()):
+        assert sum(frame[name][0] for name in SHARES) == pytest.approx(1.0)
+    assert alone.flows["receiver_window_bytes"][0] == 1_000_000
+    assert alone.flows["busy_s"][0] == pytest.approx(3.0)
+    (of_class,) = json.loads(to_json(alone))["classes"]
+    assert of_class["receiver_limited"] > 0.99
+
+
+def test_a_flow_without_a_full_window_has_no_column_and_no_sentence() -> None:
+    flows = [{"name": "f", "transport": {"tcp": "newreno"}}, {"name": "u", "transport": {"udp": "cbr", "rate": "1Mbps"}}]
+    result = perhop.run(network(flows, rate="5Mbps"))
+    text = summarize(result).text(80)
+    assert "limited" not in text
+    of_udp = result.flows.filter(pl.col("class") == "u")
+    assert all(of_udp[name][0] is None for name in (*SHARES, "busy_s", "receiver_window_bytes"))
+
+
+def test_classes_of_several_flows_are_summed_up() -> None:
+    small = {"name": "small", "count": 3, "transport": {"tcp": "newreno", "window": "2p"}}
+    result = perhop.run(network([small], rate="10Mbps"), runs=2)
+    (sentence,) = limits.sentences(result.runs)
+    assert sentence.startswith("All 3 flows of small were limited by their receivers' window, 2 kB, for up to ")
+
+
+def test_an_application_pauses() -> None:
+    web = {"name": "w", "count": 2, "application": {"model": "web", "reading": "1s"}, "transport": {"tcp": "linux"}}
+    result = perhop.run(network([web], rate="10Mbps"))
+    frame = result.flows.filter(pl.col("idle").is_not_null())
+    assert frame["idle"].min() > 0.3  # type: ignore[operator]
+    assert frame["sender_limited"].max() > 0.01  # type: ignore[operator]
