@@ -83,7 +83,9 @@ export interface Column {
     | "delivered" // bytes delivered (flow)
     | "window" // packets; NaN if none (flow)
     | "rtt" // smoothed round-trip time in s; NaN before the first sample (flow)
-    | "flowDropped"; // packets of the flow dropped by queues (flow)
+    | "flowDropped" // packets of the flow dropped by queues (flow)
+    | "active" // time in which TCP had begun and not ended, in s (flow)
+    | "receiverLimited"; // of that, time in which the receiver's window was full, in s (flow)
   /** Gauge or reason; else equal to kind. */
   name: string;
   unit: "packets" | "bytes" | "s" | "";

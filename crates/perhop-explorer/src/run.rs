@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use perhop_core::{Color, Duration, Instant, Reason};
 use perhop_scenario::Scenario;
 use perhop_sim::observer::Observation;
+use perhop_sim::transport::limits::Limit;
 use perhop_sim::{Failure, Outcome, Refused, Stepping};
 use serde::Serialize;
 
@@ -244,8 +245,10 @@ impl LiveRun {
                     state.window.unwrap_or(f64::NAN),
                     state.smoothed_rtt_s.unwrap_or(f64::NAN),
                     state.dropped.iter().sum::<u64>() as f64,
+                    state.limits.active().as_secs_f64(),
+                    state.limits.of(Limit::Receiver).as_secs_f64(),
                 ],
-                Err(_) => [f64::NAN; 4],
+                Err(_) => [f64::NAN; 6],
             };
             self.values.extend(row);
         }
@@ -297,9 +300,14 @@ fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
     }
     let flows = stepping.network().flows.len().min(MOST_FLOWS);
     for flow in 0..flows {
-        for (kind, unit) in
-            [("delivered", "bytes"), ("window", "packets"), ("rtt", "s"), ("flowDropped", "packets")]
-        {
+        for (kind, unit) in [
+            ("delivered", "bytes"),
+            ("window", "packets"),
+            ("rtt", "s"),
+            ("flowDropped", "packets"),
+            ("active", "s"),
+            ("receiverLimited", "s"),
+        ] {
             columns.push(Column { kind, name: kind.into(), unit, link: None, flow: Some(flow), color: None });
         }
     }

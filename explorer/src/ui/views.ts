@@ -1,6 +1,6 @@
 // What the charts show of a run: from columns of samples to lines, thresholds and rates.
 
-import type { Histogram, Line as Level_, LinkInfo, Opened } from "../protocol.ts";
+import type { Column, Histogram, Line as Level_, LinkInfo, Opened } from "../protocol.ts";
 import type { Level, Line } from "./chart.tsx";
 import { percent } from "./format.ts";
 import { cumulative, growth, type History, mean, quantile, rate } from "./history.ts";
@@ -204,11 +204,28 @@ export function windows(history: History, colors: Palette): View | null {
           : taken === 0
             ? `${group} (${Math.min(each, flows.length)} of ${flows.length})`
             : (history.opened.flows[flow]?.name ?? group);
-      lines.push({ label, values: gaps, color: style.color, dash: style.dash, width: 1.25, unlisted: taken > 0 });
+      const note = heldByReceiver(history, flow);
+      lines.push({
+        label,
+        values: gaps,
+        color: style.color,
+        dash: style.dash,
+        width: 1.25,
+        unlisted: taken > 0,
+        ...(note && { note }),
+      });
       taken++;
     }
   });
   return lines.length === 0 ? null : { unit: "packets", x: history.times, lines };
+}
+
+/** Says so if the receiver's window held a flow for more than 5 % of the time so far. */
+function heldByReceiver(history: History, flow: number): string | null {
+  const last = (kind: Column["kind"]) =>
+    history.values((column) => column.kind === kind && column.flow === flow)?.at(-1) ?? 0;
+  const share = last("receiverLimited") / last("active");
+  return share > 0.05 ? `${percent(share)} of the time limited by its receiver’s window` : null;
 }
 
 /** The distribution of queueing delay at a link, of one run or of two on one axis. */

@@ -257,7 +257,7 @@ impl Stepping {
         let spec = self.network.flows.get(number).ok_or(Unseen::NoFlow)?;
         match &self.simulation.run {
             Run::Reference(_) if spec.population.is_some() => Err(Unseen::Population),
-            Run::Reference(engine) => Ok(engine.flow(number).state()),
+            Run::Reference(engine) => Ok(engine.flow(number).state(engine.now())),
             Run::Batched(_) | Run::Parallel(_) => Err(Unseen::AheadOfClock),
         }
     }

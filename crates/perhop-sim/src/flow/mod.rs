@@ -511,8 +511,8 @@ impl Flow {
     }
 
     /// What it is like now.
-    pub(crate) fn state(&self) -> FlowState {
-        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts(Instant::ZERO);
+    pub(crate) fn state(&self, now: Instant) -> FlowState {
+        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts(now);
         FlowState {
             window: self.sender.window(),
             smoothed_rtt_s: self.sender.smoothed_rtt(),
@@ -526,6 +526,7 @@ impl Flow {
             marked,
             congested,
             last_transit: self.last_transit(),
+            limits: sender.limits,
         }
     }
 

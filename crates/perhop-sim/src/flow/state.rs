@@ -2,6 +2,8 @@
 
 use perhop_core::Duration;
 
+use crate::transport::limits::LimitTimes;
+
 /// A flow at some time. All counts are since the run began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowState {
@@ -29,4 +31,6 @@ pub struct FlowState {
     pub congested: u64,
     /// How long the last packet took that reached the receiver; `None` for TCP, and before the first.
     pub last_transit: Option<Duration>,
+    /// What kept a TCP sender from sending more, and for how long.
+    pub limits: LimitTimes,
 }
