@@ -121,6 +121,29 @@ class Flows(TypedDict):
     NaN where there is none."""
     ecn_reductions: Counts
     """Reductions of the congestion window because of ECN (simulated TCP; else 0); i64[n]."""
+    receiver_limited: Numbers
+    """Share of the time in which the flow was active when the receiver's window was full (`tcpi_rwnd_limited`
+    of Linux); this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` sum to
+    1; none but for TCP (a fraction); f64[n], NaN where there is none."""
+    sender_limited: Numbers
+    """The same when data was outstanding and no more waited: the application had handed over all, or, on real
+    packets, the sender's buffer took no more (`tcpi_sndbuf_limited`) (a fraction); f64[n], NaN where there is
+    none."""
+    congestion_limited: Numbers
+    """The same when the congestion control let out no more, by its window or its pacing rate (a fraction);
+    f64[n], NaN where there is none."""
+    recovering: Numbers
+    """The same when losses were being repaired, waits for the retransmission timer included (a fraction);
+    f64[n], NaN where there is none."""
+    idle: Numbers
+    """The same when nothing was outstanding and nothing to be sent: the application paused, or the connection
+    was being opened (a fraction); f64[n], NaN where there is none."""
+    busy_s: Numbers
+    """Time in which data was outstanding or waited to be sent (`tcpi_busy_time`); of flows that come and go,
+    of all together; none but for TCP; f64[n], NaN where there is none."""
+    receiver_window_bytes: Numbers
+    """The receiver's window at the end, headers included; none but for TCP; f64[n], NaN where there is
+    none."""
 
 
 class Delays(TypedDict):

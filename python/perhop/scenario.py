@@ -1971,7 +1971,10 @@ class Tcp(Table):
             `"two-windows"` and with `sack`, which have none, the key is refused. Default: "impatient".
         partial_window_deflation: What a partial acknowledgement takes out of NewReno's window. Refused
             like `newreno-timer`. Default: "by-acknowledged".
-        handshake: Exchange a SYN before the first data. Default: False.
+        handshake: Exchange a SYN before the first data. After a SYN that was sent again the first
+            window is one segment (RFC 5681, section 3.1; with `tcp = "linux"` only if it was sent more
+            than twice, as by Linux), and the first timeout 3 s, or `initial-rto` if that is longer (RFC
+            6298, section 5.7). Default: False.
         limited_transmit: Send a new segment on each of the first two duplicate acknowledgements (RFC
             3042). Default: False.
         sack: Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC

@@ -56,7 +56,9 @@ def _sentence(group: Group, shares: NDArray[np.float64], window: float) -> str:
     else:
         who = f"{shares.size} of {group.count} flows of {group.name} were"
     most = "" if shares.size == 1 else "up to "
-    return f"{who} limited by their receivers' window, {size(window)}, for {most}{time} of the time; `window`."
+    return (
+        f"{who} limited by their receivers' window, {size(window)}, for {most}{time} of the time; `window`."
+    )
 
 
 def _means(runs: Sequence[Run], name: str) -> NDArray[np.float64]:

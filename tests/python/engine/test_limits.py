@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 SHARES = ["receiver_limited", "sender_limited", "congestion_limited", "recovering", "idle"]
 
 
-def network(flows: list[dict[str, Any]], rate: str = "1Gbps", delay: str = "10ms") -> dict[str, Any]:
+def network(flows: list[dict[str, Any]], rate: str = "1Gbps", limit: str = "1000p") -> dict[str, Any]:
     ends = {"from": "a", "to": "b"}
-    link = {**ends, "rate": rate, "delay": delay, "queue": {"aqm": "drop-tail", "limit": "1000p"}}
-    return {"duration": "4s", "warmup": "1s", "links": {"l": link}, "flows": [{**ends, **flow} for flow in flows]}
+    link = {**ends, "rate": rate, "delay": "10ms", "queue": {"aqm": "drop-tail", "limit": limit}}
+    return {
+        "duration": "4s",
+        "warmup": "1s",
+        "links": {"l": link},
+        "flows": [{**ends, **flow} for flow in flows],
+    }
 
 
 def held(**keys: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -41,7 +46,7 @@ def test_the_sentence_names_window_time_and_key(alone: Result) -> None:
     ]
     text = summarize(alone).text(80)
     assert "f was limited by its receiver's window, 1 MB, for 100 % of the time; `window`." in text
-    assert "rwnd-limited, %" in " ".join(text.split())
+    assert "rwnd-limited" in text
     assert "cwnd-limited" not in text
     wide = summarize(alone).text(None)
     assert all(word in wide for word in ("rwnd-limited, %", "app-limited, %", "cwnd-limited, %", "idle, %"))
@@ -57,8 +62,11 @@ def test_shares_are_in_frames_and_in_json_and_sum_to_one(alone: Result) -> None:
 
 
 def test_a_flow_without_a_full_window_has_no_column_and_no_sentence() -> None:
-    flows = [{"name": "f", "transport": {"tcp": "newreno"}}, {"name": "u", "transport": {"udp": "cbr", "rate": "1Mbps"}}]
-    result = perhop.run(network(flows, rate="5Mbps"))
+    flows = [
+        {"name": "f", "transport": {"tcp": "newreno"}},
+        {"name": "u", "transport": {"udp": "cbr", "rate": "1Mbps"}},
+    ]
+    result = perhop.run(network(flows, rate="5Mbps", limit="50p"))
     text = summarize(result).text(80)
     assert "limited" not in text
     of_udp = result.flows.filter(pl.col("class") == "u")
@@ -69,11 +77,18 @@ def test_classes_of_several_flows_are_summed_up() -> None:
     small = {"name": "small", "count": 3, "transport": {"tcp": "newreno", "window": "2p"}}
     result = perhop.run(network([small], rate="10Mbps"), runs=2)
     (sentence,) = limits.sentences(result.runs)
-    assert sentence.startswith("All 3 flows of small were limited by their receivers' window, 2 kB, for up to ")
+    assert sentence.startswith(
+        "All 3 flows of small were limited by their receivers' window, 2 kB, for up to "
+    )
 
 
 def test_an_application_pauses() -> None:
-    web = {"name": "w", "count": 2, "application": {"model": "web", "reading": "1s"}, "transport": {"tcp": "linux"}}
+    web = {
+        "name": "w",
+        "count": 2,
+        "application": {"model": "web", "reading": "1s"},
+        "transport": {"tcp": "linux"},
+    }
     result = perhop.run(network([web], rate="10Mbps"))
     frame = result.flows.filter(pl.col("idle").is_not_null())
     assert frame["idle"].min() > 0.3  # type: ignore[operator]

@@ -29,7 +29,10 @@ def _opened_after(lost: int, found: dict[int, tuple[int, int]]) -> None:
             time.sleep(0.1)
             server.accept()[0].close()
             client.settimeout(20)
-            while client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or _numbers(client)[TOTAL_RETRANS] < lost:
+            while (
+                client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                or _numbers(client)[TOTAL_RETRANS] < lost
+            ):
                 time.sleep(0.01)
             time.sleep(0.1)
             numbers = _numbers(client)
