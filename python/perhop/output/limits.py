@@ -33,7 +33,7 @@ def remarkable(runs: Sequence[Run]) -> list[str]:
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
-    """A sentence for each class with a flow that its receiver's window held back for more than 5 % of the time."""
+    """A sentence for each class with a flow that its receiver's window held for more than 5 % of the time."""
     shares, windows = _means(runs, RECEIVER), _means(runs, WINDOW)
     first = 0
     for group in runs[0].groups:
@@ -46,19 +46,16 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
 
 def _sentence(group: Group, shares: NDArray[np.float64], window: float) -> str:
     """What is said of these flows of a class."""
-    time = f"{shares.max():.0%}".replace("%", " %")
     if group.count == 1 and not group.is_population:
-        return f"{group.name} was limited by its receiver's window, {size(window)}, for {time} of the time; `window`."
-    if group.is_population:
-        who = f"The flows of {group.name} were"
-    elif shares.size == group.count:
-        who = f"All {group.count} flows of {group.name} were"
+        who = f"{group.name} was limited by its receiver's window"
+    elif group.is_population:
+        who = f"The flows of {group.name} were limited by their receivers' window"
     else:
-        who = f"{shares.size} of {group.count} flows of {group.name} were"
-    most = "" if shares.size == 1 else "up to "
-    return (
-        f"{who} limited by their receivers' window, {size(window)}, for {most}{time} of the time; `window`."
-    )
+        many = "All" if shares.size == group.count else f"{shares.size} of"
+        who = f"{many} {group.count} flows of {group.name} were limited by their receivers' window"
+    most = "up to " if shares.size > 1 else ""
+    time = f"{shares.max():.0%}".replace("%", " %")
+    return f"{who}, {size(window)}, for {most}{time} of the time; `window`."
 
 
 def _means(runs: Sequence[Run], name: str) -> NDArray[np.float64]:

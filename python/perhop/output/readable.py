@@ -117,8 +117,8 @@ def readable(frame: pl.DataFrame, also: Collection[str] | None = ()) -> list[dic
 
     Args:
         frame: Means over runs, with the ends of their intervals.
-        also: Of the measures that stand in tables with every column alone, those that this one has, too, besides
-            those with a value above their bound; None for all of them.
+        also: Of the measures that stand in tables with every column alone, those that this one has, too,
+            besides those with a value above their bound; None for all of them.
     """
     rows = list(frame.iter_rows(named=True))
 

@@ -20,23 +20,22 @@ INFINITE = 0x7FFFFFFF
 
 def _opened_after(lost: int, found: dict[int, tuple[int, int]]) -> None:
     """Opens a connection to a host whose queue of connections is full until so many SYNs are lost."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.socket() as client:
-        with socket.create_connection(server.getsockname()):
-            client.setblocking(False)  # noqa: FBT003
-            client.connect_ex(server.getsockname())
-            while _numbers(client)[TOTAL_RETRANS] < lost - 1:
-                time.sleep(0.01)
-            time.sleep(0.1)
-            server.accept()[0].close()
-            client.settimeout(20)
-            while (
-                client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                or _numbers(client)[TOTAL_RETRANS] < lost
-            ):
-                time.sleep(0.01)
-            time.sleep(0.1)
-            numbers = _numbers(client)
-            found[lost] = numbers[CWND], numbers[SSTHRESH]
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as server,
+        socket.create_connection(server.getsockname()),
+        socket.socket() as client,
+    ):
+        client.setblocking(False)  # noqa: FBT003
+        client.connect_ex(server.getsockname())
+        while _numbers(client)[TOTAL_RETRANS] < lost - 1:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        server.accept()[0].close()
+        while _numbers(client)[TOTAL_RETRANS] < lost:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        numbers = _numbers(client)
+        found[lost] = numbers[CWND], numbers[SSTHRESH]
 
 
 def _numbers(client: socket.socket) -> tuple[int, ...]:
