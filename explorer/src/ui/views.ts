@@ -212,7 +212,7 @@ export function windows(history: History, colors: Palette): View | null {
         dash: style.dash,
         width: 1.25,
         unlisted: taken > 0,
-        ...(note && { note }),
+        ...(note === null ? {} : { note }),
       });
       taken++;
     }

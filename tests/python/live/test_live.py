@@ -132,6 +132,16 @@ def test_both_versions_over_both_kinds_of_devices(version: int, device: Literal[
     assert min(result.flows["mean_rtt_s"].to_list()) > 0.05, "two ways of 30 ms"
 
 
+@needs_live
+def test_what_limited_a_flow_is_the_kernel_s_own_account() -> None:
+    shares = ["receiver_limited", "sender_limited", "congestion_limited", "recovering", "idle"]
+    (run,) = live.run(LIVE).runs
+    flows = run.raw["flows"]
+    assert sum(flows[name] for name in shares) == pytest.approx(np.ones(len(flows["idle"])))
+    assert (flows["congestion_limited"] + flows["recovering"]).min() > 0.5, "a small bottleneck"
+    assert (flows["busy_s"] > 1).all()
+
+
 DATAGRAMS = """\
 duration = "5s"
 warmup = "2s"
