@@ -98,6 +98,8 @@ class Classifier:
 
     line: int = 0
     codes: dict[str, dict[str, set[int]]] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    """The first line of each forwarding class."""
     lines: set[int] = field(default_factory=set)
 
 
@@ -390,6 +392,7 @@ class Reader:
             for held in others.values():
                 held.difference_update(codes)
         classifier.codes.setdefault(rest[1], {}).setdefault(loss, set()).update(codes)
+        classifier.places.setdefault(rest[1], statement.line)
         classifier.lines.update(statement.lines)
         return True
 
@@ -580,6 +583,14 @@ class Reader:
                 scheduler = Scheduler(statement.line)
             port.lines |= scheduler.lines
             queues.append(self._queue(port, forwarding, scheduler, classifier, max(left, 0.0), statement))
+        served = {
+            *entries,
+            *(DEFAULT_CLASSES.get(self.classes.get(entry, (-1,))[0], "") for entry in entries),
+        }
+        for forwarding, place in classifier.places.items() if classifier is not None else ():
+            if forwarding not in served:
+                text = f"forwarding class {forwarding} has no scheduler in {name}: its packets go with others"
+                self._account.find("W15", place, text)
         rest = next((q for q in queues if q.name == "best-effort"), None)
         rest = rest or next((q for q in queues if self.classes.get(q.name, (-1,))[0] == 0), None)
         if rest is not None:

@@ -158,6 +158,14 @@ class Reader:
         found = None if node is None else node.get(*path)
         return (None, 0) if found is None else (units.number(found.text), found.line)
 
+    def _word(self, node: Node, path: tuple[str, ...], known: tuple[str, ...]) -> str:
+        """One of these words in capitals, without its module; others are reported."""
+        found = node.get(*path)
+        text = "" if found is None else found.text.rpartition(":")[2].upper()
+        if found is not None and text not in known:
+            self._account.miss_part(found.line, f"not understood: `{path[-1]} {found.text}`")
+        return text
+
     def _named(self, name: str, *path: str) -> Node | None:
         for entry in self._list(self._root, *path):
             if name in {self._text(entry, "name"), self._text(entry, "config", "name")}:
@@ -215,7 +223,7 @@ class Reader:
             config = scheduler.get("config")
             if config is not None:
                 self._unknown(port, config, {"sequence", "priority", "type"}, where)
-            strict = self._text(scheduler, "config", "priority").rpartition(":")[2] == "STRICT"
+            strict = self._word(scheduler, ("config", "priority"), ("STRICT", "DWRR", "WRR")) == "STRICT"
             served = self._inputs(port, scheduler, where)
             if every and not served:
                 served = [Queue("", scheduler.line)]
@@ -264,7 +272,7 @@ class Reader:
             self._account.find("W13", node.line, f"queue {queue.name}: a scheduler's rates without `cir`")
             return
         burst = Quantity(bc, Unit.BYTES, place, text=f"bc {bc:.0f}") if bc else None
-        if self._text(node, "queuing-behavior").rpartition(":")[2] != "POLICE":
+        if self._word(node, ("queuing-behavior",), ("POLICE", "SHAPE")) != "POLICE":
             queue.ceiling = rate if two is None else self._rate(node, "pir") or rate
             queue.ceiling_burst = burst if two is None else None
             if two is not None:
@@ -288,7 +296,10 @@ class Reader:
         config = holder.get(key, "config")
         if config is None:
             return "transmit" if key == "conform-action" else "drop"
-        if self._text(config, "drop").lower() == "true":
+        for name, member in config.pairs():
+            if name != "drop" and not name.startswith("set-"):
+                self._account.miss_part(member.line, f"{key}: not understood: `{name} {member.text}`")
+        if self._word(config, ("drop",), ("TRUE", "FALSE")) == "TRUE":
             return "drop"
         return "mark" if any(name.startswith("set-") for name, _ in config.pairs()) else "transmit"
 
@@ -355,7 +366,8 @@ class Reader:
             for key, member in config.pairs():
                 name = key.rpartition(":")[2]
                 values = [units.codepoint(item.text) for item in member.items or [member]]
-                if name in {"dscp", "dscp-set"} and None not in values:
+                ip = family.rpartition(":")[2] in {"ipv4", "ipv6"}
+                if ip and name in {"dscp", "dscp-set"} and None not in values:
                     codes.update(value for value in values if value is not None)
                 else:
                     shown = member.text or ", ".join(item.text for item in member.items or ())
@@ -373,8 +385,8 @@ class Reader:
         for key, member in node.pairs():
             if key not in KNOWN:
                 self._account.miss_part(member.line, f"not understood: `{key} {member.text}`")
-        ecn = self._text(node, "enable-ecn") == "true"
-        drop = self._text(node, "drop") == "true"
+        ecn = self._word(node, ("enable-ecn",), ("TRUE", "FALSE")) == "TRUE"
+        drop = self._word(node, ("drop",), ("TRUE", "FALSE")) == "TRUE"
         if not ecn and not drop:
             text = f"queue {queue.name}: neither `drop` nor `enable-ecn`: tail drop"
             self._account.find("W17", node.line, text)

@@ -234,6 +234,8 @@ class Reader:
         known = {"type", "weight", "meter_type", "cir", "pir", "cbs", "pbs", "priority"}
         if kind == "STRICT":
             queue.level, queue.level_line = 0, line
+        elif kind not in {"", "WRR", "DWRR"}:
+            self._account.miss_part(line, f"SCHEDULER: not understood: `type {kind}`")
         elif units.number(weight):
             queue.share = Rate(float(weight), RateUnit.WEIGHT, place, text=f"{kind or 'WRR'} weight {weight}")
         queue.guarantee, _ = self._rate(node, "cir", "cbs")
@@ -278,7 +280,7 @@ class Reader:
         ecn, ecn_line = self._value(node, "ecn")
         covered: tuple[str, ...] = NAMES.get(ecn or "ecn_none", ())
         if ecn and ecn not in NAMES:
-            self._account.find("W13", ecn_line, f"not understood: `ecn {ecn}`")
+            self._account.miss_part(ecn_line, f"WRED_PROFILE: not understood: `ecn {ecn}`")
         enabled = []
         for color in COLORS:
             keys = [
@@ -286,7 +288,9 @@ class Reader:
                 *(f"{color}_{part}" for part in ("min_threshold", "max_threshold", "drop_probability")),
             ]
             known |= set(keys)
-            on, _ = self._value(node, keys[0])
+            on, place_of_on = self._value(node, keys[0])
+            if on.lower() not in {"", "true", "false"}:
+                self._account.miss_part(place_of_on, f"WRED_PROFILE: not understood: `{keys[0]} {on}`")
             (low, line), (high, _), (most, _) = (self._value(node, key) for key in keys[1:])
             if on.lower() != "true" and (color not in covered or not (low or high)):
                 continue

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BY_MARK = {"fw", "route", "bpf", "cgroup", "flow", "tcindex", "rsvp"}
 """Filters that look at something else than the packet's header."""
+KINDS = {"u32", "flower", "matchall", "basic", *BY_MARK}
 NOT_IP = {"arp", "0x806", "0x0806", "rarp", "802.3", "802_3", "ipx", "loop", "lldp"}
 FLAGS = {"skip_hw", "skip_sw", "not_in_hw", "direct-action", "da"}
 MATCH_WORDS = {"src": 3, "dst": 3, "nofrag": 2, "firstfrag": 2, "df": 2, "mf": 2}
@@ -57,8 +58,11 @@ def read(commands: list[Command], account: Account) -> list[Filter]:
 
 
 def _of_ip(command: Command, account: Account) -> bool:
-    """Whether a filter is for IP packets; others are not simulated."""
+    """Whether it is a filter for IP packets; others are not simulated."""
     words = command.words
+    if command.kind not in KINDS:
+        account.ignore_whole(command.lines, missed=True)
+        return False
     protocol = words[words.index("other-protocol") + 1] if "other-protocol" in words[:-1] else ""
     if protocol in NOT_IP:
         account.ignore_whole(command.lines, f"of packets of {protocol}, which are not simulated")

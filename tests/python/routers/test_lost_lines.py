@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.python.routers.importing import CONFIGURATIONS, PORTS, buffer
 from perhop.errors import PerhopError
 from perhop.routers import DIALECTS, Answers, Source, imported, recognised
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 KINDS = ("rate", "ceiling", "priority", "drop", "limit", "match", "policer")
 """A guarantee or share; a shaper; strict priority or an order; an AQM; a limit; a condition; a meter."""
 WHOLE = {
@@ -492,6 +494,7 @@ REDUNDANT = {
         "qos map dscp 26 to traffic-class 3",
         "qos map dscp 48 to traffic-class 6",
     ),
+    "branch.cfg": ("random-detect dscp-based",),
     "ios-branch.cfg": ("random-detect dscp-based", "bandwidth 20000"),
     "ios-bytes.cfg": ("random-detect dscp-based",),
     "junos-set.conf": (
@@ -514,18 +517,25 @@ def alone(text: str) -> bool:
     return all(pairs) and not text.strip().startswith(("!", "#"))
 
 
+def text_of(name: str) -> list[str]:
+    """The lines of a configuration of the folder, or of the example that the documentation uses."""
+    folder = EXAMPLES if name == "branch.cfg" else CONFIGURATIONS
+    return (folder / name).read_text(encoding="utf-8").split("\n")
+
+
 def named(path_name: str) -> list[tuple[str, int]]:
-    lines = (CONFIGURATIONS / path_name).read_text(encoding="utf-8").split("\n")
+    lines = text_of(path_name)
     meant = [(n, line.strip()) for n, line in enumerate(lines, 1) if WORDS.search(line) and alone(line)]
     return [(path_name, n) for n, line in meant if not STRUCTURE.search(line)]
 
 
-CASES = [case for path in sorted(CONFIGURATIONS.iterdir()) for case in named(path.name)]
+NAMES = [*sorted(path.name for path in CONFIGURATIONS.iterdir()), "branch.cfg"]
+CASES = [case for name in NAMES for case in named(name)]
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in CASES}))
 def test_no_line_of_a_configuration_is_lost_in_silence(name: str) -> None:
-    lines = (CONFIGURATIONS / name).read_text(encoding="utf-8").split("\n")
+    lines = text_of(name)
     dialect = recognised(Source([(name, "\n".join(lines).encode())])).name
     full = report(lines, dialect, PORTS.get(name))
     silent = [
