@@ -35,8 +35,7 @@ from perhop.routers.model import (
     RateUnit,
     Selector,
 )
-from perhop.routers.mqc import OTHER_LINES, words_of
-from perhop.routers.source import MEANINGS
+from perhop.routers.mqc import OTHER_LINES, about_queues, words_of
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
@@ -110,7 +109,7 @@ class Reader:
     def _not_read(self, line: int, words: list[str], depth: int) -> None:
         """A line that is not understood: lost, if it stands where queues are configured."""
         inside = self._class_map is not None or bool(self._policy) or self._queue is not None
-        about = MEANINGS.search(" ".join(words)) is not None
+        about = about_queues(words)
         if (
             (inside and (depth > 0 or about))
             or (self._holder is not None and about)

@@ -75,10 +75,17 @@ def _curves(entry: PolicyClass, queue: Queue, account: Account) -> None:
     line = entry.random_detect_line
     given = {point.unit for drop in queue.curves for point, _ in drop.curve.points}
     named = [drop.selector.codepoints for drop in queue.curves]
-    if None in named or Unit.PERCENT in given:  # Catalyst's own thresholds are not known
+    if None in named:
         return
     left = (queue.match.codepoints or ALL_CODEPOINTS).difference(*(codes for codes in named if codes))
     if not left:
+        return
+    if Unit.PERCENT in given:
+        text = f"class {queue.name}: no thresholds are configured for other codepoints"
+        account.find("W04", line, f"{text}; Catalyst's own are not known: they drop at the limit")
+        whole = Quantity(100, Unit.PERCENT, line, How.DEFAULT, text="others: at the limit")
+        curve = Curve.ramp(whole, whole, 1.0, line, How.DEFAULT)
+        queue.curves.append(Drop(Selector("others", frozenset(left)), curve))
         return
     dscp = entry.random_detect == "dscp"
     units_of = given | (set() if queue.limit is None else {queue.limit.unit})

@@ -6,13 +6,14 @@ Structure comes from keywords and not from indentation, which configurations in 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit
 from perhop.routers.mqc_class import ClassReader, PolicyClass, keyword
-from perhop.routers.source import MEANINGS, Finding
+from perhop.routers.source import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,13 @@ OUTSIDE = {
     "tacacs", "telemetry", "template", "track", "username", "version", "wireless", "zone", "zone-pair",
 }  # fmt: skip
 """Commands outside of all blocks of which no class map, policy map or interface has the like."""
+COMMANDS = re.compile(
+    r"(bandwidth|priority|rate|limit|police|policy|shape|traffic-shape|random-detect|fair-queue|custom-queue|wred|red|"
+    r"drop|service-policy|(rcv-|tx-|uc-tx-|mc-tx-|wrr-|srr-)?queue(?!-monitor)|wrr|srr|qos|scheduler|buffers?)(-|$)"
+)
+"""The first word of interfaces' commands about queues and policers."""
+DEEP = 1000
+"""More than any indentation."""
 HARDWARE_QUEUES = {"hold-queue", "tx-ring-limit"}
 """Queues of an interface beside those of its policy."""
 OTHER_LINES = {
@@ -146,6 +154,8 @@ class Reader:
         """Why the block that is open has no effect."""
         self._depth = (0, False)
         """The indentation of the line that opened the block, and whether a line within it has more."""
+        self._other = DEEP
+        """The indentation of an interface's last line that is not about queues: deeper ones are its own."""
 
     def read(self) -> list[Port]:
         """The ports with policies; a policy that is not attached is a port of its own name."""
@@ -163,6 +173,8 @@ class Reader:
                 indentation = len(text) - len(text.lstrip())
                 opened, indented = self._depth
                 self._depth = (opened, indented or indentation > opened)
+                others = self._interface is not None and words[0].lower() in OTHER_LINES
+                self._other = indentation if others else DEEP if indentation <= self._other else self._other
                 if not self._line(line, words, indentation):
                     self._not_read(line, words, indentation)
         return self._ports()
@@ -174,7 +186,7 @@ class Reader:
     def _open(self, indentation: int) -> None:
         """A line at this indentation opens a block."""
         self._leave()
-        self._depth = (indentation, False)
+        self._depth, self._other = (indentation, False), DEEP
 
     def _not_read(self, line: int, words: list[str], indentation: int) -> None:
         """A line that is not understood: it may end a block that has no end of its own."""
@@ -182,7 +194,7 @@ class Reader:
         if words[0].lower() in OUTSIDE or (indented and indentation <= opened):
             self._leave()
         within = self._class_map is not None or self._policy is not None
-        about = self._interface is not None and MEANINGS.search(" ".join(words)) is not None
+        about = self._interface is not None and about_queues(words) and indentation <= self._other
         if within or about:
             self._account.miss(line)
         else:
@@ -666,6 +678,19 @@ class Reader:
                 frozenset(), (), entry.queue.line
             )  # where nothing is said, no packet is of this group
         return match
+
+
+def about_queues(words: list[str]) -> bool:
+    """Whether a command of an interface is about priority, rate, limit, drop or match, by its first words.
+
+    >>> [
+    ...     about_queues(text.split())
+    ...     for text in ("srr-queue bandwidth share 1 30", "no ip rsvp bandwidth", "qos x")
+    ... ]
+    [True, False, True]
+    """
+    words = [word.lower() for word in words if word.lower() not in {"no", "mls"}]
+    return bool(words) and COMMANDS.match(words[0]) is not None
 
 
 def words_of(text: str) -> list[str]:

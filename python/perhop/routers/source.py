@@ -34,8 +34,8 @@ CODES = {
 
 
 MEANINGS = re.compile(
-    r"(?i)(?<![a-z])(priority|bandwidth|rate|limit|ceil\w*|burst\w*|drop\w*|discard|match|polic\w+|shap\w+|"
-    r"traffic-shape|random-detect|w?red|ecn|queue\w*|wrr\w*|srr\w*|scheduler|qos|dscp|precedence|quantum|"
+    r"(?i)(?<![a-z])(priority|bandwidth|rate|limit|ceil\w*|burst\w*|drop\w*|discard|match|polic(?:e|er|ers|ing)|"
+    r"shap\w+|traffic-shape|random-detect|w?red|ecn|queue\w*|wrr\w*|srr\w*|scheduler|qos|dscp|precedence|quantum|"
     r"guarantee\w*|threshold\w*|max-limit|limit-at)(?![a-z])"
 )
 """Words of lines about priority, rate, limit, drop or match."""

@@ -285,6 +285,32 @@ def test_parts_of_the_buffer_of_a_catalyst() -> None:
         of_file("ios-catalyst.cfg", link_rate=1e9)
 
 
+def test_codepoints_without_thresholds_of_a_catalyst_drop_at_the_limit() -> None:
+    lines = "queue-buffers ratio 25\n  random-detect dscp-based\n  random-detect dscp 8 percent 60 100"
+    rule = of_text(CLASS.format(lines), link_rate=1e9, buffer=buffer(1e6)).link["queue"]
+    assert rule["profiles"] == [{"match": {"dscp": ["CS1"]}, "curve": "150kB/250kB/0.1"}]
+
+
+def test_a_running_configuration_has_lines_that_are_about_other_things() -> None:
+    """Commands of interfaces with words such as `priority` and `limit`, also in parts of an interface."""
+    others = [
+        "device-tracking attach-policy X",
+        "authentication priority dot1x mab",
+        "dot1x timeout tx-period 7",
+        "ip dhcp snooping limit rate 100",
+        "power inline static max 30000",
+        "hsrp 1",
+        "  priority 110",
+        "  preempt delay minimum 60",
+        "standby 1 priority 110",
+        "access-session limit 3",
+    ]
+    text = CLASS.format("queue-limit 50") + "".join(f" {line}\n" for line in others)
+    assert of_text(text, link_rate=1e7).link["queue"]["limit"] == "50p"
+    with pytest.raises(PerhopError, match="not understood: `priority-group 1`"):
+        of_text(text + " priority-group 1\n", link_rate=1e7)
+
+
 def test_percentages_of_a_limit_in_packets() -> None:
     lines = "queue-limit 200 packets\n  queue-limit dscp cs2 percent 80\n"
     lines += "  queue-limit dscp values 8 24 percent 90"
