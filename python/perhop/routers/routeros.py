@@ -118,12 +118,27 @@ class Reader:
         entry = self._interface(port.name)
         if entry is None:
             return
+        self._bandwidth(port, entry)
         found = re.match(r"(\d{1,6}(?:\.\d)?)([MG])", entry.get("speed"))
         if found is not None:
             bps = float(found[1]) * (1e9 if found[2] == "G" else 1e6)
             text = f"speed={entry.get('speed')}"
-            port.rate = Rate(bps, RateUnit.BPS, entry.place("speed"), text=text) if bps else None
+            given = Rate(bps, RateUnit.BPS, entry.place("speed"), text=text) if bps else None
+            if port.rate is None or (given is not None and given.number < port.rate.number):
+                port.rate = given
             port.lines |= entry.lines
+
+    def _bandwidth(self, port: Port, entry: Entry) -> None:
+        """The limits of an Ethernet interface: received, then sent; a bare number is kbit/s."""
+        sent = entry.get("bandwidth").rpartition("/")[2]
+        bps = rate(f"{sent}k" if sent.isdecimal() else sent)
+        if bps:
+            text = f"bandwidth={entry.get('bandwidth')}"
+            port.rate = Rate(bps, RateUnit.BPS, entry.place("bandwidth"), text=text)
+            port.lines |= entry.lines
+        elif bps is None:
+            text = f"not understood: `bandwidth={entry.get('bandwidth')}`"
+            self._account.miss_part(entry.place("bandwidth"), text)
 
     def _of_interface(self, entry: Entry, taken: set[str]) -> Port | None:
         name, kind = entry.get("interface") or entry.name, entry.get("queue")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
 
 VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+FALLBACK = re.compile(r"\$\{([A-Za-z0-9_]+):?-([^${}]*)\}")
+"""A variable with the text that stands for it where it has none."""
+ARITHMETIC = re.compile(r"\$\(\(([0-9A-Za-z_+*/() $-]{1,80})\)\)|\$\[([0-9A-Za-z_+*/() $-]{1,80})\]")
+OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "/"}
 ASSIGNMENT = re.compile(r"(?:export\s+|local\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 OPENING = {"for", "while", "until", "if", "case", "select", "function"}
 CLOSING = re.compile(r"(?:done|fi|esac|\})(?![\w.-])")
@@ -96,10 +101,10 @@ def _line(
         return ignore("shell control is not followed", missed=runs)
     given = ASSIGNMENT.fullmatch(text)
     if given and not inside:
-        value = given[2].strip()
+        value = _expanded(given[2].strip(), variables)
         parts = _split(value.partition(" #")[0].rstrip(";"))
         if len(parts) <= 1 and "$(" not in value and "`" not in value:
-            variables[given[1]] = _expanded(parts[0] if parts else "", variables)
+            variables[given[1]] = parts[0] if parts else ""
             for place in places:
                 account.comment(place)
             return None
@@ -197,9 +202,43 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
     for _ in range(DEEPEST):
         before = text
         text = VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0])[:200], text)
+        text = FALLBACK.sub(lambda found: variables.get(found[1], found[2])[:200], text)
+        text = ARITHMETIC.sub(lambda found: _computed(found, variables), text)
         if text == before or len(text) > 4000:
             break
     return text
+
+
+def _computed(found: re.Match[str], variables: dict[str, str]) -> str:
+    """An expression of whole numbers as its value; other ones stay."""
+    text = re.sub(
+        r"\$?([A-Za-z_][A-Za-z0-9_]*)", lambda name: variables.get(name[1], name[0]), found[1] or found[2]
+    )
+    try:
+        value = _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        value = None
+    return found[0] if value is None else str(value)
+
+
+def _value(node: ast.expr) -> int | None:
+    """The value of an expression of whole numbers below 2^63; a division drops its fraction."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if not isinstance(node, ast.BinOp) or type(node.op) not in OPERATIONS:
+        return None
+    left, right = _value(node.left), _value(node.right)
+    if left is None or right is None or max(abs(left), abs(right)) >= 1 << 63:
+        return None
+    match OPERATIONS[type(node.op)]:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case _:
+            return left // right if right > 0 and left >= 0 else None
 
 
 OBJECTS = {"qdisc": "qdisc", "class": "class", "filter": "filter", "q": "qdisc", "c": "class", "f": "filter"}

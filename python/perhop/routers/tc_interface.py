@@ -296,6 +296,8 @@ class Interface:
             if queue.ceiling is not None:
                 tree.limit(leaf, queue.ceiling)
             queue.guarantee, queue.ceiling = tree.rates(leaf)
+            if queue.guarantee.unit is not RateUnit.BPS:
+                queue.guarantee = None
             if queue.ceiling.unit is not RateUnit.BPS:
                 queue.ceiling = None
             queue.ceiling_burst = None

@@ -123,6 +123,9 @@ class Options:
         found = self._value(*names)
         if found is None:
             return None
+        percent = units.number(found[1].removesuffix("%")) if found[1].endswith("%") else None
+        if percent:
+            return Rate(percent, RateUnit.PERCENT, self._command.line, text=" ".join(found))
         bare = self._command.json and units.number(found[1]) is not None
         bps = float(found[1]) * 8 if bare else tc_units.rate(found[1])
         if not bps:

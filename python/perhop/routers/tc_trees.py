@@ -29,13 +29,18 @@ CURVES = {"rt": ("rt",), "ls": ("ls",), "sc": ("rt", "ls"), "ul": ("ul",)}
 
 def major(handle: str) -> str:
     """The major part of a handle: `1` of `1:` and `1:10`."""
-    return handle.partition(":")[0].lstrip("0") or "0"
+    return _part(handle.partition(":")[0])
 
 
 def same_class(one: str, other: str) -> bool:
     """Whether two handles name one class."""
     a, b = one.partition(":"), other.partition(":")
-    return major(one) == major(other) and (a[2].lstrip("0") or "0") == (b[2].lstrip("0") or "0")
+    return major(one) == major(other) and _part(a[2]) == _part(b[2])
+
+
+def _part(text: str) -> str:
+    """A part of a handle, which is hexadecimal with and without `0x`."""
+    return text.lower().removeprefix("0x").lstrip("0") or "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Tree:
             text = f"class {made.name}: `{made.ceil.text}` has no effect beside `{shaper.text}`, a lower one"
             self._account.find("W13", made.ceil.line, text)
         made.ceil, made.cburst = shaper, None
-        if made.rate.number > shaper.number:
+        if made.rate.unit is RateUnit.BPS and made.rate.number > shaper.number:
             made.rate = shaper
 
     def rates(self, leaf: Command) -> tuple[Rate, Rate]:
@@ -125,6 +130,8 @@ class Tree:
 
     def _exceeded(self, made: TreeClass) -> None:
         """Report classes whose rates together are above that of the class around them."""
+        if any(rate.unit is not RateUnit.BPS for rate in (made.rate, *(c.rate for c in made.classes))):
+            return
         total = sum(inner.rate.number for inner in made.classes)
         if total > made.rate.number * (1 + 1e-9):
             text = f"class {made.name}: its classes are sure of {units.rate_text(total)} together"
@@ -144,7 +151,7 @@ class Tree:
             self._account.miss_part(line, f"htb class {command.handle} without a rate")
             rate = ceil or Rate(LEAST, RateUnit.BPS, line, text="no rate")
         ceil = ceil or rate
-        if rate.number > ceil.number:
+        if rate.unit is ceil.unit and rate.number > ceil.number:
             text = f"htb class {command.handle}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
             self._account.find("W16", line, text)
             rate = ceil

@@ -285,3 +285,12 @@ def test_a_command_that_is_not_understood_is_reported_once() -> None:
     assert [line for line in done.codes("W13") if line >= at] == [at]
     with pytest.raises(PerhopError, match=f"line {at}: not understood"):
         of_text(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "rate"), [("50M/20M", "20Mbps"), ("50000/20000", "20Mbps"), ("1G/1G", "100Mbps")]
+)
+def test_the_bandwidth_of_an_interface_limits_it(value: str, rate: str) -> None:
+    text = f"/interface ethernet set [ find default-name=ether1 ] speed=100Mbps bandwidth={value}\n"
+    text += "/queue interface set ether1 queue=ethernet-default\n"
+    assert of_text(text).link["rate"] == rate

@@ -274,3 +274,36 @@ def test_words_that_begin_with_a_dash_are_kept() -> None:
     text = "tc -s qdisc add dev e root cbs idleslope 98688 sendslope -901312 hicredit 153 locredit -1389\n"
     done = of_text(text, link_rate=1e8, lenient=True)
     assert any("sendslope -901312" in line for line in done.texts)
+
+
+def test_handles_are_hexadecimal_and_rates_may_be_percents() -> None:
+    text = HTB.replace("classid 1:10 htb rate 6mbit ceil 10mbit", "classid 1:0x10 htb rate 6mbit ceil 80%")
+    text += "tc filter add dev e parent 1: protocol ip u32 match ip tos 0xb8 0xff flowid 1:10\n"
+    done = of_text(text, link_rate=1e7)
+    gold = done.queues["1:0x10"]
+    assert (gold["match"], gold["rate"], gold["ceil"]) == ({"dscp": ["EF"]}, "6Mbps", "8Mbps")
+    assert of_text("tc qdisc add dev e root tbf rate 10% burst 15k limit 30k\n", link_rate=1e8).link[
+        "rate"
+    ] == ("10Mbps")
+
+
+@pytest.mark.parametrize(
+    ("script", "rate"),
+    [
+        ("UP=20\ntc qdisc add dev e root tbf rate $((UP * 9 / 10))mbit burst 15k limit 30k", "18Mbps"),
+        (
+            "UP=$((20*1000))\nR=$((UP-2000))kbit\ntc qdisc add dev e root tbf rate $R burst 15k limit 30k",
+            "18Mbps",
+        ),
+        ("R=${1:-18mbit}\ntc qdisc add dev e root tbf rate $R burst 15k limit 30k", "18Mbps"),
+        ("tc qdisc add dev ${DEV:-e} root tbf rate $[9*2]mbit burst 15k limit 30k", "18Mbps"),
+    ],
+)
+def test_simple_expressions_of_scripts(script: str, rate: str) -> None:
+    assert of_text(f"{script}\n", "qos.sh").link["rate"] == rate
+
+
+@pytest.mark.parametrize("value", ["$((1/0))mbit", "$((2**70))mbit", "$((X))mbit", "$((1 << 4))mbit"])
+def test_expressions_that_are_not_simple_are_refused(value: str) -> None:
+    with pytest.raises(PerhopError, match="line 1: "):
+        of_text(f"tc qdisc add dev e root tbf rate {value} burst 15k limit 30k\n", "qos.sh", link_rate=1e8)
