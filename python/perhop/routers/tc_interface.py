@@ -190,6 +190,7 @@ class Interface:
             self._account.find("W06", child.line, text)
             queue = Queue(name, child.line)
             queue.limit = Quantity(1000, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
+            self._lost(inner)
         else:
             queue = Queue(name, child.line, within=inner.queues, spacing_known=True)
         if inner.delay is not None or inner.loss is not None:
@@ -197,6 +198,18 @@ class Interface:
             self._account.find("W06", child.line, text)
         queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
         return queue
+
+    def _lost(self, inner: Port) -> None:
+        """Report the classes of a tree that is not simulated, but for the ceiling of the only root."""
+        if len(inner.tree) == 1 and inner.tree[0].ceil.unit is RateUnit.BPS:
+            inner.shaper = inner.tree[0].ceil
+        made = list(inner.tree)
+        while made:
+            one = made.pop(0)
+            made += one.classes
+            if one.ceil is not inner.shaper:
+                shown = "`, `".join(dict.fromkeys(rate.text for rate in (one.rate, one.ceil) if rate.line))
+                self._account.find("W06", one.line, f"class {one.name}: `{shown}` is not simulated")
 
     def _tbf(self, port: Port, root: Command, children: list[Command], depth: int) -> None:
         options = Options(root, self._account)

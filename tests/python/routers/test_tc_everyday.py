@@ -307,3 +307,18 @@ def test_simple_expressions_of_scripts(script: str, rate: str) -> None:
 def test_expressions_that_are_not_simple_are_refused(value: str) -> None:
     with pytest.raises(PerhopError, match="line 1: "):
         of_text(f"tc qdisc add dev e root tbf rate {value} burst 15k limit 30k\n", "qos.sh", link_rate=1e8)
+
+
+def test_a_tree_within_a_class_leaves_its_ceiling() -> None:
+    text = """\
+tc qdisc add dev e root handle 1: prio
+tc qdisc add dev e parent 1:1 handle 10: htb default 3
+tc class add dev e parent 10: classid 10:1 htb rate 5mbit
+tc class add dev e parent 10:1 classid 10:2 htb rate 2mbit ceil 3mbit
+tc class add dev e parent 10:1 classid 10:3 htb rate 3mbit
+tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 1:1
+"""
+    done = of_text(text, link_rate=1e8)
+    assert done.carried({46: 50.0, 0: 90.0})[46] == pytest.approx(5.0, rel=0.03)
+    named = [text for (code, line), text in zip(done.warnings, done.texts, strict=True) if line in {4, 5}]
+    assert any("`rate 2mbit`, `ceil 3mbit` is not simulated" in text for text in named)
