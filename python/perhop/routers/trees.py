@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     First = tuple[Queue, tuple[Rate, Rate]]
 
 PACKET = 1500.0
-MOST_QUANTUM = 60_000.0
-"""Bytes of the largest turn among classes whose turns are as their rates."""
+MOST_QUANTUM = 200_000.0
+"""Bytes of the largest turn among classes whose turns are as their rates: the most that Linux chooses."""
 LEAST = 1000.0
 """Bit/s of a class that is sure of nothing."""
 BYPASS = 0.01
@@ -80,8 +80,9 @@ def shared(
     ]
     root.burst, root.cburst = _bucket(whole.number), _bucket(most.number)
     root.classes = _strict(first)
-    unit = min(PACKET, MOST_QUANTUM * min(sure) / max(sure)) if sure else PACKET
-    for queue, bps, ceiling in zip(queues, sure, ceilings, strict=True):
+    parts = [max(rate, LEAST) for rate in rates]  # which a ceiling does not make smaller
+    unit = min(PACKET, MOST_QUANTUM * min(parts) / max(parts)) if parts else PACKET
+    for queue, bps, ceiling, part in zip(queues, sure, ceilings, parts, strict=True):
         given = queue.guarantee or queue.share
         text = "what others leave" if given is None else f"{given.text}, {units.shown_rate(bps)}"
         line, how = (queue.line, How.ASSUMED) if given is None else (given.line, given.how)
@@ -90,7 +91,7 @@ def shared(
         ceil = replace(ceil, number=max(bps, most.number if ceiling is None else ceiling), unit=RateUnit.BPS)
         made = TreeClass(queue.name, queue.line, rate, ceil, queue=queue.name)
         made.burst, made.cburst = _bucket(bps), _bucket(ceil.number)
-        quantum = max(1.0, unit * bps / min(sure))
+        quantum = max(1.0, unit * part / min(parts))
         made.quantum = Quantity(quantum, Unit.BYTES, 0, How.ASSUMED, text="in proportion to its rate")
         if first:
             made.prio = (min(len(first), LAST_PRIO), 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
+
 import pytest
 from tests.python.routers.importing import Brought, buffer, of_text
 
@@ -145,6 +148,60 @@ def test_beside_others_it_gets_no_more_and_they_what_is_left(name: str) -> None:
 @pytest.mark.parametrize("name", ["eos strict", "eos two strict", "ios strict, shaped", "nexus strict"])
 def test_below_its_ceiling_a_strict_class_loses_nothing(name: str) -> None:
     assert brought(name).carried({EF: 9.9, AF11: 90.0, BE: 90.0})[EF] == pytest.approx(9.9, rel=0.005)
+
+
+@dataclass(frozen=True)
+class Class:
+    """A transmit queue: its ceiling and its weight, and what it is offered, in Mbit/s."""
+
+    number: int
+    strict: bool
+    ceiling: float
+    weight: int
+    offered: float
+
+    def lines(self) -> str:
+        """Its lines."""
+        kind = "priority strict" if self.strict else f"no priority\n      bandwidth percent {self.weight}"
+        shaper = f"\n      shape rate {self.ceiling:g} mbps" if self.ceiling < LINK else ""
+        return f"   tx-queue {self.number}\n      {kind}{shaper}\n"
+
+
+def fluid(classes: list[Class]) -> list[float]:
+    """What each class gets: strict ones in their order, then parts by weight, none above what it can use."""
+    got = dict.fromkeys(classes, 0.0)
+    left = LINK
+    for one in (one for one in classes if one.strict):
+        got[one] = min(one.offered, one.ceiling, left)
+        left -= got[one]
+    hungry = [one for one in classes if not one.strict]
+    while hungry and left > 0:
+        part = left / sum(one.weight for one in hungry)
+        full = [one for one in hungry if min(one.offered, one.ceiling) - got[one] <= part * one.weight]
+        for one in full or hungry:
+            more = min(one.offered, one.ceiling) - got[one] if full else part * one.weight
+            got[one], left = got[one] + more, left - more
+        hungry = [one for one in hungry if full and one not in full]
+    return list(got.values())
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_any_classes_get_what_a_fluid_does(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    number = chance.randint(2, 5)
+    strict = chance.randint(0, number - 1)
+    classes = [
+        Class(7 - n, n < strict, chance.choice([LINK, LINK, 5, 10, 20, 40, 60]), 10 * chance.randint(1, 3),
+              chance.choice([3, 15, 50, 90]))
+        for n in range(number)
+    ]  # fmt: skip
+    codes = [8 * one.number for one in classes]
+    maps = dict.fromkeys(range(64), classes[-1].number) | {8 * one.number: one.number for one in classes}
+    text = "".join(f"qos map dscp {code} to traffic-class {queue}\n" for code, queue in maps.items())
+    text += "interface Ethernet1\n   speed forced 100full\n" + "".join(one.lines() for one in classes)
+    done = of_text(text, buffer=buffer(1e5))
+    carried = done.carried({code: one.offered for code, one in zip(codes, classes, strict=True)})
+    assert list(carried.values()) == pytest.approx(fluid(classes), rel=0.03, abs=0.4)
 
 
 def test_a_shaper_of_the_only_class_is_the_port_s() -> None:

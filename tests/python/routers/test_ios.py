@@ -148,9 +148,9 @@ def test_times_need_the_rate_of_the_class() -> None:
     # 60 % of 100 Mbit/s: 50 ms are 375 kB, 20 and 40 ms 150 and 300 kB.
     assert (a["queue"]["limit"], a["queue"]["green"]) == ("375kB", "150kB/300kB/0.1")
     assert a["queue"]["red"] == "75kB/225kB/0.1"
-    # The other class is shaped to 6 Mbit/s, of which it is sure: a turn a tenth of the first one's.
+    # The other class is shaped to 6 Mbit/s, of which it is sure; its turns are as the 40 % left for it.
     assert (a["rate"], a["ceil"], rest["rate"], rest.get("ceil")) == ("60Mbps", "100Mbps", "6Mbps", None)
-    assert (a["quantum"], rest["quantum"]) == ("15kB", "1.5kB")
+    assert (a["quantum"], rest["quantum"]) == ("2.25kB", "1.5kB")
     assert set(done.codes("W05")) == {8, 10, 11, 12}
     assert a["queue"]["scale-by-size"] is False
     assert done.codes("W06") == []
