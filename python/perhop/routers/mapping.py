@@ -609,17 +609,21 @@ class Mapping:
         answered = self._answers.matches.get(name)
         if answered is not None:
             return replace(match, codepoints=answered)
-        if match.codepoints is None and match.unknown:
-            line, text = match.unknown[0]
-            if self._answers.lenient:
-                value = next(self._local, 63)
-                said = (
-                    f"policer of {name} is chosen by `{text}`: codepoint {value} stands for it; give --match"
-                )
-                self._account.find("W13", line, said)
-                return replace(match, codepoints=frozenset({value}))
+        if not match.unknown:
+            return match
+        line, text = match.unknown[0]
+        if not self._answers.lenient:
             why = f"policer of {name} is chosen by `{text}`, not by codepoint"
-            self._amounts.need(f"--match '{name}'=DSCP" if " " in name else f"--match {name}=DSCP", line, why)
+            shown = f"'{name}'" if " " in name else name
+            self._amounts.need(f"--match {shown}=DSCP", line, why)
+        elif match.codepoints is None:
+            value = next(self._local, 63)
+            said = f"policer of {name} is chosen by `{text}`: codepoint {value} stands for it; give --match"
+            self._account.find("W13", line, said)
+            return replace(match, codepoints=frozenset({value}))
+        else:
+            said = f"policer of {name}: `{text}` is no codepoint; only its codepoints are used"
+            self._account.find("W13", line, said)
         return match
 
     def _metered(self, queue: Queue, queues: list[Queue]) -> Match:

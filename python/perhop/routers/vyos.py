@@ -531,6 +531,8 @@ class Reader:
             else:
                 self._random_detect(queue, policy)
             return
+        if kind not in {"fair-queue", "priority", "drop-tail", "rate-control"}:
+            self._account.miss_part(line, f"not understood: `queue-type {kind}`")
         if kind in {"fair-queue", "priority"}:
             text = f"class {queue.name}: {kind} within it is not simulated; a FIFO in its place"
             self._account.find("W06", line, text)

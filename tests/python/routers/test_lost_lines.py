@@ -449,6 +449,27 @@ def test_a_line_less_is_another_scenario(name: str, line: Line) -> None:
     assert scenario(name, without(lines, line.number)) != scenario(name, lines), line.text
 
 
+NAMES_ONLY = {"ge-", "inet", "ipv", "forced", "pfifo", "egress", "IN", "OUT", "voice"}
+"""Words that stand for a name, or of which there is only one."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_misspelt_word_is_not_passed_over(name: str) -> None:
+    """Without `--lenient` the configuration is refused, or it is another one, or a warning says so."""
+    lines, found = tagged(name)
+    full = scenario(name, lines, lenient=False)
+    passed = []
+    for line in found:
+        for word in re.finditer(r"[A-Za-z][A-Za-z-]{2,}", line.text.partition("!")[0]):
+            misspelt = f"{line.text[: word.end()]}x{line.text[word.end() :]}"
+            other = [*lines[: line.number - 1], misspelt, *lines[line.number :]]
+            named = word[0] in NAMES_ONLY or f"type {word[0]}" in line.text
+            if not named and scenario(name, other, lenient=False) == full:
+                passed.append(misspelt)
+    assert passed == []
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_the_whole_text_is_used(name: str) -> None:
     """Without `--lenient`, and no line is without effect."""
