@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import tc_filters, tc_trees
+from perhop.routers import tc_filters, tc_trees, tc_units
 from perhop.routers.model import (
     ALL_CODEPOINTS,
     How,
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from perhop.routers.tc_commands import Command
     from perhop.routers.tc_filters import Filter
 
-PRIOMAP = (1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
-TOS_PRIORITY = (0, 0, 0, 0, 2, 2, 2, 2, 6, 6, 6, 6, 4, 4, 4, 4)
-"""The kernel's priority of a packet by bits 1 to 4 of its TOS field (net/ipv4/route.c, `ip_tos2prio`)."""
 DEEPEST = 16
 TREES = {"htb", "hfsc", "cbq"}
 BANDS = {"prio", "ets", "pfifo_fast"}
@@ -391,7 +388,7 @@ class Interface:
         bands = int(options.number("bands") or (0 if ets else 3))
         strict = int(options.number("strict") or 0)
         quanta = options.list("quanta")
-        priomap = options.list("priomap") or ([] if ets else list(PRIOMAP))
+        priomap = options.list("priomap") or ([] if ets else list(tc_units.PRIOMAP))
         options.skip("multiqueue")
         options.close()
         if ets:
@@ -399,7 +396,9 @@ class Interface:
         bands = min(max(bands, 1), 16)
         names = [f"{root.handle.rstrip(':') or '1'}:{band + 1:x}" for band in range(bands)]
         if not ets:  # as tc fills it (iproute2, tc/q_prio.c)
-            priomap += [*priomap[:1] * len(PRIOMAP), PRIOMAP[-1]][: len(PRIOMAP) - len(priomap)]
+            priomap += [*priomap[:1] * len(tc_units.PRIOMAP), tc_units.PRIOMAP[-1]][
+                : len(tc_units.PRIOMAP) - len(priomap)
+            ]
         targeted = [f for name in names for f in self._leading(name, root)]
         taken = frozenset[int]().union(*(f.match.codepoints or () for f in targeted if not f.match.unknown))
         if any(f.match.codepoints is None and not f.match.unknown for f in targeted):
@@ -411,7 +410,7 @@ class Interface:
             else:
                 number = quanta[band - strict] if band - strict < len(quanta) else 1514
                 queue.share = Rate(float(number), RateUnit.WEIGHT, root.line, text=f"quantum {number}")
-            by_tos = frozenset(c for c in ALL_CODEPOINTS if _band(c, priomap, bands) == band) - taken
+            by_tos = frozenset(c for c in ALL_CODEPOINTS if tc_units.band(c, priomap, bands) == band) - taken
             queue.match = Match(by_tos, (), root.line)
             if self._leading(name, root):
                 found = self._matched(name, root.line, root)
@@ -455,12 +454,6 @@ class Interface:
         text = "drr drops packets that no filter matches; here they get a queue"
         if port.queues and port.queues[-1].match.codepoints is not None:
             self._account.find("W17", root.line, text)
-
-
-def _band(codepoint: int, priomap: list[int], bands: int) -> int:
-    """The band of packets that no filter takes; those of priorities without a band are in the last one."""
-    priority = TOS_PRIORITY[(2 * codepoint) % 16]
-    return priomap[priority] if priority < len(priomap) else bands - 1
 
 
 def _small_weights(queues: list[Queue]) -> None:

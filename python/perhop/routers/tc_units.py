@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import bisect
+from typing import TYPE_CHECKING
 
 from perhop.routers import units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _BITS = {f"{p}bit": 1000.0**n for n, p in enumerate(["", "k", "m", "g", "t"])}
 _BINARY_BITS = {f"{p}ibit": 1024.0**n for n, p in enumerate(["k", "m", "g", "t"], 1)}
@@ -25,6 +29,10 @@ TIMES = {
     "ns": 1e-9,
 }
 MOST_WLOG = 31
+PRIOMAP = (1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
+"""The bands of priorities in prio and pfifo_fast, by default."""
+TOS_PRIORITY = (0, 0, 0, 0, 2, 2, 2, 2, 6, 6, 6, 6, 4, 4, 4, 4)
+"""The kernel's priority of a packet by bits 1 to 4 of its TOS field (net/ipv4/route.c, `ip_tos2prio`)."""
 
 
 def rate(text: str) -> float | None:
@@ -59,6 +67,16 @@ def probability(text: str) -> float | None:
     """A probability, also in percent."""
     found = units.scaled(text, {"": 1.0, "%": 0.01})
     return found if found is not None and found <= 1 else None
+
+
+def band(codepoint: int, priomap: Sequence[int], bands: int) -> int:
+    """The band of packets that no filter takes; those of priorities without a band are in the last one.
+
+    >>> [band(codepoint, PRIOMAP, 3) for codepoint in (0, 46, 4, 10, 48)]
+    [1, 1, 0, 2, 1]
+    """
+    priority = TOS_PRIORITY[(2 * codepoint) % 16]
+    return priomap[priority] if priority < len(priomap) else bands - 1
 
 
 def wlog(low: float, burst: int, avpkt: float) -> int | None:

@@ -10,6 +10,7 @@ from perhop.routers import cake, tc_units, units
 from perhop.routers.dialect import Dialect
 from perhop.routers.document import quoted
 from perhop.routers.model import (
+    ALL_CODEPOINTS,
     Average,
     Block,
     Curve,
@@ -334,7 +335,7 @@ class Reader:
             queue = Queue(entry.name, entry.line, spacing_known=True)
             queue.match = Match(None, (), entry.line) if entry.name == "default" else self._matched(entry)
             kind = entry.get("queue-type", 0, "fq-codel" if policy.kind in SHAPERS else "drop-tail")[0]
-            self._leaf(queue, entry, None, kind)
+            self._leaf(queue, entry, None, kind, bands=policy.kind != "priority-queue")
             if policy.kind == "priority-queue":
                 queue.level, queue.level_line = (None if entry.name == "default" else index), entry.line
             elif policy.kind == "round-robin":
@@ -497,7 +498,10 @@ class Reader:
 
     # Queues
 
-    def _leaf(self, queue: Queue, entry: Class, policy: Policy | None, kind: str) -> None:
+    def _leaf(
+        self, queue: Queue, entry: Class, policy: Policy | None, kind: str, *, bands: bool = False
+    ) -> None:
+        """The queue of a class or of a policy; `bands`: a scheduler within the class is simulated."""
         line = entry.get("queue-type", queue.line)[1]
         if kind == "fq-codel":
             limit = self._packets(entry, "queue-limit", 10240, queue.name)
@@ -533,6 +537,9 @@ class Reader:
             return
         if kind not in {"fair-queue", "priority", "drop-tail", "rate-control"}:
             self._account.miss_part(line, f"not understood: `queue-type {kind}`")
+        if kind == "priority" and bands:
+            self._bands(queue, entry, line)
+            return
         if kind in {"fair-queue", "priority"}:
             text = f"class {queue.name}: {kind} within it is not simulated; a FIFO in its place"
             self._account.find("W06", line, text)
@@ -546,6 +553,15 @@ class Reader:
             self._bad("rtt", value, line)
         self._account.find("W06", entry.line, f"class {queue.name}: cake: {cake.LOST}")
         queue.block = cake.block((rtt or cake.RTT * 1000) / 1000, line, entry.line)
+
+    def _bands(self, queue: Queue, entry: Class, line: int) -> None:
+        """A class with `queue-type priority`: three bands by the TOS field, each with the limit."""
+        limit = self._packets(entry, "queue-limit", 1000, queue.name)
+        for band in range(3):
+            inner = Queue(f"{queue.name}.{band + 1}", line, limit=limit, level=band, level_line=line)
+            codes = {code for code in ALL_CODEPOINTS if tc_units.band(code, tc_units.PRIOMAP, 3) == band}
+            inner.match = Match(frozenset(codes), (), line)
+            queue.within.append(inner)
 
     def _random_detect(self, queue: Queue, policy: Policy) -> None:
         """A policy: gred with a virtual queue for each precedence, as intended, with one average."""

@@ -395,3 +395,34 @@ set qos interface eth0 ingress 'L'
     done = of_text(text, link_rate=1e8)
     assert done.link["meters"][0]["profile"]["out"] == out
     assert done.codes("W10") == ([] if action == "drop" else [2])
+
+
+def test_priorities_within_a_class_of_vyos() -> None:
+    text = """\
+set qos policy shaper W bandwidth '10mbit'
+set qos policy shaper W class 20 bandwidth '3mbit'
+set qos policy shaper W class 20 queue-type 'priority'
+set qos policy shaper W class 20 queue-limit '60'
+set qos policy shaper W class 20 match a ip dscp 'AF12'
+set qos policy shaper W class 20 match b ip dscp 'AF11'
+set qos policy shaper W default bandwidth '7mbit'
+set qos interface eth0 egress 'W'
+"""
+    done = of_text(text)
+    inner = done.link["queue"]["classes"][0]["classes"][0]["queue"]
+    # TOS 0x30 of AF12 has a priority of band 0, 0x28 of AF11 one of band 2.
+    assert [(q["name"], q["rule"]["limit"]) for q in inner["queues"]] == [("20.1", "60p"), ("20.3", "60p")]
+    carried = done.carried({12: 2.0, 10: 9.0, 0: 9.0})
+    assert carried[12] == pytest.approx(2.0, rel=0.02)
+    assert carried[12] + carried[10] == pytest.approx(3.0, rel=0.03)
+
+
+def test_a_type_of_queue_that_vyos_has_not_is_refused() -> None:
+    text = """\
+set qos policy shaper W bandwidth '10mbit'
+set qos policy shaper W default bandwidth '7mbit'
+set qos policy shaper W default queue-type 'drop-tial'
+set qos interface eth0 egress 'W'
+"""
+    with pytest.raises(PerhopError, match="line 3: not understood: `queue-type drop-tial`"):
+        of_text(text)
