@@ -259,6 +259,10 @@ class _Writer:
         if sharing and any(queue.weight is not None for queue in link.queues):
             text = "some devices refuse `bandwidth` beside `bandwidth remaining` in one policy"
             self._remarks.differs(place, text)
+        free = [queue for queue in link.queues if queue.strict and queue.cap is None and queue.ceil is None]
+        if free and sharing:
+            text = "devices refuse `bandwidth` beside `priority` without a policer: give it a rate, or weights"
+            self._remarks.differs(free[0].place, text)
         if any(queue.strict for queue in link.queues):
             return self._levels([queue for queue in link.queues if queue.strict])
         if link.kind != "priority":

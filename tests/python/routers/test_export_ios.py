@@ -558,6 +558,30 @@ def test_a_strict_class_with_a_ceiling_has_no_bandwidth() -> None:
     ]
 
 
+def test_rates_beside_a_strict_class_without_a_policer_are_remarked() -> None:
+    table = """[links.wan.queue]
+scheduler = "llq"
+[[links.wan.queue.priority]]
+name = "V"
+match = { dscp = "EF" }
+rule = { aqm = "drop-tail", limit = "50p" }
+[links.wan.queue.queue]
+scheduler = "wfq"
+[[links.wan.queue.queue.queues]]
+name = "D"
+match = { dscp = "AF11" }
+rate = "2Mbps"
+rule = { aqm = "drop-tail", limit = "50p" }
+[[links.wan.queue.queue.queues]]
+name = "class-default"
+rule = { aqm = "drop-tail", limit = "64p" }
+"""
+    said = [
+        r.place for r in written(table).remarks if "devices refuse `bandwidth` beside `priority`" in r.text
+    ]
+    assert said == ["links.wan.queue.priority[0]"]
+
+
 def test_one_level_of_a_tree_comes_back_as_shares() -> None:
     """Import has one level, in shares, where the guarantees leave nothing over."""
     start = TREE.index('[[links.wan.queue.classes.classes]]\nname = "data"')
