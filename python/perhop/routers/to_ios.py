@@ -261,7 +261,7 @@ class _Writer:
             self._remarks.differs(place, text)
         free = [queue for queue in link.queues if queue.strict and queue.cap is None and queue.ceil is None]
         if free and sharing:
-            text = "devices refuse `bandwidth` beside `priority` without a policer: give it a rate, or weights"
+            text = "devices refuse `bandwidth` beside `priority` without a policer: give it one, or weights"
             self._remarks.differs(free[0].place, text)
         if any(queue.strict for queue in link.queues):
             return self._levels([queue for queue in link.queues if queue.strict])
