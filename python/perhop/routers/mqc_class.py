@@ -150,7 +150,12 @@ class ClassReader:
             self._account.ignore(line, "marking of departing packets is not simulated")
             return True
         if name == "fair-queue":
-            self._account.ignore(line, "fair queueing within a class is not simulated")
+            limited = any("limit" in word.lower() for word in words)
+            report = self._account.miss if limited else self._account.ignore
+            report(line, "fair queueing within a class is not simulated")
+            return True
+        if head in {"trust", "netflow-sampler", "estimate", "compression", "log"}:
+            self._account.ignore(line, "not about queues")
             return True
         if name == "account":
             self._account.find("W18", line, f"`{' '.join(words)}`: overhead is not counted here")
@@ -177,6 +182,8 @@ class ClassReader:
         value = units.number(words[0])
         if value is not None and len(words) > 1 and words[1].lower() in {"percent", "%"}:
             return Rate(value, RateUnit.PERCENT, line, How.CONFIGURED, text), words[2:]
+        if value is not None and len(words) > 1 and words[1].lower() == "pps":
+            return Rate(value, RateUnit.PACKETS, line, How.CONFIGURED, text), words[2:]
         if value is not None and len(words) > 1 and words[1].lower() in RATES:
             bps = value * RATES[words[1].lower()]
             return Rate(bps, RateUnit.BPS, line, How.CONFIGURED, text), words[2:]
@@ -191,9 +198,16 @@ class ClassReader:
             return Rate(scaled, RateUnit.BPS, line, How.CONFIGURED, text), words[1:]
         return None, words
 
+    def _accounted(self, line: int, words: list[str]) -> list[str]:
+        """Words before `account`, which says what counts as overhead."""
+        at = next((n for n, word in enumerate(words) if word.lower() == "account"), len(words))
+        if at < len(words):
+            self._account.find("W18", line, f"`{' '.join(words[at:])}`: overhead is not counted here")
+        return words[:at]
+
     def _bandwidth(self, line: int, words: list[str]) -> bool:
         text = " ".join(words)
-        rest = words[1:]
+        rest = self._accounted(line, words[1:])
         queue = self.entry.queue
         if rest and rest[0].lower() == "remaining":
             if (
@@ -242,7 +256,7 @@ class ClassReader:
 
     def _shape(self, line: int, words: list[str]) -> bool:
         text = " ".join(words)
-        rest = words[1:]
+        rest = self._accounted(line, words[1:])
         if rest and rest[0].lower() in {"min", "max"}:
             return self._shape_between(line, rest, text)
         if rest and rest[0].lower() in {"average", "peak"}:
@@ -265,10 +279,7 @@ class ClassReader:
                 text = f"`{text}`: the excess burst (be) is not simulated"
                 if float(rest[0]) > 0:
                     self._account.find("W10", line, text)
-                rest = rest[1:]
-        if rest and rest[0].lower() == "account":
-            self._account.find("W18", line, f"`{' '.join(rest)}`: overhead is not counted here")
-            rest = []
+                rest = rest[2:] if rest[1:2] == ["ms"] else rest[1:]
         return not rest
 
     def _shape_between(self, line: int, words: list[str], text: str) -> bool:
@@ -380,7 +391,10 @@ class ClassReader:
         entry.random_detect_line = entry.random_detect_line or line
         word = rest[0].lower() if rest else ""
         if not rest or word in {"dscp-based", "precedence-based", "prec-based"}:
-            if len(rest) > 1:
+            if rest[1:2] == ["aggregate"] and len(rest) > 2:
+                entry.random_detect = "dscp" if word == "dscp-based" else "precedence"
+                return self._thresholds(line, [words[0], "default", *rest[2:]])
+            if len(rest) > 1 and rest[1:] != ["aggregate"]:
                 return False
             entry.random_detect = "dscp" if word == "dscp-based" else "precedence"
             return True
@@ -603,14 +617,15 @@ class _Police:
         return self.cir is not None and self.cir.number > 0 and len(self.bursts) <= 2
 
     def _burst(self, words: list[str], text: str) -> tuple[Quantity | None, list[str]]:
-        if not words or not units.number(words[0]):
+        if not words:
             return None, words
         factors = {"k": 1e3, "m": 1e6}
-        if len(words) > 1 and words[1].lower() in AMOUNTS and words[1].lower() != "percent":
+        plain = units.number(words[0])
+        if plain and len(words) > 1 and words[1].lower() in AMOUNTS and words[1].lower() != "percent":
             unit, factor = AMOUNTS[words[1].lower()]
             return Quantity(float(words[0]) * factor, unit, self._line, text=text), words[2:]
         scaled = units.scaled(words[0], {"": 1.0, **factors})
-        return (None if scaled is None else Quantity(scaled, Unit.BYTES, self._line, text=text)), words[1:]
+        return (None if not scaled else Quantity(scaled, Unit.BYTES, self._line, text=text)), words[1:]
 
     def meter(self, flavour: Flavour, account: Account) -> Meter:
         """The meter that the words describe; actions that are not said are the system's defaults."""

@@ -365,6 +365,10 @@ def test_units_of_queue_limits(line: str, rule: dict[str, str]) -> None:
             "marker": "token-bucket", "rate": "100Mbps", "burst": "2.5MB", "out": "drop"}),
         ("police cir 100 mbps bc 200 ms conform transmit violate drop", {
             "marker": "token-bucket", "rate": "100Mbps", "burst": "2.5MB", "out": "drop"}),
+        ("police cir 1m bc 20k", {
+            "marker": "token-bucket", "rate": "1Mbps", "burst": "20kB", "out": "drop"}),
+        ("police rate 100 pps burst 20 packets", {
+            "marker": "token-bucket", "rate": "800kbps", "burst": "20kB", "out": "drop"}),
         ("police cir percent 10 bc 10 ms conform-action transmit exceed-action set-dscp-transmit af12", {
             "marker": "token-bucket", "rate": "1Mbps", "burst": "1.25kB", "out": "mark"}),
     ],
@@ -392,6 +396,27 @@ def test_lines_that_are_reported(line: str, code: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "bandwidth percent 10 account user-defined 24",
+        "bandwidth remaining ratio 5 account qinq aal5 snap-rbe",
+        "shape average 1000000 4 ms 0 ms",
+        "shape average percent 10 100 ms 0 ms",
+        "random-detect dscp-based aggregate",
+        "random-detect dscp-based aggregate minimum-thresh 10 maximum-thresh 20 mark-prob 5",
+        "random-detect dscp values 18 20 minimum-thresh 10 maximum-thresh 20 mark-prob 5",
+        "police rate percent 10 burst 20 ms",
+        "queue-limit percent 50",
+        "trust dscp",
+    ],
+)
+def test_more_forms_of_commands(line: str) -> None:
+    assert of_text(CLASS.format(line), link_rate=10e6, buffer=buffer(1e5)).link
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fair-queue individual-limit 20",
+        "drop",
         "random-detect threshold burst-optimized",
         "queue-limit discard-class 1 20 packets",
         "queue-limit cos 3 percent 80",
