@@ -80,6 +80,8 @@ class Scheduler:
     exact: bool = False
     rest: bool = False
     """Gets what others leave."""
+    share: Rate | None = None
+    """Of what others leave."""
     buffer: Quantity | None = None
     buffer_rest: int = 0
     """The line that gives it the rest of the buffer."""
@@ -279,7 +281,10 @@ class Reader:
                     f"scheduler {words[0]}: `{text}`: what the rates of the others leave of the port's rate"
                 )
                 self._account.find("W05", line, said)
-                return len(rest) == 1
+                share = units.number(rest[1]) if len(rest) == 2 else None
+                if share:
+                    scheduler.share = Rate(share, RateUnit.REMAINING_PERCENT, line, text=text)
+                return len(rest) == 1 or bool(share)
             scheduler.rate = _rate(rest, line, text) or scheduler.rate
             return scheduler.rate is not None or not rest
         if key == "shaping-rate" and rest:
@@ -633,6 +638,7 @@ class Reader:
         queue.level = PRIORITIES.get(scheduler.priority)
         queue.level_line = scheduler.priority_line
         queue.guarantee = None if scheduler.rest else scheduler.rate
+        queue.share = scheduler.share
         queue.ceiling = scheduler.ceiling
         if scheduler.exact and queue.ceiling is None:
             queue.ceiling = scheduler.rate

@@ -410,3 +410,30 @@ def test_filters_and_policers_of_interfaces_that_are_not_read_are_refused(line: 
     text = FILTERED.format(condition="dscp af31") + f"{line}\n"
     with pytest.raises(PerhopError, match="line 16: not understood"):
         of_text(text, link_rate=1e9, buffer=buffer(1e6))
+
+
+def test_percents_of_what_remains() -> None:
+    text = (
+        JUNOS_OF_THREE
+        + """\
+set class-of-service schedulers A transmit-rate percent 50
+set class-of-service schedulers B transmit-rate remainder 20
+set class-of-service schedulers C transmit-rate remainder
+"""
+    )
+    done = of_text(text, link_rate=1e8, buffer=buffer(1.5e5))
+    assert done.codes("W13") == []
+    carried = done.carried({10: 90.0, 12: 90.0, 0: 90.0})
+    # Half of the link, a fifth of the other half, and what is left.
+    assert carried == pytest.approx({10: 50.0, 12: 10.0, 0: 40.0}, rel=0.05)
+
+
+JUNOS_OF_THREE = """\
+set class-of-service classifiers dscp C forwarding-class a loss-priority low code-points af11
+set class-of-service classifiers dscp C forwarding-class b loss-priority low code-points af12
+set class-of-service scheduler-maps M forwarding-class a scheduler A
+set class-of-service scheduler-maps M forwarding-class b scheduler B
+set class-of-service scheduler-maps M forwarding-class best-effort scheduler C
+set class-of-service interfaces ge-0/0/0 scheduler-map M
+set class-of-service interfaces ge-0/0/0 unit 0 classifiers dscp C
+"""
