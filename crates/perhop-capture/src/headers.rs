@@ -3,7 +3,8 @@
 //! Each point at which packets are captured has two networks of its own, 10.0.0.0/16 and 10.1.0.0/16 being those of the first: so
 //! the same packet at another point belongs to another conversation, and is no retransmission. In each, flow 0 is between the
 //! hosts 0.1, flow 1 between 0.2, and so on. Sequence and acknowledgement numbers count the bytes of segments, from 1 on.
-//! Checksums are those of packets whose payload is zero.
+//! Checksums are those of packets whose payload is zero. The two directions of a user's connection are one of TCP, between the hosts of its
+//! requests: their data carries ACKs of one another.
 //!
 //! ## Deviations
 //! - A SYN and an ACK with ranges are as long as their options need, which may be more than the simulator counts. A shorter
@@ -60,6 +61,8 @@ pub enum Protocol {
         window: u64,
         /// Segment 0 is a SYN.
         handshake: bool,
+        /// Windows are scaled: the connection was opened, by this flow or by the other direction.
+        scaled: bool,
         /// Receivers report ranges.
         sack: bool,
         /// How it uses ECN.
@@ -70,6 +73,17 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// The same of a flow of responses, whose connection that of requests has opened.
+    #[must_use]
+    pub fn opened_by(self, requests: Self) -> Self {
+        match (self, requests) {
+            (Self::Tcp { headers, payload, window, handshake, sack, ecn, .. }, Self::Tcp { scaled, .. }) => {
+                Self::Tcp { headers, payload, window, handshake, scaled, sack, ecn }
+            }
+            _ => self,
+        }
+    }
+
     /// That of a flow.
     pub fn of(flow: &FlowSpec) -> Self {
         let TransportSpec::Tcp(params) = &flow.transport else { return Self::Udp };
@@ -82,6 +96,7 @@ impl Protocol {
             payload,
             window: params.window.get() * u64::from(payload),
             handshake: params.handshake,
+            scaled: params.handshake,
             sack: params.sack,
             ecn: flow.tcp_ecn,
         }
@@ -112,27 +127,51 @@ impl Ends {
     }
 }
 
+/// The other direction of a flow's connection, which is a user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// The number of the flow of requests, whose ends are those of the connection.
+    pub request: u32,
+    /// The other direction is that of requests.
+    pub is_request: bool,
+    /// That of the other direction.
+    pub protocol: Protocol,
+    /// One past the last segment of the other direction that was seen at this point.
+    pub next: u32,
+}
+
 /// The headers of a packet at a point of this number, in place of what `out` holds. Returns the packet's length in bytes.
-pub fn write(observed: &Observed, protocol: Protocol, point: u32, out: &mut Vec<u8>) -> u32 {
+pub fn write(
+    observed: &Observed,
+    protocol: Protocol,
+    other: Option<Other>,
+    point: u32,
+    out: &mut Vec<u8>,
+) -> u32 {
     let size = usize::from(observed.header.size);
-    let ends = Ends::of(observed.flow.serial, point);
+    let ends = Ends::of(other.map_or(observed.flow.serial, |other| other.request), point);
+    let back = is_feedback(observed) != other.is_some_and(|other| other.is_request);
     out.clear();
     out.resize(IP, 0);
     let length = match (observed.contents, protocol) {
-        (Contents::Segment { number, reduced }, Protocol::Tcp { .. }) => {
-            segment(number, reduced, size, protocol, out)
+        (Contents::Segment { number, reduced, acknowledged }, Protocol::Tcp { .. }) => {
+            let acknowledged = acknowledged.zip(other).map(|(ack, other)| (ack, other.protocol));
+            segment((number, reduced), acknowledged, size, protocol, out)
         }
-        (Contents::Acknowledgement(ack), Protocol::Tcp { .. }) => acknowledgement(&ack, size, protocol, out),
+        (Contents::Acknowledgement(ack), Protocol::Tcp { .. }) => {
+            let sequence = other.map_or(1, |other| first_byte(other.next, other.protocol));
+            acknowledgement(&ack, sequence, size, protocol, out)
+        }
         _ => datagram(size, out),
     };
-    ports(is_back(observed), ends, out);
-    ip(observed, protocol, ends, length, out);
+    ports(back, ends, out);
+    ip(observed, protocol, back, ends, length, out);
     checksum(length, protocol, out);
     length.max(size) as u32
 }
 
 /// The packet goes to the flow's sender.
-fn is_back(observed: &Observed) -> bool {
+fn is_feedback(observed: &Observed) -> bool {
     matches!(observed.contents, Contents::Acknowledgement(_) | Contents::Feedback(_))
 }
 
@@ -153,7 +192,13 @@ fn first_byte(number: u32, protocol: Protocol) -> u32 {
     }
 }
 
-fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
+fn segment(
+    (number, reduced): (u32, bool),
+    acknowledged: Option<(Acknowledgement, Protocol)>,
+    size: usize,
+    protocol: Protocol,
+    out: &mut Vec<u8>,
+) -> usize {
     let Protocol::Tcp { headers, payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
     let sequence = first_byte(number, protocol);
     if handshake && number == 0 {
@@ -165,18 +210,27 @@ fn segment(number: u32, reduced: bool, size: usize, protocol: Protocol, out: &mu
         tcp((sequence, 0), SYN | flags, protocol, out);
         return fill(opening(payload, sack), size, out);
     }
+    let (marked, echo) = acknowledged.map_or((0, false), |(ack, _)| (ack.marked, ack.echo));
     let flags = match (ecn.counts(), reduced) {
-        (true, _) => (ACE_START << ACE) as u16,
+        (true, _) => ((ACE_START.wrapping_add(marked) & 7) << ACE) as u16,
         (false, true) => CWR,
         (false, false) => 0,
     };
-    tcp((sequence, 1), ACK | flags, protocol, out);
+    let flags = if echo && !ecn.counts() { flags | ECE } else { flags };
+    let expected = acknowledged.map_or(1, |(ack, of_other)| edge(ack.expected, &ack, of_other));
+    tcp((sequence, expected), ACK | flags, protocol, out);
     fill(Vec::new(), headers, out);
     // The last segment may be shorter than the others.
     size.clamp(headers + 1, headers + payload as usize)
 }
 
-fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: &mut Vec<u8>) -> usize {
+fn acknowledgement(
+    ack: &Acknowledgement,
+    sequence: u32,
+    size: usize,
+    protocol: Protocol,
+    out: &mut Vec<u8>,
+) -> usize {
     let Protocol::Tcp { payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
     let expected = edge(ack.expected, ack, protocol);
     if handshake && ack.is_first {
@@ -193,7 +247,7 @@ fn acknowledgement(ack: &Acknowledgement, size: usize, protocol: Protocol, out: 
         (false, true) => ECE,
         (false, false) => 0,
     };
-    tcp((1, expected), ACK | flags, protocol, out);
+    tcp((sequence, expected), ACK | flags, protocol, out);
     let duplicate = ack.duplicate.map(|number| (number, number + 1));
     let ranges = duplicate.into_iter().chain(ack.ranges).filter(|(begin, end)| begin < end);
     let edges: Vec<u8> = ranges
@@ -242,8 +296,8 @@ fn tcp((sequence, acknowledged): (u32, u32), flags: u16, protocol: Protocol, out
 
 /// The field of the window: scaled once the connection is open, if it is opened.
 fn window(flags: u16, protocol: Protocol) -> u16 {
-    let Protocol::Tcp { window, handshake, .. } = protocol else { return 0 };
-    let scale = if handshake && flags & SYN == 0 { u32::from(WINDOW_SCALE) } else { 0 };
+    let Protocol::Tcp { window, scaled, .. } = protocol else { return 0 };
+    let scale = if scaled && flags & SYN == 0 { u32::from(WINDOW_SCALE) } else { 0 };
     u16::try_from(window.div_ceil(1 << scale)).unwrap_or(u16::MAX)
 }
 
@@ -263,10 +317,10 @@ fn ports(back: bool, ends: Ends, out: &mut [u8]) {
 }
 
 /// Fills in the header of IPv4.
-fn ip(observed: &Observed, protocol: Protocol, ends: Ends, length: usize, out: &mut [u8]) {
+fn ip(observed: &Observed, protocol: Protocol, back: bool, ends: Ends, length: usize, out: &mut [u8]) {
     let header = &observed.header;
     let Ends { sender, receiver, .. } = ends;
-    let (from, to) = if is_back(observed) { (receiver, sender) } else { (sender, receiver) };
+    let (from, to) = if back { (receiver, sender) } else { (sender, receiver) };
     out[0] = 0x45;
     out[1] = header.dscp.get() << 2 | header.ecn as u8;
     out[2..4].copy_from_slice(&(length as u16).to_be_bytes());

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use perhop_core::Reason;
 use perhop_sim::observer::{Contents, Decision, Observed, Observer, Origin, PacketEvent};
-use perhop_sim::{Network, Watch};
+use perhop_sim::{Connection, Network, Watch};
 
-use crate::headers::{self, Ends, Protocol};
+use crate::headers::{self, Ends, Other, Protocol};
 use crate::pcapng::{Blocks, Captured, PacketDirection};
 
 /// Bytes that are handed on at once.
@@ -44,6 +44,10 @@ pub struct PacketCapture<W> {
     sink: Sink<W>,
     blocks: Blocks,
     protocols: Vec<Protocol>,
+    /// Of each flow that is a direction of a user's connection: the numbers of the flows of requests and of responses.
+    connections: Vec<Option<(u32, u32)>>,
+    /// For each point, one past the last segment of each such flow that was seen there.
+    next: Vec<Vec<u32>>,
     /// The names of flows.
     names: Vec<String>,
     /// For each link, the number of its first interface, and of its first point.
@@ -70,10 +74,23 @@ impl<W: Write + Send> PacketCapture<W> {
                 blocks.interface(&name, Some(description), headers::LONGEST as u32);
             }
         }
+        let mut protocols: Vec<Protocol> = network.flows.iter().map(Protocol::of).collect();
+        let mut connections = vec![None; network.flows.len()];
+        for &Connection { request, response } in
+            network.applications.iter().flat_map(|group| group.users.iter().flatten())
+        {
+            if protocols[request] != Protocol::Udp {
+                protocols[response] = protocols[response].opened_by(protocols[request]);
+                connections[request] = Some((request as u32, response as u32));
+                connections[response] = connections[request];
+            }
+        }
         Self {
             sink: Sink::new(sink, watch),
             blocks,
-            protocols: network.flows.iter().map(Protocol::of).collect(),
+            protocols,
+            connections,
+            next: vec![Vec::new(); links.len() * POINTS.len()],
             names: network.flows.iter().map(|flow| flow.name.clone()).collect(),
             links: places,
             named: vec![Vec::new(); links.len() * POINTS.len()],
@@ -91,20 +108,28 @@ impl<W: Write + Send> PacketCapture<W> {
         self.sink.finish()
     }
 
+    /// The flows of requests and of responses of the connection that a flow belongs to, if it does.
+    fn connection(&self, flow: Origin) -> Option<(u32, u32)> {
+        self.connections.get(flow.spec as usize).copied().flatten().filter(|_| flow.member.is_none())
+    }
+
     /// Gives the hosts of a flow their names, when it is first seen at a point.
     fn name_hosts(&mut self, flow: Origin, point: u32) {
+        let connection = self.connection(flow);
         let named = &mut self.named[point as usize];
-        let place = flow.serial as usize;
+        let place = connection.map_or(flow.serial, |(request, _)| request) as usize;
         if named.len() <= place {
             named.resize(place + 1, false);
         }
         if std::mem::replace(&mut named[place], true) {
             return;
         }
-        let Some(name) = self.names.get(flow.spec as usize) else { return };
+        let number = connection.map_or(flow.spec, |(_, response)| response);
+        let Some(name) = self.names.get(number as usize) else { return };
         let member = flow.member.map(|member| format!("#{member}")).unwrap_or_default();
-        let Ends { sender, receiver, .. } = Ends::of(flow.serial, point);
-        let [from, to] = ["sender", "receiver"].map(|end| format!("{name}{member}.{end}"));
+        let Ends { sender, receiver, .. } = Ends::of(place as u32, point);
+        let ends = if connection.is_some() { ["client", "server"] } else { ["sender", "receiver"] };
+        let [from, to] = ends.map(|end| format!("{name}{member}.{end}"));
         self.blocks.names([(sender, from.as_str()), (receiver, to.as_str())]);
     }
 
@@ -121,11 +146,27 @@ impl<W: Write + Send> PacketCapture<W> {
         self.marked.remove(&mark_of(observed)?)
     }
 
+    /// The other direction of the connection that a packet at a point belongs to, if it does.
+    fn other(&mut self, observed: &Observed, point: u32) -> Option<Other> {
+        let (request, response) = self.connection(observed.flow)?;
+        let own = observed.flow.spec;
+        let other = if own == request { response } else { request };
+        let next = &mut self.next[point as usize];
+        let length = next.len().max(request.max(response) as usize + 1);
+        next.resize(length, 0);
+        if let Contents::Segment { number, .. } = observed.contents {
+            next[own as usize] = next[own as usize].max(number + 1);
+        }
+        let protocol = self.protocols[other as usize];
+        Some(Other { request, is_request: other == request, protocol, next: next[other as usize] })
+    }
+
     fn put(&mut self, observed: &Observed, point: Point, comment: Option<&str>) {
         let Some((interface, first)) = self.links[observed.link] else { return };
         self.name_hosts(observed.flow, first + point as u32);
         let protocol = self.protocols.get(observed.flow.spec as usize).copied().unwrap_or(Protocol::Udp);
-        let length = headers::write(observed, protocol, first + point as u32, &mut self.packet);
+        let other = self.other(observed, first + point as u32);
+        let length = headers::write(observed, protocol, other, first + point as u32, &mut self.packet);
         self.blocks.packet(&Captured {
             interface: interface + point as u32,
             time: observed.at.as_nanos(),

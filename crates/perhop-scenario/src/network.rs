@@ -2,7 +2,7 @@
 
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Duration, Ecn, Instant};
+use perhop_core::{Bitrate, Bytes, Ecn, Instant};
 use perhop_sim::application::{ApplicationParams, Carrier};
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::udp::UdpParams;
@@ -306,15 +306,14 @@ impl Flow {
         }
     }
 
-    /// How requests are sent: one that fits into a packet is one packet, no larger than it, and acknowledged at once, since the
-    /// response carries the ACK.
+    /// How requests are sent: one that fits into a packet is one packet, no larger than it.
     fn request_spec(&self) -> TransportSpec {
         let carrier = self.application.as_ref().map(ApplicationParams::carrier);
         match (carrier, transport(&self.transport)) {
             (Some(Carrier::Tcp { request }), TransportSpec::Tcp(params)) => {
                 let size = Bytes::new(request.get() + params.ack.get());
                 let packet = size.min(params.packet);
-                TransportSpec::Tcp(TcpParams { packet, delayed_ack: Duration::ZERO, ..params })
+                TransportSpec::Tcp(TcpParams { packet, ..params })
             }
             _ => self.transport_spec(),
         }

@@ -35,7 +35,7 @@ fn a_user_has_two_flows_for_each_connection() {
     };
     assert_eq!((down.packet, up.packet), (Bytes::new(1500), Bytes::new(340)), "a request is one packet");
     assert!(!down.handshake && up.handshake, "the connection opens once");
-    assert_eq!((down.delayed_ack, up.delayed_ack), (Duration::from_millis(40), Duration::ZERO));
+    assert_eq!((down.delayed_ack, up.delayed_ack), (Duration::from_millis(40), Duration::from_millis(40)));
     let classes: Vec<(String, u32)> =
         scenario.classes().into_iter().map(|class| (class.name, class.flows)).collect();
     assert_eq!(classes, [("gold".into(), 8), ("gold (reverse)".into(), 8)]);

@@ -81,6 +81,8 @@ pub enum Contents {
         number: u32,
         /// Its sender has reduced its window (CWR).
         reduced: bool,
+        /// The acknowledgement that it carries of the other direction of its connection, if it is part of one.
+        acknowledged: Option<Acknowledgement>,
     },
     /// An acknowledgement of TCP.
     Acknowledgement(Acknowledgement),

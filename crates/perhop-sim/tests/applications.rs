@@ -195,6 +195,35 @@ fn the_first_chunk_of_a_video_by_hand() {
     assert_eq!(samples(&outcome, "quality_bps").last(), Some(&4_300_000.0));
 }
 
+/// One exchange each second, or one after the other, whose responses have one packet.
+fn exchanges(think: &str, extra: &str, seconds: u64) -> Outcome {
+    let table = format!(
+        r#"{{"request": "100B", "response": "500B", "think": "{think}", "times": "constant", "service": "0s"}}"#
+    );
+    let transport = format!(r#""tcp": "newreno", "initial-window": "4p"{extra}"#);
+    run_alike(&network(application("request-response", &table), 1, "8Mbps", &transport, seconds))
+}
+
+#[test]
+fn responses_and_requests_carry_acks_of_one_another() {
+    for extra in ["", r#", "delayed-ack": "100ms""#] {
+        // Request, response, and a second later no data that could carry the ACK of the response: three packets pass a link.
+        let outcome = exchanges("1s", extra, 20);
+        let [response, request] = [0, 1].map(|flow| outcome.flows[flow].sender.sent);
+        assert!(response > 15 && request - response <= 1, "{response} {request}");
+        assert_eq!(outcome.hops, request + 2 * response, "{extra}");
+        // The next request carries it: two pass.
+        let outcome = exchanges("0s", extra, 20);
+        let [response, request] = [0, 1].map(|flow| outcome.flows[flow].sender.sent);
+        assert!(response > 400 && request - response <= 1, "{response} {request}");
+        assert_eq!(outcome.hops, request + response, "{extra}");
+        assert!(outcome.flows.iter().all(|flow| flow.sender.retransmitted == 0 && flow.sender.timeouts == 0));
+        // Each round trip is a request's and its response's: 41 ms and 0.14 + 0.04 * 14 + 0.04 ms, or less.
+        let (samples, sum) = outcome.flows[1].sender.rtt_samples;
+        assert!(samples > 400 && sum / u128::from(samples) < 42_000_000, "{samples} {sum}");
+    }
+}
+
 #[test]
 fn the_warm_up_is_excluded() {
     let transport = r#""tcp": "newreno", "initial-window": "4p""#;
@@ -340,6 +369,33 @@ fn others(count: usize, hops: u32) -> impl Iterator<Item = FlowSpec> {
             [tcp(r#"{"tcp": "newreno"}"#), udp(r#"{"udp": "cbr", "rate": "300kbps"}"#)][n % 2].clone();
         flow(format!("other{n}"), 0, hops, transport, (n == 1).then(|| profile("0.3Mbps")))
     })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// On a line that nobody else uses and whose queue drops nothing, no application sends anything twice.
+    #[test]
+    fn an_empty_line_has_no_retransmissions(
+        seed: u64,
+        (model, table) in prop_oneof![
+            Just(("web", "{}")),
+            Just(("web", r#"{"connections": 1, "reading": "1s"}"#)),
+            Just(("video", "{}")),
+            Just(("request-response", "{}")),
+            Just(("request-response", r#"{"response": "300kB", "think": "0s"}"#)),
+            Just(("request-response", r#"{"response": "30kB", "service": "40ms", "times": "constant"}"#)),
+            Just(("request-response", r#"{"request": "50kB", "response": "2kB", "service": "300ms"}"#)),
+        ],
+        transport in prop::sample::select(&TRANSPORTS[..]),
+        rate in prop::sample::select(&["2Mbps", "10Mbps", "100Mbps", "1Gbps"][..]),
+    ) {
+        let mut network = network(application(model, table), 1, rate, transport, 20);
+        network.links[0].queue = Some(aqm("drop-tail", r#"{"limit": "100000p"}"#).into());
+        let outcome = run_alike(&network);
+        let again: Vec<u64> = outcome.flows.iter().map(|flow| flow.sender.retransmitted).collect();
+        prop_assert!(again.iter().all(|&packets| packets == 0), "{again:?}");
+    }
 }
 
 proptest! {

@@ -266,6 +266,81 @@ def test_tshark_sees_handshakes_ranges_and_ecn(tmp_path: Path) -> None:
     assert ["cbr/0.sender"] in named
 
 
+@dataclass(frozen=True)
+class Segment:
+    """The header of TCP of a packet."""
+
+    ends: tuple[str, int, str, int]
+    sequence: int
+    acknowledged: int
+    flags: int
+    payload: int
+
+
+def segment(packet: Packet) -> Segment:
+    data = packet.data
+    source, target = (".".join(map(str, data[place : place + 4])) for place in (12, 16))
+    ports = struct.unpack_from(">HH", data, 20)
+    sequence, acknowledged, flags = struct.unpack_from(">IIH", data, 24)
+    payload = packet.length - 20 - (flags >> 12) * 4
+    ends = (source, ports[0], target, ports[1])
+    return Segment(ends, sequence, acknowledged, flags & 0xFFF, payload)
+
+
+@pytest.mark.parametrize(("think", "apart"), [("500ms", True), ("0s", False)])
+def test_a_connection_of_a_user_is_one_of_tcp_whose_data_carries_acks(
+    tmp_path: Path, think: str, apart: bool
+) -> None:
+    application = {
+        "model": "request-response",
+        "request": "300B",
+        "response": "20kB",
+        "think": think,
+        "times": "constant",
+    }
+    of = {
+        "duration": "5s",
+        "links": {
+            "core": {"from": "a", "to": "b", "rate": "10Mbps", "delay": "10ms", "queue": QUEUES["drop-tail"]}
+        },
+        "flows": [
+            {
+                "name": "users",
+                "from": "a",
+                "to": "b",
+                "application": application,
+                "transport": {"tcp": "linux"},
+            }
+        ],
+    }
+    run = record(tmp_path, of)
+    came = [segment(packet) for packet in packets(run.capture) if packet.interface.endswith(" in")]
+    (client, server) = sorted({one.ends for one in came}, key=lambda ends: came[0].ends != ends)
+    assert client == (*server[2:], *server[:2]), "one connection, whose client sends first"
+    sent, heard = {client: 0, server: 0}, {client: 0, server: 0}
+    bare = Counter[tuple[str, int, str, int]]()
+    for one in came:
+        back = server if one.ends == client else client
+        opens = bool(one.flags & 0x002)
+        assert one.sequence == sent[one.ends], "all in order, ACKs among them"
+        sent[one.ends] += one.payload + opens
+        if one.flags & 0x010:
+            # Nothing is acknowledged before it has come, and no ACK goes back.
+            assert heard[one.ends] <= one.acknowledged <= sent[back]
+            heard[one.ends] = one.acknowledged
+            bare[one.ends] += not one.payload and not opens
+        if one.ends == server and one.payload:
+            assert one.acknowledged == sent[client], "each segment of a response acknowledges its request"
+    assert bare[server] == 0
+    assert run.result.flows["retransmitted_packets"].sum() == 0
+    of_client = [one for one in came if one.ends == client]
+    requests = [place for place, one in enumerate(of_client) if one.payload]
+    assert len(requests) > 5
+    for place in requests[1:]:
+        before, request = of_client[place - 1], of_client[place]
+        assert (request.acknowledged == before.acknowledged) == apart, "the last ACK rides where data is sent"
+
+
 def test_policed_and_lost_packets_are_recorded(tmp_path: Path) -> None:
     of = scenario(QUEUES["drop-tail"], warmup="1s")
     of["links"]["core"]["loss"] = 0.02

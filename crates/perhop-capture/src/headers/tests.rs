@@ -11,6 +11,7 @@ const SACK: Protocol = Protocol::Tcp {
     payload: 1460,
     window: 1 << 20,
     handshake: true,
+    scaled: true,
     sack: true,
     ecn: TcpEcn::Off,
 };
@@ -19,12 +20,21 @@ const PLAIN: Protocol = Protocol::Tcp {
     payload: 536,
     window: 20_000,
     handshake: false,
+    scaled: false,
     sack: false,
     ecn: TcpEcn::Classic,
 };
 
 fn with_ecn(ecn: TcpEcn) -> Protocol {
-    Protocol::Tcp { headers: 40, payload: 1460, window: 1 << 20, handshake: true, sack: true, ecn }
+    Protocol::Tcp {
+        headers: 40,
+        payload: 1460,
+        window: 1 << 20,
+        handshake: true,
+        scaled: true,
+        sack: true,
+        ecn,
+    }
 }
 
 fn observed(size: u16, contents: Contents) -> Observed {
@@ -37,7 +47,7 @@ fn observed(size: u16, contents: Contents) -> Observed {
 /// The headers, and the packet's length.
 fn written(size: u16, contents: Contents, protocol: Protocol) -> (Vec<u8>, u32) {
     let mut out = vec![9; 3];
-    let length = write(&observed(size, contents), protocol, 1, &mut out);
+    let length = write(&observed(size, contents), protocol, None, 1, &mut out);
     (out, length)
 }
 
@@ -83,7 +93,8 @@ fn of_tcp(contents: Contents, protocol: Protocol) -> (u32, u32, String, u16, Vec
 
 #[test]
 fn a_segment_by_hand() {
-    let (bytes, length) = written(576, Contents::Segment { number: 2, reduced: true }, PLAIN);
+    let (bytes, length) =
+        written(576, Contents::Segment { number: 2, reduced: true, acknowledged: None }, PLAIN);
     // From 10.2.0.4:50001 to 10.3.0.4:50000, AF11 and ECT(0); byte 1 + 2 * 536 = 1073; ACK and CWR; a window of 20 000.
     let expected = [
         0x45, 0x2a, 0x02, 0x40, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 2, 0, 4, 10, 3, 0, 4, //
@@ -99,7 +110,8 @@ fn a_segment_by_hand() {
 
 #[test]
 fn numbers_count_bytes_and_a_handshake_takes_one() {
-    let segment = |number, protocol| of_tcp(Contents::Segment { number, reduced: false }, protocol);
+    let segment =
+        |number, protocol| of_tcp(Contents::Segment { number, reduced: false, acknowledged: None }, protocol);
     let answer = |expected, protocol| of_tcp(Contents::Acknowledgement(ack(expected)), protocol);
     let numbers = |(sequence, acknowledged, ..): (u32, u32, String, u16, Vec<TcpOptionElement>)| {
         (sequence, acknowledged)
@@ -116,7 +128,7 @@ fn numbers_count_bytes_and_a_handshake_takes_one() {
 fn a_connection_opens_with_its_options() {
     use TcpOptionElement::{MaximumSegmentSize, SelectiveAcknowledgementPermitted, WindowScale};
     let options = vec![MaximumSegmentSize(1460), WindowScale(14), SelectiveAcknowledgementPermitted];
-    let syn = of_tcp(Contents::Segment { number: 0, reduced: false }, SACK);
+    let syn = of_tcp(Contents::Segment { number: 0, reduced: false, acknowledged: None }, SACK);
     assert_eq!(syn, (0, 0, "S".into(), u16::MAX, options.clone()));
     let first = Acknowledgement { is_first: true, ..ack(1) };
     assert_eq!(of_tcp(Contents::Acknowledgement(first), SACK), (0, 1, "SA".into(), u16::MAX, options));
@@ -128,7 +140,7 @@ fn a_connection_opens_with_its_options() {
 #[test]
 fn the_flags_of_ecn() {
     let flags = |contents, protocol| of_tcp(contents, protocol).2;
-    let segment = |number, reduced| Contents::Segment { number, reduced };
+    let segment = |number, reduced| Contents::Segment { number, reduced, acknowledged: None };
     let answer = |echo, marked, is_first| {
         Contents::Acknowledgement(Acknowledgement { echo, marked, is_first, ..ack(1) })
     };
@@ -170,7 +182,8 @@ fn ranges_are_bytes_and_a_duplicate_is_the_first() {
 
 #[test]
 fn the_last_segment_may_be_shorter_than_the_others() {
-    let (bytes, length) = written(140, Contents::Segment { number: 3, reduced: false }, PLAIN);
+    let (bytes, length) =
+        written(140, Contents::Segment { number: 3, reduced: false, acknowledged: None }, PLAIN);
     assert_eq!((u16::from_be_bytes([bytes[2], bytes[3]]), length), (140, 140));
     // Segment 3 has 100 bytes of 536: it ends 436 bytes before a full one would.
     let after = |expected| {
@@ -188,10 +201,11 @@ fn headers_of_data_are_as_long_as_those_of_acknowledgements() {
         payload: 1448,
         window: 1 << 20,
         handshake: false,
+        scaled: false,
         sack: false,
         ecn: TcpEcn::Off,
     };
-    let segment = Contents::Segment { number: 1, reduced: false };
+    let segment = Contents::Segment { number: 1, reduced: false, acknowledged: None };
     let packet = whole(1500, segment, long);
     let sliced = SlicedPacket::from_ip(&packet).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("{sliced:?}") };
@@ -224,7 +238,7 @@ proptest! {
         (handshake, is_first, echo, again) in any::<(bool, bool, bool, bool)>(), marked in any::<u32>(), ecn in 0..4_usize,
     ) {
         let ecn = [TcpEcn::Off, TcpEcn::Classic, TcpEcn::Accurate, TcpEcn::L4s][ecn];
-        let tcp = Protocol::Tcp { headers: 40, payload: u32::from(size).saturating_sub(40).max(1), window: 9_999_999, handshake, sack: sack > 0, ecn };
+        let tcp = Protocol::Tcp { headers: 40, payload: u32::from(size).saturating_sub(40).max(1), window: 9_999_999, handshake, scaled: handshake, sack: sack > 0, ecn };
         let number = number.min(u32::MAX - 9);
         let mut ranges = [(0, 0); 3];
         for (place, range) in (0..sack).zip(&mut ranges) {
@@ -232,7 +246,7 @@ proptest! {
         }
         let duplicate = again.then_some(number);
         let (contents, protocol) = match kind {
-            0 => (Contents::Segment { number, reduced: echo }, tcp),
+            0 => (Contents::Segment { number, reduced: echo, acknowledged: None }, tcp),
             1 => (Contents::Acknowledgement(Acknowledgement { expected: number, echo, marked, is_first, duplicate, last: (0, 0), ranges }), tcp),
             2 => (Contents::Datagram(number), Protocol::Udp),
             _ => (Contents::Feedback(number), Protocol::Udp),

@@ -7,8 +7,8 @@
 //! An application is one file and one line in [`register_applications!`].
 //!
 //! ## Deviations
-//! - Each direction of a connection is a flow of its own: ACKs are packets of their own, beside the data of the other direction. A
-//!   request is acknowledged at once, as by its response.
+//! - Each direction of a connection is a flow of its own, whose data carries ACKs of the other one. An application that answers at
+//!   once does so before an ACK is sent that is due at once.
 //! - A connection opens (`handshake`) in the direction of requests; the responses of it need no handshake.
 
 mod call;

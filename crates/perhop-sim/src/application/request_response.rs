@@ -173,11 +173,7 @@ impl Application for RequestResponse {
 impl User for RequestResponse {
     fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
         match (event, self.step) {
-            (Event::Begins, _) | (Event::Wakes, Step::Thinking) => {
-                self.exchange = self.draw(commands.now);
-                self.step = Step::Waiting;
-                commands.request(0, self.params.request);
-            }
+            (Event::Begins, _) | (Event::Wakes, Step::Thinking) => self.ask(commands),
             (Event::Arrived { direction: Direction::Request, .. }, Step::Waiting) => {
                 if self.exchange.service.is_zero() {
                     return commands.respond(0, self.exchange.response);
@@ -194,6 +190,9 @@ impl User for RequestResponse {
                     let time = commands.now.since(self.exchange.began).as_secs_f64();
                     commands.recorded.sample("response_s", time);
                 }
+                if self.exchange.think.is_zero() {
+                    return self.ask(commands);
+                }
                 self.step = Step::Thinking;
                 commands.wake_at(commands.now + self.exchange.think);
             }
@@ -209,6 +208,12 @@ impl User for RequestResponse {
 }
 
 impl RequestResponse {
+    fn ask(&mut self, commands: &mut Commands<'_>) {
+        self.exchange = self.draw(commands.now);
+        self.step = Step::Waiting;
+        commands.request(0, self.params.request);
+    }
+
     fn draw(&mut self, now: Instant) -> Exchange {
         let Self { params, rng, .. } = self;
         let response = params.sizes.draw(params.response.get(), rng).max(1);

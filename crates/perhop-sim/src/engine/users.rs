@@ -44,6 +44,8 @@ struct Owner {
     user: usize,
     connection: u32,
     direction: Direction,
+    /// TCP: the flow of the connection's other direction, on whose data ACKs of this one ride.
+    other: Option<usize>,
     /// TCP: the ends of open grants, in packets from the beginning.
     open: VecDeque<u32>,
 }
@@ -77,10 +79,13 @@ impl Users {
                 let (begin, user) = spec.user(member, seed);
                 begins.push(begin);
                 for (number, connection) in connections.iter().enumerate().filter(|_| is_driven) {
-                    for (flow, direction) in ends(*connection) {
+                    let [request, response] = ends(*connection);
+                    for ((flow, direction), (other, _)) in [(request, response), (response, request)] {
                         flows[flow].await_grants();
                         let (user, connection) = (members.len(), number as u32);
-                        owners[flow] = Some(Owner { user, connection, direction, open: VecDeque::new() });
+                        let other = Some(other).filter(|&other| may_carry(&flows[flow], &flows[other]));
+                        let open = VecDeque::new();
+                        owners[flow] = Some(Owner { user, connection, direction, other, open });
                     }
                 }
                 members.push(Member { user, group, connections: connections.clone(), has_begun: false });
@@ -97,9 +102,15 @@ impl Users {
         if has_begun { Event::Wakes } else { Event::Begins }
     }
 
+    /// TCP: the flow of the other direction of a user's connection, on whose data ACKs of this one ride.
+    #[inline]
+    pub(super) fn other_direction(&self, number: usize) -> Option<usize> {
+        self.owners.get(number)?.as_ref()?.other
+    }
+
     /// What the data packet tells a user that has just reached the receiver of a flow, if it has an owner.
     pub(super) fn notification(&mut self, number: usize, flow: &Flow) -> Option<Notification> {
-        let Owner { user, connection, direction, open } = self.owners.get_mut(number)?.as_mut()?;
+        let Owner { user, connection, direction, open, .. } = self.owners.get_mut(number)?.as_mut()?;
         let (user, connection, direction) = (*user, *connection, *direction);
         if flow.is_datagrams() {
             let transit = flow.last_transit()?;
@@ -205,6 +216,11 @@ impl Users {
 /// Its users decide when its flows send what.
 pub(super) fn is_driven(spec: &ApplicationSpec) -> bool {
     !matches!(spec.params.carrier(), Carrier::Sources(_))
+}
+
+/// Data of one direction carries ACKs of the other. The control of a path counts ACKs as packets of their own.
+fn may_carry(flow: &Flow, other: &Flow) -> bool {
+    !flow.is_datagrams() && flow.control().is_none() && other.control().is_none()
 }
 
 /// The flows of a connection.

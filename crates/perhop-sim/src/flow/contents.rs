@@ -14,7 +14,14 @@ impl Flow {
             Sender::Carrying(carrying) => matches!(**carrying, CarryingSender::Sack(_)),
         };
         match (is_tcp, packet.is_ack()) {
-            (true, false) => Contents::Segment { number, reduced: packet.content().flag() },
+            (true, false) => {
+                let acknowledged = self.carried(number).map(|ack| Acknowledgement {
+                    echo: ack.ece,
+                    marked: ack.marked,
+                    ..Acknowledgement::of(ack.expected)
+                });
+                Contents::Segment { number, reduced: packet.content().flag(), acknowledged }
+            }
             (true, true) => Contents::Acknowledgement(self.acknowledgement(packet)),
             (false, false) => Contents::Datagram(number),
             (false, true) => Contents::Feedback(number),

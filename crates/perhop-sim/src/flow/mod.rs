@@ -11,6 +11,7 @@ mod marker;
 mod member;
 mod receiving;
 mod replica;
+mod riding;
 mod sending;
 mod state;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub(crate) use counts::Counts;
 pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
 pub(crate) use replica::Ends;
+use riding::Riding;
 use sending::with_source;
 pub(crate) use sending::{PacketSink, SendingHost, Turn};
 pub use state::FlowState;
@@ -92,6 +94,8 @@ struct Rare {
     short: u64,
     /// What its application has granted.
     grants: Grants,
+    /// The ACKs that ride on its data, if it is a direction of a connection.
+    riding: Riding,
 }
 
 /// What the application of a flow has granted.
@@ -618,6 +622,7 @@ impl Rare {
             congested: 0,
             short: 0,
             grants: Grants { opens: spec.transport.opens(), ..Grants::default() },
+            riding: Riding::default(),
         }
     }
 }

@@ -55,6 +55,14 @@ impl Metadata {
         }
     }
 
+    /// An acknowledgement arrives that reports nothing but which segment is expected, and so many marked packets; returns its number.
+    pub(crate) fn post_plain(&mut self, expected: u32, marked: u32) -> u32 {
+        match &mut self.0 {
+            Some(Kind::Acks(acks)) => acks.post_plain(expected, marked),
+            Some(Kind::Datagrams(_)) | None => expected,
+        }
+    }
+
     /// The segment that an acknowledgement of this number, which is in transit, asks for next.
     pub(crate) fn expected(&self, number: u32) -> u32 {
         match &self.0 {

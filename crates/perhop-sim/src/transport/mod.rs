@@ -68,6 +68,17 @@ impl Ack {
     }
 }
 
+/// The ACK that a segment carries of the data of its connection's other direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RidingAck {
+    /// Every segment below has arrived.
+    pub(crate) expected: u32,
+    /// ECN-Echo.
+    pub(crate) ece: bool,
+    /// Marked packets that had come by then, if the receiver counts them.
+    pub(crate) marked: u32,
+}
+
 /// Counts that every sender keeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStatistics {
@@ -322,6 +333,11 @@ impl Sender {
         each!(ref self, tcp => tcp.acknowledged(), _source => 0)
     }
 
+    /// TCP: one past the highest segment ever sent.
+    pub(crate) fn highest(&self) -> u32 {
+        each!(ref self, tcp => tcp.highest(), _source => 0)
+    }
+
     /// The smallest packet of its trace, in bytes, if it sends one.
     pub(crate) fn smallest(&self) -> Option<u16> {
         each!(ref self, _tcp => None, source => source.smallest())
@@ -434,6 +450,24 @@ impl Receiver {
         match self {
             Self::Tcp(tcp) => tcp.wake(),
             Self::Carrying(receiver) => receiver.wake(),
+        }
+    }
+
+    /// TCP: data of the other direction is sent and carries this ACK; one that waits waits no more.
+    pub(crate) fn ride(&mut self) -> Option<RidingAck> {
+        match self {
+            Self::Tcp(tcp) => Some(tcp.ride()),
+            Self::Carrying(CarryingReceiver::Sack(tcp)) => Some(tcp.ride()),
+            Self::Carrying(CarryingReceiver::Datagram(_)) => None,
+        }
+    }
+
+    /// TCP: nothing has come beyond a gap.
+    pub(crate) fn is_in_order(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.is_in_order(),
+            Self::Carrying(CarryingReceiver::Sack(tcp)) => tcp.is_in_order(),
+            Self::Carrying(CarryingReceiver::Datagram(_)) => true,
         }
     }
 

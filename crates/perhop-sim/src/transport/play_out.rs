@@ -323,13 +323,11 @@ mod tests {
             let found = played(fixed, &packets);
             let bins: Vec<usize> = packets.iter().map(|&(_, micros)| delay_bin(of_micros(micros))).collect();
             let deadline = fixed.map(|buffer| packets[0].1 + buffer * 1000);
-            let is_late = |micros: u64| match deadline {
-                Some(deadline) => micros > deadline,
-                None => {
-                    let mut sorted = bins.clone();
-                    sorted.sort_unstable();
-                    delay_bin(of_micros(micros)) > sorted[(99 * sorted.len()).div_ceil(100) - 1]
-                }
+            let mut sorted = bins.clone();
+            sorted.sort_unstable();
+            let rank = sorted[(99 * sorted.len()).div_ceil(100) - 1];
+            let is_late = |micros: u64| {
+                deadline.map_or_else(|| delay_bin(of_micros(micros)) > rank, |deadline| micros > deadline)
             };
             // Packets behind the last that came are not known to be lost.
             let last = packets.iter().map(|&(number, _)| number as usize).max().unwrap_or(0);

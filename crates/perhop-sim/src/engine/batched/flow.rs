@@ -57,8 +57,8 @@ pub(super) struct BatchedFlow {
     pub(super) sender_keeps_to_clock: bool,
     /// A user of an application has it, who may let the sender act: ACKs are held for their time.
     pub(super) is_owned: bool,
-    /// Packets to a host of it may overtake one another: they wait for their time.
-    pub(super) is_reordered: bool,
+    /// Packets to a host of it wait for their time: they may overtake one another, or carry ACKs of another flow.
+    pub(super) packets_wait: bool,
     /// It may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead.
     pub(super) takes_turns: bool,
     /// The groups of its hosts: see [phases](super::phases).
@@ -130,7 +130,7 @@ impl BatchedFlow {
             takes_turns: !sender_keeps_to_clock && routes.acks.first_link.is_some(),
             sender_keeps_to_clock,
             is_owned: false,
-            is_reordered,
+            packets_wait: is_reordered,
             groups: Groups::default(),
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
@@ -142,9 +142,15 @@ impl BatchedFlow {
         }
     }
 
-    /// It belongs to a user, whose turns it takes.
-    pub(super) fn owned(self) -> Self {
-        Self { is_owned: true, takes_turns: false, ..self }
+    /// It belongs to a user, whose turns it takes; if it is a direction of a connection, all that happens to it keeps to the clock.
+    pub(super) fn owned(self, is_of_connection: bool) -> Self {
+        Self {
+            is_owned: true,
+            takes_turns: false,
+            packets_wait: self.packets_wait || is_of_connection,
+            sender_keeps_to_clock: self.sender_keeps_to_clock || is_of_connection,
+            ..self
+        }
     }
 
     /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be known.

@@ -57,7 +57,7 @@ impl Traffic {
             let (number, content, at) = (packet.flow(), packet.content(), packet.at());
             if packet.is_lost() {
                 self.lose(*packet);
-            } else if self.flows[number].is_reordered {
+            } else if self.flows[number].packets_wait {
                 self.wait(self.flows[number].waiting_before_wire(*packet), at, 0);
             } else if self.populations.contains(number) {
                 if packet.is_ack() {

@@ -91,7 +91,10 @@ impl Traffic {
             flows: flows
                 .map(|(number, ((flow, spec), routes))| {
                     let flow = BatchedFlow::new(flow, spec, routes, &controls, &recorder.times);
-                    if users.owner(number).is_some() { flow.owned() } else { flow }
+                    match users.owner(number) {
+                        Some(_) => flow.owned(users.other_direction(number).is_some()),
+                        None => flow,
+                    }
                 })
                 .collect(),
             are_mixed: has_populations || !users.is_empty() || are_reordered,
@@ -469,8 +472,7 @@ impl Traffic {
                 if self.populations.contains(number) {
                     self.reach_members_receiver(number, packet.content(), now);
                 } else if let Some(user) = self.users.owner(number) {
-                    self.reach_owned_receiver(number, packet.content(), now);
-                    self.notify_up_to(user, number, now);
+                    self.reach_users_receiver(user, number, packet.content(), now);
                 } else {
                     self.reach_receiver(number, packet.content(), now);
                 }
@@ -486,6 +488,7 @@ impl Traffic {
                 let events = flow.senders(events);
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
+                self.carry_ack(number);
                 self.note_member(number, now, -1);
             }
         }

@@ -20,6 +20,7 @@ use crate::network::Network;
 use crate::outcome::ApplicationOutcome;
 use crate::packet::Content;
 use crate::sampling::Recorder;
+use crate::transport::Ack;
 
 const JUST_AFTER: Duration = Duration::from_nanos(1);
 
@@ -79,7 +80,8 @@ impl BatchedUsers {
             turns[user].takes_turns &= of.sending.feedback().is_none()
                 && of.control().is_none()
                 && !data.is_reordered
-                && !acks.is_reordered;
+                && !acks.is_reordered
+                && users.other_direction(flow).is_none();
         }
         let totals = vec![Recorded::default(); users.groups()];
         Self { users, turns, owner, totals, recorded: Vec::new(), sort_at: MUCH }
@@ -94,6 +96,12 @@ impl BatchedUsers {
     #[inline]
     pub(super) fn owner(&self, flow: usize) -> Option<usize> {
         self.owner.get(flow).copied().flatten().map(|user| user as usize)
+    }
+
+    /// TCP: the flow of the other direction of a user's connection, on whose data ACKs of this one ride.
+    #[inline]
+    pub(super) fn other_direction(&self, flow: usize) -> Option<usize> {
+        self.users.other_direction(flow)
     }
 
     /// Whether a user is to be woken by the event at this time, which comes next.
@@ -157,6 +165,11 @@ impl Moment {
         Self { at, wakes: None, flow: 0 }
     }
 
+    /// All packets that come by that time come before this, and no user that wakes then.
+    fn behind_packets_at(at: Instant) -> Self {
+        Self { at, wakes: Some(0), flow: 0 }
+    }
+
     /// ACKs that reach the sender of this flow at that time come before, as all earlier ones do.
     fn is_after_acks_of(self, flow: usize) -> bool {
         self.flow as usize > flow
@@ -188,9 +201,13 @@ impl Traffic {
     /// A packet of a user's flow reaches the receiver at `at`, now or later. Its user will know.
     pub(super) fn reach_owned_receiver(&mut self, number: usize, content: Content, at: Instant) {
         self.take_at_receiver(number, content, at);
-        if at > self.recorder.times.end() {
-            return;
+        if at <= self.recorder.times.end() {
+            self.expect_notification(number, at);
         }
+    }
+
+    /// What a packet that has reached a receiver at `at` has for its user waits there for its time.
+    fn expect_notification(&mut self, number: usize, at: Instant) {
         let BatchedUsers { users, turns, .. } = &mut self.users;
         let Some(Notification { user, event, times }) = users.notification(number, &self.flows[number].base)
         else {
@@ -200,6 +217,68 @@ impl Traffic {
         let place = pending.partition_point(|&(before, of, _)| (before, of) <= (at, flow));
         (0..times).for_each(|_| pending.insert(place, (at, flow, event)));
         self.schedule_user(user);
+    }
+
+    /// A packet of a user's flow that has waited for its time reaches the receiver now.
+    pub(super) fn reach_users_receiver(
+        &mut self,
+        user: usize,
+        number: usize,
+        content: Content,
+        now: Instant,
+    ) {
+        let Some(other) = self.users.other_direction(number) else {
+            self.reach_owned_receiver(number, content, now);
+            return self.notify_up_to(user, number, now);
+        };
+        self.unload_ack(number, other, content.sequence(), now);
+        let Self { flows, recorder, events, .. } = self;
+        let Recorder { times, series, .. } = recorder;
+        let flow = &mut flows[number];
+        let ack = flow.receive_otherwise(content, now, (times, series));
+        flow.schedule(flow.senders(events));
+        let may_ride = flow.base.receiving.receiver.is_in_order();
+        if let Some(ack) = ack.filter(|_| !may_ride) {
+            self.send_ack(number, ack, now);
+        }
+        // The ACK waits for what the user says now: data that is then sent carries it.
+        let before = self.flows[other].base.carries_up_to();
+        self.expect_notification(number, now);
+        self.notify_up_to(user, number, now);
+        if let Some(ack) = ack.filter(|_| may_ride) {
+            if self.flows[other].base.carries_up_to() == before {
+                self.send_ack(number, ack, now);
+            } else {
+                self.flows[number].base.spare_ack(ack);
+            }
+        }
+    }
+
+    /// A segment has come to the receiver of a connection: the sender of the other direction takes the ACK that it carried.
+    fn unload_ack(&mut self, number: usize, other: usize, sequence: u32, now: Instant) {
+        let Self { flows, links, waiting, channels, events, recorder, .. } = self;
+        let Recorder { times, series, .. } = recorder;
+        let Some(carried) = flows[number].base.unload_ack(sequence) else { return };
+        let flow = &mut flows[other];
+        let Some(ack) = flow.base.take_off(carried) else { return };
+        let first = links.first(flow.senders(waiting), flow.first_data_link());
+        let events = flow.senders(events);
+        flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
+        self.carry_ack(other);
+    }
+
+    fn send_ack(&mut self, number: usize, ack: Ack, now: Instant) {
+        let Self { flows, links, waiting, .. } = self;
+        let flow = &mut flows[number];
+        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        outward.push(flow.base.receiving.acknowledge(ack, now));
+    }
+
+    /// A flow may have sent data, which carries an ACK of the other direction of its connection.
+    pub(super) fn carry_ack(&mut self, number: usize) {
+        let Some(other) = self.users.other_direction(number) else { return };
+        let Ok([flow, of_other]) = self.flows.get_disjoint_mut([number, other]) else { return };
+        flow.base.carry_ack_of(&mut of_other.base);
     }
 
     /// The event of a user at `now`: its turn, in a window that ends at `limit`. Returns how often something happened.
@@ -249,6 +328,7 @@ impl Traffic {
                         let first = links.first(flow.senders(waiting), flow.first_data_link());
                         let events = flow.senders(events);
                         flow.send_what_it_may(moment.at, Outlet { first, channels, events });
+                        self.carry_ack(number);
                     }
                 }
             }
@@ -277,8 +357,11 @@ impl Traffic {
 
     /// A flow of a user is woken at `now`, in a window that ends at `limit`. Returns how often something happened.
     pub(super) fn wake_owned(&mut self, user: usize, number: usize, now: Instant, limit: Instant) -> u64 {
-        let mut happened = self.take_users_turn(user, now, limit);
-        let limit = if self.users.turns[user].takes_turns { limit } else { now + JUST_AFTER };
+        let (mut happened, limit) = if self.users.turns[user].takes_turns {
+            (self.take_users_turn(user, now, limit), limit)
+        } else {
+            (self.act_for(user, Moment::behind_packets_at(now)), now + JUST_AFTER)
+        };
         let Self { flows, links, waiting, channels, events, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
@@ -289,6 +372,7 @@ impl Traffic {
         let events = flow.senders(events);
         happened += flow.take_turn(limit, Outlet { first, channels, events }, (times, series));
         flow.schedule(events);
+        self.carry_ack(number);
         happened
     }
 }

@@ -4,6 +4,7 @@ use super::Reference;
 use crate::application::Event;
 use crate::control::Post;
 use crate::engine::users::Notification;
+use crate::packet::SimPacket;
 
 impl Reference {
     /// The time of a user has come.
@@ -19,6 +20,42 @@ impl Reference {
             return;
         };
         (0..times).for_each(|_| self.tell_user(user, event));
+    }
+
+    /// A data packet reaches the receiver of a user's connection. It carries an ACK of the other direction. Its own ACK, if one is due at
+    /// once, waits for what its user says at this moment: data that is then sent carries it.
+    pub(super) fn reach_receiver_of_connection(&mut self, number: usize, other: usize, packet: SimPacket) {
+        if let Some(carried) = self.flows[number].unload_ack(packet.sequence())
+            && let Some(ack) = self.flows[other].take_off(carried)
+        {
+            self.take_ack(other, ack);
+        }
+        let flow = &mut self.flows[number];
+        let ack = flow.receive(packet.content(), self.now);
+        let may_ride = flow.receiving.receiver.is_in_order();
+        if let Some(ack) = ack.filter(|_| !may_ride) {
+            self.send_ack(number, ack);
+        }
+        self.set_timer(number);
+        self.leave(packet);
+        let before = self.flows[other].carries_up_to();
+        self.tell_owner(number);
+        if let Some(ack) = ack.filter(|_| may_ride) {
+            if self.flows[other].carries_up_to() == before {
+                self.send_ack(number, ack);
+            } else {
+                self.flows[number].spare_ack(ack);
+            }
+        }
+    }
+
+    /// A flow may have sent data, which carries an ACK of the other direction of its connection.
+    pub(super) fn carry_ack(&mut self, number: usize) {
+        let Some(other) = self.users.other_direction(number) else { return };
+        let Ok([flow, of_other]) = self.flows.get_disjoint_mut([number, other]) else { return };
+        if flow.carry_ack_of(of_other) {
+            self.set_timer(other);
+        }
     }
 
     fn tell_user(&mut self, user: usize, event: Event) {
@@ -39,6 +76,7 @@ impl Reference {
         let Self { flows, channels, events, sent, now, .. } = self;
         flows[flow].transmit(*now, Post { channels, events }, sent);
         self.forward_sent();
+        self.carry_ack(flow);
         self.set_timer(flow);
     }
 }

@@ -44,23 +44,34 @@ impl Reference {
     }
 
     fn reach_receiver(&mut self, number: usize, packet: SimPacket) {
-        let flow = &mut self.flows[number];
-        if let Some(ack) = flow.receive(packet.content(), self.now) {
-            let ack = flow.receiving.acknowledge(ack, self.now);
-            self.populations.enter(number, 1);
-            self.forward(ack, ack.at());
+        if let Some(other) = self.users.other_direction(number) {
+            return self.reach_receiver_of_connection(number, other, packet);
+        }
+        if let Some(ack) = self.flows[number].receive(packet.content(), self.now) {
+            self.send_ack(number, ack);
         }
         self.set_timer(number);
         self.leave(packet);
         self.tell_owner(number);
     }
 
+    pub(super) fn send_ack(&mut self, number: usize, ack: Ack) {
+        let ack = self.flows[number].receiving.acknowledge(ack, self.now);
+        self.populations.enter(number, 1);
+        self.forward(ack, ack.at());
+    }
+
     fn reach_sender(&mut self, number: usize, packet: SimPacket) {
-        let Self { flows, channels, events, sent, .. } = self;
-        flows[number].acknowledge(Ack::of(packet.content()), self.now, Post { channels, events }, sent);
-        self.forward_sent();
-        self.set_timer(number);
+        self.take_ack(number, Ack::of(packet.content()));
         self.leave(packet);
+    }
+
+    pub(super) fn take_ack(&mut self, number: usize, ack: Ack) {
+        let Self { flows, channels, events, sent, .. } = self;
+        flows[number].acknowledge(ack, self.now, Post { channels, events }, sent);
+        self.forward_sent();
+        self.carry_ack(number);
+        self.set_timer(number);
     }
 
     /// The timer of a flow expires.
@@ -72,6 +83,7 @@ impl Reference {
         flow.transmit(self.now, Post { channels, events }, sent);
         sent.extend(late_ack);
         self.forward_sent();
+        self.carry_ack(number);
         self.set_timer(number);
         self.end_flow_if_over(number);
     }

@@ -84,7 +84,7 @@ impl Acks {
 
     /// Sends an acknowledgement that reports nothing but which segment is expected, and so many marked packets; returns its number.
     #[inline]
-    pub(super) fn post_plain(&mut self, expected: u32, marked: u32) -> u32 {
+    pub(in crate::transport) fn post_plain(&mut self, expected: u32, marked: u32) -> u32 {
         if marked == 0 && expected < RECORDED {
             return expected;
         }

@@ -6,7 +6,7 @@ use perhop_core::{Duration, Instant};
 
 use super::ecn::Echo;
 use super::{Signals, TcpEcn, TcpParams};
-use crate::transport::{Ack, DelayedAck, Received};
+use crate::transport::{Ack, DelayedAck, Received, RidingAck};
 
 /// Remembers which segments came, in a bitmap as long as the window.
 #[derive(Clone, Debug)]
@@ -44,6 +44,17 @@ impl TcpReceiver {
     /// The first segment that has not come.
     pub(in crate::transport) fn expected(&self) -> u32 {
         self.expected
+    }
+
+    /// Nothing has come beyond a gap.
+    pub(in crate::transport) fn is_in_order(&self) -> bool {
+        self.highest <= self.expected
+    }
+
+    /// Data of the other direction is sent and carries this ACK; one that waits waits no more.
+    pub(in crate::transport) fn ride(&mut self) -> RidingAck {
+        self.due = Instant::NEVER;
+        RidingAck { expected: self.expected, ece: self.echo.ece(), marked: 0 }
     }
 
     fn slot(&self, sequence: u32) -> (usize, u64) {

@@ -6,7 +6,7 @@ use super::acks::{AckRecord, Acks, Block, MOST_BLOCKS, MOST_EXPECTED};
 use super::{Signals, TcpEcn, TcpParams, TcpReceiver};
 use crate::packet::Content;
 use crate::transport::metadata::Metadata;
-use crate::transport::{Ack, DelayedAck, Received};
+use crate::transport::{Ack, DelayedAck, Received, RidingAck};
 
 /// A receiver that reports which ranges beyond a gap it holds.
 ///
@@ -30,6 +30,16 @@ impl SackReceiver {
     /// The first segment that has not come.
     pub(in crate::transport) fn expected(&self) -> u32 {
         self.tcp.expected()
+    }
+
+    /// See [`TcpReceiver::is_in_order`].
+    pub(in crate::transport) fn is_in_order(&self) -> bool {
+        self.tcp.is_in_order()
+    }
+
+    /// See [`TcpReceiver::ride`].
+    pub(in crate::transport) fn ride(&mut self) -> RidingAck {
+        RidingAck { marked: self.counted(), ..self.tcp.ride() }
     }
 
     /// See [`TcpReceiver::is_on_fast_path`].

@@ -101,6 +101,10 @@ impl SackSender {
         Self { tcp, board, rack, probe: None, phase: Phase::Open }
     }
 
+    pub(in crate::transport) fn highest(&self) -> u32 {
+        self.tcp.highest()
+    }
+
     pub(in crate::transport) fn last(&self) -> (u32, u16) {
         self.tcp.last()
     }

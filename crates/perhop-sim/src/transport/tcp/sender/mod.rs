@@ -278,6 +278,11 @@ impl TcpSender {
         self.rare.rto.smoothed_span()
     }
 
+    /// One past the highest segment ever sent.
+    pub(in crate::transport) fn highest(&self) -> u32 {
+        self.highest
+    }
+
     pub(in crate::transport) fn acknowledged(&self) -> u64 {
         u64::from(self.acked.saturating_sub(u32::from(self.handshake)))
     }
