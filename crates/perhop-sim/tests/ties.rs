@@ -237,34 +237,40 @@ proptest! {
     }
 }
 
-#[test]
-fn a_timer_that_expires_as_its_user_wakes_comes_first_by_hand() {
-    // A packet takes 2 ms to the other side. The request arrives at 2 ms; 2 ms later the server responds, at 4 ms, and the client has
-    // the response at 6 ms. It asks again at once, and waits 10 ms with its ACK. The server would respond at 6 + 2 + 2 ms. But at that
-    // moment, 6 ms after it was sent, the first response times out: it goes again, and the window of one packet is full.
-    // Its duplicate arrives at 12 ms and is acknowledged at once; after 1.5 ms more the second response leaves, and arrives at 15.5 ms.
-    let table =
-        r#"{"request": "500B", "response": "500B", "think": "0s", "service": "2ms", "times": "constant"}"#;
-    let carrier = r#""tcp": "newreno", "tick": "1ms", "initial-window": "2p", "initial-rto": "6ms", "min-rto": "6ms",
-        "delayed-ack": "10ms""#;
-    let transport = tcp(&format!("{{{carrier}, {SIZES}}}"));
+/// Packets that pass the links between a client and a server, and exchanges that are complete. A packet takes 2 ms to the other side, and
+/// the ACK of a request waits for 2 ms.
+fn exchanges_with_service(service: &str) -> (u64, u64) {
+    let table = format!(
+        r#"{{"request": "500B", "response": "500B", "think": "0s", "service": "{service}", "times": "constant"}}"#
+    );
+    let transport =
+        tcp(&format!(r#"{{"tcp": "newreno", "initial-window": "2p", "delayed-ack": "2ms", {SIZES}}}"#));
     let flows = [("response", 0, 1), ("request", 1, 0)].map(|(name, from, to)| {
         let mut flow = flow(name.into(), from, to, transport.clone(), None);
         at_routers(&mut flow, true);
         flow
     });
-    let (params, start) = (application("request-response", table), (Instant::ZERO, Instant::ZERO));
+    let (params, start) = (application("request-response", &table), (Instant::ZERO, Instant::ZERO));
     let users = vec![vec![Connection { response: 0, request: 1 }]];
     let network = Network {
         nodes: 2,
         links: duplex("l", 0, 1, RATE, "1ms", aqm("drop-tail", r#"{"limit": "100p"}"#)).into(),
         flows: flows.into(),
         applications: vec![ApplicationSpec { name: "users".into(), params, start, users }],
-        ..Network::new(millis(60))
+        ..Network::new(millis(300))
     };
     let outcome = run_alike(&network);
-    let times = outcome.applications[0].recorded.samples_of("response_s");
-    assert!((times[0] - 0.006).abs() < 1e-12 && (times[1] - 0.009_5).abs() < 1e-12, "{times:?}");
+    (outcome.hops, outcome.applications[0].recorded.samples_of("response_s").len() as u64)
+}
+
+#[test]
+fn a_timer_that_expires_as_its_user_wakes_comes_first_by_hand() {
+    // The server responds 1 ms after the request, and the response carries the ACK: two packets an exchange. It responds after 2 ms, at
+    // which moment the ACK is due: the ACK goes first, and the response carries it once more. After 3 ms it has gone before.
+    for (service, packets) in [("1ms", 2), ("2ms", 3), ("3ms", 3)] {
+        let (hops, exchanges) = exchanges_with_service(service);
+        assert!(exchanges > 30 && hops.abs_diff(packets * exchanges) <= 3, "{service}: {hops} {exchanges}");
+    }
 }
 
 /// Pages of three objects, each of which is one packet: the first, then two at once over a connection each.
@@ -308,9 +314,8 @@ fn what_users_record_at_once_is_in_the_order_of_flows_also_where_the_last_ones_a
     network.applications = vec![ApplicationSpec { name: "users".into(), params, start, users }];
     let outcome = run_alike(&network);
     let times = outcome.applications[0].recorded.samples_of("page_s");
-    // The outage delays the first page of the last ten by a millisecond, and the ACKs of the first page delay the second one of the
-    // others by as much: 37 ms. From then on each page takes 18 ms.
-    let (first, rest) = times.split_at(80);
-    assert!((first.iter().sum::<f64>() - 40.0 * 0.037).abs() < 1e-9, "{first:?}");
-    assert!(rest.len() > 4000 && rest.iter().all(|time| (time - 0.018).abs() < 1e-12));
+    let counts = |millis: f64| times.iter().filter(|time| (*time - millis / 1e3).abs() < 1e-12).count();
+    println!("XX {} {:?}", times.len(), [17.0, 17.5, 18.0, 18.5, 19.0, 19.5].map(counts));
+    println!("{:?}", &times[..200]);
+    assert!(false);
 }

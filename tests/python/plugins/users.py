@@ -43,7 +43,7 @@ class Client(Application):
         return Action.wait(self.serving)
 
     def on_response(self, connection: int, now: int, random: Random) -> Actions:
-        return [Action.wait(self.pause)]
+        return [Action.wait(self.pause)] if self.pause else self.on_start(now, random)
 
     def on_timer(self, now: int, random: Random) -> Actions:
         if self.serves:

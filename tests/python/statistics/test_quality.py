@@ -24,6 +24,7 @@ from perhop.quality import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SCENARIO = """\
 duration = "10s"
@@ -275,6 +276,29 @@ def test_users_of_the_application_call_lose_nothing_either() -> None:
     result = perhop.run(PERFECT.replace("KEYS", 'application = { model = "call" }'))
     for row in result.applications()["call"].iter_rows(named=True):
         assert (row["lost_or_late"], row["r"]) == (0.0, pytest.approx(93.2))
+
+
+def test_a_replayed_call_loses_nothing_either(tmp_path: Path) -> None:
+    packets = "\n".join(f"{20 * number},200" for number in range(500))
+    (tmp_path / "calls.csv").write_text(f"time_ms,size_B\n{packets}\n")
+    file = tmp_path / "replayed.toml"
+    file.write_text(PERFECT.replace("KEYS", 'codec = "g711-plc"\nreplay = "calls.csv"'))
+    (call,) = calls(perhop.run(file), ["calls"]).iter_rows(named=True)
+    assert (call["lost_or_late"], call["r"]) == (0.0, pytest.approx(93.2))
+    assert call["mouth_to_ear_s"] == pytest.approx(0.04003)
+
+
+def test_a_line_that_dies_is_one_long_burst() -> None:
+    """The packets behind the last that came count, too: half of 20 s is lost in one burst."""
+    dies = PERFECT.replace("queue = {", 'outages = [{ from = "10s", to = "20s" }]\nqueue = {')
+    keys = 'codec = "g711"\ntransport = { udp = "cbr", rate = "80kbps", packet = "200B" }'
+    result = perhop.run(dies.replace("KEYS", keys).replace('limit = "20p"', 'limit = "1p"'))
+    flow, call = (frame.row(0, named=True) for frame in (result.flows, calls(result, ["calls"])))
+    gone = sum(flow[f"dropped_{color}"] for color in ("green", "yellow", "red"))
+    assert gone > 490
+    assert flow["loss_burst_packets"] == gone + flow["late_packets"]
+    assert call["burst_ratio"] == pytest.approx(gone / 2, rel=0.05)
+    assert (call["r"], call["mos"]) == (0.0, 1.0)
 
 
 GILBERT = PERFECT.replace(

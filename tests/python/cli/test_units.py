@@ -1,0 +1,90 @@
+"""Quantities are read with the units that tables print, wherever they are read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import perhop
+from perhop import _engine, import_command, quantities
+from perhop.errors import PerhopError
+from perhop.live import equivalence
+from perhop.output import figures
+from perhop.planning import words
+from perhop.sweep import space, tuning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
+
+
+def scenario(rate: str, delay: str, limit: str) -> dict[str, object]:
+    queue = {"aqm": "drop-tail", "limit": limit}
+    link = {"from": "a", "to": "b", "rate": rate, "delay": delay, "queue": queue}
+    flow = {"name": "one", "from": "a", "to": "b", "transport": {"tcp": "newreno"}}
+    return {"duration": "1s", "links": {"l": link}, "flows": [flow]}
+
+
+@pytest.mark.parametrize("printed", quantities.PRINTED)
+def test_every_printed_unit_is_read_as_its_own(printed: str) -> None:
+    """The engine, and what Python reads by itself, know the same units."""
+    name = quantities.PRINTED[printed]
+    values = {"rate": "1Mbps", "delay": "1ms", "limit": "10p"}
+    key = {"bps": "rate", "kbps": "rate", "Mbps": "rate", "Gbps": "rate", "us": "delay"}.get(name, "limit")
+
+    def read(text: str) -> str:
+        return _engine.scenario_from_json(json.dumps(scenario(**{**values, key: text})), "")
+
+    assert read(f"7 {printed}") == read(f"7{printed}") == read(f"7{name}")
+
+
+def test_what_figures_print_is_read() -> None:
+    for name, printed in figures._UNITS.items():
+        assert quantities.canonical(printed) == name
+
+
+def test_ranges_constraints_bounds_and_margins() -> None:
+    found = space.parse_range("2 Mbit/s..10 Mbit/s", "here")
+    assert (found.low, found.high, found.unit) == (2.0, 10.0, "Mbps")
+    assert space.parse_range("50 µs..1000 us log", "here").unit == "us"
+    assert space.parse_range("10 packets..20p", "here").whole
+    with pytest.raises(PerhopError, match="both ends need the same unit"):
+        space.parse_range("2 Mbit/s..10 kbit/s", "here")
+    assert tuning._UNITS["Mbit/s"] == tuning._UNITS["Mbps"] == 1e6
+    assert words.UNITS["bit/s"]["kbit/s"] == 1e3
+    assert words.UNITS["s"]["µs"] == 1e-6
+    margins = equivalence.margins(["throughput=2 Mbit/s", "delay=50µs", "queue=3 packets"])
+    found_margins = [margins[name].absolute for name in ("throughput", "delay", "queue")]
+    assert found_margins == pytest.approx([2e6, 50e-6, 3.0])
+    with pytest.raises(PerhopError, match="throughput=5Mbps"):
+        equivalence.margins(["throughput=2 Mbit"])
+
+
+def test_options_of_import() -> None:
+    read = import_command._quantity
+    for text in ("20Mbps", "20 mbps", "20 Mbit/s", "20000 kbit/s"):
+        assert read("--link-rate", text, import_command.RATES, "20Mbps") == 20e6
+    assert read("--packet-size", "1500 bytes", import_command.BYTES, "1000B") == 1500
+    buffers = [import_command._buffer(text) for text in ("200 packets", "50 µs")]
+    assert [buffer.number for buffer in buffers if buffer is not None] == pytest.approx([200.0, 50e-6])
+
+
+def test_a_sweep(perhop: Perhop, tmp_path: Path) -> None:
+    assert perhop("init", "--rate", "100 Mbit/s", "--users", "2 downloads", "--yes").code == 0
+    (tmp_path / "sweep.toml").write_text(
+        'scenario = "my.toml"\nruns = 1\nset = { duration = "2 s", warmup = "1 s" }\n'
+        '[grid]\n"links.access.rate" = ["20 Mbit/s", "40 Mbit/s"]\n'
+    )
+    done = perhop("sweep", "sweep.toml", "--out", "out")
+    assert (done.code, "20 Mbit/s" in done.out) == (0, True)
+
+
+def test_a_unit_that_is_none_has_a_remedy() -> None:
+    with pytest.raises(perhop.ScenarioError, match="Mbps, kbps, bps; write a rate such as 20Mbps"):
+        perhop.run(scenario("100 MB/s", "1ms", "10p"))
