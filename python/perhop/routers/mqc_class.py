@@ -39,6 +39,8 @@ AMOUNTS: dict[str, tuple[Unit, float]] = {
     "percent": (Unit.PERCENT, 1),
 }
 RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9, "kbit": 1e3}
+PER = {"per-thousand": 0.1, "per-million": 1e-4}
+"""Percents of the port's rate."""
 ACTIONS = ("conform", "exceed", "violate")
 STRICT_BURST_S = 0.2
 """The implied burst of a priority class: 200 ms of its rate."""
@@ -160,7 +162,7 @@ class ClassReader:
         if name == "account":
             self._account.find("W18", line, f"`{' '.join(words)}`: overhead is not counted here")
             return True
-        if name == "pause":
+        if name == "pause" or head == "no-drop":
             self._account.find("W09", line, f"`{' '.join(words)}`: flow control is not simulated")
             return True
         return False
@@ -179,6 +181,9 @@ class ClassReader:
             return None, words
         if words[0].lower() == "percent" and len(words) > 1 and units.number(words[1]) is not None:
             return Rate(float(words[1]), RateUnit.PERCENT, line, How.CONFIGURED, text), words[2:]
+        first = words[0].lower()
+        if len(words) > 1 and (first in RATES or first in PER) and units.number(words[1]) is not None:
+            words = [words[1], words[0], *words[2:]]  # the unit first
         value = units.number(words[0])
         if value is not None and len(words) > 1 and words[1].lower() in {"percent", "%"}:
             return Rate(value, RateUnit.PERCENT, line, How.CONFIGURED, text), words[2:]
@@ -187,9 +192,8 @@ class ClassReader:
         if value is not None and len(words) > 1 and words[1].lower() in RATES:
             bps = value * RATES[words[1].lower()]
             return Rate(bps, RateUnit.BPS, line, How.CONFIGURED, text), words[2:]
-        per = {"per-thousand": 0.1, "per-million": 1e-4}
-        if value is not None and len(words) > 1 and words[1].lower() in per:
-            share = value * per[words[1].lower()]
+        if value is not None and len(words) > 1 and words[1].lower() in PER:
+            share = value * PER[words[1].lower()]
             return Rate(share, RateUnit.PERCENT, line, How.CONFIGURED, text), words[2:]
         if value is not None:
             return Rate(value * bare, RateUnit.BPS, line, How.CONFIGURED, text), words[1:]
@@ -270,8 +274,8 @@ class ClassReader:
         self.entry.queue.ceiling, self.entry.shape_burst = rate, None
         self.entry.queue.ceiling_burst = None
         if rest and units.number(rest[0]):
-            timed = len(rest) > 1 and rest[1].lower() == "ms"
-            unit, factor = (Unit.SECONDS, 1e-3) if timed else (Unit.BYTES, 1 / 8)
+            timed = len(rest) > 1 and rest[1].lower() in AMOUNTS
+            unit, factor = AMOUNTS[rest[1].lower()] if timed else (Unit.BYTES, 1 / 8)
             self.entry.shape_burst = Quantity(float(rest[0]) * factor, unit, line, text=text)
             self.entry.queue.ceiling_burst = self.entry.shape_burst
             rest = rest[2:] if timed else rest[1:]
@@ -499,6 +503,9 @@ class ClassReader:
                 rest = rest[2:]
             elif word == "ecn":
                 ecn, rest = True, rest[1:]
+            elif word == "cap-average":
+                self._account.find("W02", line, f"`{text}`: that the average is capped is not simulated")
+                rest = rest[1:]
             else:
                 return False
             if low is None and word == "minimum-threshold":
@@ -697,6 +704,8 @@ def _action(words: list[str]) -> tuple[tuple[Action, str] | None, list[str]]:
         return ("mark", head), words[1:]
     if head in SETTERS and len(words) > 1:
         return ("mark", words[1].lower()), words[2:]
+    if head == "set" and words[1:3] == ["mpls", "experimental"] and len(words) > 4:
+        return ("mark", words[4].lower()), words[5:]
     if head == "set" and len(words) > 2:
         return ("mark", words[2].lower()), words[3:]
     return None, words

@@ -28,6 +28,11 @@ def defaults(entry: PolicyClass, queue: Queue, account: Account) -> None:
         text = f"class {queue.name}: no `weight` is configured; 0 (instantaneous) here"
         account.find("W02", entry.random_detect_line, text)
         queue.average = Average(1.0, 0, How.DEFAULT, "weight 0")
+    if entry.random_detect and not queue.curves:
+        text = (
+            f"class {queue.name}: no thresholds are configured, the platform's are not known; tail drop here"
+        )
+        account.find("W04", entry.random_detect_line, text)
     if (
         queue.guarantee is not None
         and queue.share is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.python.routers.importing import buffer, of_file, of_text
+from tests.python.routers.importing import CONFIGURATIONS, buffer, of_file, of_text
 
 from perhop.errors import PerhopError
 
@@ -259,6 +259,29 @@ def test_a_class_of_classes_by_cos_is_asked_for_by_the_name_of_its_queue() -> No
     text += " service-policy type queuing output OUT\n service-policy type qos input IN\n"
     with pytest.raises(PerhopError, match=r"missing --match c-out-8q-q3=DSCP \(line 2: .* `match cos 3`"):
         of_text(text, link_rate=1e9, buffer=buffer(1e5))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "shape average 10 mbps 100 kbytes",
+        "shape average per-thousand 100",
+        "shape average 100 per-thousand",
+        "shape average kbps 10000",
+        "shape average percent 10 50 ms",
+    ],
+)
+def test_forms_of_shapers_of_ios_xr(line: str) -> None:
+    text = (CONFIGURATIONS / "xr-groups.cfg").read_text(encoding="utf-8")
+    text = text.replace("interface TenGigE0/0/0/1", "interface TenGigE0/0/0/1\n bandwidth 100000")
+    done = of_text(text.replace("  queue-limit 10 ms ! of 10 Gbit/s", f"  {line}"))
+    assert done.queues["class-default"]["rate"] == "10Mbps"
+
+
+def test_ecn_of_nx_os_without_thresholds_is_said() -> None:
+    text = "policy-map type queuing OUT\n class type queuing c-out-8q-q-default\n  random-detect ecn\n"
+    done = of_text(text, link_rate=1e9, buffer=buffer(1e5))
+    assert any("no thresholds are configured" in said for said in done.texts)
 
 
 def test_groups_of_ios_xr_and_comments_after_commands() -> None:
