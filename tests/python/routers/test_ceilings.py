@@ -8,6 +8,10 @@ from dataclasses import dataclass
 import pytest
 from tests.python.routers.importing import Brought, buffer, of_text
 
+import perhop
+from perhop import simulation
+from perhop.routers import Answers, Source, exported, imported
+
 CEILING, LINK = 10.0, 100.0
 EF, AF11, BE = 46, 10, 0
 CISCO = """\
@@ -122,13 +126,24 @@ PARTS = {"eos two strict": 2 / 3, "eos strict": 0.4, "xr strict, policed": 0.4, 
 """Of what it leaves, the second class's part, where that is not one half."""
 
 
-def brought(name: str) -> Brought:
-    """The import of a configuration."""
+def configuration(name: str) -> str:
+    """The text with the lines of its classes."""
     text, *classes = SHARED[name]
     before = text.partition("{voice}")[0]
     indentation = "\n" + " " * (len(before) - before.rindex("\n") - 1)
     voice, data, rest = (lines.replace("; ", indentation) for lines in classes)
-    return of_text(text.format(voice=voice, data=data, rest=rest), buffer=buffer(2e5))
+    return text.format(voice=voice, data=data, rest=rest)
+
+
+def brought(name: str) -> Brought:
+    """The import of a configuration."""
+    return of_text(configuration(name), buffer=buffer(2e5))
+
+
+def brought_toml(name: str) -> str:
+    """The scenario of a configuration."""
+    source = Source([("x", configuration(name).encode())])
+    return imported(source, Answers(packet_size=1000.0, buffer=buffer(2e5))).toml
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -202,6 +217,35 @@ def test_any_classes_get_what_a_fluid_does(seed: int) -> None:
     done = of_text(text, buffer=buffer(1e5))
     carried = done.carried({code: one.offered for code, one in zip(codes, classes, strict=True)})
     assert list(carried.values()) == pytest.approx(fluid(classes), rel=0.03, abs=0.4)
+
+
+@pytest.mark.parametrize("dialect", ["ios", "junos", "tc"])
+@pytest.mark.parametrize("name", ["eos strict", "eos sharing"])
+def test_a_ceiling_that_is_exported_is_one_there(name: str, dialect: str) -> None:
+    text = exported(simulation.canonical(brought_toml(name)), "x.toml", dialect).text
+    back = of_text(text, dialect=dialect, link_rate=LINK * 1e6, buffer=buffer(2e5))
+    assert back.carried({EF: 50.0})[EF] == pytest.approx(CEILING, rel=0.02)
+    offered = {EF: 50.0, AF11: 90.0, BE: 90.0}
+    assert back.carried(offered) == pytest.approx(brought(name).carried(offered), rel=0.05)
+
+
+def test_a_strict_class_waits_for_a_packet_of_others_beside_downloads() -> None:
+    """5 ms on the way, 80 us to send 1 kB, and at most 120 us of a packet of 1500 bytes before it."""
+    link = brought("eos strict").link
+    ends = {"from": link["from"], "to": link["to"]}
+    voice = {"name": "v", **ends, "dscp": EF, "transport": {"udp": "cbr", "rate": "9Mbps", "packet": "1kB"}}
+    others = [
+        {"name": f"t{code}", **ends, "dscp": code, "transport": {"tcp": "linux"}} for code in (AF11, BE)
+    ]
+    scenario = {
+        "title": "x",
+        "duration": "4s",
+        "warmup": "2s",
+        "links": {"l": link},
+        "flows": [voice, *others],
+    }
+    row = next(iter(perhop.run(scenario).flows.iter_rows(named=True)))
+    assert row["play_out_delay_s"] <= 5e-3 + 80e-6 + 120e-6 + 1e-6
 
 
 def test_a_shaper_of_the_only_class_is_the_port_s() -> None:
