@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from perhop.routers.ranges import Range
 
 DEFAULT = "class-default"
+MOST_NAME = 40
+"""Characters of the name of a class map or policy map (Cisco IOS QoS command reference, `policy-map`)."""
+MOST_CLASSES = 64
+"""Of a policy map (the same, `class`)."""
 MOST_LEVELS = 3
 """Policies within one another."""
 VALUES_OF_A_MATCH = 8
@@ -57,7 +61,8 @@ class _Writer:
         base = _word(link.name).upper()
         self._whole = link.rate if link.shaper is None else link.shaper[0]
         """What all queues share, in bit/s."""
-        self._output, self._child, self._input = f"{base}-OUT", f"{base}-QUEUES", f"{base}-IN"
+        self._output, self._child, self._input = (_short(base, f"-{end}") for end in ("OUT", "QUEUES", "IN"))
+        self._policies = {self._output, self._child, self._input}
 
     def lines(self) -> list[str]:
         link = self._link
@@ -175,7 +180,7 @@ class _Writer:
             if table.get("prio") and not any(first):
                 self._remarks.differs(f"{place}.prio", "IOS shares what is left among classes without order")
             if inner:
-                child = f"{_word(self._link.name).upper()}-{_word(table['name']).upper()}"
+                child = self._policy(f"{_word(self._link.name).upper()}-{_word(table['name']).upper()}")
                 above_own = self._level(inner, f"{place}.classes", own, depth + 1, above)
                 above += [f"policy-map {child}", *above_own]
                 lines.append(f"   service-policy {child}")
@@ -189,14 +194,23 @@ class _Writer:
 
     def _inner(self, place: str, name: str, *, rest: bool) -> str:
         """A word of its own for a class with others within it."""
-        base = word = DEFAULT if rest else _word(name)
+        base = _word(name)
+        word = DEFAULT if rest else _short(base)
         number = 2
         while not rest and word.lower() in {used.lower() for used in self._names.values()}:
-            word, number = f"{base}-{number}", number + 1
+            word, number = _short(base, f"-{number}"), number + 1
         if word != name:
             self._remarks.differs(place, f"{name!r} is class {word} there")
         self._names[place] = word
         return word
+
+    def _policy(self, base: str) -> str:
+        """A name of its own for a policy within another one."""
+        name, number = _short(base), 2
+        while name in self._policies:
+            name, number = _short(base, f"-{number}"), number + 1
+        self._policies.add(name)
+        return name
 
     # Classes
 
@@ -209,11 +223,14 @@ class _Writer:
         if self._link.meters and self._takes_all_others(self._link.meters[-1]):
             rest.append(self._link.meters[-1].place)
         classes: list[QueueOut | MeterOut] = [*self._link.queues, *self._link.meters]
+        if max(len(self._link.queues), len(self._link.meters)) > MOST_CLASSES:
+            self._remarks.left_out(self._link.place, f"a policy of IOS has {MOST_CLASSES} classes")
         for one in classes:
-            base = name = DEFAULT if one.place in rest else _word(one.name)
+            base = _word(one.name)
+            name = DEFAULT if one.place in rest else _short(base)
             number = 2
             while one.place not in rest and name.lower() in used:
-                name, number = f"{base}-{number}", number + 1
+                name, number = _short(base, f"-{number}"), number + 1
             used.add(name.lower())
             if name != one.name:
                 self._remarks.differs(one.place, f"{one.name!r} is class {name} there")
@@ -568,6 +585,11 @@ def _key(queue: QueueOut, codepoint: int) -> str:
     """The drop curve of a codepoint: the number of a profile, or a color."""
     number = _profile(queue, codepoint)
     return queue.color(codepoint) if number is None else str(number)
+
+
+def _short(base: str, end: str = "") -> str:
+    """A name that is not longer than those of class maps and policy maps."""
+    return base[: MOST_NAME - len(end)] + end
 
 
 def _word(name: str) -> str:

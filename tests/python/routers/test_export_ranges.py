@@ -15,6 +15,7 @@ from perhop import simulation
 from perhop.errors import PerhopError
 from perhop.routers import Answers, Source, exported, imported
 from perhop.routers.ranges import IOS, IOS_OTHERS, RANGES
+from perhop.routers.to_ios import MOST_NAME
 from perhop.routers.units import SHOWN
 
 ANSWERS = Answers(1e9, 1000.0, buffer(1e6), {}, lenient=True)
@@ -49,6 +50,8 @@ def check(text: str, dialect: str) -> None:
         missing = [found[0] for found in NUMBER.finditer(line) if found.start() not in known]
         assert not missing, f"no range for {missing} of `{line}`"
     if dialect == "ios":
+        names = re.findall(r"(?m)^(?:class-map match-any| class|policy-map|   service-policy) (\S+)$", text)
+        assert max(len(name) for name in names) <= MOST_NAME
         classes = re.split(r"(?m)^ class ", text)
         for one in classes:
             named = re.findall(r"(?m)^  random-detect dscp (\S+)", one)
@@ -183,6 +186,20 @@ def test_extreme_values_are_fitted(  # noqa: PLR0917 - hypothesis gives them by 
         return
     done = exported(canonical, "x.toml", dialect, lenient=True, shape=True)
     check(done.text, dialect)
+
+
+def test_long_names_are_shorter_words_of_their_own() -> None:
+    long = "a-class-with-a-name-that-is-longer-than-forty-characters"
+    head, rest = HEAD.replace("links.wan", f'links."{long}"'), 'rule = { aqm = "drop-tail", limit = "9p" }\n'
+    path = f'links."{long}".queue'
+    table = f'[{path}]\nscheduler = "wfq"\n'
+    for code, name in ((10, f"{long}-1"), (12, f"{long}-2")):
+        table += f'[[{path}.queues]]\nname = "{name}"\nmatch = {{ dscp = {code} }}\nweight = 1\n{rest}'
+    table += f'[[{path}.queues]]\nname = "rest"\nweight = 1\n{rest}'
+    done = exported(simulation.canonical(head + table + FLOW), "x.toml", "ios", shape=True)
+    check(done.text, "ios")
+    maps = re.findall(r"class-map match-any (\S+)", done.text)
+    assert maps == ["a-class-with-a-name-that-is-longer-than-", "a-class-with-a-name-that-is-longer-tha-2"]
 
 
 PRIORITY = """\
