@@ -10,7 +10,7 @@ use crate::format::{Flow, Link, Queue, Scenario, Transport};
 /// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
 /// hundred thousand flows, and rounded up.
 const TCP_FLOW: u64 = 3100;
-const CARRYING_FLOW: u64 = 3400;
+const CARRYING_FLOW: u64 = 4200;
 /// Bytes that one direction of a link takes, and each queue behind it: its part of the network, its counters and histograms. Measured at ten
 /// thousand links, and rounded up.
 const LINK: u64 = 11_000;

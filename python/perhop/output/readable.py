@@ -23,7 +23,10 @@ _SUMMARIES = {
     for entry in catalog.SUMMARIZED
     if entry.summary is not None and entry.summary.place is not None
 }
-_BOUNDS = {name: summary.above for name, (_, summary) in _SUMMARIES.items() if summary.above is not None}
+_BOUNDS = {
+    "burst_ratio": 1.0,
+    **{name: summary.above for name, (_, summary) in _SUMMARIES.items() if summary.above is not None},
+}
 """Measures that stand in tables with every column alone, and in others where a value is above this."""
 _OF_USERS = {one.name: one for entries in catalog.APPLICATION.values() for one in entries}
 HEADS = {
@@ -32,6 +35,7 @@ HEADS = {
     "arrived_packets": "packets per run",
     "mouth_to_ear_s": "mouth to ear, ms",
     "lost_or_late": "lost or late, %",
+    "burst_ratio": "BurstR",
     "r": "R",
     "mos": "MOS",
     **{one.name: one.head for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
@@ -49,6 +53,7 @@ _FACTORS = {
     "arrived_packets": 1.0,
     "mouth_to_ear_s": 1e3,
     "lost_or_late": 100.0,
+    "burst_ratio": 1.0,
     "r": 1.0,
     "mos": 1.0,
     **{one.name: 1e3 if one.unit == "s" else 1.0 for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
@@ -58,6 +63,7 @@ _FACTORS = {
 _IMPORTANCE = {
     "rate, Mbit/s": 10,
     "flows": 50,
+    "BurstR": 20,
     **{one.head: one.importance for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     "packets per run": 60,
     "notified per run": 110,

@@ -73,7 +73,7 @@ def test_a_run_of_a_million_flows_is_refused_with_numbers(tmp_path: Path) -> Non
     many = LINK + QUEUE + FLOW.replace('name = "udp"', 'name = "udp"\ncount = 1000000')
     error = refused(limited(tmp_path, 1_500_000_000, many))
     assert error.startswith(
-        "error: not enough memory: a run takes 3.4 GB: 3.4 GB for 1000000 flows, and its "
+        "error: not enough memory: a run takes 4.2 GB: 4.2 GB for 1000000 flows, and its "
     )
     assert re.search(r"for 1 run that is about 3\.6 GB, and 1\.[3-5] GB are free \(ulimit -v: ", error), error
     assert error.endswith("; use fewer flows")
@@ -82,7 +82,7 @@ def test_a_run_of_a_million_flows_is_refused_with_numbers(tmp_path: Path) -> Non
 def test_the_runs_that_are_on_at_a_time_count(tmp_path: Path) -> None:
     many = LINK + QUEUE + FLOW.replace('name = "udp"', 'name = "udp"\ncount = 200000')
     error = refused(limited(tmp_path, 1_500_000_000, many, "--runs", "4", "--jobs", "4"))
-    assert "for 4 runs, 4 at a time that is about 2.9 GB" in error
+    assert "for 4 runs, 4 at a time that is about 3.5 GB" in error
     assert error.endswith("; use fewer --runs, fewer --jobs or fewer flows")
 
 

@@ -211,6 +211,8 @@ impl Levels {
         }
         let place = usize::from(level - self.lowest);
         if place >= self.all.len() {
+            // A network has many flows: none takes much more than it needs.
+            self.all.reserve_exact((place + 1 - self.all.len()).next_multiple_of(8));
             self.all.resize(place + 1, OfLevel::default());
         }
         &mut self.all[place]
