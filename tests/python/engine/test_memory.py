@@ -75,7 +75,7 @@ def test_a_run_of_a_million_flows_is_refused_with_numbers(tmp_path: Path) -> Non
     assert error.startswith(
         "error: not enough memory: a run takes 4.2 GB: 4.2 GB for 1000000 flows, and its "
     )
-    assert re.search(r"for 1 run that is about 3\.6 GB, and 1\.[3-5] GB are free \(ulimit -v: ", error), error
+    assert re.search(r"for 1 run that is about 4\.4 GB, and 1\.[3-5] GB are free \(ulimit -v: ", error), error
     assert error.endswith("; use fewer flows")
 
 
