@@ -4,6 +4,9 @@
 //! there for its time. Nothing that leaves a link in a window of the look-ahead comes to a host within it, so a user's
 //! turn takes all of that up to the window's end, in the order of time. A command that concerns a flow finds its sender as it is then:
 //! its sender first takes the ACKs and timers that come before. So senders of users' flows never act beyond the window: their ACKs are held.
+//!
+//! Data of one direction of a connection of TCP carries ACKs of the other one, which are those of the moment at which it is sent. So packets of
+//! connections wait for their time before hosts, and these act event by event.
 
 use std::collections::VecDeque;
 
