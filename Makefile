@@ -60,6 +60,10 @@ workloads: $(ENGINE) ## Run the papers' mechanisms under users and write docs/wo
 validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the kernel, and write docs/validity.md (20 minutes)
 	$(BIN)/python -m tools.validity $(ARGS)
 
+.PHONY: kernel-rows
+kernel-rows: $(ENGINE) $(DEV) ## Measure perhop beside a kernel testbed's published rows, into docs/validity.md (some minutes)
+	$(BIN)/python -m tools.validity --only testbed
+
 .PHONY: build
 build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
 

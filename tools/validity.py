@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from tests.oracle import dualpi2, ns2, peers, process, theory
+from tests.oracle import dualpi2, ns2, peers, process, testbed, theory
 from tests.oracle.agreement import STATES
 
 from perhop import _engine
@@ -135,6 +135,11 @@ PEERS: Mapping[str, Peer] = {
         "BBR does not react to marks, so it has no setting with ECN. What explains the differences: "
         "[today's congestion controls](live.md#todays-congestion-controls).",
         lambda: peers.all_of_the_kernel(4),
+    ),
+    "testbed": Peer(
+        "Published rows of a kernel testbed",
+        "ABOUT",
+        testbed.all_of_the_testbed,
     ),
 }
 

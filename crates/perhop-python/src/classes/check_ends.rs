@@ -118,6 +118,7 @@ fn windows(
         reserved: None,
         ecn_backoff: false,
         raises_alpha: true,
+        whole_segments: false,
         target_rtt: Duration::ZERO,
         estimation_gain: 1.0 / 16.0,
         target_delay: Duration::from_millis(100),

@@ -25,7 +25,7 @@ pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
     CubicAlpha, CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing,
-    PartialWindowDeflation, RttArithmetic, SlowStart, TcpParams, Variant,
+    PartialWindowDeflation, Reduction, RttArithmetic, SlowStart, TcpParams, Variant,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

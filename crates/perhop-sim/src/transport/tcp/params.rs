@@ -31,8 +31,8 @@ pub enum Variant {
     /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.
     /// It sets `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `loss-detection = "rack"`,
     /// `congestion = "cubic"`, `slow-start = "hystart"`, `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`,
-    /// `tick = "1us"`, `initial-rto = "1s"`, `min-rto = "200ms"`, `min-rto-bounds = "variation"` and `max-rto = "120s"`. Give
-    /// `congestion = "reno"` beside it for Linux's Reno, which has no HyStart; without `sack` (and `prr`) losses are found and
+    /// `tick = "1us"`, `initial-rto = "1s"`, `min-rto = "200ms"`, `min-rto-bounds = "variation"`, `max-rto = "120s"` and
+    /// `reduction = "linux"`. Give `congestion = "reno"` beside it for Linux's Reno, which has no HyStart; without `sack` (and `prr`) losses are found and
     /// recovered as by `newreno`. Nothing is paced unless the congestion control does so, as on Linux without the queueing discipline
     /// `fq`; with `fq`, add `pacing = "window"`. Sizes are not part of it: on Ethernet take `packet = "1500B"` and `ack = "52B"`, and
     /// as `window` the segments that the socket's buffer holds. Not modelled: undoing a reduction that was in vain (by timestamps or
@@ -166,6 +166,17 @@ pub enum CubicAlpha {
     Constant,
 }
 
+/// How a reduction of the window is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reduction {
+    /// To what the congestion control says, a fraction of a segment included; it grows on with the next ACK (RFC 5681, RFC 3168).
+    Exact,
+    /// As by Linux: the window has whole segments, and a reduction rounds it down before and after (7 to 3). After a mark it does not
+    /// grow until something sent later is acknowledged (the state CWR of `tcp_input.c`).
+    Linux,
+}
+
 /// What the shortest retransmission timeout bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -278,6 +289,11 @@ pub struct TcpParams {
     /// the default, or `constant`, the default of `tcp = "linux"`. Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cubic_alpha: Option<CubicAlpha>,
+    /// How a reduction of the window is carried out: `exact`, the default, or `linux`, the default of `tcp = "linux"`. Refused with
+    /// congestion controls that set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`, which
+    /// has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduction: Option<Reduction>,
     /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so
     /// that they get the same rate; `0s` leaves out this independence, and 25ms is the default. Refused with other congestion
     /// controls.
@@ -400,6 +416,7 @@ impl TcpParams {
             accecn: AccEcn::Exact,
             slow_start: None,
             cubic_alpha: None,
+            reduction: None,
             target_rtt: None,
             target_delay: None,
             estimation_gain: None,
@@ -444,6 +461,7 @@ impl TcpParams {
             congestion: Congestion::Cubic,
             byte_counting: true,
             slow_start: Some(SlowStart::Hystart),
+            reduction: Some(Reduction::Linux),
             ..self
         }
     }
@@ -452,6 +470,17 @@ impl TcpParams {
     pub(super) fn raises_alpha(&self) -> bool {
         let default = if self.tcp == Variant::Linux { CubicAlpha::Constant } else { CubicAlpha::Raised };
         self.cubic_alpha.unwrap_or(default) == CubicAlpha::Raised
+    }
+
+    /// Whether reductions are carried out as by Linux, for a congestion control that leaves them to the sender.
+    pub(super) fn reduces_as_linux(&self) -> bool {
+        self.reduction == Some(Reduction::Linux) && !self.reduces_itself()
+    }
+
+    /// Whether the congestion control sets a rate or owns its recoveries (in Linux: `cong_control`), or is implemented outside.
+    fn reduces_itself(&self) -> bool {
+        let needs = self.needs();
+        needs.pacing || needs.recovery || self.class.is_some()
     }
 
     /// Checks how the parameters fit together.
@@ -558,6 +587,11 @@ impl TcpParams {
             let name = self.control_name();
             let why = format!("`{name}` sets the window in recoveries itself; leave this key out");
             return refuse("prr", &why);
+        }
+        if self.reduction.is_some() && self.reduces_itself() {
+            let why =
+                format!("`{}` carries out its reductions itself; leave this key out", self.control_name());
+            return refuse("reduction", &why);
         }
         if self.byte_counting && !self.control().info().byte_counting {
             let name = self.control().info().name;
@@ -841,7 +875,8 @@ mod tests {
             r#"{"tcp": "newreno", "sack": true, "prr": true, "byte-counting": true, "handshake": true,
                 "limited-transmit": true, "congestion": "cubic", "initial-window": "10p", "delayed-ack": "40ms",
                 "quick-acks": "16p", "tick": "1us", "initial-rto": "1s", "min-rto": "200ms",
-                "min-rto-bounds": "variation", "max-rto": "120s", "loss-detection": "rack", "slow-start": "hystart"}"#,
+                "min-rto-bounds": "variation", "max-rto": "120s", "loss-detection": "rack", "slow-start": "hystart",
+                "reduction": "linux"}"#,
         );
         assert_eq!(read(r#"{"tcp": "linux"}"#), TcpParams { tcp: Variant::Linux, ..by_hand });
     }
@@ -888,6 +923,8 @@ mod tests {
             (r#"{"tcp": "newreno", "prr": true}"#, "prr"),
             (r#"{"tcp": "newreno", "sack": true, "prr": true, "congestion": "bbr"}"#, "prr"),
             (r#"{"tcp": "newreno", "byte-counting": true, "congestion": "cubic"}"#, "byte-counting"),
+            (r#"{"tcp": "newreno", "reduction": "linux", "congestion": "prague"}"#, "reduction"),
+            (r#"{"tcp": "newreno", "reduction": "exact", "sack": true, "congestion": "bbr"}"#, "reduction"),
             (r#"{"tcp": "reno", "byte-counting": true, "congestion": "ledbat"}"#, "byte-counting"),
             (r#"{"tcp": "newreno", "quick-acks": "3p"}"#, "quick-acks"),
             (r#"{"tcp": "two-windows", "congestion": "cubic"}"#, "congestion"),

@@ -35,6 +35,8 @@ pub struct Prague {
     smoothed_rtt: f64,
     /// alpha, upscaled by 1/g so that no remainder is lost. Before the first mark it stays as it is.
     upscaled: u64,
+    /// The same before the ACK at hand: Linux reduces the window (`prague_enter_cwr`) before it brings alpha up to date.
+    upscaled_before: u64,
     saw_mark: bool,
     /// Segments of this round: acknowledged, and of them marked; and where it ends.
     acked: u64,
@@ -66,6 +68,7 @@ impl Algorithm for Prague {
             threshold: fraction(setup.threshold),
             smoothed_rtt: 0.0,
             upscaled: ONE << GAIN_SHIFT,
+            upscaled_before: ONE << GAIN_SHIFT,
             saw_mark: false,
             acked: 0,
             marked: 0,
@@ -82,6 +85,7 @@ impl Algorithm for Prague {
 impl CongestionControl for Prague {
     fn on_ack(&mut self, ack: &AckSample) {
         self.smoothed_rtt = ack.smoothed_rtt;
+        self.upscaled_before = self.upscaled;
         let marked = u64::from(ack.marked.min(ack.delivered));
         self.saw_mark |= marked > 0;
         self.acked += u64::from(ack.delivered);
@@ -102,7 +106,7 @@ impl CongestionControl for Prague {
         let is_early = self.reduced.is_some_and(|at| event.now < at + self.target);
         if !(is_early && self.is_independent()) {
             self.reduced = Some(event.now);
-            self.reduce_to(after_mark(self.window, self.upscaled >> GAIN_SHIFT));
+            self.reduce_to(after_mark(self.window, self.upscaled_before >> GAIN_SHIFT));
         }
     }
 
@@ -238,6 +242,20 @@ mod tests {
         assert_eq!(prague.upscaled, ONE << GAIN_SHIFT);
         prague.on_ack(&AckSample { acked: 220, in_flight: 10, marked: 1, ..ack(1) });
         assert!(prague.upscaled < ONE << GAIN_SHIFT);
+    }
+
+    #[test]
+    fn a_mark_reduces_by_the_alpha_of_before_its_ack() {
+        // Linux: tcp_ack() enters CWR, and with it prague_enter_cwr(), before prague_cong_control() updates alpha. The first mark, on
+        // the ACK that ends a round, halves the window (alpha 1) though alpha is 15/16 + 1/16 x 1/10 after it.
+        let mut prague = Prague { window: 40 << BITS, threshold: 40 << BITS, ..prague() };
+        prague.on_ack(&AckSample { acked: 10, marked: 10, ..ack(10) });
+        prague.window = 40 << BITS;
+        (prague.acked, prague.marked, prague.ends) = (9, 0, 20);
+        prague.on_ack(&AckSample { acked: 20, marked: 1, ..ack(1) });
+        assert_eq!(prague.upscaled >> GAIN_SHIFT, (15 * ONE + ONE / 10) / 16);
+        prague.on_congestion_experienced(&loss(40.0));
+        assert_eq!(prague.window, 20 << BITS);
     }
 
     #[test]

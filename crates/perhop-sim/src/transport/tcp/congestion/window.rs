@@ -17,6 +17,7 @@ pub struct Window {
     most: u32,
     counts_acks: bool,
     ecn_backoff: bool,
+    whole_segments: bool,
 }
 
 /// Every sender has one among the fields that each ACK touches.
@@ -25,8 +26,8 @@ const _: () = assert!(size_of::<Window>() == 24);
 impl Window {
     /// The window of a new connection.
     pub fn new(setup: &Setup) -> Self {
-        let &Setup { window, threshold, most, counts_acks, ecn_backoff, .. } = setup;
-        Self { now: window, threshold, most, counts_acks, ecn_backoff }
+        let &Setup { window, threshold, most, counts_acks, ecn_backoff, whole_segments, .. } = setup;
+        Self { now: window, threshold, most, counts_acks, ecn_backoff, whole_segments }
     }
 
     /// One that grows by segments, whatever the connection says (RFC 3465, without its limit L).
@@ -81,7 +82,27 @@ impl Window {
 
     /// A loss leaves this window, from which congestion avoidance goes on.
     pub fn reduce_to(&mut self, left: f64) {
+        let left = if self.whole_segments { (left as u32).into() } else { left };
         self.threshold = left.max(LEAST_THRESHOLD);
         self.now = self.threshold;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::setup;
+    use super::*;
+
+    #[test]
+    fn whole_segments_are_left_where_linux_leaves_them() {
+        // Linux: Reno's `snd_cwnd >> 1` of 7, CUBIC's `snd_cwnd * 717 / 1024` of 7 and of 4, and two segments at least.
+        for (left, exact, whole) in [(3.5, 3.5, 3.0), (4.9, 4.9, 4.0), (2.8, 2.8, 2.0), (1.5, 2.0, 2.0)] {
+            let reduced = [false, true].map(|whole_segments| {
+                let mut window = Window::new(&Setup { whole_segments, ..setup() });
+                window.reduce_to(left);
+                (window.now, window.threshold)
+            });
+            assert_eq!(reduced, [(exact, exact), (whole, whole)]);
+        }
     }
 }

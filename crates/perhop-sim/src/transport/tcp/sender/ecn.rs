@@ -3,11 +3,12 @@
 //! ## Deviations
 //! - A mark that comes back while the window is one segment leaves the window as it is; RFC 3168 would also have the sender
 //!   wait for its retransmission timer.
-//! - A mark reduces the window at once, with `prr`, too; Linux spreads the reduction over a round trip by PRR, as after a loss.
+//! - A mark reduces the window at once, with `prr`, too; Linux spreads the reduction over a round trip by PRR, as after a loss. That the
+//!   window does not grow meanwhile, `reduction = "linux"` has, too.
 
 use perhop_core::{Ecn, Instant};
 
-use super::TcpSender;
+use super::{Rare, TcpSender};
 use crate::transport::tcp::TcpEcn;
 use crate::transport::tcp::ace::{self, AccEcn, AceReader};
 use crate::transport::tcp::congestion::CongestionControl;
@@ -20,6 +21,8 @@ pub(in crate::transport::tcp) struct EcnState {
     pub(super) codepoint: Ecn,
     /// What had been sent when the window was last reduced, for whatever reason: what is learned of it changes nothing.
     reduced_at: u32,
+    /// The window does not grow until more than this is acknowledged, after a mark; 0 where that is over.
+    held_until: u32,
     /// The next new segment says that the window was reduced (CWR).
     says_reduced: bool,
     /// The congestion control gets the ACKs that report marks.
@@ -62,7 +65,7 @@ impl EcnState {
     /// An ACK without ECN-Echo, by which so many marked packets had come, says nothing new, and the sender has nothing to say.
     #[inline]
     pub(super) fn has_no_news(&self, counted: u32) -> bool {
-        counted <= self.reported && self.ace.is_none() && !self.says_reduced
+        counted <= self.reported && self.ace.is_none() && !self.says_reduced && self.held_until == 0
     }
 
     /// The next new segment says that the window was reduced.
@@ -79,6 +82,7 @@ impl EcnState {
     /// The window was reduced, and `highest` had been sent.
     fn on_reduced(&mut self, highest: u32) {
         self.reduced_at = highest;
+        self.held_until = 0;
         self.says_reduced = self.ecn == TcpEcn::Classic;
     }
 }
@@ -86,8 +90,19 @@ impl EcnState {
 impl TcpSender {
     /// Whether the congestion control is to know of the ACK at hand now: one that owns its recoveries gets it later. RFC 3168,
     /// section 6.1.2: the window does not grow by one that reports marks.
-    pub(super) fn may_grow(&self) -> bool {
-        !self.rare.owns_recovery && (self.rare.ecn.marks == 0 || self.rare.ecn.hears_marks)
+    pub(super) fn may_grow(&mut self) -> bool {
+        let is_held = self.is_held();
+        let Rare { owns_recovery, ecn, .. } = &*self.rare;
+        !owns_recovery && ((ecn.marks == 0 && !is_held) || ecn.hears_marks)
+    }
+
+    /// Whether the window does not grow, since a mark has reduced it and not all is acknowledged that had been sent by then.
+    pub(super) fn is_held(&mut self) -> bool {
+        let ecn = &mut self.rare.ecn;
+        if self.acked > ecn.held_until {
+            ecn.held_until = 0;
+        }
+        ecn.held_until > 0
     }
 
     /// Reduces the window if an ACK, which asks for `expected`, reports marks: at most once in a window of data.
@@ -104,6 +119,9 @@ impl TcpSender {
         self.rare.statistics.ecn_reductions += 1;
         self.end_first_slow_start();
         self.rare.ecn.on_reduced(self.highest);
+        if self.rare.params.reduces_as_linux() {
+            self.rare.ecn.held_until = self.highest;
+        }
     }
 
     /// Whether a mark has already reduced the window for the data of which the first missing segment is part.

@@ -340,6 +340,7 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
         reserved,
         ecn_backoff: params.ecn_backoff,
         raises_alpha: params.raises_alpha(),
+        whole_segments: params.reduces_as_linux(),
         target_rtt: params.target_rtt.unwrap_or(DEFAULT_TARGET_RTT),
         estimation_gain: params.estimation_gain.map_or(DEFAULT_ESTIMATION_GAIN, Probability::get),
         target_delay: params.target_delay.unwrap_or(MOST_TARGET_DELAY),

@@ -116,9 +116,11 @@ impl TcpSender {
 
     /// What the congestion control is to know of a loss.
     pub(super) fn congestion_event(&self, now: Instant) -> CongestionEvent {
+        let window = self.window().min(f64::from(self.most));
+        let is_whole = self.rare.params.reduces_as_linux();
         CongestionEvent {
             now,
-            window: self.window().min(f64::from(self.most)),
+            window: if is_whole { (window as u32).into() } else { window },
             smoothed_rtt: self.rare.rto.smoothed_of_data().unwrap_or(0.0),
             color: self.color_of(self.acked),
         }

@@ -127,6 +127,13 @@ impl TcpSender {
     #[cold]
     pub(super) fn tell_control_in_notes(&mut self, delivered: u32, now: Instant) {
         self.rare.gap = None;
+        if self.is_held() {
+            // It hears of marks, and counts them.
+            let window = self.control.window();
+            self.tell_control(delivered, now);
+            self.control.set_window(window);
+            return;
+        }
         match self.rare.early_exit.as_deref() {
             None => _ = self.tell_control(delivered, now),
             Some(EarlyExit::PlusPlus(_)) => self.grow_by_hystart_plus_plus(delivered, now),

@@ -104,6 +104,39 @@ fn a_mark_halves_the_window_once_in_a_window_of_data_and_the_next_new_segment_sa
 }
 
 #[test]
+fn as_on_linux_the_window_waits_for_a_round_trip_after_a_mark_and_has_whole_segments() {
+    // tcp_input.c: in TCP_CA_CWR, tcp_cong_control() does not call the control's cong_avoid(); the state ends when something above
+    // what had been sent, segments 0 to 9, is acknowledged. A window of 5.2 counts as 5, of which Reno leaves 5 >> 1.
+    let (mut wire, _) = with_ecn(r#","reduction": "linux""#);
+    echo(&mut wire, 1, true);
+    (2..=10).for_each(|expected| drop(echo(&mut wire, expected, false)));
+    assert_eq!(wire.sender.window(), 5.0);
+    echo(&mut wire, 11, false);
+    assert_eq!(wire.sender.window(), 5.2);
+    echo(&mut wire, 12, true);
+    assert_eq!((wire.sender.window(), wire.sender.control.threshold()), (2.0, 2.0));
+    // A loss ends the wait: slow start after a timeout grows at once.
+    wire.now = wire.sender.wake();
+    wire.act(TcpSender::on_wake);
+    assert_eq!(wire.sender.window(), 1.0);
+    echo(&mut wire, 13, false);
+    assert_eq!(wire.sender.window(), 2.0);
+}
+
+#[test]
+fn dctcp_counts_marks_while_its_window_waits_as_on_linux() {
+    let (mut wire, _) = with_ecn(r#","reduction": "linux", "congestion": "dctcp""#);
+    echo(&mut wire, 1, true);
+    let reduced = wire.sender.window();
+    let before = format!("{:?}", wire.sender.control);
+    (2..=10).for_each(|expected| drop(echo(&mut wire, expected, false)));
+    assert_eq!(wire.sender.window(), reduced);
+    assert_ne!(format!("{:?}", wire.sender.control), before, "it counts segments");
+    echo(&mut wire, 11, false);
+    assert!(wire.sender.window() > reduced);
+}
+
+#[test]
 fn rfc_8511_leaves_80_percent_after_a_mark_and_half_after_a_loss() {
     let (mut wire, _) = with_ecn(r#","ecn-backoff": true"#);
     echo(&mut wire, 1, true);
@@ -453,9 +486,12 @@ proptest! {
     #[test]
     fn the_fast_path_of_ecn_does_what_the_general_path_does(
         dctcp in any::<bool>(),
+        linux in any::<bool>(),
         happens in prop::collection::vec((0_u32..12, 0_u32..9, 0_u32..20), 20..200),
     ) {
-        let (mut wire, _) = with_ecn(if dctcp { r#","congestion": "dctcp""# } else { "" });
+        let control = if dctcp { r#","congestion": "dctcp""# } else { "" };
+        let reduction = if linux { r#","reduction": "linux""# } else { "" };
+        let (mut wire, _) = with_ecn(&format!("{control}{reduction}"));
         for (what, step, marks) in happens {
             if what == 0 {
                 wire.now = wire.now.max(wire.sender.wake());

@@ -1,0 +1,233 @@
+"""perhop beside published rows of a Linux testbed: two flows of CUBIC, Reno or Prague over seven kinds of queue.
+
+What the rows are and what their sources say of the runs: `l4s_tests/README.md`. Each row is one run, without an
+interval, so rows are compared in groups with the same link, queue and pair of controls: the median over the
+group's rows of the ratio of the two rates, as a multiple of the published one.
+
+    python -m tests.oracle.testbed              every row, with both rates and the factor between the ratios
+    python -m tests.oracle.testbed red 'pie('   the rows of the queues whose names contain one of these
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.oracle.agreement import Agreement, compared, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROWS = Path(__file__).parent / "l4s_tests" / "rows.csv"
+MARGIN = 0.25
+"""How far the median of a group may be from 1."""
+SEEDS = range(1, 9)
+
+WIRE_BYTES = 1514
+"""Of a full packet, with its Ethernet header."""
+DATA_BYTES = 1448
+SPANS = {1: (118, 178), 6: (18, 58)}
+"""By scenario: the seconds over which a row is the mean."""
+HOST_NOISE = "100us"
+"""Each packet leaves its host up to so much later: timers and interrupts of a host. Without any, two flows over a
+full drop-tail queue stay in phase for minutes, and the one loses that the phase has chosen."""
+WITHOUT_TWIN = {"cnq_codel_af": "fq_codel"}
+"""Queues that perhop does not have, and what stands for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One of the two flows: its control with its ECN (`reno-noecn`), its round trip and its published rate."""
+
+    control: str
+    rtt_ms: int
+    mbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A published run."""
+
+    scenario: int
+    rate_mbps: int
+    queue: str
+    ends: tuple[End, End]
+
+    @property
+    def setting(self) -> str:
+        """The group's link and queue."""
+        twin = WITHOUT_TWIN.get(self.queue)
+        stands = f" (here {twin})" if twin else ""
+        return f"{self.rate_mbps} Mbit/s, {self.queue}{stands}"
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The group's controls: Prague first, where it is one of them."""
+        first, second = sorted((end.control for end in self.ends), key=lambda name: (name != "prague", name))
+        return first, second
+
+    def factor(self, rates: Sequence[float]) -> float:
+        """How many times the published ratio of the pair's rates these have."""
+        first, second = self.ends
+        ratio = (rates[0] / rates[1]) / (first.mbps / second.mbps)
+        return ratio if first.control == self.pair[0] else 1 / ratio
+
+
+def rows() -> list[Row]:
+    """The published rows."""
+    with ROWS.open(encoding="utf-8") as lines:
+        return [
+            Row(
+                scenario=int(row["scenario"]),
+                rate_mbps=int(row["rate_mbps"]),
+                queue=row["qdisc"],
+                ends=(
+                    End(row["cc1"], int(row["rtt1_ms"]), float(row["mbps1"])),
+                    End(row["cc2"], int(row["rtt2_ms"]), float(row["mbps2"])),
+                ),
+            )
+            for row in csv.DictReader(lines)
+        ]
+
+
+def all_of_the_testbed(seeds: Sequence[int] = SEEDS) -> Iterator[Agreement]:
+    """Each group's median, over seeds."""
+    groups: dict[tuple[str, tuple[str, str]], list[Row]] = {}
+    for row in rows():
+        groups.setdefault((row.setting, row.pair), []).append(row)
+    for (setting, pair), group in groups.items():
+        factors = [[row.factor(rates) for rates in measured(row, seeds)] for row in group]
+        count = "1 row" if len(group) == 1 else f"{len(group)} rows"
+        yield compared(
+            "testbed",
+            setting,
+            f"{pair[0]} : {pair[1]}, {count}",
+            ours=[statistics.median(of_run) for of_run in zip(*factors, strict=True)],
+            theirs=[1.0],
+            margin=MARGIN,
+        )
+
+
+def measured(row: Row, seeds: Sequence[int]) -> list[list[float]]:
+    """Both rates of data for each seed, in Mbit/s."""
+    return [
+        [float(bps) * DATA_BYTES / WIRE_BYTES / 1e6 for bps in run["flows"]["throughput_bps"]]
+        for run in simulate(scenario(row), seeds)
+    ]
+
+
+def scenario(row: Row) -> dict[str, Any]:
+    """The run as a scenario."""
+    warmup, end = SPANS[row.scenario]
+    link = {"from": "a", "to": "b", "rate": f"{row.rate_mbps}Mbps", "delay": "1us"}
+    return {
+        "title": "A row of github.com/heistp/l4s-tests",
+        "duration": f"{end}s",
+        "warmup": f"{warmup}s",
+        "links": {"bottleneck": {**link, "queue": queue(WITHOUT_TWIN.get(row.queue, row.queue))}},
+        "flows": [flow(name, end) for name, end in zip(("first", "second"), row.ends, strict=True)],
+    }
+
+
+def flow(name: str, end: End) -> dict[str, Any]:
+    """A kernel sender of 2020, its keys written out where later kernels or presets may differ."""
+    control, _, ecn = end.control.partition("-")
+    transport: dict[str, Any] = {
+        "tcp": "linux",
+        "congestion": control,
+        "packet": f"{WIRE_BYTES}B",
+        "ack": "66B",
+        "window": "2172p",
+    }
+    if control == "prague":
+        transport["target-rtt"] = "0s"
+    found: dict[str, Any] = {
+        "name": name,
+        "from": "a",
+        "to": "b",
+        "start": "0s..50ms",
+        "access": {"rate": "10Gbps", "delay": f"{500 * end.rtt_ms}us"},
+        "dispatch-jitter": HOST_NOISE,
+        "transport": transport,
+    }
+    if ecn != "noecn":
+        found["ecn"] = "l4s" if control == "prague" else "accurate"
+    return found
+
+
+def queue(name: str) -> dict[str, Any]:
+    """The queue that `tc` makes of the options in the source."""
+    kind, _, arguments = name.rstrip(")").partition("(")
+    codel = {"aqm": "codel", "law": "linux", "mtu": f"{WIRE_BYTES}B", "limit": "10240p", "ecn": True}
+    pie = {"aqm": "pie", "law": "linux", "mean-packet": f"{WIRE_BYTES}B", "limit": "1000p", "ecn": True}
+    match kind, arguments:
+        case "dualpi2", "":
+            return {"scheduler": "dualpi2", "law": "linux", "mtu": f"{WIRE_BYTES}B", "step-length": 2}
+        case "pfifo", limit:
+            return {"aqm": "drop-tail", "limit": f"{limit}p"}
+        case "fq_codel", "":
+            return {"scheduler": "fq-codel", "law": "linux", "hash": "exact", "limit": "10240p"}
+        case "fq_codel", "1q":
+            return codel
+        case "fq_codel", "1q,1ms/20ms":
+            return {**codel, "target": "1ms", "interval": "20ms"}
+        case "pie", "":
+            return pie
+        case "pie", "100p/5ms":
+            return {**pie, "limit": "100p", "target": "5ms", "update": "32ms"}
+        case "red", limit:
+            return adaptive_red(int(limit.rstrip("b")))
+    raise ValueError(f"no queue of this name: {name}")
+
+
+def adaptive_red(limit: int) -> dict[str, Any]:
+    """What `tc qdisc add red limit L avpkt 1000 adaptive ecn` takes for the rest (iproute2, `q_red.c`, `tc_red.c`)."""
+    most = limit // 4
+    least = most // 3
+    return {
+        "aqm": "red",
+        "thresholds": f"{least}B/{most}B/0.02",
+        "limit": f"{limit}B",
+        "weight": red_weight(least, most),
+        "mean-packet": "1000B",
+        "scale-by-size": False,
+        "adaptive": True,
+        "ecn": "mark-above-max",
+    }
+
+
+def red_weight(least: int, most: int) -> float:
+    """The largest 2^-n by which an average reaches min within the default burst (`tc_red_eval_ewma`)."""
+    burst = (2 * least + most) // 3000
+    weight = 0.5
+    while burst + 1 - least / 1000 > (1 - (1 - weight) ** burst) / weight:
+        weight /= 2
+    return weight
+
+
+def main() -> None:
+    """Print every row that is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("queues", nargs="*", help="parts of names of queues; all without")
+    wanted = parser.parse_args().queues
+    print("setting                                   control(RTT)   there   here   control(RTT)   there   here factor")
+    for row in rows():
+        if wanted and not any(part in row.queue for part in wanted):
+            continue
+        runs = measured(row, SEEDS)
+        ends = [
+            f"{end.control:>11}({end.rtt_ms:3}) {end.mbps:6.2f} {statistics.mean(rates):6.2f}"
+            for end, rates in zip(row.ends, zip(*runs, strict=True), strict=True)
+        ]
+        factor = statistics.median(row.factor(run) for run in runs)
+        print(f"{row.setting:36} {' '.join(ends)} {factor:6.2f}")
+
+
+if __name__ == "__main__":
+    main()
