@@ -138,7 +138,7 @@ PEERS: Mapping[str, Peer] = {
     ),
     "testbed": Peer(
         "Published rows of a kernel testbed",
-        "ABOUT",
+        testbed.ABOUT,
         testbed.all_of_the_testbed,
     ),
 }

@@ -1,4 +1,5 @@
-//! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4.
+//! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4. With `target-rtt = "0s"` it is
+//! version 0.5 of August 2020, too, which does not equalize round-trip times unless asked to (`RTT_CONTROL_NONE`).
 
 use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin};
 
