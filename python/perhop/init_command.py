@@ -24,8 +24,8 @@ UNITS = with_printed(RATES)
 RATE = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?({'|'.join(UNITS)})")
 NOTHING = "nothing"
 """Nobody was promised anything."""
-PACKET_BITS = 8_000
-"""Of the senders' default packet of 1000 bytes."""
+PACKET_BITS = 12_000
+"""Of the senders' packet of 1500 bytes."""
 LIMIT_S = 0.16
 """A full queue delays a packet by this long: a few round-trip times, as access routers have it."""
 LEAST_LIMIT = 20
@@ -54,7 +54,7 @@ class Kind:
     keys: str
 
 
-_TCP = 'transport = { tcp = "linux" } # as hosts of today have it, with CUBIC\n'
+_TCP = 'transport = { tcp = "linux" } # as hosts of today have it: CUBIC, packets of 1500 bytes\n'
 DOWNLOADS = Kind("downloads", frozenset({"download", "transfer"}), "download without end", _TCP)
 KINDS = (
     DOWNLOADS,

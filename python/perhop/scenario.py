@@ -1950,11 +1950,15 @@ class Tcp(Table):
         tcp: How losses are recovered.
         packet: Size of a full segment on the wire, headers included. Default: "1kB".
         ack: Size of an acknowledgement (and of a SYN) on the wire. Default: "40B".
-        window: The receiver's window. An agent of ns-2 has 20 packets; the papers' rates need more, so
-            the default is open. Default: "1000p".
+        window: The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-
+            tuning` the most that it grows to. A packet's payload is `packet` less `ack`. An agent of
+            ns-2 has 20 packets; the papers' rates need more. Default: "1000p".
+        window_tuning: How large a window the receiver offers. Default: "none".
+        send_buffer: The sender's buffer, in packets or in bytes of payload: no more is sent and not yet
+            acknowledged. Default: unlimited.
         initial_window: The congestion window at the start. Default: "1p".
-        initial_ssthresh: The slow-start threshold at the start; the receiver's window unless given.
-            Refused like `slow-start`.
+        initial_ssthresh: The slow-start threshold at the start; the largest window that `window` and
+            `send-buffer` allow unless given. Refused like `slow-start`.
         tick: The granularity of the clock that measures round trips. Default: "10ms".
         rtt_arithmetic: In what numbers the smoothed round trip and its variation are kept. Default:
             "real".
@@ -2030,6 +2034,8 @@ class Tcp(Table):
     packet: str | None = None
     ack: str | None = None
     window: str | None = None
+    window_tuning: Literal["none", "linux"] | None = None
+    send_buffer: str | None = None
     initial_window: str | None = None
     initial_ssthresh: str | None = None
     tick: str | None = None

@@ -94,7 +94,7 @@ impl Protocol {
         Self::Tcp {
             headers,
             payload,
-            window: params.window.get() * u64::from(payload),
+            window: u64::from(params.most_offered()) * u64::from(payload),
             handshake: params.handshake,
             scaled: params.handshake,
             sack: params.sack,

@@ -12,15 +12,22 @@ pub struct DefaultValue {
 impl DefaultValue {
     /// That of a property, in a table with these values; `None` if the schema tells none.
     pub fn of(property: &Value, table: &Value) -> Option<Self> {
-        let value = match &property["default"] {
-            Value::Null => {
-                said(property["description"].as_str()?, table["law"].as_str().unwrap_or_default())?
+        Self::plain(&property["default"]).or_else(|| {
+            if !property["default"].is_null() {
+                return None;
             }
-            Value::String(text) => text.clone(),
-            plain @ (Value::Bool(_) | Value::Number(_)) => plain.to_string(),
-            _ => return None,
-        };
-        Some(Self { value })
+            let law = table["law"].as_str().unwrap_or_default();
+            said(property["description"].as_str()?, law).map(|value| Self { value })
+        })
+    }
+
+    /// A plain value.
+    pub fn plain(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Some(Self { value: text.clone() }),
+            plain @ (Value::Bool(_) | Value::Number(_)) => Some(Self { value: plain.to_string() }),
+            _ => None,
+        }
     }
 
     /// Of a key whose default depends on others.

@@ -2,7 +2,7 @@
 
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Ecn, Instant};
+use perhop_core::{Bitrate, Bytes, Depth, Ecn, Instant};
 use perhop_sim::application::{ApplicationParams, Carrier};
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::udp::UdpParams;
@@ -313,7 +313,10 @@ impl Flow {
             (Some(Carrier::Tcp { request }), TransportSpec::Tcp(params)) => {
                 let size = Bytes::new(request.get() + params.ack.get());
                 let packet = size.min(params.packet);
-                TransportSpec::Tcp(TcpParams { packet, ..params })
+                // Both hold as many segments as those of responses.
+                let window = Depth::Packets(params.most_offered().into());
+                let send_buffer = params.most_buffered().map(|segments| Depth::Packets(segments.into()));
+                TransportSpec::Tcp(TcpParams { packet, window, send_buffer, ..params })
             }
             _ => self.transport_spec(),
         }

@@ -33,7 +33,7 @@ fn a_user_has_two_flows_for_each_connection() {
     let [TransportSpec::Tcp(down), TransportSpec::Tcp(up)] = [&response.transport, &request.transport] else {
         panic!("both are TCP")
     };
-    assert_eq!((down.packet, up.packet), (Bytes::new(1500), Bytes::new(340)), "a request is one packet");
+    assert_eq!((down.packet, up.packet), (Bytes::new(1500), Bytes::new(352)), "a request is one packet");
     assert!(!down.handshake && up.handshake, "the connection opens once");
     assert_eq!((down.delayed_ack, up.delayed_ack), (Duration::from_millis(40), Duration::from_millis(40)));
     let classes: Vec<(String, u32)> =

@@ -248,9 +248,9 @@ def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) 
     assert (done["completion_s"] >= done["idle_s"] + 0.018).all()
     medians = [float(np.median(one["completion_s"].drop_nulls().to_numpy())) for one in (done, drawn)]
     assert 0.8 * medians[1] < medians[0] < medians[1] + 0.1, "no packet is lost, and hosts have other work"
-    # Every byte has arrived, with 52 bytes of headers in each packet of at most 1000: counts are exact.
+    # Every byte has arrived, with 52 bytes of headers in each packet of at most 1500: counts are exact.
     web = done.filter(done["class"] == "web")["size_bytes"].to_list()
-    packets = sum(-(-size // 948) for size in web)
+    packets = sum(-(-size // 1448) for size in web)
     row = next(row for row in result.flows.iter_rows(named=True) if row["class"] == "web")
     assert row["delivered_packets"] == packets
     assert row["throughput_bps"] * 5 / 8 == pytest.approx(sum(web) + 52 * packets, rel=1e-12)
@@ -291,7 +291,7 @@ to = "b"
 start = "500ms..600ms"
 transport = { tcp = "linux" }
 application.model = "request-response"
-application.response = "9480B"
+application.response = "14480B"
 application.think = "150ms"
 application.service = "10ms"
 application.times = "constant"

@@ -5,8 +5,9 @@ mod tests;
 
 use std::sync::OnceLock;
 
+use perhop_sim::transport::tcp::{Congestion, TcpParams};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::default_value::{DefaultValue, quantity};
 use crate::edit;
@@ -194,6 +195,15 @@ struct Walk {
     controls: Vec<Control>,
 }
 
+/// What a TCP transport has where its keys are left out: its preset may have other defaults than the schema.
+fn preset(table: &Value) -> Option<Value> {
+    let (tcp, congestion) =
+        (table.get("tcp")?, table.get("congestion").filter(|control| control.is_string()));
+    let congestion = congestion.cloned().unwrap_or_else(|| Congestion::default().info().name.into());
+    let params: TcpParams = serde_json::from_value(json!({ "tcp": tcp, "congestion": congestion })).ok()?;
+    serde_json::to_value(params).ok()
+}
+
 impl Walk {
     /// A value of any schema. `text` is the value that the text of the scenario has.
     fn any(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
@@ -203,11 +213,13 @@ impl Walk {
         let in_aqm = place.in_aqm || properties.get("aqm").is_some_and(|tag| tag.get("const").is_some());
         let place = Place { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
         let required = found["required"].as_array().map_or(&[][..], Vec::as_slice);
+        let preset = preset(value);
         for (key, property) in properties {
             let is_optional = !required.iter().any(|one| one == key);
             // A choice that may be left out without a word on its default: others decide it.
             let automatic = || nullable(property).filter(|one| !choices_of(one).is_empty());
-            let default = DefaultValue::of(property, value);
+            let of_preset = preset.as_ref().and_then(|preset| DefaultValue::plain(&preset[key]));
+            let default = of_preset.or_else(|| DefaultValue::of(property, value));
             let default = default.or_else(|| automatic().map(|_| DefaultValue::automatic()));
             let default = default.filter(|_| is_optional);
             let inner = Place { default, ..place.key(key) };

@@ -71,6 +71,22 @@ fn keys_that_are_left_out_have_their_defaults() {
 }
 
 #[test]
+fn keys_of_a_preset_have_its_defaults() {
+    let default = |text: &str, key: &str| {
+        let path = format!("flows.bulk.transport.{key}");
+        controls(&scenario(text), text).into_iter().find(|control| control.path == path).unwrap().default
+    };
+    let given = TEXT.replace(r#"tcp = "linux""#, r#"tcp = "linux", window = "64kB", packet = "1kB""#);
+    for text in [TEXT, &given] {
+        let defaults = ["window", "send-buffer", "packet", "initial-window"].map(|key| default(text, key));
+        assert_eq!(defaults, ["16.777216 MB", "4.194304 MB", "1.5 kB", "10p"]);
+    }
+    let paper = TEXT.replace("linux", "newreno");
+    let defaults = ["window", "send-buffer", "packet", "initial-window"].map(|key| default(&paper, key));
+    assert_eq!(defaults, ["1000p", "unlimited", "1 kB", "1p"]);
+}
+
+#[test]
 fn what_is_left_out_can_be_set_and_taken_out_again() {
     let pie = TEXT.replace(r#"aqm = "red", thresholds = "5/15/0.1""#, r#"aqm = "pie""#);
     let dual =

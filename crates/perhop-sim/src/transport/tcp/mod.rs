@@ -17,6 +17,7 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod window_tuning;
 
 pub use ace::AccEcn;
 pub(crate) use acks::AckRecord;
@@ -25,7 +26,7 @@ pub use congestion::Congestion;
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
     CubicAlpha, CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing,
-    PartialWindowDeflation, Reduction, RttArithmetic, SlowStart, TcpParams, Variant,
+    PartialWindowDeflation, Reduction, RttArithmetic, SlowStart, TcpParams, Variant, WindowTuning,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

@@ -5,7 +5,7 @@
 
 use perhop_core::table::{at_key, nested};
 use perhop_core::units::{Packets, UnitError};
-use perhop_core::{Bytes, Duration, Probability};
+use perhop_core::{Bytes, Depth, Duration, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value};
@@ -28,15 +28,16 @@ pub enum Variant {
     /// informing the sender", section 3.4).
     #[serde(rename = "two-windows")]
     TwoWindows,
-    /// What a Linux sender and receiver do by default, as far as it is modelled: a preset for the keys that are not given.
-    /// It sets `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `loss-detection = "rack"`,
+    /// What hosts of Linux 6.18 do by default, as far as it is modelled: a preset for the keys that are not given, whichever
+    /// `congestion` stands beside it. Its sizes are those of Ethernet and of the kernel's buffers: `packet = "1500B"`,
+    /// `ack = "52B"` (headers with timestamps), `window = "16.777216MB"` (half of `tcp_rmem`'s maximum, which is 32 MiB since 6.16 and was
+    /// 6 MiB before), `window-tuning = "linux"` and `send-buffer = "4.194304MB"` (`tcp_wmem`). It sets `sack`, `prr`, `byte-counting`, `handshake` and `limited-transmit` = true, `loss-detection = "rack"`,
     /// `congestion = "cubic"`, `slow-start = "hystart"`, `initial-window = "10p"`, `delayed-ack = "40ms"`, `quick-acks = "16p"`,
     /// `tick = "1us"`, `initial-rto = "1s"`, `min-rto = "200ms"`, `min-rto-bounds = "variation"`, `max-rto = "120s"` and
     /// `reduction = "linux"`. Give `congestion = "reno"` beside it for Linux's Reno, which has no HyStart; without `sack` (and `prr`) losses are found and
     /// recovered as by `newreno`. Nothing is paced unless the congestion control does so, as on Linux without the queueing discipline
-    /// `fq`; with `fq`, add `pacing = "window"`. Sizes are not part of it: on Ethernet take `packet = "1500B"` and `ack = "52B"`, and
-    /// as `window` the segments that the socket's buffer holds. Not modelled: undoing a reduction that was in vain (by timestamps or
-    /// duplicates, F-RTO), segments in bunches (TSO, GRO), windows that tune themselves, delayed acknowledgements that adapt their
+    /// `fq`; with `fq`, add `pacing = "window"`. Not modelled: undoing a reduction that was in vain (by timestamps or
+    /// duplicates, F-RTO), segments in bunches (TSO, GRO), delayed acknowledgements that adapt their
     /// wait, and a round trip measured by every ACK (one a window is measured, except by RACK and HyStart).
     Linux,
     /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b2 to 2.1b5), with which the papers of the time simulated: a
@@ -177,6 +178,19 @@ pub enum Reduction {
     Linux,
 }
 
+/// How large a window the receiver offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowTuning {
+    /// All of `window` from the start.
+    #[default]
+    None,
+    /// As Linux (`tcp_rcv_space_adjust`): at first 64 kB in whole segments, at most `window`. When the application has taken more in
+    /// a round trip than in any before, the window becomes at least twice that, and more while the flow speeds up (six times where
+    /// it doubles), but no more than `window`. The application takes all data at once.
+    Linux,
+}
+
 /// What the shortest retransmission timeout bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -201,13 +215,20 @@ pub struct TcpParams {
     /// Size of an acknowledgement (and of a SYN) on the wire.
     #[serde(default = "ack")]
     pub ack: Bytes,
-    /// The receiver's window. An agent of ns-2 has 20 packets; the papers' rates need more, so the default is open.
+    /// The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-tuning` the most that it grows to. A
+    /// packet's payload is `packet` less `ack`. An agent of ns-2 has 20 packets; the papers' rates need more.
     #[serde(default = "window")]
-    pub window: Packets,
+    pub window: Depth,
+    /// How large a window the receiver offers.
+    #[serde(default)]
+    pub window_tuning: WindowTuning,
+    /// The sender's buffer, in packets or in bytes of payload: no more is sent and not yet acknowledged. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Depth>,
     /// The congestion window at the start.
     #[serde(default = "initial_window")]
     pub initial_window: Packets,
-    /// The slow-start threshold at the start; the receiver's window unless given. Refused like `slow-start`.
+    /// The slow-start threshold at the start; the largest window that `window` and `send-buffer` allow unless given. Refused like `slow-start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Packets>,
     /// The granularity of the clock that measures round trips.
@@ -335,8 +356,8 @@ const fn packet() -> Bytes {
 const fn ack() -> Bytes {
     Bytes::new(40)
 }
-const fn window() -> Packets {
-    Packets::new(1000)
+const fn window() -> Depth {
+    Depth::Packets(1000)
 }
 const fn initial_window() -> Packets {
     Packets::new(1)
@@ -356,6 +377,15 @@ const fn initial_rto() -> Duration {
 const fn max_rto() -> Duration {
     Duration::from_secs(60)
 }
+
+/// The largest receive buffer of Linux since 6.16 on hosts with 4 GiB of memory or more (`tcp_rmem`; Documentation/networking/
+/// ip-sysctl.rst). Half of it is window: the other half is the kernel's overhead for segments (`TCP_DEFAULT_SCALING_RATIO`, and
+/// `tcp_adv_win_scale` = 1 before 6.6).
+const LINUX_RECEIVE_BUFFER: u64 = 32 << 20;
+/// Its largest send buffer (`tcp_wmem`). It grows to twice the congestion window by itself, so that only its maximum can limit.
+const LINUX_SEND_BUFFER: u64 = 4 << 20;
+/// Sequence numbers tell apart what is outstanding.
+const MOST_SEGMENTS: u64 = 1 << 24;
 
 /// Shorter timeouts would only make a sender spin.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
@@ -392,6 +422,8 @@ impl TcpParams {
             packet: packet(),
             ack: ack(),
             window: window(),
+            window_tuning: WindowTuning::None,
+            send_buffer: None,
             initial_window: initial_window(),
             initial_ssthresh: None,
             tick: tick(),
@@ -445,6 +477,11 @@ impl TcpParams {
 
     fn like_linux(self) -> Self {
         Self {
+            packet: Bytes::new(1500),
+            ack: Bytes::new(52),
+            window: Depth::Bytes(LINUX_RECEIVE_BUFFER / 2),
+            window_tuning: WindowTuning::Linux,
+            send_buffer: Some(Depth::Bytes(LINUX_SEND_BUFFER)),
             initial_window: Packets::new(10),
             tick: Duration::from_nanos(1000),
             min_rto: Duration::from_millis(200),
@@ -483,6 +520,50 @@ impl TcpParams {
         needs.pacing || needs.recovery || self.class.is_some()
     }
 
+    /// What a full segment carries besides headers, in bytes; all of one that is no longer than an ACK.
+    pub fn payload(&self) -> u64 {
+        let (packet, headers) = (self.packet.get(), self.ack.get());
+        if packet > headers { packet - headers } else { packet.max(1) }
+    }
+
+    /// So much in full segments, at least one.
+    fn segments(&self, size: Depth) -> u32 {
+        let segments = match size {
+            Depth::Packets(packets) => packets,
+            Depth::Bytes(bytes) => bytes / self.payload(),
+        };
+        u32::try_from(segments.clamp(1, MOST_SEGMENTS)).expect("in range")
+    }
+
+    /// The receiver's largest window, in segments.
+    pub fn most_offered(&self) -> u32 {
+        self.segments(self.window)
+    }
+
+    /// The first window that the receiver offers, in segments: Linux's is what fits into the header's field without scaling, in whole
+    /// segments (`tcp_select_initial_window`).
+    pub(super) fn first_offered(&self) -> u32 {
+        match self.window_tuning {
+            WindowTuning::None => self.most_offered(),
+            WindowTuning::Linux => self.segments(Depth::Bytes(u16::MAX.into())).min(self.most_offered()),
+        }
+    }
+
+    /// What the sender's buffer holds, in segments, if it is limited.
+    pub fn most_buffered(&self) -> Option<u32> {
+        self.send_buffer.map(|size| self.segments(size))
+    }
+
+    /// How many segments may ever be unacknowledged: what the receiver's window and the sender's buffer allow.
+    pub fn most_outstanding(&self) -> u32 {
+        self.most_offered().min(self.most_buffered().unwrap_or(u32::MAX))
+    }
+
+    /// How many segments may be unacknowledged until the receiver's window has grown.
+    pub(super) fn first_outstanding(&self) -> u32 {
+        self.first_offered().min(self.most_outstanding())
+    }
+
     /// Checks how the parameters fit together.
     ///
     /// # Errors
@@ -501,11 +582,27 @@ impl TcpParams {
         if self.ack.get() == 0 || self.ack.get() > 65_535 {
             return refuse("ack", "an acknowledgement has 1B to 65535B");
         }
-        if self.window.get() == 0 || self.window.get() > 1 << 24 {
-            return refuse("window", "a window has 1p to 16777216p");
+        for (key, size) in [("window", Some(self.window)), ("send-buffer", self.send_buffer)] {
+            let (least, amount) = match size {
+                None => continue,
+                Some(Depth::Packets(packets)) => (1, packets),
+                Some(Depth::Bytes(bytes)) => (self.payload(), bytes),
+            };
+            if amount < least || amount / least > MOST_SEGMENTS {
+                let why = match size {
+                    Some(Depth::Bytes(_)) => format!(
+                        "1 to {MOST_SEGMENTS} segments fit in, each of {least} bytes (`packet` less `ack`), such as 4MB"
+                    ),
+                    _ => format!("from 1p to {MOST_SEGMENTS}p, such as 1000p"),
+                };
+                return refuse(key, &why);
+            }
         }
-        if self.initial_window.get() == 0 || self.initial_window > self.window {
-            return refuse("initial-window", "the initial window has at least 1p and at most `window`");
+        if self.initial_window.get() == 0 || self.initial_window.get() > u64::from(self.most_outstanding()) {
+            return refuse(
+                "initial-window",
+                "the initial window has at least 1p and at most what `window` and `send-buffer` allow",
+            );
         }
         if self.tick.is_zero() {
             return refuse("tick", "the clock's tick is above zero; 1ns is as good as exact");
@@ -876,7 +973,8 @@ mod tests {
                 "limited-transmit": true, "congestion": "cubic", "initial-window": "10p", "delayed-ack": "40ms",
                 "quick-acks": "16p", "tick": "1us", "initial-rto": "1s", "min-rto": "200ms",
                 "min-rto-bounds": "variation", "max-rto": "120s", "loss-detection": "rack", "slow-start": "hystart",
-                "reduction": "linux"}"#,
+                "packet": "1500B", "ack": "52B", "window": "16777216B", "window-tuning": "linux",
+                "send-buffer": "4194304B", "reduction": "linux"}"#,
         );
         assert_eq!(read(r#"{"tcp": "linux"}"#), TcpParams { tcp: Variant::Linux, ..by_hand });
     }

@@ -28,7 +28,7 @@ pub struct TcpReceiver {
 impl TcpReceiver {
     /// A receiver of these parameters that has nothing.
     pub fn new(params: &TcpParams, ecn: TcpEcn) -> Self {
-        let words = (params.window.get() as usize + 2).div_ceil(64).next_power_of_two();
+        let words = (params.most_outstanding() as usize + 2).div_ceil(64).next_power_of_two();
         Self {
             expected: 0,
             highest: 0,

@@ -173,7 +173,7 @@ pub struct Setup {
     pub window: f64,
     /// The slow-start threshold.
     pub threshold: f64,
-    /// The receiver's window: as far as the congestion window may grow.
+    /// The receiver's window and the sender's buffer: as far as the congestion window may grow.
     pub most: u32,
     /// The window grows by ACKs (RFC 5681), not by the segments that they acknowledge (RFC 3465).
     pub counts_acks: bool,

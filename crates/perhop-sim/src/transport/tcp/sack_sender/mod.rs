@@ -95,7 +95,7 @@ impl SackSender {
         ecn: TcpEcn,
         seed: u64,
     ) -> Self {
-        let board = Scoreboard::new(params.window.get() as u32);
+        let board = Scoreboard::new(params.most_outstanding());
         let rack = params.has_rack().then(|| Box::new(Rack::new(0, false)));
         let tcp = TcpSender::new(params, volume, reserved, ecn, seed);
         Self { tcp, board, rack, probe: None, phase: Phase::Open }

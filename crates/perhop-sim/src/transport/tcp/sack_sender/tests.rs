@@ -318,13 +318,15 @@ proptest! {
         lost in prop::collection::vec(prop::bool::weighted(0.2), 1..80),
         (prr, limited, delayed, rack, paced) in any::<(bool, bool, bool, bool, bool)>(),
         congestion in prop_oneof![Just("reno"), Just("cubic"), Just("bbr"), Just("bbr3")],
-        (segments, window) in (1_u64..150, 1_u32..40),
+        (segments, window, tuned) in (1_u64..150, 1_u32..40, any::<bool>()),
     ) {
         prop_assume!(!lost.iter().all(|lost| *lost));
         let detection = if rack { "rack" } else { "duplicate-acks" };
         let pacing = if paced { r#","pacing": "window""# } else { "" };
+        // The first window is 68 segments of 1 kB.
+        let (tuning, window) = if tuned { (r#","window-tuning": "linux""#, 61 + window) } else { ("", window) };
         let extra = format!(
-            r#","loss-detection": "{detection}", "prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p"{pacing}"#
+            r#","loss-detection": "{detection}", "prr": {prr}, "limited-transmit": {limited}, "congestion": "{congestion}", "window": "{window}p"{pacing}{tuning}"#
         );
         let statistics = transfer(&extra, segments, &lost, delayed)?;
         prop_assert!(statistics.sent >= segments);

@@ -193,7 +193,7 @@ impl TcpSender {
         let delivered = expected - self.acked;
         self.acked = expected;
         self.expiry = now.later(self.timeout);
-        self.tell_control(delivered, now) as u32
+        (self.tell_control(delivered, now) as u32).min(self.most)
     }
 
     #[inline(always)]

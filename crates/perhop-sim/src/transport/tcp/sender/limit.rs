@@ -29,7 +29,20 @@ impl TcpSender {
 
     #[inline(always)]
     fn limit_by_windows(&self) -> Limit {
-        if self.next - self.acked >= self.most { Limit::Receiver } else { Limit::Congestion }
+        if self.next - self.acked < self.most { Limit::Congestion } else { self.limit_at_most() }
+    }
+
+    /// The receiver's window is full, or the sender's buffer, which is smaller.
+    #[inline(never)]
+    fn limit_at_most(&self) -> Limit {
+        let buffered = self.rare.params.most_buffered();
+        if buffered.is_some_and(|most| most < self.offered()) { Limit::Application } else { Limit::Receiver }
+    }
+
+    /// The receiver's window, in segments.
+    fn offered(&self) -> u32 {
+        let tuned = self.rare.tuning.as_ref().map(|tuner| tuner.offered());
+        tuned.unwrap_or(self.rare.params.most_offered())
     }
 
     /// No data waits to be sent, or none has been acknowledged yet.
@@ -53,8 +66,8 @@ impl TcpSender {
         self.rare.limits.at(self.limited_by, now)
     }
 
-    /// The receiver's window in bytes.
+    /// The receiver's window in bytes of payload.
     pub(in crate::transport) fn receiver_window(&self) -> u64 {
-        u64::from(self.most) * u64::from(self.packet)
+        u64::from(self.offered()) * self.rare.params.payload()
     }
 }

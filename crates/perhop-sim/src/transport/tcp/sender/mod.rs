@@ -35,6 +35,7 @@ use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Probability};
 
 use super::congestion::{AnyCongestion, CongestionControl, ForeignCongestionParams, Needs, Setup};
 use super::params::{DEFAULT_ESTIMATION_GAIN, DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
+use super::window_tuning::WindowTuner;
 use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
 use crate::transport::limits::{Limit, LimitClock};
@@ -61,7 +62,8 @@ pub struct TcpSender {
     pub(super) expiry: Instant,
     /// The retransmission timeout now in force.
     pub(super) timeout: Duration,
-    /// The receiver's window in segments: as far as the congestion window may grow; one before the connection is open.
+    /// How many segments may be unacknowledged now by the receiver's window and the sender's buffer; one before the connection is
+    /// open.
     most: u32,
     /// One past the last segment that the application has.
     pub(super) end: u32,
@@ -131,6 +133,8 @@ pub(super) struct Rare {
     stray: u32,
     /// The application hands its data over in steps.
     granted: Option<Box<Granted>>,
+    /// The receiver's window grows.
+    tuning: Option<Box<WindowTuner>>,
     pub(super) params: TcpParams,
     pub(super) statistics: SenderStatistics,
 }
@@ -151,7 +155,8 @@ impl TcpSender {
             segments.map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(handshake));
         let rto = RtoEstimator::new(&params);
         let needs = params.needs();
-        let window = params.window.get();
+        let tuning = WindowTuner::new(&params).map(Box::new);
+        let most = params.most_outstanding();
         let mut sender = Self {
             acked: 0,
             next: 0,
@@ -167,7 +172,7 @@ impl TcpSender {
             end,
             recover: 0,
             next_send: Instant::NEVER,
-            most: if params.handshake { 1 } else { window as u32 },
+            most: if params.handshake { 1 } else { params.first_outstanding() },
             packet: params.packet.get() as u16,
             last: params.packet.get() as u16,
             release: Release::new(params.send_jitter, params.is_paced()),
@@ -193,7 +198,8 @@ impl TcpSender {
                 limits: LimitClock::default(),
                 stray: 0,
                 granted: None,
-                colors: if needs.colors { vec![Color::Yellow; window as usize + 2] } else { Vec::new() },
+                tuning,
+                colors: if needs.colors { vec![Color::Yellow; most as usize + 2] } else { Vec::new() },
                 params,
                 statistics: SenderStatistics::default(),
             }),
@@ -292,7 +298,7 @@ impl TcpSender {
         SenderStatistics { sent: u64::from(self.highest) + again, ..self.rare.statistics.clone() }
     }
 
-    /// The receiver's window in segments.
+    /// How many segments may be unacknowledged by the receiver's window and the sender's buffer.
     pub(super) fn most(&self) -> u32 {
         self.most
     }
@@ -333,8 +339,10 @@ impl TcpSender {
 fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
     Setup {
         window: if params.handshake { 1.0 } else { params.initial_window.get() as f64 },
-        threshold: params.initial_ssthresh.unwrap_or(params.window).get() as f64,
-        most: params.window.get() as u32,
+        threshold: params
+            .initial_ssthresh
+            .map_or(f64::from(params.most_outstanding()), |given| given.get() as f64),
+        most: params.most_outstanding(),
         counts_acks: !params.byte_counting,
         packet: params.packet,
         reserved,

@@ -38,7 +38,7 @@ impl TcpSender {
         self.rare.stray = again as u32;
         self.acked = 1;
         self.expiry = Instant::NEVER;
-        self.most = self.rare.params.window.get() as u32;
+        self.most = self.rare.params.first_outstanding();
         let window = self.rare.params.first_window(again);
         self.control_mut().set_window(f64::from(window));
         self.begin(1, window);
@@ -118,7 +118,7 @@ mod tests {
     fn after_lost_syns_data_begins_with_one_segment_and_a_timeout_of_three_seconds() {
         // SYNs at 0, 1 and 3 s are lost, the one at 7 s is answered 50 ms later.
         let mut wire = Wire::new(LINUX, TcpEcn::Off);
-        assert_eq!(wire.start(), [Transmit::plain(0, 40)]);
+        assert_eq!(wire.start(), [Transmit::plain(0, 52)]);
         assert_eq!(wire.expire(3), [1000, 3000, 7000]);
         // Linux: one segment after more than one retransmission. RFC 6298, (5.7): then the timeout is 3 s, and doubles from there.
         assert_eq!(wire.ack(7050, 1).len(), 1);

@@ -448,7 +448,7 @@ proptest! {
     /// Whatever came before, an ACK on the fast path does and leaves what it does and leaves otherwise.
     #[test]
     fn the_fast_path_does_what_the_general_path_does(
-        kind in 0_usize..8,
+        kind in 0_usize..9,
         happens in prop::collection::vec((0_u32..12, 0_u32..9, any::<bool>()), 20..200),
     ) {
         let (mut wire, _) = Wire::of([
@@ -460,6 +460,7 @@ proptest! {
             r#"{"tcp": "ns-1998", "window": "30p"}"#,
             r#"{"tcp": "newreno", "newreno-timer": "slow-but-steady"}"#,
             r#"{"tcp": "newreno", "slow-start": "hystart++"}"#,
+            r#"{"tcp": "newreno", "window-tuning": "linux", "packet": "9000B"}"#,
         ][kind]);
         wire.sender.end = 700;
         for (what, step, marked_out) in happens {

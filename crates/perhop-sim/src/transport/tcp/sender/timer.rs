@@ -71,8 +71,11 @@ impl TcpSender {
 
     fn take_sample(&mut self, now: Instant) {
         self.timed = UNTIMED;
-        let Rare { rto, statistics, gap, .. } = &mut *self.rare;
+        let Rare { rto, statistics, gap, tuning, .. } = &mut *self.rare;
         *gap = None;
+        if let Some(tuner) = tuning {
+            self.most = tuner.on_round_trip(self.acked);
+        }
         self.timeout = rto.timeout();
         let (samples, sum) = &mut statistics.rtt_samples;
         *samples += 1;
