@@ -116,6 +116,8 @@ pub struct FlowOutcome {
     pub sender: SenderStatistics,
     /// The receiver's window of TCP in bytes, at the end; `None` for other transports.
     pub receiver_window: Option<u64>,
+    /// The sender's buffer of TCP in bytes; `None` if it has no limit, and for other transports.
+    pub buffer: Option<u64>,
 }
 
 /// What became of a flow's volume. A flow completes when the last byte of its volume that was still missing reaches the

@@ -32,6 +32,7 @@ fn run(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration) -> F
 }
 
 fn micros(times: &LimitTimes) -> [u64; 5] {
+    assert_eq!(times.of(Limit::Buffer), Duration::ZERO);
     [Limit::Idle, Limit::Application, Limit::Receiver, Limit::Congestion, Limit::Recovery]
         .map(|limit| times.of(limit).as_nanos() / 1000)
 }
@@ -44,9 +45,20 @@ fn a_window_of_twenty_packets_holds_a_flow_from_the_nineteenth_ack_on() {
     // round: 5 x 101.04 + 3 ms.
     let outcome = run(&format!("{{{RENO}}}"), None, "99p", Duration::ZERO);
     assert_eq!(micros(&outcome.sender.limits), [0, 0, 9_491_800, 508_200, 0]);
-    assert_eq!(outcome.receiver_window, Some(19_200));
+    assert_eq!(outcome.receiver_window, Some(20_000));
     let later = run(&format!("{{{RENO}}}"), None, "99p", Duration::from_secs(5));
     assert_eq!(micros(&later.sender.limits), [0, 0, 5_000_000, 0, 0]);
+}
+
+#[test]
+fn a_send_buffer_smaller_than_the_receivers_window_holds_a_flow_in_its_place() {
+    // As above, with a window of 40 packets and room for 20.
+    let transport = format!(r#"{{{RENO}, "send-buffer": "20p"}}"#).replace("20p\", \"send", "40p\", \"send");
+    let outcome = run(&transport, None, "99p", Duration::ZERO);
+    let times = outcome.sender.limits;
+    assert_eq!(times.of(Limit::Buffer).as_nanos(), 9_491_800_000);
+    assert_eq!(times.of(Limit::Congestion).as_nanos(), 508_200_000);
+    assert_eq!((outcome.receiver_window, outcome.buffer), (Some(40_000), Some(20_000)));
 }
 
 #[test]

@@ -1,8 +1,9 @@
-"""What kept flows from sending more, in sentences: those that the receiver's window held back."""
+"""What kept flows from sending more, in sentences: those that an end of the connection held back."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,38 @@ if TYPE_CHECKING:
 
     from perhop.runs import Group, Run
 
-RECEIVER = "receiver_limited"
-WINDOW = "receiver_window_bytes"
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An end of a connection that may hold its flow back.
+
+    Attributes:
+        share: The measure of the time in which it does.
+        size: That of its size.
+        one: What a sentence of one flow says.
+        many: What one of several flows says.
+        key: The scenario's key.
+    """
+
+    share: str
+    size: str
+    one: str
+    many: str
+    key: str
+
+
+_ENDS = (
+    _End(
+        "receiver_limited",
+        "receiver_window_bytes",
+        "its receiver's window",
+        "their receivers' window",
+        "window",
+    ),
+    _End(
+        "buffer_limited", "send_buffer_bytes", "its sender's buffer", "their senders' buffer", "send-buffer"
+    ),
+)
 BOUNDS = {
     entry.name: entry.summary.above
     for entry in catalog.FLOW
@@ -33,29 +64,32 @@ def remarkable(runs: Sequence[Run]) -> list[str]:
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
-    """A sentence for each class with a flow that its receiver's window held for more than 5 % of the time."""
-    shares, windows = _means(runs, RECEIVER), _means(runs, WINDOW)
-    first = 0
-    for group in runs[0].groups:
-        place = slice(first, first + group.count)
-        first = place.stop
-        held = shares[place] > BOUNDS[RECEIVER]  # NaN is not
-        if held.any():
-            yield _sentence(group, shares[place][held], float(np.nanmax(windows[place][held])))
+    """A sentence for each class with a flow that an end of its connection held for over 5 % of the time."""
+    for end in _ENDS:
+        shares, sizes = _means(runs, end.share), _means(runs, end.size)
+        first = 0
+        for group in runs[0].groups:
+            place = slice(first, first + group.count)
+            first = place.stop
+            held = shares[place] > BOUNDS[end.share]  # NaN is not
+            if held.any():
+                yield _sentence(group, end, shares[place][held], sizes[place][held])
 
 
-def _sentence(group: Group, shares: NDArray[np.float64], window: float) -> str:
+def _sentence(group: Group, end: _End, shares: NDArray[np.float64], sizes: NDArray[np.float64]) -> str:
     """What is said of these flows of a class."""
     if group.count == 1 and not group.is_population:
-        who = f"{group.name} was limited by its receiver's window"
+        who = f"{group.name} was limited by {end.one}"
     elif group.is_population:
-        who = f"The flows of {group.name} were limited by their receivers' window"
+        who = f"The flows of {group.name} were limited by {end.many}"
     else:
         many = "All" if shares.size == group.count else f"{shares.size} of"
-        who = f"{many} {group.count} flows of {group.name} were limited by their receivers' window"
+        who = f"{many} {group.count} flows of {group.name} were limited by {end.many}"
+    known = sizes[~np.isnan(sizes)]
+    how_large = f", {size(float(known.max()))}" if known.size else ""
     most = "up to " if shares.size > 1 else ""
     time = f"{shares.max():.0%}".replace("%", " %")
-    return f"{who}, {size(window)}, for {most}{time} of the time; `window`."
+    return f"{who}{how_large}, for {most}{time} of the time; `{end.key}`."
 
 
 def _means(runs: Sequence[Run], name: str) -> NDArray[np.float64]:

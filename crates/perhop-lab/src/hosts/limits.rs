@@ -49,7 +49,7 @@ impl LimitMeter {
         for (limit, nanos) in [
             (Limit::Idle, idle),
             (Limit::Receiver, receiver),
-            (Limit::Application, buffer),
+            (Limit::Buffer, buffer),
             (rest, busy - receiver - buffer),
         ] {
             self.times.add(limit, Duration::from_nanos(nanos));
@@ -62,8 +62,8 @@ impl LimitMeter {
 mod tests {
     use super::*;
 
-    fn millis(times: &LimitTimes) -> [u64; 5] {
-        [Limit::Idle, Limit::Application, Limit::Receiver, Limit::Congestion, Limit::Recovery]
+    fn millis(times: &LimitTimes) -> [u64; 6] {
+        [Limit::Idle, Limit::Application, Limit::Buffer, Limit::Receiver, Limit::Congestion, Limit::Recovery]
             .map(|limit| times.of(limit).as_nanos() / 1_000_000)
     }
 
@@ -78,14 +78,14 @@ mod tests {
             ..TcpInfo::default()
         };
         let mut meter = LimitMeter::begin(at(1000), true);
-        assert_eq!(millis(&meter.take(&info(80, 50, 10), false, at(1100))), [20, 10, 50, 20, 0]);
+        assert_eq!(millis(&meter.take(&info(80, 50, 10), false, at(1100))), [20, 0, 10, 50, 20, 0]);
         let losing = TcpInfo { is_recovering: true, ..info(180, 50, 10) };
-        assert_eq!(millis(&meter.take(&losing, false, at(1200))), [20, 10, 50, 20, 100]);
+        assert_eq!(millis(&meter.take(&losing, false, at(1200))), [20, 0, 10, 50, 20, 100]);
         let last = TcpInfo { unsent: 0, ..info(210, 50, 10) };
-        assert_eq!(millis(&meter.take(&last, true, at(1250))), [40, 40, 50, 20, 100]);
-        assert_eq!(millis(&meter.take(&last, true, at(9000))), [40, 40, 50, 20, 100], "it is over");
+        assert_eq!(millis(&meter.take(&last, true, at(1250))), [40, 30, 10, 50, 20, 100]);
+        assert_eq!(millis(&meter.take(&last, true, at(9000))), [40, 30, 10, 50, 20, 100], "it is over");
         // The kernel's clock ticks in milliseconds: more than has passed does not count.
         let mut meter = LimitMeter::begin(at(0), false);
-        assert_eq!(millis(&meter.take(&info(11, 11, 0), false, at(10))), [0, 0, 10, 0, 0]);
+        assert_eq!(millis(&meter.take(&info(11, 11, 0), false, at(10))), [0, 0, 0, 10, 0, 0]);
     }
 }

@@ -565,6 +565,7 @@ impl Flow {
             lost: self.rare.is_lossy.then_some(new.lost),
             sender: new.sender,
             receiver_window: self.sender.receiver_window(),
+            buffer: self.sender.buffer(),
             completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
                 Completion::of(idle, self.rare.started, self.rare.completed, times.measured())
             }),

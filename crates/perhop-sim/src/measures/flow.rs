@@ -311,10 +311,21 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "sender_limited",
         unit: Fraction,
-        description: "The same when data was outstanding and no more waited: the application had handed over all, or, on real packets, \
-            the sender's buffer took no more (`tcpi_sndbuf_limited`).",
-        value: Optional(|flow| share(flow, Limit::Application)),
+        description: "The same when data was outstanding and no more waited: the application had handed over all, or the sender's buffer \
+            took no more.",
+        value: Optional(|flow| Some(share(flow, Limit::Application)? + share(flow, Limit::Buffer)?)),
         summary: Some(Summary { table: Table::Wide { place: 81, above: 1.0 }, ..Summary::of("app-limited") }),
+    },
+    Measure {
+        name: "buffer_limited",
+        unit: Fraction,
+        description: "Of `sender_limited`, the share in which the sender's buffer took no more (`tcpi_sndbuf_limited`).",
+        value: Optional(|flow| share(flow, Limit::Buffer)),
+        summary: Some(Summary {
+            table: Table::Wide { place: 81, above: 0.05 },
+            importance: 137,
+            ..Summary::of("sndbuf-limited")
+        }),
     },
     Measure {
         name: "congestion_limited",
@@ -354,8 +365,15 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "receiver_window_bytes",
         unit: Bytes,
-        description: "The receiver's window at the end, headers included; none but for TCP.",
+        description: "The receiver's window at the end, headers included if it was given in packets; none but for TCP.",
         value: Optional(|flow| flow.receiver_window.map(|bytes| bytes as f64)),
+        summary: None,
+    },
+    Measure {
+        name: "send_buffer_bytes",
+        unit: Bytes,
+        description: "The sender's buffer, headers included if it was given in packets; none without a limit, on real packets, and but for TCP.",
+        value: Optional(|flow| flow.buffer.map(|bytes| bytes as f64)),
         summary: None,
     },
 ];

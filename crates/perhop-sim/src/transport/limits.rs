@@ -12,8 +12,10 @@ pub enum Limit {
     Recovery,
     /// Nothing is outstanding, and there is nothing to send: the application is idle, or the connection is being opened.
     Idle,
-    /// The application has handed over no more, or the sender's buffer takes no more.
+    /// The application has handed over no more.
     Application,
+    /// The sender's buffer takes no more.
+    Buffer,
     /// The receiver's window is full.
     Receiver,
     /// The congestion control lets out no more, by its window or its pacing rate.
@@ -22,13 +24,13 @@ pub enum Limit {
 
 impl Limit {
     /// Each of them, in the order of [`LimitTimes`].
-    pub const ALL: [Self; 5] =
-        [Self::Recovery, Self::Idle, Self::Application, Self::Receiver, Self::Congestion];
+    pub const ALL: [Self; 6] =
+        [Self::Recovery, Self::Idle, Self::Application, Self::Buffer, Self::Receiver, Self::Congestion];
 }
 
 /// How long each reason held. Together they are the time in which the connection was active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LimitTimes([Duration; 5]);
+pub struct LimitTimes([Duration; 6]);
 
 impl LimitTimes {
     /// How long this reason held.
@@ -115,7 +117,7 @@ mod tests {
         clock.turn(Some(Limit::Congestion), at(250));
         let times = clock.at(Some(Limit::Receiver), at(400));
         let shares = Limit::ALL.map(|limit| times.share(limit).unwrap());
-        assert_eq!(shares, [0.0, 50.0 / 300.0, 0.0, 0.5, 100.0 / 300.0]);
+        assert_eq!(shares, [0.0, 50.0 / 300.0, 0.0, 0.0, 0.5, 100.0 / 300.0]);
         assert_eq!((times.active(), times.busy()), (Duration::from_millis(300), Duration::from_millis(250)));
         let later = clock.at(Some(Limit::Receiver), at(450)).since(&times);
         assert_eq!((later.share(Limit::Receiver), later.active()), (Some(1.0), Duration::from_millis(50)));

@@ -343,6 +343,11 @@ impl Sender {
         each!(ref self, _tcp => None, source => source.smallest())
     }
 
+    /// TCP: the sender's buffer in bytes, if it is limited.
+    pub fn buffer(&self) -> Option<u64> {
+        each!(ref self, tcp => tcp.buffer(), _source => None)
+    }
+
     /// TCP: the receiver's window in bytes.
     pub fn receiver_window(&self) -> Option<u64> {
         each!(ref self, tcp => Some(tcp.receiver_window()), _source => None)

@@ -535,6 +535,15 @@ impl TcpParams {
         u32::try_from(segments.clamp(1, MOST_SEGMENTS)).expect("in range")
     }
 
+    /// So many segments in bytes: of whole packets where a size was given in packets, of what they carry where it was given in bytes.
+    pub(super) fn bytes_of(&self, segments: u32, given: Depth) -> u64 {
+        let each = match given {
+            Depth::Packets(_) => self.packet.get(),
+            Depth::Bytes(_) => self.payload(),
+        };
+        u64::from(segments) * each
+    }
+
     /// The receiver's largest window, in segments.
     pub fn most_offered(&self) -> u32 {
         self.segments(self.window)

@@ -161,6 +161,10 @@ impl SackSender {
         self.tcp.limits(now)
     }
 
+    pub(in crate::transport) fn buffer(&self) -> Option<u64> {
+        self.tcp.buffer()
+    }
+
     pub(in crate::transport) fn receiver_window(&self) -> u64 {
         self.tcp.receiver_window()
     }

@@ -36,7 +36,7 @@ impl TcpSender {
     #[inline(never)]
     fn limit_at_most(&self) -> Limit {
         let buffered = self.rare.params.most_buffered();
-        if buffered.is_some_and(|most| most < self.offered()) { Limit::Application } else { Limit::Receiver }
+        if buffered.is_some_and(|most| most < self.offered()) { Limit::Buffer } else { Limit::Receiver }
     }
 
     /// The receiver's window, in segments.
@@ -66,8 +66,14 @@ impl TcpSender {
         self.rare.limits.at(self.limited_by, now)
     }
 
-    /// The receiver's window in bytes of payload.
+    /// The sender's buffer in bytes, if it is limited.
+    pub(in crate::transport) fn buffer(&self) -> Option<u64> {
+        let params = &self.rare.params;
+        Some(params.bytes_of(params.most_buffered()?, params.send_buffer?))
+    }
+
+    /// The receiver's window in bytes.
     pub(in crate::transport) fn receiver_window(&self) -> u64 {
-        u64::from(self.offered()) * self.rare.params.payload()
+        self.rare.params.bytes_of(self.offered(), self.rare.params.window)
     }
 }
