@@ -126,9 +126,11 @@ class Flows(TypedDict):
     of Linux); this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` sum to
     1; none but for TCP (a fraction); f64[n], NaN where there is none."""
     sender_limited: Numbers
-    """The same when data was outstanding and no more waited: the application had handed over all, or, on real
-    packets, the sender's buffer took no more (`tcpi_sndbuf_limited`) (a fraction); f64[n], NaN where there is
-    none."""
+    """The same when data was outstanding and no more waited: the application had handed over all, or the
+    sender's buffer took no more (a fraction); f64[n], NaN where there is none."""
+    buffer_limited: Numbers
+    """Of `sender_limited`, the share in which the sender's buffer took no more (`tcpi_sndbuf_limited`) (a
+    fraction); f64[n], NaN where there is none."""
     congestion_limited: Numbers
     """The same when the congestion control let out no more, by its window or its pacing rate (a fraction);
     f64[n], NaN where there is none."""
@@ -142,8 +144,11 @@ class Flows(TypedDict):
     """Time in which data was outstanding or waited to be sent (`tcpi_busy_time`); of flows that come and go,
     of all together; none but for TCP; f64[n], NaN where there is none."""
     receiver_window_bytes: Numbers
-    """The receiver's window at the end, headers included; none but for TCP; f64[n], NaN where there is
-    none."""
+    """The receiver's window at the end, headers included if it was given in packets; none but for TCP;
+    f64[n], NaN where there is none."""
+    send_buffer_bytes: Numbers
+    """The sender's buffer, headers included if it was given in packets; none without a limit, on real
+    packets, and but for TCP; f64[n], NaN where there is none."""
 
 
 class Delays(TypedDict):

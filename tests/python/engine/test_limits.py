@@ -85,7 +85,7 @@ def test_classes_of_several_flows_are_summed_up() -> None:
 def test_a_send_buffer_is_said_by_its_key() -> None:
     result = perhop.run(network([held(**{"send-buffer": "500kB", "packet": "1500B", "window": "9MB"})]))
     (sentence,) = limits.sentences(result.runs)
-    assert sentence.startswith("f was limited by its sender's buffer, 499 kB, for ")
+    assert sentence.startswith("f was limited by its sender's buffer, 500 kB, for ")
     assert sentence.endswith(" % of the time; `send-buffer`.")
     assert "sndbuf-limited" in summarize(result).text(100)
     assert result.flows["sender_limited"][0] >= result.flows["buffer_limited"][0] > 0.9
