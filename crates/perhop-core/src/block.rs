@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Duration, Instant, Origin, Rng};
+use crate::{Bitrate, Color, Depth, Duration, Instant, Origin, Rng};
 
 /// The time and the random numbers that a block may use.
 #[derive(Debug)]
@@ -82,21 +82,27 @@ pub trait Block: Sized {
         Vec::new()
     }
 
-    /// For an AQM that acts on queueing delay: below which delay it drops and marks no packet that the queue has room for.
+    /// For an AQM or a scheduler: the most that waits in its queue where it is served at this rate; `None` without a bound.
+    fn limit(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
+        None
+    }
+
+    /// For an AQM or a scheduler that acts on queueing delay: below which delay it drops and marks no packet that the queue has
+    /// room for.
     fn onset(_params: &Self::Params) -> Option<Onset> {
         None
     }
 }
 
-/// The queueing delay from which on an AQM may act.
+/// The queueing delay at which an AQM aims, and that from which on it may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Onset {
-    /// The parameter that sets it.
+    /// The parameter that sets the target.
     pub key: &'static str,
-    /// The parameter's value.
-    pub value: Duration,
-    /// The delay.
-    pub delay: Duration,
+    /// The target.
+    pub target: Duration,
+    /// The least delay at which the AQM may act: below it, no packet is dropped or marked that the queue has room for.
+    pub least: Duration,
 }
 
 /// A block that is created from its parameters and its place alone. A scheduler also gets random streams for its parts:
@@ -228,6 +234,16 @@ macro_rules! register_params {
             /// Parameters that have no effect where the queue is served at this rate: each with its key and the reason.
             pub fn idle_keys_at(&self, rate: $crate::Bitrate) -> Vec<(&'static str, String)> {
                 match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys_at(params, rate),)+ }
+            }
+
+            /// The most that waits in its queue where it is served at this rate: [`Block::limit`](crate::Block::limit).
+            pub fn limit(&self, rate: $crate::Bitrate) -> Option<$crate::Depth> {
+                match self { $(Self::$variant(params) => <$block as $crate::Block>::limit(params, rate),)+ }
+            }
+
+            /// The queueing delay at which it aims: [`Block::onset`](crate::Block::onset).
+            pub fn onset(&self) -> Option<$crate::Onset> {
+                match self { $(Self::$variant(params) => <$block as $crate::Block>::onset(params),)+ }
             }
 
             /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).

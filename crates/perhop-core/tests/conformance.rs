@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use perhop_core::aqm::{Aqm, AqmParams, Foreign, Verdict};
 use perhop_core::meter::{self, Conditioner, MeterParams};
 use perhop_core::scheduler::{
-    Admitted, AnyScheduler, Dequeued, Discipline, PrecomputedFifo, SchedulerParams,
+    Admitted, AnyScheduler, Dequeued, Discipline, PrecomputedFifo, SchedulerParams, Within,
 };
 use perhop_core::testing::{self, Bench, Effect, Operation, environment, fifo, meter_colors, streams};
 use perhop_core::{
@@ -139,10 +139,12 @@ fn schedulers_name_their_classes_and_say_which_match_leads_to_them() {
             let path = format!("/{}", key.replace(['.', '['], "/").replace(']', ""));
             assert!(table.pointer(&path).is_some_and(serde_json::Value::is_object), "{name}: {key}");
         }
-        for (key, within) in params.all_within() {
+        let rate = "10Mbps".parse().unwrap();
+        assert_eq!(params.least_rates(rate).len(), params.aqms(None).len(), "{name}");
+        for Within { key, scheduler, .. } in params.all_within(rate) {
             let path = format!("/{}", key.replace(['.', '['], "/").replace(']', ""));
             let there = table.pointer(path.trim_end_matches('/')).and_then(|table| table.get("scheduler"));
-            assert!(there.is_none_or(|there| there == within.name()), "{name}: {key}");
+            assert!(there.is_none_or(|there| there == scheduler.name()), "{name}: {key}");
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpe
 impl Builder<'_> {
     fn add_links(&mut self) {
         for link in &self.network.links {
-            let hop = match &link.queue {
+            let hop = match link.limited() {
                 Some(queue) => {
                     let (name, queue, meters) = (link.name.clone(), queue.clone(), link.meters.clone());
                     let spec = LinkSpec { name, rate: link.rate, delay: link.delay, queue, meters };

@@ -267,7 +267,7 @@ fn no_path(name: &str) -> String {
 fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, String> {
     let network = scenario.network();
     let queued: Vec<&str> =
-        network.links.iter().filter(|link| link.queue.is_some()).map(|link| link.name.as_str()).collect();
+        network.links.iter().filter(|link| link.limited().is_some()).map(|link| link.name.as_str()).collect();
     let list = || queued.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let name = match (wanted, &queued[..]) {
         (Some(name), _) => name,
@@ -281,7 +281,7 @@ fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, Stri
         let hint = did_you_mean(name, queued.iter().copied());
         return Err(format!("unknown link `{name}`{hint} (links with queues: {})", list()));
     };
-    let Some(queue) = link.queue.clone() else {
+    let Some(queue) = link.limited().cloned() else {
         return Err(format!("links.{name}: has no queue to replay into; links with queues: {}", list()));
     };
     if !link.medium.is_constant() {

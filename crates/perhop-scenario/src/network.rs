@@ -59,7 +59,8 @@ impl Scenario {
         }
     }
 
-    /// Both directions of a link.
+    /// Both directions of a link. They are measured, with a `queue` or without; a reverse direction without a table `reverse` is
+    /// not.
     fn link_specs(&self, name: &str, link: &Link, node: impl Fn(&str) -> NodeId) -> [LinkSpec; 2] {
         let reverse = link.reverse.as_ref();
         let forward = LinkSpec {
@@ -68,7 +69,7 @@ impl Scenario {
             to: node(&link.to),
             rate: link.rate,
             delay: link.delay,
-            queue: self.labelled(link.queue.as_ref()),
+            queue: Some(self.labelled(link.queue.as_ref()).unwrap_or_else(LinkSpec::unlimited)),
             meters: self.labelled_meters(&link.meters),
             medium: link.medium(),
         };
@@ -78,7 +79,8 @@ impl Scenario {
             to: node(&link.from),
             rate: reverse.and_then(|reverse| reverse.rate).unwrap_or(link.rate),
             delay: reverse.and_then(|reverse| reverse.delay).unwrap_or(link.delay),
-            queue: self.labelled(reverse.and_then(|reverse| reverse.queue.as_ref())),
+            queue: reverse
+                .map(|reverse| self.labelled(reverse.queue.as_ref()).unwrap_or_else(LinkSpec::unlimited)),
             meters: self.labelled_meters(reverse.map_or(&[], |reverse| &reverse.meters)),
             medium: reverse.map(Reverse::medium).unwrap_or_default(),
         };

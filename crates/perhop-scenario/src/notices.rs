@@ -4,15 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{AggregateMeter, MeterParams};
-use perhop_core::scheduler::{AnyScheduler, ClassKey, Discipline, DualPi2Params, SchedulerParams};
+use perhop_core::scheduler::{AnyScheduler, ClassKey, Discipline, DualPi2Params, SchedulerParams, Within};
 use perhop_core::{
     Bitrate, Bytes, Codepoints, Color, Depth, Dscp, Ecn, Environment, FlowId, Header, Onset, Streams,
 };
 use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
-use serde::Serialize;
 
 use crate::error::{KeyPart, Problem, steps};
 use crate::format::{Codec, Flow, FlowProfile, RateTrace, Scenario, Transport};
@@ -36,9 +34,9 @@ impl Scenario {
             let unused = outline.unused_queues(link);
             let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(link));
             notices.extend(idle.map(|(key, text)| place.at(&key, text)));
-            for (key, within) in place.scheduler().all_within() {
-                let told = rates_and_bursts(within, place.rate, &sizes);
-                notices.extend(told.into_iter().map(|(inner, text)| place.at(&below(&key, &inner), text)));
+            for Within { key, scheduler, rate } in place.scheduler().all_within(place.rate) {
+                let found = rates_and_bursts(scheduler, rate.unwrap_or(place.rate), &sizes);
+                notices.extend(found.into_iter().map(|(inner, text)| place.at(&below(&key, &inner), text)));
             }
             let divided = outline
                 .passing_numbers(link)
@@ -439,20 +437,17 @@ pub fn idle_keys(
     rate: Bitrate,
     sizes: &RangeInclusive<u64>,
 ) -> Vec<(String, String)> {
-    let rules = queue.aqms(None).into_iter();
-    let idle = rules.flat_map(|(place, rule)| {
-        let idle = match (limit_without_room(rule, sizes), queue) {
-            (Some(none), ..) => vec![none],
-            (None, SchedulerParams::Fifo(_)) => {
-                let idle = rule.idle_keys(sizes).into_iter().chain(rule.idle_keys_at(rate));
-                idle.chain(delay_out_of_reach(rule, rate, sizes)).collect()
-            }
-            _ => rule.idle_keys(sizes),
-        };
+    let rules = queue.aqms(None).into_iter().zip(queue.least_rates(rate));
+    let idle = rules.flat_map(|((place, rule), least)| {
+        let idle = Room::of(rule.limit(least.unwrap_or(rate)), sizes).idle(least, rule.onset(), || {
+            let at_rate = least.into_iter().flat_map(|least| rule.idle_keys_at(least));
+            rule.idle_keys(sizes).into_iter().chain(at_rate).collect()
+        });
         idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
-    let own = queue.all_within().into_iter().flat_map(|(place, queue)| {
-        let own = limit_without_room(queue, sizes).map_or_else(|| queue.idle_keys(sizes), |none| vec![none]);
+    let own = queue.all_within(rate).into_iter().flat_map(|Within { key: place, scheduler, rate: least }| {
+        let limit = scheduler.limit(least.unwrap_or(rate));
+        let own = Room::of(limit, sizes).idle(least, scheduler.onset(), || scheduler.idle_keys(sizes));
         own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
     });
     own.chain(idle).collect()
@@ -469,7 +464,10 @@ fn rates_and_bursts(
             let small = params.too_small_for(Bytes::new(*sizes.end()));
             small.map(|(key, text)| (key.to_owned(), text)).into_iter().collect()
         }
-        SchedulerParams::Htb(params) => params.contradictions(rate),
+        SchedulerParams::Htb(params) => {
+            let small = params.small_quanta(Bytes::new(*sizes.end()));
+            params.contradictions(rate).into_iter().chain(small).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -485,42 +483,67 @@ fn sends_ect_1(flow: &FlowSpec) -> bool {
     is_l4s && !flow.tcp_ecn.is_off() || [flow.ecn, flow.tcp_ecn.codepoint()].contains(&Ecn::Capable1)
 }
 
-/// The limit of an AQM, or of a scheduler with a limit of its own, if no packet fits in.
-fn limit_without_room(rule: &impl Serialize, sizes: &RangeInclusive<u64>) -> Option<(&'static str, String)> {
-    let limit = limit(rule)?;
-    let fits = match limit {
-        Depth::Packets(packets) => packets > 0,
-        Depth::Bytes(bytes) => bytes >= *sizes.start(),
-    };
-    let text =
-        || format!("`{limit}`: no packet fits into the queue, so all are dropped; raise it, such as to 100p");
-    (!fits).then(|| ("limit", text()))
+/// The most that waits in the queue of an AQM, or of a scheduler with a limit of its own, where packets have sizes in this range.
+struct Room<'a> {
+    limit: Option<Depth>,
+    sizes: &'a RangeInclusive<u64>,
 }
 
-fn limit(rule: &impl Serialize) -> Option<Depth> {
-    serde_json::to_value(rule).ok()?["limit"].as_str()?.parse().ok()
-}
+impl<'a> Room<'a> {
+    const fn of(limit: Option<Depth>, sizes: &'a RangeInclusive<u64>) -> Self {
+        Self { limit, sizes }
+    }
 
-/// The delay from which on the AQM of a FIFO acts, if no packet can wait that long: at most all that the queue holds, and the packet
-/// that is being sent, go before it. Of several queues that share a link, each may wait longer.
-fn delay_out_of_reach(
-    rule: &AqmParams,
-    rate: Bitrate,
-    sizes: &RangeInclusive<u64>,
-) -> Option<(&'static str, String)> {
-    let (Onset { key, value, delay }, limit) = (rule.onset()?, limit(rule)?);
-    let most = match limit {
-        Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
-        Depth::Bytes(bytes) => bytes,
-    };
-    let longest = rate.time_of(Bytes::new(most.saturating_add(*sizes.end())));
-    let text = || {
-        format!(
-            "`{value}`: the queue holds at most {limit}, which leaves a link of {rate} within {longest}, so no packet waits for \
-             {delay}, and none is dropped that the queue has room for; lower `{key}`, or raise `limit`"
-        )
-    };
-    (longest < delay).then(|| (key, text()))
+    /// The keys without effect, each with the reason: only the limit if no packet fits, otherwise `others`, and a target that the
+    /// queue is too short for. `least` is the least rate at which the queue is served, if there is one.
+    fn idle(
+        &self,
+        least: Option<Bitrate>,
+        onset: Option<Onset>,
+        others: impl FnOnce() -> Vec<(&'static str, String)>,
+    ) -> Vec<(&'static str, String)> {
+        if let Some(limit) = self.limit.filter(|limit| !self.holds_a_packet(*limit)) {
+            let text = format!(
+                "`{limit}`: no packet fits into the queue, so all are dropped; raise it, such as to 100p"
+            );
+            return vec![("limit", text)];
+        }
+        let mut idle = others();
+        idle.extend(least.zip(onset).and_then(|(least, onset)| self.out_of_reach(least, onset)));
+        idle
+    }
+
+    fn holds_a_packet(&self, limit: Depth) -> bool {
+        match limit {
+            Depth::Packets(packets) => packets > 0,
+            Depth::Bytes(bytes) => bytes >= *self.sizes.start(),
+        }
+    }
+
+    /// The target of an AQM, if no packet can wait that long: at most all that the queue holds, and the packet that is being sent, go
+    /// before it.
+    fn out_of_reach(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
+        let Onset { key, target, least: acts } = onset;
+        let limit = self.limit?;
+        let most = match limit {
+            Depth::Packets(packets) => packets.saturating_mul(*self.sizes.end()),
+            Depth::Bytes(bytes) => bytes,
+        };
+        let longest = least.time_of(Bytes::new(most.saturating_add(*self.sizes.end())));
+        let effect = if longest < acts {
+            format!("no packet waits for {acts}, and none is dropped that the queue has room for")
+        } else {
+            "the delay stays below the target, and packets are lost for want of room, hardly by this rule"
+                .into()
+        };
+        let text = || {
+            format!(
+                "`{target}`: the queue holds at most {limit}, which leaves at {least} within {longest}, so {effect}; lower `{key}`, \
+                 or raise `limit`"
+            )
+        };
+        (longest < target.max(acts)).then(|| (key, text()))
+    }
 }
 
 /// The keys of a meter that cannot act on the packets of these flows, and why.

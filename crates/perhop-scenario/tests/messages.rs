@@ -553,8 +553,8 @@ fn messages_name_the_choices_and_the_nearest_one() {
         (
             "delay = \"48ms\"",
             "delay = \"48ms\"\nreverse.meters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
-            "s.toml:10: links.bottleneck.reverse.meters: a link without a queue is not measured, so nothing would count these \
-             packets; give it a `queue`",
+            "s.toml:10: links.bottleneck.reverse.meters: meters are in front of a queue, which this link does not have; give it \
+             a `queue`",
         ),
         (
             "delay = \"48ms\"",

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
 
+use perhop_core::aqm::{AqmParams, DropTailParams};
 use perhop_core::control::WindowControl;
 use perhop_core::meter::{AggregateMeter, ForeignMeterParams, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Rng};
 
 use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, Recorded};
 use crate::medium::Medium;
@@ -149,12 +150,24 @@ pub struct LinkSpec {
     pub rate: Bitrate,
     /// Its propagation delay.
     pub delay: Duration,
-    /// Its queue; `None` for an endless one that is not observed.
+    /// Its queue; `None` for one without a limit that is not measured.
     pub queue: Option<SchedulerParams>,
     /// The meters that packets pass before the queue; none without a queue.
     pub meters: Vec<AggregateMeter>,
     /// How it changes, and what it loses.
     pub medium: Medium,
+}
+
+impl LinkSpec {
+    /// A FIFO queue without a limit: that of a link without a `queue`, where it is measured or changes.
+    pub fn unlimited() -> SchedulerParams {
+        AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }).into()
+    }
+
+    /// The queue, if it has a limit or a rule: what a user gave the link.
+    pub fn limited(&self) -> Option<&SchedulerParams> {
+        self.queue.as_ref().filter(|queue| **queue != Self::unlimited())
+    }
 }
 
 /// The private link between a flow's host and its router.

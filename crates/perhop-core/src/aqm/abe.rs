@@ -33,8 +33,8 @@ use crate::abe::Service;
 use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Probability, Thresholds, Weight,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
+    Origin, Probability, Thresholds, Weight,
 };
 
 /// How alpha is adapted.
@@ -221,6 +221,10 @@ impl Block for Abe {
 
     fn idle_keys(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn limit(params: &AbeParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

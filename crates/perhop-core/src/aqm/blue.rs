@@ -16,7 +16,8 @@ use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin, Probability,
+    Bitrate, Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
+    Probability,
 };
 
 /// Parameters of [`Blue`].
@@ -138,6 +139,10 @@ impl Block for Blue {
              `limit`"
         );
         vec![("threshold", text)]
+    }
+
+    fn limit(params: &BlueParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

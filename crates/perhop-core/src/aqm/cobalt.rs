@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::blue::{Stepped, check_increment};
 use super::codel::control_law;
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, Reason, Verdict, room};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Probability,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
+    Onset, Origin, Probability,
 };
 
 /// Parameters of [`Cobalt`].
@@ -48,9 +48,10 @@ pub struct CobaltParams {
     /// capable with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
-    #[serde(default = "thousand_packets")]
-    pub limit: Depth,
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// least `1000p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Depth>,
 }
 
 const fn five_ms() -> Duration {
@@ -69,10 +70,6 @@ fn one_in_4096() -> Probability {
     Probability::new(1.0 / 4096.0).expect("a probability")
 }
 
-const fn thousand_packets() -> Depth {
-    Depth::Packets(1000)
-}
-
 /// So many transmission times of an MTU are a short sojourn time on any link.
 const SHORT: u64 = 4;
 
@@ -80,6 +77,7 @@ const SHORT: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct Cobalt {
     params: CobaltParams,
+    limit: Depth,
     /// The sojourn time up to which nothing is due.
     target: Duration,
     dropping: bool,
@@ -114,6 +112,14 @@ impl Block for Cobalt {
         }
         check_increment(params.increment)
     }
+
+    fn limit(params: &CobaltParams, rate: Bitrate) -> Option<Depth> {
+        Some(room::limit(params.limit, rate))
+    }
+
+    fn onset(params: &CobaltParams) -> Option<Onset> {
+        Some(Onset { key: "target", target: params.target, least: Duration::ZERO })
+    }
 }
 
 impl FromParams for Cobalt {
@@ -122,6 +128,7 @@ impl FromParams for Cobalt {
             params.mtu.map_or(Duration::ZERO, |mtu| environment.rate.time_of(mtu).saturating_mul(SHORT));
         Self {
             target: params.target.max(short),
+            limit: room::limit(params.limit, environment.rate),
             params,
             dropping: false,
             next: Instant::ZERO,
@@ -193,7 +200,7 @@ impl Cobalt {
 impl Aqm for Cobalt {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        let verdict = Verdict::by_limit(packet, queue, self.params.limit);
+        let verdict = Verdict::by_limit(packet, queue, self.limit);
         if verdict != Verdict::Pass {
             self.overflow(cx.now);
         }

@@ -19,12 +19,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, Reason, Verdict, room};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Onset,
-    Origin,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
+    Onset, Origin,
 };
 
 /// Whose arithmetic `CoDel` follows.
@@ -52,9 +52,10 @@ pub struct CodelParams {
     /// The largest packet: no packet is dropped while the queue behind it holds no more than this (MTU).
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
-    #[serde(default = "thousand_packets")]
-    pub limit: Depth,
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// least `1000p`; with `law = "linux"` `1000p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Depth>,
     /// Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5). Where there is no room,
     /// they are dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with
     /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
@@ -63,6 +64,15 @@ pub struct CodelParams {
     /// Whose arithmetic to follow: for comparisons with Linux's `codel` on real packets, `linux`.
     #[serde(default)]
     pub law: CodelLaw,
+}
+
+impl CodelParams {
+    fn room(&self, rate: Bitrate) -> Depth {
+        match self.law {
+            CodelLaw::Linux => room::least(self.limit),
+            CodelLaw::Rfc => room::limit(self.limit, rate),
+        }
+    }
 }
 
 const fn five_ms() -> Duration {
@@ -77,14 +87,11 @@ const fn one_packet() -> Bytes {
     Bytes::new(1500)
 }
 
-const fn thousand_packets() -> Depth {
-    Depth::Packets(1000)
-}
-
 /// Controls the sojourn time of a queue by drops at its head.
 #[derive(Clone, Debug)]
 pub struct Codel {
     params: CodelParams,
+    limit: Depth,
     clock: Clock,
     /// When a sojourn time that stays above the target leads to a drop; none while it is below.
     above_until: Option<Ticks>,
@@ -191,7 +198,7 @@ impl Block for Codel {
     }
 
     fn idle_keys(params: &CodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        let most = match params.limit {
+        let most = match room::least(params.limit) {
             Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
             Depth::Bytes(bytes) => bytes,
         };
@@ -207,14 +214,19 @@ impl Block for Codel {
         vec![("mtu", text)]
     }
 
+    fn limit(params: &CodelParams, rate: Bitrate) -> Option<Depth> {
+        Some(params.room(rate))
+    }
+
     fn onset(params: &CodelParams) -> Option<Onset> {
-        Some(Onset { key: "target", value: params.target, delay: params.target })
+        Some(Onset { key: "target", target: params.target, least: params.target })
     }
 }
 
 impl FromParams for Codel {
-    fn new(params: CodelParams, _: Environment) -> Self {
-        Self::at_start(params)
+    fn new(params: CodelParams, environment: Environment) -> Self {
+        let limit = params.room(environment.rate);
+        Self::at_start(params, limit)
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
@@ -238,17 +250,18 @@ impl Codel {
         ecn: bool,
         law: CodelLaw,
     ) -> Self {
-        let limit = Depth::Packets(u64::MAX);
-        Self::at_start(CodelParams { target, interval, mtu, limit, ecn, law })
+        let params = CodelParams { target, interval, mtu, limit: None, ecn, law };
+        Self::at_start(params, Depth::Packets(u64::MAX))
     }
 
-    const fn at_start(params: CodelParams) -> Self {
+    const fn at_start(params: CodelParams, limit: Depth) -> Self {
         let clock = match params.law {
             CodelLaw::Rfc => Clock::Rfc,
             CodelLaw::Linux => Clock::Linux { inverse_root: 0 },
         };
         Self {
             params,
+            limit,
             clock,
             above_until: None,
             dropping: false,
@@ -379,7 +392,7 @@ pub(super) fn control_law(at: Instant, interval: Duration, count: u32) -> Instan
 impl Aqm for Codel {
     #[inline]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
-        Verdict::by_limit(packet, queue, self.params.limit)
+        Verdict::by_limit(packet, queue, self.limit)
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, Verdict};
 use crate::units::UnitError;
-use crate::{Block, Context, Depth, Environment, FromParams, Header, Occupancy, Origin};
+use crate::{Bitrate, Block, Context, Depth, Environment, FromParams, Header, Occupancy, Origin};
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,10 @@ impl Block for DropTail {
     const ORIGIN: Origin =
         Origin::published(1998, "RFC 2309, section 2; RFC 7567, section 1").in_linux("pfifo", "2.2");
     const BATCHED: bool = true;
+
+    fn limit(params: &DropTailParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
 }
 
 impl FromParams for DropTail {

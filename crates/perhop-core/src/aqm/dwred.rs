@@ -21,8 +21,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Probability, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
+    Origin, Probability, Thresholds, Unit, Weight,
 };
 
 /// What happens to in-profile packets under dynamic WRED.
@@ -103,6 +103,10 @@ impl Block for Dwred {
 
     fn idle_keys(params: &DwredParams, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         without_effect(&params.knobs(), Unit::Packets).into_iter().collect()
+    }
+
+    fn limit(params: &DwredParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

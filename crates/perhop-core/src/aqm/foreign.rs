@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::{Aqm, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Block, Context, Environment, FromParams, Header, Instant, Occupancy, Origin};
+use crate::{Bitrate, Block, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin};
 
 /// The decisions of an AQM that is implemented outside: see [`Aqm`].
 pub trait ForeignAqm: fmt::Debug + Send + Sync {
@@ -118,6 +118,10 @@ impl Block for Foreign {
     const PRECOMPUTABLE: bool = false;
     const BATCHED: bool = true;
     const NEEDS_AHEAD: bool = true;
+
+    fn limit(params: &ForeignParams, _: Bitrate) -> Option<Depth> {
+        params.parameters.get("limit")?.as_str()?.parse().ok()
+    }
 }
 
 impl FromParams for Foreign {

@@ -118,6 +118,10 @@ impl Block for InverseRate {
     fn idle_keys(params: &InverseRateParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
     }
+
+    fn limit(params: &InverseRateParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
 }
 
 impl FromParams for InverseRate {

@@ -19,6 +19,7 @@ mod red;
 mod rio;
 mod rio_plus_out;
 mod rio_three;
+mod room;
 mod wred;
 
 pub use abe::{Abe, AbeParams, Law, Losses, Root};
@@ -168,11 +169,6 @@ macro_rules! register_aqms {
             /// Whether it asks how much is served before a packet that arrives: [`Block::NEEDS_AHEAD`](crate::Block::NEEDS_AHEAD).
             pub fn needs_ahead(&self) -> bool {
                 match self { $(Self::$variant(_) => <$block as crate::Block>::NEEDS_AHEAD,)+ }
-            }
-
-            /// From which queueing delay on it may act: [`Block::onset`](crate::Block::onset).
-            pub fn onset(&self) -> Option<crate::Onset> {
-                match self { $(Self::$variant(params) => <$block as crate::Block>::onset(params),)+ }
             }
         }
     };

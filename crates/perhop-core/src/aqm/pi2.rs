@@ -20,11 +20,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, PiController, PiLaw, Reason, Verdict, check_gains, check_target};
+use super::{Aqm, PiController, PiLaw, Reason, Verdict, check_gains, check_target, room};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Block, Context, Depth, Duration, Environment, FromParams, Header, Occupancy, Origin, Probability, Rng,
+    Bitrate, Block, Context, Depth, Duration, Environment, FromParams, Header, Occupancy, Onset, Origin,
+    Probability, Rng,
 };
 
 /// Parameters of [`Pi2`].
@@ -60,9 +61,10 @@ pub struct Pi2Params {
     /// With `ecn`: from this probability on, ECN-capable packets are dropped, too (`p_Cmax`).
     #[serde(default = "quarter")]
     pub mark_below: Probability,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
-    #[serde(default = "thousand_packets")]
-    pub limit: Depth,
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// least `1000p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Depth>,
 }
 
 const fn fifteen_ms() -> Duration {
@@ -79,10 +81,6 @@ const fn yes() -> bool {
 
 fn quarter() -> Probability {
     Probability::new(0.25).expect("a probability")
-}
-
-const fn thousand_packets() -> Depth {
-    Depth::Packets(1000)
 }
 
 /// The shortest `update`: updates are made up for one by one.
@@ -103,6 +101,7 @@ impl Pi2Params {
 #[derive(Clone, Debug)]
 pub struct Pi2 {
     params: Pi2Params,
+    limit: Depth,
     controller: PiController,
     /// The probabilities of the packets since the last hit, added up.
     count: f64,
@@ -145,13 +144,21 @@ impl Block for Pi2 {
         });
         no_marks.into_iter().chain(no_defaults).collect()
     }
+
+    fn limit(params: &Pi2Params, rate: Bitrate) -> Option<Depth> {
+        Some(room::limit(params.limit, rate))
+    }
+
+    fn onset(params: &Pi2Params) -> Option<Onset> {
+        Some(Onset { key: "target", target: params.target, least: Duration::ZERO })
+    }
 }
 
 impl FromParams for Pi2 {
-    fn new(params: Pi2Params, _: Environment) -> Self {
+    fn new(params: Pi2Params, environment: Environment) -> Self {
         let (update, alpha, beta) = params.gains();
         let controller = PiController::new(PiLaw::exact(alpha, beta, 1.0), params.target, update);
-        Self { params, controller, count: 0.0 }
+        Self { limit: room::limit(params.limit, environment.rate), params, controller, count: 0.0 }
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
@@ -189,7 +196,7 @@ impl Pi2 {
 impl Aqm for Pi2 {
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         self.controller.settle(|| queue.head(), cx.now);
-        Verdict::by_limit(packet, queue, self.params.limit)
+        Verdict::by_limit(packet, queue, self.limit)
     }
 
     fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {

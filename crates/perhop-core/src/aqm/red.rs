@@ -317,8 +317,12 @@ impl Block for Red {
     }
 
     fn onset(params: &RedParams) -> Option<Onset> {
-        let value = params.target_delay?;
-        Some(Onset { key: "target-delay", value, delay: Duration::from_nanos(value.as_nanos() / 2) })
+        let target = params.target_delay?;
+        Some(Onset { key: "target-delay", target, least: Duration::from_nanos(target.as_nanos() / 2) })
+    }
+
+    fn limit(params: &RedParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

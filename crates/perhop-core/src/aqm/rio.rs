@@ -18,8 +18,8 @@ use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
+    Origin, Thresholds, Unit, Weight,
 };
 
 /// Which arrivals update which average.
@@ -193,6 +193,10 @@ impl Block for Rio {
 
     fn idle_keys(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn limit(params: &RioParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

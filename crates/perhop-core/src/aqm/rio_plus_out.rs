@@ -18,8 +18,8 @@ use super::rio::{Averages, InOutAverages};
 use super::{Aqm, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
+    Origin, Thresholds, Weight,
 };
 
 red_params! {
@@ -66,6 +66,10 @@ impl Block for RioPlusOut {
 
     fn idle_keys(params: &RioPlusOutParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn limit(params: &RioPlusOutParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

@@ -18,8 +18,8 @@ use super::{Aqm, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
+    Origin, Thresholds, Unit, Weight,
 };
 
 /// Which packets count in the average queue length that the test of OUT-IN packets uses.
@@ -105,6 +105,10 @@ impl Block for RioThree {
 
     fn idle_keys(params: &RioThreeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn limit(params: &RioThreeParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

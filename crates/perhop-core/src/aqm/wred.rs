@@ -22,8 +22,8 @@ use crate::matching::{Match, Matcher};
 use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
-    Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, FromParams, Header, Instant,
-    Occupancy, Origin, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, FromParams, Header,
+    Instant, Occupancy, Origin, Unit, Weight,
 };
 
 red_params! {
@@ -305,6 +305,10 @@ impl Block for Wred {
         idle.extend(params.idle_profiles(sizes));
         idle.extend(params.idle_without_curves());
         idle
+    }
+
+    fn limit(params: &WredParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
     }
 }
 

@@ -49,11 +49,6 @@ pub(super) fn classes_of(branches: &[BranchParams<'_>]) -> Vec<ClassKey> {
     branches.iter().flat_map(BranchParams::classes).collect()
 }
 
-/// See [`Scheduler::within`](super::Scheduler::within).
-pub(super) fn within<'a>(branches: &[BranchParams<'a>]) -> Vec<(String, &'a SchedulerParams)> {
-    branches.iter().map(|branch| (branch.queue_key(), branch.queue)).collect()
-}
-
 /// See [`Scheduler::aqms`](super::Scheduler::aqms).
 pub(super) fn aqms_of<'a>(branches: &[BranchParams<'a>], path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
     let everything = Match::default();

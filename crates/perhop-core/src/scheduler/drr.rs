@@ -104,6 +104,10 @@ impl<P: Packet> Scheduler for Drr<P> {
         classes_of(&params.queues)
     }
 
+    fn least_rates(params: &DrrParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        shares(&params.queues, rate).into_iter().map(Some).collect()
+    }
+
     fn aqms_mut(params: &mut DrrParams) -> Vec<&mut AqmParams> {
         params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }

@@ -18,8 +18,8 @@ use crate::control::Message;
 use crate::queue::owned;
 use crate::units::UnitError;
 use crate::{
-    Block, ClassCounters, Duration, Environment, Header, Instant, ManagedQueue, Occupancy, Origin, Packet,
-    Reason, Streams, Taken,
+    Bitrate, Block, ClassCounters, Duration, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
+    Packet, Reason, Streams, Taken,
 };
 
 /// Parameters of [`Edf`].
@@ -128,6 +128,10 @@ impl<P: Packet> Scheduler for Edf<P> {
 
     fn class_keys(_params: &EdfParams) -> Vec<ClassKey> {
         services()
+    }
+
+    fn least_rates(_: &EdfParams, _: Bitrate) -> Vec<Option<Bitrate>> {
+        vec![None]
     }
 
     fn aqms_mut(params: &mut EdfParams) -> Vec<&mut AqmParams> {

@@ -11,7 +11,8 @@ use crate::control::Message;
 use crate::queue::owned;
 use crate::units::UnitError;
 use crate::{
-    Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Origin, Packet, Reason, Streams,
+    Bitrate, Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Origin, Packet, Reason,
+    Streams,
 };
 
 /// Parameters of [`Fifo`].
@@ -49,6 +50,10 @@ impl<P: Packet> Scheduler for Fifo<P> {
 
     fn aqms<'a>(params: &'a FifoParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         vec![(String::new(), &params.rule)]
+    }
+
+    fn least_rates(_: &FifoParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        vec![Some(rate)]
     }
 
     fn aqms_mut(params: &mut FifoParams) -> Vec<&mut AqmParams> {

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::bucket::Bucket;
 use super::queues::{Place, Queues, aqms_at, check_places, paths_at, queue_params};
 use super::{
-    AnyScheduler, ClassKey, Dequeued, Discipline, Match, Part, PathName, Retuning, Scheduler,
-    SchedulerParams, ShapedQueue, below, fixed,
+    AnyScheduler, ClassKey, Dequeued, Discipline, Match, Part, PathName, Retuning, Scheduler, ShapedQueue,
+    Within, below, fixed,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -120,6 +120,11 @@ impl LlqParams {
     }
 
     /// What the priority queues leave of a link's rate.
+    /// The rate that is left to `queue` at least: none if a priority queue has no `rate`.
+    fn least_left(&self, link: Bitrate) -> Option<Bitrate> {
+        self.left(link).ok().filter(|_| self.priority.iter().all(|queue| queue.rate.is_some()))
+    }
+
     fn left(&self, link: Bitrate) -> Result<Bitrate, UnitError> {
         let sum: u128 =
             self.priority.iter().filter_map(|queue| queue.rate).map(|rate| u128::from(rate.as_bps())).sum();
@@ -189,6 +194,13 @@ impl<P: Packet> Scheduler for Llq<P> {
         found
     }
 
+    fn least_rates(params: &LlqParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        let first = params.priority.iter().enumerate().map(|(n, _)| (n == 0).then_some(rate));
+        let others = params.queue.0.least_rates(params.left(rate).unwrap_or(rate)).into_iter();
+        let is_left = params.least_left(rate).is_some();
+        first.chain(others.map(|least| least.filter(|_| is_left))).collect()
+    }
+
     fn aqms_mut(params: &mut LlqParams) -> Vec<&mut AqmParams> {
         let others = params.queue.0.aqms_mut();
         params.priority.iter_mut().map(|queue| &mut queue.rule).chain(others).collect()
@@ -203,8 +215,8 @@ impl<P: Packet> Scheduler for Llq<P> {
         first.chain(others).collect()
     }
 
-    fn within(params: &LlqParams) -> Vec<(String, &SchedulerParams)> {
-        vec![("queue".into(), &params.queue.0)]
+    fn within(params: &LlqParams, rate: Bitrate) -> Vec<Within<'_>> {
+        vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: params.least_left(rate) }]
     }
 }
 
@@ -425,7 +437,7 @@ mod tests {
         let voice =
             format!(r#"{{"name": "voice", "match": {{"dscp": {EF}}}, "rate": "2Mbps", "rule": {RULE}}}"#);
         let params = read(&format!(r#""priority": [{voice}], "queue": {classes}"#));
-        let params = SchedulerParams::Llq(params);
+        let params = super::super::SchedulerParams::Llq(params);
         params.fits("8Mbps".parse().unwrap()).unwrap();
         let problem = params.fits("4Mbps".parse().unwrap()).unwrap_err().to_string();
         assert!(

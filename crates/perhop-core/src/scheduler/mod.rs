@@ -224,6 +224,10 @@ pub trait Scheduler: Block {
     /// this path, or all.
     fn aqms<'a>(params: &'a Self::Params, path: Option<&str>) -> Vec<(String, &'a AqmParams)>;
 
+    /// The least rate at which the queue of each AQM is served while packets wait in it, in the order of [`aqms`](Self::aqms) and
+    /// on a link of this rate; `None` if other packets can keep it waiting.
+    fn least_rates(params: &Self::Params, rate: Bitrate) -> Vec<Option<Bitrate>>;
+
     /// All of them, to be changed.
     fn aqms_mut(params: &mut Self::Params) -> Vec<&mut AqmParams>;
 
@@ -232,10 +236,21 @@ pub trait Scheduler: Block {
         vec![ClassKey { name: "all".into(), key: None }]
     }
 
-    /// The schedulers directly within the parameters, each with its key.
-    fn within(_params: &Self::Params) -> Vec<(String, &SchedulerParams)> {
+    /// The schedulers directly within the parameters, on a link of this rate.
+    fn within(_params: &Self::Params, _rate: Bitrate) -> Vec<Within<'_>> {
         Vec::new()
     }
+}
+
+/// A scheduler among the parameters of another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Within<'a> {
+    /// The key of its table.
+    pub key: String,
+    /// Its parameters.
+    pub scheduler: &'a SchedulerParams,
+    /// The least rate at which it is served while packets wait in it; `None` if other packets can keep it waiting.
+    pub rate: Option<Bitrate>,
 }
 
 /// A class of packets that a scheduler distinguishes, as its parameters have it.
@@ -313,14 +328,19 @@ macro_rules! register_schedulers {
                 match self { $(Self::$variant(params) => $block::<Header>::aqms(params, path),)+ }
             }
 
+            /// See [`Scheduler::least_rates`].
+            pub fn least_rates(&self, rate: Bitrate) -> Vec<Option<Bitrate>> {
+                match self { $(Self::$variant(params) => $block::<Header>::least_rates(params, rate),)+ }
+            }
+
             /// See [`Scheduler::class_keys`].
             pub fn class_keys(&self) -> Vec<ClassKey> {
                 match self { $(Self::$variant(params) => $block::<Header>::class_keys(params),)+ }
             }
 
             /// See [`Scheduler::within`].
-            pub fn within(&self) -> Vec<(String, &SchedulerParams)> {
-                match self { $(Self::$variant(params) => $block::<Header>::within(params),)+ }
+            pub fn within(&self, rate: Bitrate) -> Vec<Within<'_>> {
+                match self { $(Self::$variant(params) => $block::<Header>::within(params, rate),)+ }
             }
 
             /// See [`Scheduler::aqms_mut`].
@@ -375,11 +395,16 @@ impl SchedulerParams {
         .collect()
     }
 
-    /// It and all schedulers within it, each with its key (empty for itself).
-    pub fn all_within(&self) -> Vec<(String, &Self)> {
-        let mut found = vec![(String::new(), self)];
-        for (key, inner) in self.within() {
-            found.extend(inner.all_within().into_iter().map(|(place, params)| (below(&key, &place), params)));
+    /// It and all schedulers within it, on a link of this rate; its own key is empty.
+    pub fn all_within(&self, rate: Bitrate) -> Vec<Within<'_>> {
+        let mut found = vec![Within { key: String::new(), scheduler: self, rate: Some(rate) }];
+        for Within { key, scheduler, rate: least } in self.within(rate) {
+            let all = scheduler.all_within(least.unwrap_or(rate)).into_iter();
+            found.extend(all.map(|inner| Within {
+                key: below(&key, &inner.key),
+                rate: least.and(inner.rate),
+                ..inner
+            }));
         }
         found
     }

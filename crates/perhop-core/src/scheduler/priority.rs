@@ -163,6 +163,12 @@ impl<P: Packet> Scheduler for Priority<P> {
         classes_of(&params.queues)
     }
 
+    fn least_rates(params: &PriorityParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        let first = params.queues[0].cap.is_none().then_some(rate);
+        let others = params.queues[1..].iter().map(|_| None);
+        std::iter::once(first).chain(others).collect()
+    }
+
     fn aqms_mut(params: &mut PriorityParams) -> Vec<&mut AqmParams> {
         params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }

@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 
 use super::bucket::Bucket;
 use super::{
-    AnyScheduler, ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, SchedulerParams, below,
+    AnyScheduler, ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, SchedulerParams, Within,
+    below,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -203,8 +204,12 @@ impl<P: Packet> Scheduler for Shaper<P> {
         classes.map(|class| ClassKey { key: class.key.map(|key| inner(&key)), ..class }).collect()
     }
 
-    fn within(params: &ShaperParams) -> Vec<(String, &SchedulerParams)> {
-        vec![("queue".into(), &params.queue.0)]
+    fn within(params: &ShaperParams, rate: Bitrate) -> Vec<Within<'_>> {
+        vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: Some(rate.min(params.rate)) }]
+    }
+
+    fn least_rates(params: &ShaperParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        params.queue.0.least_rates(rate.min(params.rate))
     }
 
     fn aqms_mut(params: &mut ShaperParams) -> Vec<&mut AqmParams> {

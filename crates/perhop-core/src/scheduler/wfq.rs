@@ -101,6 +101,10 @@ impl<P: Packet> Scheduler for Wfq<P> {
         classes_of(&params.queues)
     }
 
+    fn least_rates(params: &WfqParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        shares(&params.queues, rate).into_iter().map(Some).collect()
+    }
+
     fn aqms_mut(params: &mut WfqParams) -> Vec<&mut AqmParams> {
         params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }

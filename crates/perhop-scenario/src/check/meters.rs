@@ -36,7 +36,7 @@ impl Scenario {
     pub(super) fn check_meters(&self) -> Checked {
         for place in self.meters() {
             if !place.has_queue {
-                let text = "a link without a queue is not measured, so nothing would count these packets; give it a `queue`";
+                let text = "meters are in front of a queue, which this link does not have; give it a `queue`";
                 return Err(place.at("", text.into()));
             }
             AggregateMeter::check(place.meters).map_err(|problem| {

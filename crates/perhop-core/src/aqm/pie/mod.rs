@@ -32,7 +32,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict, check_gains, check_target};
+use super::{Aqm, Reason, Verdict, check_gains, check_target, room};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
@@ -78,9 +78,10 @@ pub struct PieParams {
     /// With `ecn`: from this drop probability on, with `linux` above it, ECN-capable packets are dropped, too (`MARK_ECNTH`).
     #[serde(default = "tenth")]
     pub mark_below: Probability,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
-    #[serde(default = "thousand_packets")]
-    pub limit: Depth,
+    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// least `1000p`; with `linux` `1000p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Depth>,
 }
 
 /// The algorithms of PIE.
@@ -104,8 +105,13 @@ fn tenth() -> Probability {
     Probability::new(0.1).expect("0.1 is a probability")
 }
 
-const fn thousand_packets() -> Depth {
-    Depth::Packets(1000)
+impl PieParams {
+    fn room(&self, rate: Bitrate) -> Depth {
+        match self.law {
+            PieLaw::Linux => room::least(self.limit),
+            _ => room::limit(self.limit, rate),
+        }
+    }
 }
 
 /// The parameters with their defaults filled in.
@@ -120,7 +126,6 @@ struct Settings {
     beta: f64,
     mean_packet: u64,
     mark_below: Option<f64>,
-    limit: Depth,
 }
 
 impl Settings {
@@ -142,7 +147,6 @@ impl Settings {
             beta: params.beta.map_or(beta, AboveZero::get),
             mean_packet: params.mean_packet.map_or(mean_packet, Bytes::get),
             mark_below: params.ecn.then_some(params.mark_below.get()),
-            limit: params.limit,
         }
     }
 
@@ -194,6 +198,7 @@ const MOST_UPDATES: u64 = 1024;
 #[derive(Clone, Debug)]
 pub struct Pie {
     settings: Settings,
+    limit: Depth,
     rate: Bitrate,
     controller: Controller,
     /// The sojourn time of the packet that was transmitted last, if others stayed behind it.
@@ -261,7 +266,7 @@ impl Block for Pie {
 
     fn idle_keys(params: &PieParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let spared = Bytes::new(Settings::of(params).mean_packet.saturating_mul(2));
-        let most = match params.limit {
+        let most = match room::least(params.limit) {
             Depth::Packets(packets) => packets.saturating_sub(1).saturating_mul(*sizes.end()),
             Depth::Bytes(bytes) => bytes.saturating_sub(*sizes.start()),
         };
@@ -283,11 +288,15 @@ impl Block for Pie {
         no_marks.into_iter().chain(no_drops).collect()
     }
 
+    fn limit(params: &PieParams, rate: Bitrate) -> Option<Depth> {
+        Some(params.room(rate))
+    }
+
     fn onset(params: &PieParams) -> Option<Onset> {
         let Settings { target, half_target, beta, .. } = Settings::of(params);
         // Delays below half of the target raise the drop probability by no more than this.
         let most = beta * half_target.as_secs_f64();
-        (most < LITTLE).then_some(Onset { key: "target", value: target, delay: half_target })
+        Some(Onset { key: "target", target, least: if most < LITTLE { half_target } else { Duration::ZERO } })
     }
 }
 
@@ -297,6 +306,7 @@ impl FromParams for Pie {
         let phase = if settings.law == PieLaw::Docsis { Phase::Inactive } else { Phase::Active };
         let burst = if settings.law == PieLaw::Linux { settings.max_burst } else { Duration::ZERO };
         Self {
+            limit: params.room(environment.rate),
             rate: environment.rate,
             controller: Controller {
                 probability: 0.0,
@@ -399,7 +409,7 @@ impl Pie {
         }
         self.count(0.0); // While it is inactive, too, a drop probability of 0 resets the sum.
         if self.controller.phase == Phase::Inactive {
-            if !is_third_full(queue, self.settings.limit) {
+            if !is_third_full(queue, self.limit) {
                 return false;
             }
             self.controller.phase = Phase::Quiescent(Duration::ZERO);
@@ -517,13 +527,13 @@ impl Aqm for Pie {
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         self.backlog = Bytes::new(queue.bytes());
         self.catch_up(cx.now);
-        let Settings { law, half_target, max_burst, mark_below, limit, .. } = self.settings;
+        let Settings { law, half_target, max_burst, mark_below, .. } = self.settings;
         let Controller { probability, delay_before, .. } = self.controller;
         let calm = probability == 0.0 && delay_before < half_target && self.sojourn < half_target;
         if matches!(law, PieLaw::Enhanced | PieLaw::Basic) && calm {
             self.controller.burst = max_burst;
         }
-        if queue.is_full_for(packet, limit) {
+        if queue.is_full_for(packet, self.limit) {
             self.accumulated = 0.0;
             return Verdict::Drop(Reason::Overflow);
         }

@@ -212,6 +212,10 @@ impl<P: Packet> Scheduler for Dsd<P> {
         services()
     }
 
+    fn least_rates(_: &DsdParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        vec![Some(rate)]
+    }
+
     fn aqms_mut(params: &mut DsdParams) -> Vec<&mut AqmParams> {
         vec![&mut params.rule]
     }

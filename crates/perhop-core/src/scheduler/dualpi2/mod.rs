@@ -35,8 +35,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Block, Bytes, ClassCounters, Codepoints, Depth, Duration, Ecn, Environment, Header, Instant, Occupancy,
-    Origin, Packet, Probability, Reason, Rng, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Codepoints, Depth, Duration, Ecn, Environment, Header, Instant,
+    Occupancy, Onset, Origin, Packet, Probability, Reason, Rng, Streams,
 };
 
 /// Whose details `DualPI2` follows where they differ.
@@ -244,6 +244,14 @@ impl<P: Packet> Block for DualPi2<P> {
         params.queue_protection.as_ref().map_or(Ok(()), QueueProtectionParams::check)
     }
 
+    fn limit(params: &DualPi2Params, rate: Bitrate) -> Option<Depth> {
+        Some(params.room(rate))
+    }
+
+    fn onset(params: &DualPi2Params) -> Option<Onset> {
+        Some(Onset { key: "target", target: params.target, least: Duration::ZERO })
+    }
+
     fn idle_keys(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let mut idle = Vec::new();
         if params.order == DualPi2Order::WeightedRoundRobin && params.shift != fifty_ms() {
@@ -329,8 +337,8 @@ impl DualPi2Params {
         }
     }
 
-    fn limit(&self, environment: Environment) -> Depth {
-        let of_link = u128::from(environment.rate.as_bps()) / 8 / 4;
+    fn room(&self, rate: Bitrate) -> Depth {
+        let of_link = u128::from(rate.as_bps()) / 8 / 4;
         let derived = if self.is_linux() {
             Depth::Packets(10_000)
         } else {
@@ -353,7 +361,7 @@ impl<P: Packet> Scheduler for DualPi2<P> {
             l4s: Queue::new(),
             classic: Queue::new(),
             total: Occupancy::EMPTY,
-            limit: params.limit(environment),
+            limit: params.room(environment.rate),
             l4s_dscp: params.l4s_dscp,
             controller: PiController::new(law, params.target, params.interval()),
             marking,
@@ -378,7 +386,7 @@ impl<P: Packet> Scheduler for DualPi2<P> {
         let mut turns = to.after.turns();
         turns.take_over(&self.turns);
         (self.controller, self.marking, self.turns) = (controller, marking, turns);
-        self.limit = to.after.limit(Environment { rate: to.rate });
+        self.limit = to.after.room(to.rate);
         Ok(())
     }
 
@@ -388,6 +396,10 @@ impl<P: Packet> Scheduler for DualPi2<P> {
 
     fn class_keys(_: &DualPi2Params) -> Vec<ClassKey> {
         [L4S, CLASSIC].map(|class| ClassKey { name: name(class).into(), key: None }).into()
+    }
+
+    fn least_rates(_: &DualPi2Params, _: Bitrate) -> Vec<Option<Bitrate>> {
+        Vec::new()
     }
 
     fn aqms_mut(_: &mut DualPi2Params) -> Vec<&mut AqmParams> {

@@ -68,8 +68,8 @@ fn constants_follow_from_the_target_and_the_largest_round_trip() {
 
 #[test]
 fn room_is_what_the_link_sends_in_a_quarter_of_a_second() {
-    assert_eq!(params("").limit(environment()), Depth::Bytes(250_000));
-    assert_eq!(params(r#""law": "linux""#).limit(environment()), Depth::Packets(10_000));
+    assert_eq!(params("").room(environment().rate), Depth::Bytes(250_000));
+    assert_eq!(params(r#""law": "linux""#).room(environment().rate), Depth::Packets(10_000));
     let mut dualpi2 = dualpi2(r#""limit": "3p""#);
     put(&mut dualpi2, Ecn::Capable1, 2);
     put(&mut dualpi2, Ecn::Capable0, 1);

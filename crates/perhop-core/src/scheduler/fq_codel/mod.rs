@@ -36,8 +36,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
-    Block, Bytes, ClassCounters, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Depth, Duration, Environment, FromParams, Header, Instant,
+    Occupancy, Onset, Origin, Packet, Reason, Streams,
 };
 
 pub use self::table::FlowHash;
@@ -218,6 +218,14 @@ impl<P: Packet> Block for FqCodel<P> {
         }
     }
 
+    fn limit(params: &FqCodelParams, _: Bitrate) -> Option<Depth> {
+        Some(Depth::Packets(params.limit.get()))
+    }
+
+    fn onset(params: &FqCodelParams) -> Option<Onset> {
+        Some(Onset { key: "target", target: params.target, least: params.target })
+    }
+
     fn idle_keys(params: &FqCodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let limit = params.memory_limit;
         if limit.get() < *sizes.start() {
@@ -270,6 +278,10 @@ impl<P: Packet> Scheduler for FqCodel<P> {
     }
 
     fn aqms<'a>(_: &'a FqCodelParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        Vec::new()
+    }
+
+    fn least_rates(_: &FqCodelParams, _: Bitrate) -> Vec<Option<Bitrate>> {
         Vec::new()
     }
 

@@ -26,7 +26,7 @@ mod tree;
 pub use params::{HtbClass, HtbParams};
 
 use super::branches::{self, Branches};
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler, SchedulerParams, fixed};
+use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler, Within, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
@@ -96,6 +96,13 @@ impl<P: Packet> Scheduler for Htb<P> {
         branches::aqms_of(&params.leaves(), path)
     }
 
+    fn least_rates(params: &HtbParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
+        Self::within(params, rate)
+            .into_iter()
+            .flat_map(|leaf| leaf.scheduler.least_rates(leaf.rate.unwrap_or(rate)))
+            .collect()
+    }
+
     fn aqms_mut(params: &mut HtbParams) -> Vec<&mut AqmParams> {
         params.aqms_mut()
     }
@@ -104,8 +111,16 @@ impl<P: Packet> Scheduler for Htb<P> {
         branches::classes_of(&params.leaves())
     }
 
-    fn within(params: &HtbParams) -> Vec<(String, &SchedulerParams)> {
-        branches::within(&params.leaves())
+    fn within(params: &HtbParams, rate: Bitrate) -> Vec<Within<'_>> {
+        let rates = params
+            .found()
+            .into_iter()
+            .filter(|one| one.class.queue.is_some())
+            .map(|one| one.class.rate.min(rate));
+        let leaves = params.leaves().into_iter().zip(rates);
+        leaves
+            .map(|(leaf, rate)| Within { key: leaf.queue_key(), scheduler: leaf.queue, rate: Some(rate) })
+            .collect()
     }
 }
 

@@ -171,6 +171,43 @@ impl HtbParams {
         Ok(())
     }
 
+    /// Classes whose quantum is below the largest packet, though they share with others by quanta: each with its key and the reason.
+    /// Such a class still sends a packet in its turn, as in Linux.
+    pub fn small_quanta(&self, largest: Bytes) -> Vec<(String, String)> {
+        let found = self.found();
+        let root = |mut number: usize| {
+            while let Some(around) = found[number].parent {
+                number = around;
+            }
+            number
+        };
+        let borrowers: Vec<usize> = (0..found.len())
+            .filter(|&n| {
+                let Found { class, parent, .. } = &found[n];
+                class.queue.is_some() && parent.is_some() && class.ceil() > class.rate
+            })
+            .collect();
+        let shares_with = |n: usize, other: usize| {
+            let turn = |n: usize| (root(n), found[n].class.prio.unwrap_or(0));
+            turn(n) == turn(other) && found[n].class.quantum(self.r2q) != found[other].class.quantum(self.r2q)
+        };
+        let small = borrowers.iter().filter(|&&n| {
+            let is_small = found[n].class.quantum(self.r2q) < largest.get();
+            is_small && borrowers.iter().any(|&other| shares_with(n, other))
+        });
+        let notices = small.map(|&n| {
+            let Found { key, class, .. } = &found[n];
+            let quantum = Bytes::new(class.quantum(self.r2q));
+            let by = if class.quantum.is_some() { "" } else { " by `r2q`" };
+            let text = format!(
+                "`{quantum}`{by}: packets here have up to {largest}, and a class sends at least one of them in its turn, so what it \
+                 borrows is not in proportion to quanta, as in Linux; write {largest} or more for the smallest quantum"
+            );
+            (format!("{key}.quantum"), text)
+        });
+        notices.collect()
+    }
+
     /// What a user should know of rates that others contradict, on a link of this rate: keys and texts.
     pub fn contradictions(&self, link: Bitrate) -> Vec<(String, String)> {
         let mut notices = Vec::new();

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bytes, Duration};
 
 use crate::application::Carrier;
@@ -99,9 +98,9 @@ fn check_blocks(network: &Network) -> Result<(), Refusal> {
 fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     network.links.iter().flat_map(|link| {
         let place = ("link", &*link.name);
-        let schedulers = link.queue.iter().flat_map(SchedulerParams::all_within);
-        let scheduler = schedulers.map(move |(_, queue)| {
-            let (name, batched) = (queue.name(), queue.batched());
+        let schedulers = link.queue.iter().flat_map(|queue| queue.all_within(link.rate));
+        let scheduler = schedulers.map(move |within| {
+            let (name, batched) = (within.scheduler.name(), within.scheduler.batched());
             UsedBlock { role: "scheduler", name, batched, place }
         });
         let aqms = link.queue.iter().flat_map(|queue| queue.aqms(None)).map(move |(_, aqm)| {

@@ -3,11 +3,10 @@
 //! Which packets are lost, and how long each takes, is drawn in the order in which the link sends them, from the link's own stream; and
 //! changes have their times from the start. So none of this depends on what happens elsewhere.
 
-use perhop_core::aqm::{AqmParams, DropTailParams};
 use perhop_core::measure::PortView;
 use perhop_core::scheduler::{Retuning, SchedulerParams};
 use perhop_core::units::UnitError;
-use perhop_core::{Depth, Duration, Instant, Offered, Port, Served, Streams};
+use perhop_core::{Duration, Instant, Offered, Port, Served, Streams};
 
 use super::link::Services;
 use super::traffic::Traffic;
@@ -62,9 +61,8 @@ impl ChangingPort {
     /// The port of such a link at time zero; `None` if the link does not change.
     pub(super) fn of(spec: &LinkSpec, streams: Streams<'_>, window: (Instant, Instant)) -> Option<Box<Self>> {
         let medium = MediumState::new(&spec.medium, streams)?;
-        let endless =
-            || SchedulerParams::from(AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }));
-        let port = Port::new(spec.queue.clone().unwrap_or_else(endless), spec.rate, streams, window);
+        let port =
+            Port::new(spec.queue.clone().unwrap_or_else(LinkSpec::unlimited), spec.rate, streams, window);
         let timetable = spec.medium.trace.as_ref().map(Timetable::new);
         let services = Services::new();
         Some(Box::new(Self { port, services, medium, delay: spec.delay, is_down: false, timetable }))

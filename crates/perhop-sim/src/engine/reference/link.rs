@@ -1,13 +1,11 @@
 //! Links that flows share: a port with a queue, or a wire that queues without a limit.
 
-use perhop_core::aqm::{AqmParams, DropTailParams};
 use perhop_core::control::Message;
 use perhop_core::measure::PortView;
 use perhop_core::meter::AggregateMeters;
-use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
-use perhop_core::{Bitrate, Color, Depth, Duration, Instant, Offered, Port, Reason, Served, Streams};
+use perhop_core::{Bitrate, Color, Duration, Instant, Offered, Port, Reason, Served, Streams};
 
 use super::{Pending, Reference};
 use crate::control::Post;
@@ -74,7 +72,8 @@ impl Link {
         let queue = match &spec.queue {
             None if spec.medium.is_steady() => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
             queue => {
-                let port = Port::new(queue.clone().unwrap_or_else(endless), spec.rate, streams, window);
+                let port =
+                    Port::new(queue.clone().unwrap_or_else(LinkSpec::unlimited), spec.rate, streams, window);
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
                 let delay = spec.delay;
@@ -184,11 +183,6 @@ impl Managed {
             None => self.port.serve(now),
         }
     }
-}
-
-/// The queue of a link that has none and changes: without a limit, and not measured.
-fn endless() -> SchedulerParams {
-    AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }).into()
 }
 
 impl Reference {
