@@ -118,6 +118,16 @@ def written_out(scenario: str) -> str:
         ScenarioError: The scenario cannot be run.
     """
 
+def with_limits(scenario: str) -> str:
+    """A scenario with the default limits of its queues written out, as canonical JSON.
+
+    Args:
+        scenario: In JSON, as `scenario_from_toml` returns it.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+    """
+
 def memory(scenario: str) -> dict[str, Any]:
     """How much memory a run takes, packets that wait or are on their way not counted.
 

@@ -16,7 +16,7 @@ from perhop.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perhop import routers, simulation
+    from perhop import routers
     from perhop.output import files, table
     from perhop.routers import amounts, document, model, units
 else:
@@ -25,7 +25,6 @@ else:
     files = Lazy("perhop.output.files")
     model = Lazy("perhop.routers.model")
     routers = Lazy("perhop.routers")
-    simulation = Lazy("perhop.simulation")
     table = Lazy("perhop.output.table")
     units = Lazy("perhop.routers.units")
 
@@ -121,7 +120,7 @@ def import_(
         )
     done = routers.imported(source, given, dialect=dialect, interface=interface)
     try:
-        simulation.canonical(done.toml)
+        _, notices = _engine.read_toml(done.toml, str(output), real_packets=False, folder=Path())
     except ScenarioError as error:
         raise PerhopError(
             f"{source.names[0]}: its values make no scenario that perhop accepts: {error}"
@@ -137,6 +136,7 @@ def import_(
     elif json_path is not None:
         files.write(json_path, done.to_json(source) + "\n")
     say(_report(done, source, terminal.width(wide=wide)))
+    terminal.warn(notices)
     if where != files.STDOUT:
         terminal.note(f"{where}: written; fill in the traffic, then: {terminal.command('run', str(where))}")
 

@@ -162,6 +162,12 @@ fn written_out(scenario: &str) -> PyResult<String> {
     canonical(Scenario::from_json(scenario, "scenario").map(|scenario| scenario.written_out()))
 }
 
+/// A scenario with the default limits of its queues written out, as canonical JSON.
+#[pyfunction]
+fn with_limits(scenario: &str) -> PyResult<String> {
+    canonical(Scenario::from_json(scenario, "scenario").map(Scenario::with_limits))
+}
+
 /// The JSON Schema of the scenario format.
 #[pyfunction]
 fn scenario_schema() -> String {
@@ -305,7 +311,7 @@ mod _engine {
     use super::{
         Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, measures,
         memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
-        scenario_to_toml, shape, simulate, threads_for, written_out,
+        scenario_to_toml, shape, simulate, threads_for, with_limits, written_out,
     };
     #[pymodule_export]
     use crate::by_hand::{MeterByHand, QueueByHand};

@@ -291,7 +291,7 @@ def outgoing(
     Raises:
         PerhopError: There is no such link, or its queue is of a kind that no router's configuration has.
     """
-    scenario = json.loads(canonical)
+    scenario = json.loads(canonical if native else _engine.with_limits(canonical))
     where = "[links.NAME]"
     if "topology" in scenario:  # its links follow from a rule
         scenario, where = json.loads(_engine.written_out(canonical)), "[topology.link] or a tier"

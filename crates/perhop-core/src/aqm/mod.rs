@@ -46,7 +46,7 @@ pub use wred::{DropAt, DropProfile, Wred, WredParams};
 use ambassador::delegatable_trait;
 
 use crate::control::Message;
-use crate::{Context, Depth, Ecn, Header, Instant, Occupancy, Reason};
+use crate::{Bitrate, Context, Depth, Ecn, Header, Instant, Occupancy, Reason};
 
 /// The decision of an AQM about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +190,20 @@ register_aqms! {
     Cobalt(Cobalt),
     Pi2(Pi2),
     Foreign(Foreign),
+}
+
+impl AqmParams {
+    /// The same parameters with a `limit` in place of the default one, where the queue is served at this rate.
+    #[must_use]
+    pub fn with_limit(&self, rate: Bitrate) -> Self {
+        let limited = self.limit(rate).and_then(|limit| {
+            let mut table = serde_json::to_value(self).ok()?;
+            table.as_object_mut()?.insert("limit".into(), limit.to_string().into());
+            serde_json::from_value(table).ok()
+        });
+        // A class implemented outside keeps its implementation.
+        limited.filter(|_| !matches!(self, Self::Foreign(_))).unwrap_or_else(|| self.clone())
+    }
 }
 
 #[cfg(test)]

@@ -386,6 +386,14 @@ impl SchedulerParams {
         }
     }
 
+    /// Gives each AQM the `limit` that it has by default on a link of this rate.
+    pub fn write_limits(&mut self, rate: Bitrate) {
+        let rates = self.least_rates(rate);
+        for (aqm, least) in self.aqms_mut().into_iter().zip(rates) {
+            *aqm = aqm.with_limit(least.unwrap_or(rate));
+        }
+    }
+
     /// The AQMs that are implemented outside, each with its key.
     pub fn foreign(&self) -> Vec<(String, &ForeignParams)> {
         let aqms = self.aqms(None).into_iter();

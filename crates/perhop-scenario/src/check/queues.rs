@@ -7,7 +7,7 @@ use perhop_core::table::split_key;
 
 use super::Checked;
 use crate::error::{KeyPart, Problem, steps};
-use crate::format::{Link, Queue, Scenario};
+use crate::format::{Link, Queue, Reverse, Scenario};
 use crate::network::REVERSE;
 
 /// The queue of one direction of a link, and the keys that lead to it in the scenario.
@@ -87,6 +87,21 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// The scenario with the `limit` of each AQM written that has one by default, for a program whose defaults are others.
+    #[must_use]
+    pub fn with_limits(mut self) -> Self {
+        for link in self.links.values_mut() {
+            let rate = link.rate;
+            if let Some(queue) = &mut link.queue {
+                queue.scheduler.write_limits(rate);
+            }
+            if let Some(Reverse { rate: own, queue: Some(queue), .. }) = &mut link.reverse {
+                queue.scheduler.write_limits(own.unwrap_or(rate));
+            }
+        }
+        self
     }
 
     /// The queues of both directions of all links.
