@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import quantities, terminal
+from perhop import _engine, quantities, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.wording import counted
@@ -119,8 +119,9 @@ def import_(
             "--json -: the scenario is on standard output, too; give it a file with -o FILE.toml"
         )
     done = routers.imported(source, given, dialect=dialect, interface=interface)
+    name = "scenario" if where == files.STDOUT else str(where)
     try:
-        _, notices = _engine.read_toml(done.toml, str(output), real_packets=False, folder=Path())
+        _, notices = _engine.read_toml(done.toml, name, real_packets=False, folder=Path())
     except ScenarioError as error:
         raise PerhopError(
             f"{source.names[0]}: its values make no scenario that perhop accepts: {error}"

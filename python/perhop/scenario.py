@@ -774,7 +774,8 @@ class Codel(Table):
             the largest usual round-trip time (INTERVAL). Default: "100ms".
         mtu: The largest packet: no packet is dropped while the queue behind it holds no more than this
             (MTU). Default: "1.5kB".
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
+            ms, in packets of 1500 bytes, and at least `1000p`; with `law = "linux"` `1000p`.
         ecn: Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168,
             section 5). Where there is no room, they are dropped all the same. TCP flows are capable
             with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
@@ -823,7 +824,8 @@ class Pie(Table):
             Default: False.
         mark_below: With `ecn`: from this drop probability on, with `linux` above it, ECN-capable
             packets are dropped, too (`MARK_ECNTH`). Default: 0.1.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
+            ms, in packets of 1500 bytes, and at least `1000p`; with `linux` `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pie")
@@ -859,7 +861,8 @@ class Cobalt(Table):
         ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE
             drops them all the same. TCP flows are capable with the key `ecn`, on real packets also with
             `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
+            ms, in packets of 1500 bytes, and at least `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "cobalt")
@@ -898,7 +901,8 @@ class Pi2(Table):
             Default: False.
         mark_below: With `ecn`: from this probability on, ECN-capable packets are dropped, too
             (`p_Cmax`). Default: 0.25.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: "1000p".
+        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
+            ms, in packets of 1500 bytes, and at least `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pi2")
