@@ -50,7 +50,7 @@ enum End {
         socket: Socket,
         receiver: DatagramReceiver,
         feedback: u16,
-        transit: TransitMeter,
+        transit: Box<TransitMeter>,
         scheduled: Instant,
     },
 }
@@ -98,7 +98,7 @@ pub(super) fn open(setting: &Setting, side: Side) -> io::Result<Open> {
                 socket,
                 receiver: receiver.clone(),
                 feedback: *feedback,
-                transit: TransitMeter::new(window).with_play_out(*play_out),
+                transit: Box::new(TransitMeter::new(window).with_play_out(*play_out)),
                 scheduled: Instant::NEVER,
             })
         }
@@ -143,7 +143,7 @@ impl Host<'_> {
             }
         }
         let transits = self.ends.iter().map(|end| match end {
-            End::Datagrams { transit, .. } => Some(transit.clone()),
+            End::Datagrams { transit, .. } => Some((**transit).clone()),
             End::None | End::Tcp(_) => None,
         });
         Ok(Received { transits: transits.collect(), completed: self.completed })
