@@ -357,17 +357,20 @@ fn a_target_that_no_packet_can_wait_for_is_named() {
     assert_eq!(
         codel("target = \"4401us\""),
         [
-            "s.toml:9: links.bottleneck.queue.target: `4.401ms`: the queue holds at most 10p, which leaves a link of 20Mbps \
-             within 4.4ms, so no packet waits for 4.401ms, and none is dropped that the queue has room for; lower `target`, or \
+            "s.toml:9: links.bottleneck.queue.target: `4.401ms`: the queue holds at most 10p, which leaves at 20Mbps within \
+             4.4ms, so no packet waits for 4.401ms, and none is dropped that the queue has room for; lower `target`, or \
              raise `limit`"
         ]
     );
     let pie = |keys: &str| said_of_queue(&format!("{{ aqm = \"pie\", limit = \"10p\", {keys} }}"));
-    assert_eq!(pie("target = \"8.8ms\""), [""; 0]);
+    assert!(
+        pie("target = \"8.8ms\"")[0].contains("so the delay stays below the target"),
+        "above half of the target, but below it"
+    );
+    assert_eq!(pie("target = \"4.4ms\""), [""; 0]);
     assert!(pie("target = \"9ms\"")[0].contains("no packet waits for 4.5ms, and none"), "half of the target");
-    assert_eq!(
-        pie("target = \"9ms\", beta = 100"),
-        [""; 0],
+    assert!(
+        pie("target = \"9ms\", beta = 100")[0].contains("so the delay stays below the target"),
         "its drop probability may rise at shorter delays"
     );
     assert_eq!(said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"4.4ms\" }"), [""; 0]);
@@ -412,7 +415,9 @@ fn a_scheduler_with_limits_of_its_own_has_its_idle_keys_named() {
         fq("limit = \"1p\""),
         [
             "s.toml:9: links.bottleneck.queue.mtu: `1.5kB`: the queues hold at most 1kB, so never more than `mtu` stays behind a \
-             packet, and none is dropped for its sojourn time; lower `mtu`, or raise `limit`"
+             packet, and none is dropped for its sojourn time; lower `mtu`, or raise `limit`",
+            "s.toml:9: links.bottleneck.queue.target: `5ms`: the queue holds at most 1p, which leaves at 20Mbps within 800us, so \
+             no packet waits for 5ms, and none is dropped that the queue has room for; lower `target`, or raise `limit`"
         ]
     );
     let dualpi2 = said_of_queue("{ scheduler = \"dualpi2\", shift = \"40ms\" }");

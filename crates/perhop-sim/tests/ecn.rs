@@ -60,7 +60,10 @@ fn both_engines_agree_mark_by_mark() {
             r#"{"tcp": "reno", "delayed-ack": "100ms", "handshake": true, "initial-rto": "1s"}"#,
             TcpEcn::Classic,
         ),
-        (r#"{"tcp": "newreno", "sack": true, "prr": true, "ecn-backoff": true}"#, TcpEcn::Classic),
+        (
+            r#"{"tcp": "newreno", "sack": true, "prr": true, "ecn-backoff": true, "initial-rto": "1s"}"#,
+            TcpEcn::Classic,
+        ),
         (r#"{"tcp": "linux", "ecn-backoff": true}"#, TcpEcn::Accurate),
         (r#"{"tcp": "newreno", "sack": true, "send-jitter": "1ms", "accecn": "ace"}"#, TcpEcn::Accurate),
         (r#"{"tcp": "newreno"}"#, TcpEcn::Off),
