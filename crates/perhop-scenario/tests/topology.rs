@@ -100,9 +100,8 @@ fn tiers_and_tables_of_links_replace_what_all_have() {
         for name in [name.to_owned(), format!("{name} (reverse)")] {
             let link = links[&*name];
             assert_eq!((link.rate, link.delay), (rate.parse().unwrap(), delay.parse().unwrap()), "{name}");
-            let queue = link
-                .limited()
-                .map(|queue| serde_json::to_value(queue).unwrap()["rule"]["limit"].clone());
+            let queue =
+                link.limited().map(|queue| serde_json::to_value(queue).unwrap()["rule"]["limit"].clone());
             assert_eq!(queue, limit.map(|limit| format!("{limit}p").into()), "{name}");
         }
     };
