@@ -6,6 +6,7 @@ use std::fmt;
 use perhop_core::Duration;
 
 use crate::format::{Flow, Link, Queue, Scenario, Transport};
+use crate::network::REVERSE;
 
 /// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
 /// hundred thousand flows, and rounded up.
@@ -112,10 +113,10 @@ impl Scenario {
         let (mut link_bytes, mut link_result_bytes) = (0, 0);
         if links > MANY_LINKS {
             link_bytes = links * LINK;
-            for place in self.queues() {
-                let classes = place.scheduler().aqms(None).len().max(1) as u64;
+            for (name, queue) in self.links.iter().flat_map(|(name, link)| measured(name, link)) {
+                let classes = queue.map_or(1, |queue| queue.scheduler.aqms(None).len().max(1) as u64);
                 link_bytes += classes * QUEUE;
-                if self.has_results(&place.name()) {
+                if self.has_results(&name) {
                     link_result_bytes += LINK_RESULT * if classes > 1 { 1 + classes } else { 1 };
                 }
             }
@@ -147,12 +148,18 @@ fn bytes_of(flow: &Flow) -> u64 {
 
 /// How many values a sample of a link has, both directions together.
 fn values_of(link: &Link) -> u64 {
-    let reverse = link.reverse.as_ref().and_then(|reverse| reverse.queue.as_ref());
-    let queues = [link.queue.as_ref(), reverse].into_iter().flatten();
     // Each grows as samples come, by half of its room at a time. A scheduler without AQMs has one or two classes.
-    let classes = |Queue { scheduler, .. }: &Queue| match scheduler.aqms(None).len() as u64 {
-        0 => 2,
-        aqms => aqms,
+    let classes = |queue: Option<&Queue>| match queue.map(|queue| queue.scheduler.aqms(None).len() as u64) {
+        None => 1,
+        Some(0) => 2,
+        Some(aqms) => aqms,
     };
-    queues.map(|queue| 2 * (1 + classes(queue) * (GAUGES + CLASS_VALUES))).sum()
+    measured("", link).map(|(_, queue)| 2 * (1 + classes(queue) * (GAUGES + CLASS_VALUES))).sum()
+}
+
+/// The directions of a link that are measured, each with its name and its queue: the reverse one where it has a table.
+fn measured<'a>(name: &str, link: &'a Link) -> impl Iterator<Item = (String, Option<&'a Queue>)> + use<'a> {
+    let forward = (name.to_owned(), link.queue.as_ref());
+    let reverse = link.reverse.as_ref().map(|reverse| (format!("{name}{REVERSE}"), reverse.queue.as_ref()));
+    std::iter::once(forward).chain(reverse)
 }
