@@ -471,7 +471,8 @@ def score(source: Source) -> float:
     """Menus of queues and mangle rules, with entries of keys and values."""
     text = re.sub(r"\\[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", source.text)
     menus = r"(?m)^\s*/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b"
-    added = re.search(r"(?m)^(?:/\S.* |/\S*/)?(?:add|set) .*[a-z-]+=", text)
+    # Bounded: a line that is continued often enough would take time by its square.
+    added = re.search(r"(?m)^(?:/\S.{0,300} |/\S{0,300}/)?(?:add|set) .{0,1000}[a-z-]=", text)
     return 10.0 * len(re.findall(menus, text)) if added else 0.0
 
 
