@@ -35,6 +35,9 @@ class Cancel:
     def under_way(self) -> float:
         """The runs with this object that are on, each by the part of it that has been simulated."""
 
+def excess(text: str, syntax: str) -> tuple[int, str] | None:
+    """What of a text no reader takes: its line, and what it is; `syntax` is `toml`, `json` or `xml`."""
+
 def scenario_from_toml(text: str, origin: str) -> str:
     """Read a scenario in TOML.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import _engine, terminal
+from perhop import _engine, inputs, terminal
 from perhop.errors import PerhopError
 from perhop.lazy import Lazy
 from perhop.wording import counted
@@ -106,6 +106,7 @@ def _parameter(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         raise PerhopError(f"`{text}`: write a parameter as KEY=VALUE, such as limit=20p")
+    inputs.expect_bounded(value, "json", f"`{key}`")
     try:
         return key, json.loads(value)
     except ValueError:

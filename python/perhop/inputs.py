@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
+from perhop import _engine
 from perhop.errors import PerhopError
 
 LIMIT = 1_000_000
@@ -46,3 +51,49 @@ def read_text(path: Path, needs: str = SCENARIO_NEEDS) -> str:
         raise PerhopError(
             f"{path}:{line}: is not UTF-8 text: byte 0x{byte:02x} at position {error.start}"
         ) from None
+
+
+def toml(text: str, origin: str) -> dict[str, Any]:
+    """A text in TOML as plain data; `origin` stands for the file in messages.
+
+    Raises:
+        PerhopError: It is no TOML, or beyond the bounds of `expect_bounded`.
+    """
+    expect_bounded(text, "toml", origin)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PerhopError(f"{origin}: {error}") from None
+    except ValueError:
+        # Python turns no more digits than that into a number, and tomllib does not expect it.
+        raise PerhopError(f"{origin}: a number has more than {sys.get_int_max_str_digits()} digits") from None
+
+
+def from_json(data: bytes, origin: str) -> Any:  # noqa: ANN401 - whatever it holds
+    """What a file in JSON holds.
+
+    Raises:
+        PerhopError: It is not JSON in UTF-8, or beyond the bounds of `expect_bounded`.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+        expect_bounded(text, "json", origin)
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise PerhopError(f"{origin}:{error.lineno}: is not JSON: {error.msg}") from None
+    except ValueError:
+        raise PerhopError(f"{origin}: is not JSON in UTF-8") from None
+
+
+def expect_bounded(text: str, syntax: str, origin: str) -> None:
+    """Refuse a text that nests too deep, before a parser reads it; `syntax` is `toml`, `json` or `xml`.
+
+    The engine does the same with all that it reads itself, so no text costs more than its size.
+
+    Raises:
+        PerhopError: It does.
+    """
+    found = _engine.excess(text, syntax)
+    if found is not None:
+        line, what = found
+        raise PerhopError(f"{origin}:{line}: {what}")

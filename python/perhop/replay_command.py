@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import interrupts, terminal
+from perhop import inputs, interrupts, terminal
 from perhop.errors import PerhopError
 from perhop.lazy import Lazy
 
@@ -179,8 +178,8 @@ def _table(option: str, text: str | None) -> dict[str, Any] | None:
         return None
     inner = text.strip().removeprefix("{").removesuffix("}")
     try:
-        read: dict[str, Any] = tomllib.loads(f"table = {{ {inner} }}")["table"]
-    except tomllib.TOMLDecodeError:
+        read: dict[str, Any] = inputs.toml(f"table = {{ {inner} }}", option)["table"]
+    except PerhopError:
         example = {"--match": 'source = "10.0.0.0/8"', "--queue": 'aqm = "codel"'}
         wanted = example.get(option, 'marker = "tsw", rate = "10Mbps"')
         raise PerhopError(

@@ -139,27 +139,32 @@ class Replay:
         return [self._outcome_rows(), *self._link_rows(), self._flow_rows()]
 
     def _title(self) -> str:
-        count = counted(self.report["all"]["arrived_packets"], "packet")
+        """What was replayed, and of which packets, and what was left out."""
+        read, taken = self.report["capture"], self.report["all"]["arrived_packets"]
+        of = "" if taken == read["packets"] else f"{taken:,} of "
+        count = of + counted(read["packets"], "packet")
         rate = self._mbps(self.report["all"]["arrived_bytes"])
         span = f"{short(self.report['arrivals_s'])} s"
-        return f"{self.capture}: {count} in {span}, {rate} Mbit/s, into {self.target}"
+        chosen = ((read["outside"], "outside the chosen time"), (read["unmatched"], "not chosen"))
+        left = [f"{packets:,} {what}" for packets, what in (*read["left_out"], *chosen) if packets]
+        out = f" (left out: {', '.join(left)})" if left else ""
+        return f"{self.capture}: {count}{out} in {span}, {rate} Mbit/s, into {self.target}"
 
     def _remarks(self) -> list[str]:
-        """What was passed over, and why."""
+        """What there is to know of the packets."""
         read = self.report["capture"]
-        what = {
-            "not_ip": "without IP",
-            "truncated": "without whole headers",
-            "checksum": "with a wrong IPv4 checksum",
-            "outside": "outside the chosen time",
-            "unmatched": "not chosen",
-        }
-        passed = [f"{read[key]:,} {text}" for key, text in what.items() if read[key]]
-        lines = (
-            [f"Not replayed, of {counted(read['packets'], 'packet')} read: {', '.join(passed)}."]
-            if passed
-            else []
-        )
+        fills = {"no_checksum": "IPv4 checksum", "no_length": "length, which is then that of the frame"}
+        filled = [f"{read[key]:,} without {text}" for key, text in fills.items() if read[key]]
+        lines = []
+        if filled:
+            lines.append(
+                f"Captured before the network card filled them in, and replayed: {', '.join(filled)}."
+            )
+        if read["long"]:
+            lines.append(
+                f"{read['long']:,} longer than 1500 bytes, up to {read['longest']:,}: jumbo frames, or "
+                "segments that a host divides or joins (TSO, GRO) and that were apart on the wire."
+            )
         if read["cut"]:
             lines.append("The file is cut off; what is whole of it was replayed.")
         if self.report["flows_forgotten"]:

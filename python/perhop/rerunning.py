@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import _engine, rerunning_sets, simulation
+from perhop import _engine, inputs, rerunning_sets, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output.summary import numbers
 
@@ -186,12 +186,7 @@ def _content(path: Path) -> dict[str, Any]:
         raise PerhopError(f"{path}: cannot be read: {reason or error}") from None
     if len(data) > LIMIT:
         raise PerhopError(f"{path}: larger than {LIMIT // 1_000_000} MB, so no manifest of `perhop run`")
-    try:
-        content = json.loads(data)
-    except json.JSONDecodeError as error:
-        raise PerhopError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
-    except (ValueError, RecursionError):
-        raise PerhopError(f"{path}: is not JSON in UTF-8") from None
+    content = inputs.from_json(data, str(path))
     return content if isinstance(content, dict) else {}
 
 

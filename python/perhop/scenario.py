@@ -171,8 +171,9 @@ class Graph(Table):
 
     Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label
     become `LABEL (ID)`) and, of each edge, `LinkSpeedRaw` as the rate in bit/s. Edges that join a node
-    to itself, and nodes without edges, are left out; of directed edges the second one between two nodes
-    in the other direction, too. Links between the same two routers are `A--B`, `A--B 2` and so on.
+    to itself, and nodes without edges, are left out; a directed edge is the other direction of one
+    between the same two nodes, if there is one. A notice counts all of them. Links between the same two
+    routers are `A--B`, `A--B 2` and so on.
 
     Attributes:
         file: A file in GraphML. Its name is relative to the scenario's folder.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,9 +15,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from perhop import _engine, catalog, frames, kinds, memory, populations, quality, recording, simulating
+from perhop import (
+    _engine,
+    catalog,
+    frames,
+    inputs,
+    kinds,
+    memory,
+    populations,
+    quality,
+    recording,
+    simulating,
+)
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
-from perhop.inputs import read_text
 from perhop.lazy import Lazy
 from perhop.output.latex import latex_table
 from perhop.output.readable import Estimates, readable
@@ -91,15 +100,23 @@ def read(scenario: ScenarioSource, *, real_packets: bool = False) -> Checked:
         ScenarioError: It does not describe a network; the message names the place and the key.
         PerhopError: The file cannot be read, or this is no scenario at all.
     """
-    parse, text, origin = _source(scenario)
+    try:
+        parse, text, origin = _source(scenario)
+    except RecursionError:
+        raise PerhopError(
+            "scenario: tables and lists lie too deep within each other, or in themselves"
+        ) from None
     # A scenario without a file names others from the working directory.
     folder = Path() if origin == "scenario" else Path(origin).parent
     try:
         canonical_text, notices = parse(text, origin, real_packets=real_packets, folder=folder)
     except ScenarioError:
+        data = None
         if parse is _engine.read_toml and origin != "scenario":
-            with suppress(tomllib.TOMLDecodeError):
-                kinds.expect("scenario", tomllib.loads(text), Path(origin))
+            with suppress(PerhopError):
+                data = inputs.toml(text, origin)
+            if data is not None:
+                kinds.expect("scenario", data, Path(origin))
         raise
     return Checked(canonical_text, tuple(notices))
 
@@ -113,7 +130,7 @@ def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str
     if isinstance(scenario, str) and _names_a_file(scenario):
         scenario = Path(scenario)
     if isinstance(scenario, Path):
-        return _engine.read_toml, read_text(scenario), str(scenario)
+        return _engine.read_toml, inputs.read_text(scenario), str(scenario)
     if isinstance(scenario, str):
         return _engine.read_toml, scenario, "scenario"
     if isinstance(scenario, Mapping):

@@ -199,7 +199,10 @@ def _scenario(what: str, parameters: Iterable[str]) -> str:
 def _with_graph(made: Mapping[str, Any], name: str) -> str:
     """The scenario with the links of its graph in place of the file, and flows that its links can carry."""
     beside = {"links": {"aside": {**ASIDE, **LINK}}, "flows": [{**FLOWS, **ASIDE}]}
-    topology = json.loads(simulation.canonical({**made, **beside}))["topology"]
+    checked = simulation.read({**made, **beside})
+    told = (notice.partition(" topology.graph.file: ") for notice in checked.notices)
+    terminal.warn(text for _, _, text in told if text)
+    topology = json.loads(checked.text)["topology"]
     topology["graph"]["name"] = name  # whatever folder it is read from later
     parts = _parts(topology["graph"]["links"])
     largest = max(parts, key=len)
@@ -212,6 +215,8 @@ def _parts(links: Iterable[Sequence[str]]) -> list[set[str]]:
     part: dict[str, set[str]] = {}
     for one, other, *_ in links:
         small, large = sorted((part.get(one, {one}), part.get(other, {other})), key=len)
+        if small is large:  # as of most links: to join a large part with itself would take as long as it is
+            continue
         large |= small
         part |= dict.fromkeys(small, large) | {one: large, other: large}
     return list({id(routers): routers for routers in part.values()}.values())

@@ -178,7 +178,7 @@ pub fn mark(packet: &mut [u8], dscp: Dscp, ecn: Ecn) {
 }
 
 /// The Internet checksum (RFC 1071): 0 over a header that carries the right one.
-fn checksum(bytes: &[u8]) -> u16 {
+pub fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
     !fold(words.map(u32::from).sum())
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use classes::{Classes, Surroundings};
 use perhop_replay::Captures;
-use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, notices_in};
+use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, Syntax, notices_in};
 use perhop_sim::{Engine, Failure, Network, Simulation, Watch};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
@@ -83,6 +83,14 @@ fn scenario_from_toml(text: &str, origin: &str) -> PyResult<String> {
 #[pyfunction]
 fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
     canonical(Scenario::from_json(text, origin))
+}
+
+/// What of a text in this syntax, `toml`, `json` or `xml`, no reader takes: its line, and what it is; `None` if there is nothing.
+#[pyfunction]
+fn excess(text: &str, syntax: &str) -> PyResult<Option<(usize, String)>> {
+    let known = Syntax::of(syntax);
+    let syntax = known.ok_or_else(|| PyValueError::new_err(format!("`{syntax}` is no syntax")))?;
+    Ok(syntax.check(text).err().map(|excess| (excess.line, excess.text)))
 }
 
 /// A scenario in JSON as TOML, defaults filled in.
@@ -309,8 +317,8 @@ fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> 
 mod _engine {
     #[pymodule_export]
     use super::{
-        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, measures,
-        memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
+        Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, excess,
+        measures, memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
         scenario_to_toml, shape, simulate, threads_for, with_limits, written_out,
     };
     #[pymodule_export]

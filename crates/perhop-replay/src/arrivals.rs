@@ -85,19 +85,37 @@ pub struct Passed {
     pub not_ip: u64,
     /// Packets whose headers were not captured, or are not whole.
     pub truncated: u64,
+    /// Packets whose headers say that they are longer than their frame on the wire.
+    pub short: u64,
     /// IPv4 packets whose header has a wrong checksum.
     pub checksum: u64,
+    /// Packets of more than 65,535 bytes.
+    pub oversized: u64,
+    /// Packets that the file has without a time.
+    pub untimed: u64,
     /// Packets outside the chosen time.
     pub outside: u64,
     /// Packets that were not chosen.
     pub unmatched: u64,
     /// Packets of which only the first bytes were captured, and which take part.
     pub shortened: u64,
+    /// IPv4 packets that take part and were captured before the network card filled in the checksum of their header.
+    pub no_checksum: u64,
+    /// Packets that take part and were captured before the network card filled in their length: that of the frame counts.
+    pub no_length: u64,
+    /// Packets that take part and are longer than [`ETHERNET`].
+    pub long: u64,
+    /// The length of the longest packet that takes part.
+    pub longest: u16,
     /// The file ends within a packet.
     pub cut: bool,
     /// Packets of several interfaces arrived.
     pub several: bool,
 }
+
+/// The length of the longest IP packet in an ordinary Ethernet frame. Longer ones are of a network with jumbo frames, or several
+/// segments that a network card or a kernel has yet to divide, or has joined.
+pub const ETHERNET: u16 = 1500;
 
 /// Reads the arrivals of a capture.
 #[derive(Debug)]
@@ -127,19 +145,19 @@ enum Time {
 }
 
 impl Clock {
-    fn time(&mut self, record: &Record<'_>, choice: &Choice) -> Result<Time, ReplayError> {
-        let first = *self.first.get_or_insert(record.time);
-        if record.time < self.last && record.number > 1 {
+    fn time(&mut self, number: u64, time: i128, choice: &Choice) -> Result<Time, ReplayError> {
+        let begun = self.first.is_some();
+        let first = *self.first.get_or_insert(time);
+        if begun && time < self.last {
             let text = format!(
-                "packet {} is {} earlier than packet {}; put packets in order: reordercap IN OUT",
-                record.number,
-                span(self.last - record.time),
-                record.number - 1
+                "packet {number} is {} earlier than packet {}; put packets in order: reordercap IN OUT",
+                span(self.last - time),
+                number - 1
             );
             return Err(ReplayError::capture(text));
         }
-        self.last = record.time;
-        let since = u64::try_from(record.time - first).unwrap_or(u64::MAX);
+        self.last = time;
+        let since = u64::try_from(time - first).unwrap_or(u64::MAX);
         let Some(since_start) = since.checked_sub(choice.from.as_nanos()) else { return Ok(Time::Before) };
         if choice.to.is_some_and(|to| since >= to.as_nanos()) {
             return Ok(Time::Behind);
@@ -147,9 +165,8 @@ impl Clock {
         let at = choice.speed.of(since_start);
         if at >= Duration::AGES.as_nanos() {
             let text = format!(
-                "packet {} comes {} after the first; a replay takes up to 36 years: choose its end by `to`",
-                record.number,
-                span(record.time - first)
+                "packet {number} comes {} after the first; a replay takes up to 36 years: choose its end by `to`",
+                span(time - first)
             );
             return Err(ReplayError::capture(text));
         }
@@ -219,7 +236,11 @@ impl<R: Read> Arrivals<R> {
                 Err(error) => return Err(error.into()),
             };
             passed.read += 1;
-            let at = match clock.time(&record, choice)? {
+            let Some(time) = record.time else {
+                passed.untimed += 1;
+                continue;
+            };
+            let at = match clock.time(record.number, time, choice)? {
                 Time::Within(at) => at,
                 Time::Before => {
                     passed.outside += 1;
@@ -237,17 +258,21 @@ impl<R: Read> Arrivals<R> {
                         record.number, record.link_type
                     )));
                 }
-                Err(NoPacket::NotIp) | Ok(Err(Malformed::NotIp)) => passed.not_ip += 1,
-                Err(NoPacket::Truncated) | Ok(Err(Malformed::Truncated)) => passed.truncated += 1,
-                Ok(Err(Malformed::Checksum)) => passed.checksum += 1,
-                Ok(Ok((fields, shortened))) => {
+                Err(NoPacket::NotIp) | Ok(Err(Unread::Malformed(Malformed::NotIp))) => passed.not_ip += 1,
+                Err(NoPacket::Truncated) | Ok(Err(Unread::Malformed(Malformed::Truncated))) => {
+                    passed.truncated += 1;
+                }
+                Ok(Err(Unread::Short)) => passed.short += 1,
+                Ok(Err(Unread::Malformed(Malformed::Checksum))) => passed.checksum += 1,
+                Ok(Err(Unread::Oversized)) => passed.oversized += 1,
+                Ok(Ok((fields, filled))) => {
                     let wanted = choice.interface.as_deref();
                     let here = wanted.is_none_or(|wanted| record.interface_name == Some(wanted));
                     if !here || !choice.packets.selects(&fields.tuple, fields.dscp) {
                         passed.unmatched += 1;
                         continue;
                     }
-                    passed.shortened += u64::from(shortened);
+                    passed.take(fields.length, filled);
                     passed.several |= *interface.get_or_insert(record.interface) != record.interface;
                     let number = record.number;
                     let bytes = &whole[..usize::from(fields.length)];
@@ -258,24 +283,121 @@ impl<R: Read> Arrivals<R> {
     }
 }
 
-type Parsed = Result<(Fields, bool), Malformed>;
+impl Passed {
+    /// A packet of this length takes part.
+    fn take(&mut self, length: u16, filled: Filled) {
+        self.shortened += u64::from(filled.shortened);
+        self.no_checksum += u64::from(filled.checksum);
+        self.no_length += u64::from(filled.length);
+        self.long += u64::from(length > ETHERNET);
+        self.longest = self.longest.max(length);
+    }
+
+    /// What of the file does not arrive and was not left out by choice, with how many packets that are.
+    pub fn left_out(&self) -> Vec<(u64, &'static str)> {
+        let all = [
+            (self.not_ip, "without IP"),
+            (self.truncated, "without whole headers"),
+            (self.short, "longer by their headers than on the wire"),
+            (self.checksum, "with a wrong IPv4 checksum"),
+            (self.oversized, "of more than 65,535 bytes"),
+            (self.untimed, "without a time (simple packet blocks)"),
+        ];
+        all.into_iter().filter(|(packets, _)| *packets > 0).collect()
+    }
+}
+
+/// What was filled in of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Filled {
+    /// Zeros, for what was not captured.
+    shortened: bool,
+    length: bool,
+    checksum: bool,
+}
+
+/// Why the IP packet of a frame is not replayed.
+#[derive(Clone, Copy, Debug)]
+enum Unread {
+    Malformed(Malformed),
+    /// It is longer by its header than on the wire.
+    Short,
+    Oversized,
+}
+
+type Parsed = Result<(Fields, Filled), Unread>;
 
 /// Reads the IP packet of a frame into `whole`, with zeros for what was not captured of it.
 fn read(record: &Record<'_>, whole: &mut [u8]) -> Result<Parsed, NoPacket> {
     let captured = frame::packet(record.link_type, record.bytes)?;
     let head = record.bytes.len() - captured.len();
     // An IPv6 header has 40 bytes, an IPv4 header as many as it says. Without them there is nothing to replay.
-    let least = match captured.first().ok_or(NoPacket::Truncated)? {
+    let header = match captured.first().ok_or(NoPacket::Truncated)? {
         first if first >> 4 == 4 => usize::from(first & 15) * 4,
-        first if first >> 4 == 6 => 40,
+        first if first >> 4 == 6 => IPV6_HEADER,
         _ => return Err(NoPacket::NotIp),
     };
-    if captured.len() < least {
+    if captured.len() < header {
         return Err(NoPacket::Truncated);
     }
-    let on_wire = (record.length as usize - head).min(whole.len());
-    let kept = captured.len().min(on_wire);
+    let on_wire = record.length as usize - head;
+    let room = on_wire.min(whole.len());
+    let kept = captured.len().min(room);
     whole[..kept].copy_from_slice(&captured[..kept]);
-    whole[kept..on_wire].fill(0);
-    Ok(wire::parse(&whole[..on_wire]).map(|fields| (fields, usize::from(fields.length) > kept)))
+    whole[kept..room].fill(0);
+    let filled = match fill_in(whole, header, on_wire) {
+        Ok(filled) => filled,
+        Err(unread) => return Ok(Err(unread)),
+    };
+    Ok(wire::parse(&whole[..room])
+        .map(|fields| (fields, Filled { shortened: usize::from(fields.length) > kept, ..filled }))
+        .map_err(Unread::Malformed))
+}
+
+/// The length of an IPv6 header.
+const IPV6_HEADER: usize = 40;
+/// The most bytes that a frame without data has in place of an IP packet, so that it is as long as Ethernet asks for.
+const PADDED: usize = 46;
+/// What follows an IPv6 header that says no length: TCP, UDP, or Hop-by-Hop options with that of a jumbogram (RFC 2675).
+const WITHOUT_LENGTH: [u8; 3] = [0, 6, 17];
+
+/// Fills in what a network card does after a packet was captured at a host: the length of one that it is to divide
+/// (segmentation offload), and the checksum of an IPv4 header. The header is there as a whole.
+fn fill_in(packet: &mut [u8], header: usize, on_wire: usize) -> Result<Filled, Unread> {
+    let mut filled = Filled::default();
+    if packet[0] >> 4 == 4 && header >= 20 {
+        let length = u16::from_be_bytes([packet[2], packet[3]]);
+        let right = wire::checksum(&packet[..header]) == 0;
+        let empty = packet[10..12] == [0, 0];
+        filled.length = length == 0;
+        filled.checksum = !right && empty;
+        if filled.length {
+            let length = u16::try_from(on_wire).map_err(|_| Unread::Oversized)?;
+            packet[2..4].copy_from_slice(&length.to_be_bytes());
+        } else if usize::from(length) > on_wire {
+            return Err(Unread::Short);
+        }
+        if (right || empty) && (filled.length || filled.checksum) {
+            packet[10..12].fill(0);
+            let sum = wire::checksum(&packet[..header]);
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+    } else if packet[0] >> 4 == 6 {
+        let payload = usize::from(u16::from_be_bytes([packet[4], packet[5]]));
+        let length = match (payload, packet[6]) {
+            (0, next) if WITHOUT_LENGTH.contains(&next) && on_wire > PADDED => {
+                filled.length = true;
+                on_wire
+            }
+            _ => IPV6_HEADER + payload,
+        };
+        if length > usize::from(u16::MAX) {
+            return Err(Unread::Oversized);
+        }
+        if length > on_wire {
+            return Err(Unread::Short);
+        }
+        packet[4..6].copy_from_slice(&((length - IPV6_HEADER) as u16).to_be_bytes());
+    }
+    Ok(filled)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io::Read;
 
 use perhop_core::Duration;
-use perhop_scenario::{Files, Folder, MOST_BYTES};
+use perhop_scenario::{Files, Folder, LEFT_OUT, MOST_BYTES};
 
 use crate::arrivals::{Arrivals, Choice};
 use crate::error::ReplayError;
@@ -58,11 +58,17 @@ pub fn packets(
             "is cut off after {whole} whole packets; take an undamaged copy, or a part by `to`"
         )));
     }
+    let left_out: Vec<String> =
+        passed.left_out().into_iter().map(|(packets, what)| format!("{packets} {what}")).collect();
     if text.len() == header {
         return Err(ReplayError::capture(format!(
-            "has no packet of IP to replay: of {} read, {} are outside `from` and `to`, and the others carry none that is whole",
-            passed.read, passed.outside
+            "has no packet of IP to replay; of {} read: {}",
+            passed.read,
+            [vec![format!("{} outside `from` and `to`", passed.outside)], left_out].concat().join(", ")
         )));
+    }
+    if !left_out.is_empty() {
+        text.insert_str(0, &format!("{LEFT_OUT}{}, of {} packets\n", left_out.join(", "), passed.read));
     }
     Ok(text)
 }

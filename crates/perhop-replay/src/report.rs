@@ -7,7 +7,7 @@ use perhop_core::{Color, Counters, Dscp, Reason};
 use perhop_live::wire::FiveTuple;
 use serde::Serialize;
 
-use crate::arrivals::{Arrivals, Passed};
+use crate::arrivals::Arrivals;
 use crate::ledger::{Amount, Fates, Ledger, Outcome};
 use crate::request::Plan;
 
@@ -57,14 +57,30 @@ pub struct CaptureRow {
     pub not_ip: u64,
     /// Packets without whole headers.
     pub truncated: u64,
+    /// Packets whose headers say that they are longer than their frame on the wire.
+    pub short: u64,
     /// IPv4 packets with a wrong checksum.
     pub checksum: u64,
+    /// Packets of more than 65,535 bytes.
+    pub oversized: u64,
+    /// Packets without a time.
+    pub untimed: u64,
     /// Packets outside the chosen time.
     pub outside: u64,
     /// Packets that were not chosen.
     pub unmatched: u64,
+    /// What was left out that was not outside or not chosen: how many packets, and what they are.
+    pub left_out: Vec<(u64, &'static str)>,
     /// Packets that took part of which only the first bytes were captured.
     pub shortened: u64,
+    /// IPv4 packets that took part and were captured before the network card filled in the checksum of their header.
+    pub no_checksum: u64,
+    /// Packets that took part and were captured before the network card filled in their length.
+    pub no_length: u64,
+    /// Packets that took part and were longer than 1500 bytes.
+    pub long: u64,
+    /// The length of the longest packet that took part.
+    pub longest: u16,
     /// The file ends within a packet.
     pub cut: bool,
 }
@@ -285,21 +301,28 @@ fn name_of(codepoint: u8) -> String {
 
 impl CaptureRow {
     fn new<R: Read>(arrivals: &Arrivals<R>) -> Self {
-        let Passed { read, not_ip, truncated, checksum, outside, unmatched, shortened, cut, several: _ } =
-            arrivals.passed();
+        let passed = arrivals.passed();
         let (first, span) = arrivals.times();
         Self {
             format: arrivals.format(),
-            packets: read,
+            packets: passed.read,
             first_s: first as f64 / 1e9,
             span_s: span.as_secs_f64(),
-            not_ip,
-            truncated,
-            checksum,
-            outside,
-            unmatched,
-            shortened,
-            cut,
+            not_ip: passed.not_ip,
+            truncated: passed.truncated,
+            short: passed.short,
+            checksum: passed.checksum,
+            oversized: passed.oversized,
+            untimed: passed.untimed,
+            outside: passed.outside,
+            unmatched: passed.unmatched,
+            left_out: passed.left_out(),
+            shortened: passed.shortened,
+            no_checksum: passed.no_checksum,
+            no_length: passed.no_length,
+            long: passed.long,
+            longest: passed.longest,
+            cut: passed.cut,
         }
     }
 }

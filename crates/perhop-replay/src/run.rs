@@ -102,14 +102,8 @@ fn nothing<R: Read>(arrivals: &Arrivals<R>, interface: Option<&str>) -> String {
         let listed = if listed.is_empty() { "none has a name".into() } else { listed.join(", ") };
         return format!("has no interface `{wanted}`{hint} (interfaces: {listed})");
     }
-    let parts = [
-        (passed.outside, "outside the chosen time"),
-        (passed.unmatched, "not chosen"),
-        (passed.not_ip, "without IP"),
-        (passed.truncated, "captured without whole headers"),
-        (passed.checksum, "with a wrong checksum"),
-    ];
-    let parts = parts.iter().filter(|(packets, _)| *packets > 0);
+    let chosen = [(passed.outside, "outside the chosen time"), (passed.unmatched, "not chosen")];
+    let parts = chosen.into_iter().filter(|(packets, _)| *packets > 0).chain(passed.left_out());
     let parts: Vec<String> = parts.map(|(packets, what)| format!("{packets} {what}")).collect();
     format!("has no packet to replay; of those read: {}", parts.join(", "))
 }

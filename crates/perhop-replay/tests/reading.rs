@@ -10,8 +10,9 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::{DataLink, Endianness, TsResolution};
+use perhop_live::wire;
 use perhop_replay::capture::Capture;
-use perhop_replay::{Arrivals, Choice};
+use perhop_replay::{Arrivals, Choice, Passed};
 
 use crate::files::{Frame, Order, block, ethernet, interface, packet, pcap, pcapng, section, udp, udp6};
 
@@ -29,7 +30,13 @@ fn read(file: &[u8]) -> (Vec<Seen>, Option<String>) {
         match capture.read_next() {
             Ok(Some(record)) => {
                 let first = record.bytes.first().copied().unwrap_or_default();
-                packets.push((record.time, record.link_type, first, record.bytes.len(), record.length));
+                packets.push((
+                    record.time.unwrap(),
+                    record.link_type,
+                    first,
+                    record.bytes.len(),
+                    record.length,
+                ));
             }
             Ok(None) => return (packets, None),
             Err(problem) => return (packets, Some(problem.to_string())),
@@ -198,7 +205,10 @@ fn lengths_that_lie_are_refused_and_take_no_memory() {
     assert!(with(&changed(8, 1)).contains("interface 1, and the section describes 1"));
     assert!(with(&changed(20, 1000)).contains("would have 1000 bytes in a block with room for"));
     assert!(with(&changed(good.len() - 4, 40)).contains("behind it"));
-    assert!(with(&block(order, 3, &[0; 8])).contains("no time"));
+    assert!(with(&block(order, 3, &[])).contains("has 0 bytes instead of 4 or more"));
+    assert!(
+        refusal(&[section(order), block(order, 3, &[0; 8])].concat()).contains("the section describes none")
+    );
     assert!(with(&block(order, 1, &[0; 4])).contains("4 bytes instead of 8"));
     assert!(with(&interface(order, 1, &[(9, &[20])])).contains("0x14"));
     assert!(with(&interface(order, 1, &[(14, &[20])])).contains("wrong length"));
@@ -268,5 +278,110 @@ fn frames_without_a_whole_header_are_counted_and_do_not_arrive() {
     assert_eq!(arrivals.read_next().unwrap().unwrap().number, 6);
     assert_eq!(arrivals.read_next().unwrap(), None);
     let passed = arrivals.passed();
-    assert_eq!((passed.read, passed.not_ip, passed.truncated, passed.checksum), (6, 1, 3, 1));
+    assert_eq!(
+        (passed.read, passed.not_ip, passed.truncated, passed.short, passed.checksum),
+        (6, 1, 2, 1, 1)
+    );
+    let left_out = [
+        (1, "without IP"),
+        (2, "without whole headers"),
+        (1, "longer by their headers than on the wire"),
+        (1, "with a wrong IPv4 checksum"),
+    ];
+    assert_eq!(passed.left_out(), left_out);
+}
+
+/// The sizes of the packets that arrive, as the data plane reads them again, and what became of the others.
+fn sizes(file: &[u8]) -> (Vec<u16>, Passed) {
+    let mut arrivals = Arrivals::open(file, Choice::default()).unwrap();
+    let mut sizes = Vec::new();
+    while let Some(arrival) = arrivals.read_next().unwrap() {
+        assert_eq!(wire::parse(arrival.bytes), Ok(arrival.fields));
+        sizes.push(arrival.fields.length);
+    }
+    (sizes, arrivals.passed())
+}
+
+fn with(mut packet: Vec<u8>, place: usize, bytes: &[u8]) -> Vec<u8> {
+    packet[place..place + bytes.len()].copy_from_slice(bytes);
+    packet
+}
+
+// Places in an IPv4 header, and that of the length in an IPv6 header.
+const LENGTH: usize = 2;
+const CHECKSUM: usize = 10;
+const LENGTH_6: usize = 4;
+
+#[test]
+fn what_a_network_card_fills_in_is_taken_from_the_frame() {
+    let four = |size| udp(5000, size, 46, 1);
+    let (no_checksum, no_length) = (with(four(900), CHECKSUM, &[0; 2]), with(four(9000), LENGTH, &[0; 2]));
+    let neither = with(no_length.clone(), CHECKSUM, &[0; 2]);
+    // The checksum of the header as it was captured, with a length of 0.
+    let sum = wire::checksum(&neither[..20]).to_be_bytes();
+    let summed = with(neither.clone(), CHECKSUM, &sum);
+    let six = with(udp6(6000, 7000, 10, 0), LENGTH_6, &[0; 2]);
+    let packets = [four(100), no_checksum, neither, summed, six];
+    let frames = packets.iter().enumerate().map(|(at, packet)| Frame::new(at as u64, ethernet(0, packet)));
+    let (sizes, passed) = sizes(&pcap(Order::Little, false, 1, &frames.collect::<Vec<_>>()));
+    assert_eq!(sizes, [100, 900, 9000, 9000, 7000]);
+    assert_eq!((passed.no_checksum, passed.no_length, passed.long, passed.longest), (2, 3, 3, 9000));
+    assert_eq!(passed.left_out(), []);
+}
+
+#[test]
+fn headers_alone_of_what_a_network_card_divides_have_the_length_of_the_frame() {
+    let neither = with(with(udp(5000, 9000, 46, 1), LENGTH, &[0; 2]), CHECKSUM, &[0; 2]);
+    let frame = Frame { length: 9014, ..Frame::new(0, ethernet(0, &neither[..60])) };
+    let (sizes, passed) = sizes(&pcap(Order::Little, false, 1, &[frame]));
+    assert_eq!((sizes, passed.shortened, passed.no_length), (vec![9000], 1, 1));
+}
+
+#[test]
+fn a_wrong_checksum_is_left_out_and_one_of_the_transport_does_not_matter() {
+    let packet = udp(5000, 900, 46, 1);
+    let wrong = with(packet.clone(), CHECKSUM, &[packet[10] ^ 1, packet[11]]);
+    let wrong_without_length = with(wrong.clone(), LENGTH, &[0; 2]);
+    // The checksum of the length that the card fills in.
+    let right_without_length = with(packet.clone(), LENGTH, &[0; 2]);
+    // A partial checksum, that of the pseudo-header, which the card completes.
+    let partial = with(packet, 26, &[0x12, 0x34]);
+    let frames = [wrong, wrong_without_length, right_without_length, partial]
+        .map(|packet| Frame::new(0, ethernet(0, &packet)));
+    let (sizes, passed) = sizes(&pcap(Order::Big, false, 1, &frames));
+    assert_eq!((sizes, passed.checksum, passed.no_checksum), (vec![900, 900], 2, 0));
+}
+
+#[test]
+fn packets_of_more_than_65535_bytes_are_counted_and_an_empty_ipv6_packet_is_none() {
+    let four = with(with(udp(5000, 100, 0, 0), LENGTH, &[0; 2]), CHECKSUM, &[0; 2]);
+    let mut jumbogram = with(udp6(6000, 100, 0, 0), LENGTH_6, &[0; 2]);
+    jumbogram[6] = 0; // Hop-by-Hop options
+    let mut nothing = with(udp6(6000, 48, 0, 0), LENGTH_6, &[0; 2]);
+    nothing[6] = 59; // No Next Header
+    let frame = |packet: &[u8], length| Frame { length, ..Frame::new(0, ethernet(0, packet)) };
+    let frames = [
+        frame(&four, 14 + 65_536),
+        frame(&four, 14 + 65_535),
+        frame(&jumbogram, 14 + 180_000),
+        frame(&nothing[..46], 60),
+    ];
+    let (sizes, passed) = sizes(&pcap(Order::Big, false, 1, &frames));
+    assert_eq!((sizes, passed.oversized), (vec![65_535, 40], 2));
+    assert_eq!(passed.left_out(), [(2, "of more than 65,535 bytes")]);
+}
+
+#[test]
+fn packets_without_a_time_are_counted_and_the_others_arrive() {
+    for order in ORDERS {
+        let simple = |length: usize, captured: usize| {
+            block(order, 3, &[&order.u32(length as u32)[..], &udp(5000, length, 0, 0)[..captured]].concat())
+        };
+        let frame = |time| packet(order, 0, &Frame::new(time, udp(5000, 200, 0, 0)));
+        let first = [section(order), interface(order, 101, &[])].concat();
+        let file = [&first[..], &simple(100, 100), &frame(5), &simple(300, 60), &frame(7)].concat();
+        let (sizes, passed) = sizes(&file);
+        assert_eq!((sizes, passed.read, passed.untimed), (vec![200, 200], 4, 2), "{order:?}");
+        assert_eq!(passed.left_out(), [(2, "without a time (simple packet blocks)")]);
+    }
 }

@@ -28,13 +28,25 @@ fn times_count_from_the_first_packet_that_is_chosen() {
 }
 
 #[test]
+fn what_is_left_out_stands_before_the_packets() {
+    let mut file = capture(&[(0, 1500, 46), (1, 40, 0)]);
+    file[24 + 16 + 10] ^= 1; // the checksum of the first packet
+    let expected =
+        "# left out: 1 with a wrong IPv4 checksum, of 2 packets\ntime_s,size_B,dscp\n0.000000001,40,0\n";
+    assert_eq!(text(&file, 0, None).unwrap(), expected);
+}
+
+#[test]
 fn what_a_scenario_cannot_replay_is_refused() {
     let file = capture(&[(0, 1500, 46), (1000, 40, 0)]);
     assert!(text(b"", 0, None).unwrap_err().contains("is empty"));
     let cut = text(&file[..file.len() - 3], 0, None).unwrap_err();
     assert_eq!(cut, "is cut off after 1 whole packets; take an undamaged copy, or a part by `to`");
     let none = text(&file, 5, None).unwrap_err();
-    assert!(none.starts_with("has no packet of IP to replay: of 2 read, 2 are outside"), "{none}");
+    assert!(
+        none.starts_with("has no packet of IP to replay; of 2 read: 2 outside `from` and `to`"),
+        "{none}"
+    );
     let back = text(&capture(&[(1000, 40, 0), (0, 40, 0)]), 0, None).unwrap_err();
     assert!(back.contains("packet 2 is 1us earlier than packet 1"), "{back}");
     // The second line would end behind 30 bytes.

@@ -15,6 +15,9 @@ use crate::trace::read_trace;
 /// The most bytes of a text that a scenario names.
 pub const MOST_BYTES: u64 = 16_000_000;
 
+/// How the text of a capture begins of which packets are left out: a comment, which says how many.
+pub const LEFT_OUT: &str = "# left out: ";
+
 /// Where the files come from that a scenario names, and the classes.
 pub trait Files {
     /// The blocks that are implemented outside; by default there are none.
@@ -29,7 +32,8 @@ pub trait Files {
     fn read(&self, name: &str) -> Result<String, String>;
 
     /// The packets of a capture as text, in the order of time: a header, `time_s,size_B,dscp`, then these of each packet of IP. Those
-    /// before `from` after the first packet and from `to` on are left out; `from` is time zero.
+    /// before `from` after the first packet and from `to` on are left out; `from` is time zero. Where others are left out, a line with
+    /// [`LEFT_OUT`] comes first.
     ///
     /// # Errors
     /// One line that names the file: why it cannot be read, and what to do. By default no captures are read.

@@ -4,6 +4,7 @@
 //! Python builder and the documentation are generated from them, and so is the reading of TOML and JSON.
 
 mod between;
+mod bounds;
 mod check;
 mod csv;
 mod driver;
@@ -24,9 +25,10 @@ mod text;
 mod topology;
 mod trace;
 
+pub use bounds::{Excess, Syntax};
 pub use driver::Driver;
 pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
-pub use files::{Files, Folder, MOST_BYTES, NoFiles};
+pub use files::{Files, Folder, LEFT_OUT, MOST_BYTES, NoFiles};
 pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;

@@ -13,7 +13,8 @@ use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 
 use crate::error::{KeyPart, Problem, steps};
-use crate::format::{Codec, Flow, FlowProfile, RateTrace, Scenario, Transport};
+use crate::files::LEFT_OUT;
+use crate::format::{Codec, Flow, FlowProfile, RateTrace, ReplayedPackets, Scenario, Transport};
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -48,6 +49,8 @@ impl Scenario {
         notices.extend(self.ended_traces());
         notices.extend(self.idle_demands());
         notices.extend(self.links_named_backwards());
+        notices.extend(self.merged_edges());
+        notices.extend(self.incomplete_replays());
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
         notices.extend(self.other_codecs());
@@ -74,6 +77,16 @@ impl Scenario {
             [forward, ended(&mut place, reverse)]
         });
         links.flatten().collect()
+    }
+
+    /// Captures of which not all packets are replayed.
+    fn incomplete_replays(&self) -> impl Iterator<Item = Problem> {
+        self.flows.iter().enumerate().filter_map(|(number, group)| {
+            let Some(ReplayedPackets::Table(table)) = &group.replay else { return None };
+            let first = table.data.as_ref()?.lines().next()?.strip_prefix(LEFT_OUT)?;
+            let name = table.name.as_deref().unwrap_or("the capture");
+            Some(Problem::at(steps(&format!("flows[{number}].replay")), format!("{name}: left out: {first}")))
+        })
     }
 
     /// Keys of profiles that cannot act on the packets of their flows.

@@ -6,6 +6,7 @@ use perhop_core::table::split_key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::bounds::Syntax;
 use crate::driver::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 use crate::files::{Files, NoFiles};
@@ -97,6 +98,7 @@ fn read_json_tables<T: DeserializeOwned>(
     complete: impl FnOnce(&mut T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
     let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
+    Syntax::Json.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
     let mut value: Value = serde_json::from_str(text)
         .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
     prepare(&mut value)
@@ -125,6 +127,7 @@ fn read_tables<T: DeserializeOwned>(
 ) -> Result<T, ScenarioError> {
     let line_of = |offset| line_of(text, offset);
     let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
+    Syntax::Toml.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
     let table: toml::Table = toml::from_str(text).map_err(|problem| {
         let line = problem.span().map(|span| line_of(span.start));
         let mut message = problem.message().trim().replace('\n', "; ");

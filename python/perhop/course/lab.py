@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -234,9 +235,9 @@ def read(folder: Path) -> Lab:
         _question(one, measures, f"{where}: question {no}") for no, one in enumerate(entries, 1)
     )
     keys = [one.key for one in questions]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise PerhopError(f"{where}: two questions have the key `{key}`")
+    twice = next((key for key, count in Counter(keys).items() if count > 1), None)
+    if twice is not None:
+        raise PerhopError(f"{where}: two questions have the key `{twice}`")
     return Lab(
         folder.resolve().name,
         folder,

@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perhop import filesystem
+from perhop import filesystem, inputs
 from perhop.errors import PerhopError
 from perhop.output.files import write
 
@@ -69,8 +69,9 @@ def replace_report(out: Path, files: Mapping[str, bytes | str], *, remove: Itera
 def earlier_plots(out: Path) -> list[str]:
     """The plots that the manifest of the report in a directory names, as paths within it."""
     try:
-        names = json.loads((out / "manifest.json").read_bytes())["plots"]
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest = out / "manifest.json"
+        names = inputs.from_json(manifest.read_bytes(), str(manifest))["plots"]
+    except (OSError, PerhopError, KeyError, TypeError):
         return []
     if not isinstance(names, list):
         return []

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, import_command, kinds, routers, simulation
+from perhop import _engine, import_command, inputs, kinds, routers, simulation
 from perhop.errors import PerhopError
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
@@ -357,7 +356,7 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
         dialect=FROM.maybe(given, "from", place),
         interface=INTERFACE.maybe(given, "interface", place),
     )
-    scenario = tomllib.loads(done.toml)
+    scenario = inputs.toml(done.toml, named)
     return _Start(scenario, path.parent, f"{done.port} of {named}", f"{done.port} of {named}", done)
 
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from perhop.errors import PerhopError
 from perhop.routers import units
 from perhop.routers.model import ALL_CODEPOINTS, How, Match, Port, Queue, Rate, RateUnit
 from perhop.routers.mqc_class import ClassReader, PolicyClass, keyword
@@ -76,6 +77,8 @@ POLICIES = {"qos", "queuing", "queueing", "lan-queuing"}
 """Types of class maps and policies that are about queues of interfaces."""
 DEEPEST = 8
 """Class maps within class maps, and policies within policies."""
+MOST_QUEUES = 20_000
+"""Queues of all interfaces: policies that hold others several times make many of a few lines."""
 
 
 @dataclass(slots=True)
@@ -148,6 +151,11 @@ class Reader:
         self._policy: Policy | None = None
         self._class: ClassReader | None = None
         self._interface: Interface | None = None
+        self._found: dict[str, tuple[Match, set[int]]] = {}
+        """What class maps take that others name."""
+        self._looking: set[str] = set()
+        """Class maps that are being looked at, as one within another."""
+        self._queues = 0
         self._classified: dict[str, dict[int, Group]] = {}
         """By what is set and its number."""
         self._skipped = ""
@@ -309,11 +317,15 @@ class Reader:
             codepoints = condition.codepoints
             if condition.class_map:
                 inner = self.class_maps.get(condition.class_map)
-                if inner is None or depth >= DEEPEST:
+                if inner is None or inner.name in self._looking or depth >= DEEPEST:
                     text = f"class map {condition.class_map} is not defined"
                     self._account.find("W15", condition.line, text)
                 else:
-                    match, inner_lines = self._matched(inner, depth + 1)
+                    if inner.name not in self._found:
+                        self._looking.add(inner.name)
+                        self._found[inner.name] = self._matched(inner, depth + 1)
+                        self._looking.remove(inner.name)
+                    match, inner_lines = self._found[inner.name]
                     lines |= inner_lines
                     unknown += match.unknown
                     codepoints = match.codepoints
@@ -588,6 +600,7 @@ class Reader:
             if not queue.within:
                 self._flavour.defaults(entry, queue, self._account)
             port.queues.append(queue)
+            self._count(policy, entry)
         self._unheld(port, policy)
         last = any(q.match.codepoints is None and not q.match.unknown for q in port.queues)
         if port.direction == "output" and not last:
@@ -595,6 +608,16 @@ class Reader:
             implicit = PolicyClass(rest, place=policy.line)
             self._flavour.defaults(implicit, rest, self._account)
             port.queues.append(rest)
+
+    def _count(self, policy: Policy, entry: PolicyClass) -> None:
+        """Refuse a class that makes more queues than can be meant."""
+        self._queues += 1
+        if self._queues > MOST_QUEUES:
+            place = self._account.source.place(entry.queue.line)
+            raise PerhopError(
+                f"{place}: policy {policy.name}: with this class the policies of all interfaces, and those "
+                f"within them, have more than {MOST_QUEUES:,} queues"
+            )
 
     def _is_last(self, entry: PolicyClass) -> bool:
         """Whether a class takes what others leave, wherever it is listed."""

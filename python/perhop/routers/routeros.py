@@ -79,6 +79,8 @@ class Reader:
         mangle = self._enabled("ip firewall mangle") + self._enabled("ipv6 firewall mangle")
         self._mangle = mangle
         self._names: set[str] = set()
+        self._times: dict[str, int] = {}
+        """How often a name was taken already."""
         """Of the classes of the port that is being made."""
 
     def _enabled(self, menu: str) -> list[Entry]:
@@ -223,7 +225,7 @@ class Reader:
         for entry in entries:
             children.setdefault(entry.get("parent"), []).append(entry)
         reached: set[int] = set()
-        self._names = set[str]()
+        self._names, self._times = set[str](), {}
         alone = len(roots) == 1 and not children.get(roots[0].name)
         if alone:
             self._alone(port, roots[0], side, key, marks)
@@ -282,8 +284,11 @@ class Reader:
         if depth >= DEEPEST:
             within = []
         made = self._rates(entry, side)
+        name, times = made.name, self._times.get(made.name, 0)
         while made.name in self._names:
-            made.name += "+"
+            times += 1
+            made.name = f"{name}+{times if times > 1 else ''}"
+        self._times[name] = times
         self._names.add(made.name)
         self._bursts(entry, side)
         if within:
@@ -466,7 +471,8 @@ def score(source: Source) -> float:
     """Menus of queues and mangle rules, with entries of keys and values."""
     text = re.sub(r"\\[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", source.text)
     menus = r"(?m)^\s*/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b"
-    added = re.search(r"(?m)^(?:/\S.* |/\S*/)?(?:add|set) .*[a-z-]+=", text)
+    # Bounded: a line that is continued often enough would take time by its square.
+    added = re.search(r"(?m)^(?:/\S.{0,300} |/\S{0,300}/)?(?:add|set) .{0,1000}[a-z-]=", text)
     return 10.0 * len(re.findall(menus, text)) if added else 0.0
 
 

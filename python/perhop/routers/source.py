@@ -97,6 +97,7 @@ class Account:
         """Lines that were read, whether or not the chosen port uses them."""
         self.comments: set[int] = {number for number, text in source.numbered() if not text.strip()}
         self.findings: list[Finding] = []
+        self._known: set[Finding] = set()
         self.missed: set[int] = set()
         """Lines about priority, rate, limit, drop or match without the effect that they have on a device."""
 
@@ -115,17 +116,19 @@ class Account:
     def find(self, code: str, line: int, text: str) -> None:
         """Report a line (0: none in particular)."""
         finding = Finding(line, code, text)
-        if finding not in self.findings:
+        if finding not in self._known:
+            self._known.add(finding)
             self.findings.append(finding)
 
     @contextmanager
     def of_port(self, findings: list[Finding]) -> Iterator[None]:
         """Collect what is found within as one port's: it is reported if that port is imported."""
-        before, self.findings = self.findings, findings
+        before = self.findings, self._known
+        self.findings, self._known = findings, set(findings)
         try:
             yield
         finally:
-            self.findings = before
+            self.findings, self._known = before
 
     def ignore(self, line: int, why: str = "not understood") -> None:
         """Report a line that has no effect on the result, verbatim."""
@@ -178,6 +181,7 @@ class Account:
         Names that are not defined or not attached stay: they are said of the whole configuration.
         """
         self.findings = [f for f in self.findings if f.line not in lines or f.code == "W15"]
+        self._known = set(self.findings)
         self.understood |= lines
 
     def close(self, port: str) -> None:

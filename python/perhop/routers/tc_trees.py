@@ -32,10 +32,14 @@ def major(handle: str) -> str:
     return _part(handle.partition(":")[0])
 
 
+def class_of(handle: str) -> tuple[str, str]:
+    """What a handle names: equal of two handles of one class."""
+    return major(handle), _part(handle.partition(":")[2])
+
+
 def same_class(one: str, other: str) -> bool:
     """Whether two handles name one class."""
-    a, b = one.partition(":"), other.partition(":")
-    return major(one) == major(other) and _part(a[2]) == _part(b[2])
+    return class_of(one) == class_of(other)
 
 
 def _part(text: str) -> str:
@@ -57,14 +61,18 @@ class Tree:
     def __init__(self, classes: Sequence[Command], account: Account) -> None:
         """Findings go to the account."""
         self._account = account
-        self._classes = classes = self._once(classes)
+        classes = self._once(classes)
         kinds = {"htb": self._class, "hfsc": self._hfsc, "cbq": self._cbq}
         self._made: dict[int, TreeClass] = {id(command): kinds[command.kind](command) for command in classes}
-        self.leaves = [c for c in classes if not any(same_class(o.parent, c.handle) for o in classes)]
+        self._children: dict[tuple[str, str], list[Command]] = {}
+        for command in classes:
+            self._children.setdefault(class_of(command.parent), []).append(command)
+        self.leaves = [c for c in classes if class_of(c.handle) not in self._children]
         self.roots: list[TreeClass] = []
         self._reached: set[int] = set()
+        handles = {class_of(command.handle) for command in classes}
         for command in classes:
-            if not any(same_class(command.parent, other.handle) for other in classes):
+            if class_of(command.parent) not in handles:
                 self.roots.append(self._within(command, 0))
         self.leaves = [leaf for leaf in self.leaves if id(leaf) in self._reached]
         for command in classes:
@@ -74,14 +82,14 @@ class Tree:
 
     def _once(self, classes: Sequence[Command]) -> list[Command]:
         """The classes, each handle once: the kernel refuses a second one."""
-        kept: list[Command] = []
+        kept: dict[tuple[str, str], Command] = {}
         for command in classes:
-            if any(same_class(command.handle, other.handle) for other in kept):
+            if class_of(command.handle) in kept:
                 text = f"{command.kind} class {command.handle} is there already; this one is left out"
                 self._account.find("W17", command.line, text)
             else:
-                kept.append(command)
-        return kept
+                kept[class_of(command.handle)] = command
+        return list(kept.values())
 
     def only_root(self) -> TreeClass | None:
         """The root class that shapes all packets, if there is one."""
@@ -109,7 +117,7 @@ class Tree:
     def _within(self, command: Command, depth: int) -> TreeClass:
         self._reached.add(id(command))
         made = self._made[id(command)]
-        children = [c for c in self._classes if same_class(c.parent, command.handle)]
+        children = self._children.get(class_of(command.handle), [])
         if depth < DEEPEST:
             made.classes = [self._within(c, depth + 1) for c in children if id(c) not in self._reached]
         if command.kind == "hfsc":

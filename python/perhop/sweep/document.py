@@ -6,8 +6,6 @@ import difflib
 import json
 import re
 import string
-import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import _engine
 from perhop.errors import PerhopError
-from perhop.inputs import SCENARIO_NEEDS, read_text
+from perhop.inputs import SCENARIO_NEEDS, read_text, toml
 from perhop.sweep.paths import Keys, put
 from perhop.sweep.space import text_of
 
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
 
 _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
-_DEEPEST = 80
-"""As for scenarios; no key of a sweep or a tuning lies deeper than ten."""
+MOST_ENTRIES = 1000
+"""Of a table: each factor and each setting is looked for in the scenario of every point."""
 FRACTION = r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*"
 """A fraction as text."""
 _FRACTION = re.compile(FRACTION)
@@ -103,34 +101,7 @@ def read(path: Path, needs: str = SCENARIO_NEEDS) -> dict[str, Any]:
     Raises:
         PerhopError: It cannot be read, or it is no TOML.
     """
-    deep = PerhopError(f"{path}: tables and lists lie more than {_DEEPEST} deep within each other")
-    try:
-        data = tomllib.loads(read_text(path, needs))
-    except tomllib.TOMLDecodeError as error:
-        raise PerhopError(f"{path}: {error}") from None
-    except RecursionError:
-        raise deep from None
-    except ValueError:
-        # Python turns no more digits than that into a number, and tomllib does not expect it.
-        most = sys.get_int_max_str_digits()
-        raise PerhopError(f"{path}: a number has more than {most} digits") from None
-    if _depth(data) > _DEEPEST:
-        raise deep
-    return data
-
-
-def _depth(data: object) -> int:
-    """How deep tables and lists lie within each other; without recursion, which has a limit itself."""
-    depth, level = 0, [data]
-    while level := [inner for outer in level for inner in _inner(outer)]:
-        depth += 1
-    return depth
-
-
-def _inner(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list) else ()
+    return toml(read_text(path, needs), str(path))
 
 
 def read_base(data: Mapping[str, Any], path: Path) -> Base:
@@ -145,7 +116,7 @@ def read_base(data: Mapping[str, Any], path: Path) -> Base:
         text = read_text(place)
         folder = place.parent
         _engine.read_toml(text, str(place), folder=folder)
-        scenario = as_json(tomllib.loads(text), str(place))
+        scenario = as_json(toml(text, str(place)), str(place))
     elif isinstance(source, Mapping):
         scenario, folder = as_json(source, f"{path}: [scenario]"), path.parent
         _engine.read_json(scenario, f"{path}: [scenario]", folder=folder)
@@ -199,11 +170,13 @@ def table(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     """A table; an empty one where there is none.
 
     Raises:
-        PerhopError: Something else stands there.
+        PerhopError: Something else stands there, or more entries than can be meant.
     """
     found: object = data.get(key, {})
     if not isinstance(found, Mapping):
         raise PerhopError(f"{where}: `{key}` must be a table, not {found!r}")
+    if len(found) > MOST_ENTRIES:
+        raise PerhopError(f"{where}: `{key}` has {len(found):,} entries; at most {MOST_ENTRIES:,} make sense")
     return found
 
 

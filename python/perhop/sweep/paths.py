@@ -14,6 +14,8 @@ from perhop.errors import PerhopError, ScenarioError
 
 Keys: TypeAlias = "tuple[str | int, ...]"
 """A place in a scenario: keys of tables and indices of lists, from the top."""
+MOST_DOTS = 80
+"""Dots of a path that can part its names."""
 MOST_NAMED = 12
 """Names that a message lists."""
 
@@ -43,7 +45,7 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str, folder: 
     rest, passed = path, ""
     keys: Keys = ()
     while True:
-        name = max((n for n in _names(table) if n == rest or rest.startswith(f"{n}.")), key=len, default=None)
+        name = _leading(table, rest)
         if name is None and isinstance(table, dict) and "." not in rest and rest:
             table[rest] = value
             return (*keys, rest)
@@ -55,6 +57,16 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str, folder: 
             return keys
         table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
+
+
+def _leading(table: object, path: str) -> str | None:
+    """The longest name of an entry with which a path begins."""
+    if not isinstance(table, Mapping):
+        return max((n for n in _names(table) if n == path or path.startswith(f"{n}.")), key=len, default=None)
+    # Its own beginnings are fewer than the names of a large table; no name has more dots than that.
+    parts = path.split(".", MOST_DOTS)
+    beginnings = (path, *(".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)))
+    return next((name for name in beginnings if name in table), None)
 
 
 def write_link(scenario: dict[str, Any], path: str, folder: Path | None = None) -> Sequence[str]:

@@ -267,9 +267,9 @@ def _settings(data: Mapping[str, Any], where: str) -> list[Setting]:
         _latin_hypercube(LATIN_HYPERCUBE.read(data, "latin-hypercube", where), f"{where}: [latin-hypercube]"),
     ]
     names = [name for design in designs for name in design[0]]
-    for name in names:
-        if names.count(name) > 1:
-            raise PerhopError(f"{where}: `{name}` is varied twice; once is enough")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise PerhopError(f"{where}: `{twice}` is varied twice; once is enough")
     points = 1
     for design in designs:
         points *= len(design)

@@ -57,6 +57,22 @@ def test_a_fat_tree_is_described_by_tier(perhop: Perhop) -> None:
     assert (shape["routers"], shape["links"], shape["diameter"]) == (36, 48, 6)
 
 
+def test_directed_circuits_are_paired_and_what_is_merged_is_said(perhop: Perhop, tmp_path: Path) -> None:
+    ends = [("a", "b")] * 3 + [("b", "a")] * 2 + [("a", "a")]
+    edges = "".join(f'<edge source="{one}" target="{other}"/>' for one, other in ends)
+    nodes = "".join(f'<node id="{name}"/>' for name in "abc")
+    (tmp_path / "g.graphml").write_text(
+        f'<graphml><graph edgedefault="directed">{nodes}{edges}</graph></graphml>', encoding="utf-8"
+    )
+    done = perhop("topology", "g.graphml")
+    assert done.out.splitlines()[0] == "graph g.graphml: 2 routers, 3 links"
+    assert done.err.rstrip().endswith(
+        "g.graphml: 2 directed edges made the other direction of a link between the same two nodes; 1 "
+        "directed edge without one in the other direction, whose link carries both directions; 1 edge from a "
+        "node to itself, left out; 1 node without an edge to another, left out"
+    )
+
+
 def test_what_is_written_is_a_scenario_that_runs(perhop: Perhop, tmp_path: Path) -> None:
     (tmp_path / "made.graphml").write_text(GRAPH, encoding="utf-8")
     words = ("topology", "made.graphml", "distances=true", "rate=5Mbps", "-o")

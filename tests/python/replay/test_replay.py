@@ -189,7 +189,49 @@ def test_a_part_of_a_capture_is_replayed_at_another_speed(five: Path) -> None:
     assert verdicts(speed=0.5) == [10, 10, 12, 10, 10]
     assert verdicts(match={"dscp": ["EF", "AF11"]}) == [10, 10]
     shown = str(package.replay(five, meter=BUCKET, match={"dscp": "EF"}, start="0s", end="1us"))
-    assert "Not replayed, of 4 packets read: 1 outside the chosen time, 2 not chosen." in shown
+    first = shown.partition("\n\n")[0].replace("\n", " ")
+    assert first.startswith("five.pcap: 1 of 4 packets (left out: 1 outside the chosen time, 2 not chosen)")
+
+
+def test_what_offload_leaves_to_the_card_is_replayed_and_said(perhop: Perhop, tmp_path: Path) -> None:
+    # Ethernet headers are 14 bytes, IPv4 has its length at 2 and its checksum at 10.
+    head, first = 24 + 16 + 14, 16 + 14 + 1000
+    content = bytearray(pcap([*FIVE, Packet(2 * MS, 9000)]))
+    content[head + 10 : head + 12] = bytes(2)
+    content[head + first + 10] ^= 1
+    content[head + 5 * first + 2 : head + 5 * first + 4] = bytes(2)
+    content[head + 5 * first + 10 : head + 5 * first + 12] = bytes(2)
+    path = tmp_path / "host.pcap"
+    path.write_bytes(content)
+    done = perhop("replay", path, "--meter", BUCKET_TEXT, "--wide")
+    assert done.code == 0
+    assert done.out.startswith("host.pcap: 5 of 6 packets (left out: 1 with a wrong IPv4 checksum) in")
+    said = " ".join(done.out.split("\n\n")[0].split())
+    assert said.endswith(
+        "into the meter token-bucket Captured before the network card filled them in, and replayed: 2 "
+        "without IPv4 checksum, 1 without length, which is then that of the frame. 1 longer than 1500 bytes, "
+        "up to 9,000: jumbo frames, or segments that a host divides or joins (TSO, GRO) and that were "
+        "apart on the wire."
+    )
+    capture = json.loads(perhop("replay", path, "--meter", BUCKET_TEXT, "--json", "-").out)["capture"]
+    assert capture["left_out"] == [[1, "with a wrong IPv4 checksum"]]
+    assert [capture[key] for key in ("no_checksum", "no_length", "long", "longest")] == [2, 1, 1, 9000]
+
+
+def test_a_scenario_says_what_it_leaves_out_of_a_capture(tmp_path: Path) -> None:
+    content = bytearray(pcap(FIVE))
+    content[24 + 16 + 14 + 10] ^= 1
+    (tmp_path / "wrong.pcap").write_bytes(content)
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(
+        'duration = "1s"\n[links.l]\nfrom = "a"\nto = "b"\nrate = "10Mbps"\ndelay = "1ms"\n'
+        'queue = { aqm = "drop-tail", limit = "50p" }\n[[flows]]\nname = "f"\nfrom = "a"\nto = "b"\n'
+        'replay = "wrong.pcap"\n',
+        encoding="utf-8",
+    )
+    notices = package.simulation.read(scenario).notices
+    said = "flows[0].replay: wrong.pcap: left out: 1 with a wrong IPv4 checksum, of 5 packets"
+    assert [notice for notice in notices if notice.endswith(said)]
 
 
 REFUSALS: list[tuple[list[str], str]] = [

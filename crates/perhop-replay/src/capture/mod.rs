@@ -41,8 +41,8 @@ enum Format {
 pub struct Record<'a> {
     /// Its number in the file, from 1.
     pub number: u64,
-    /// Nanoseconds since 1970.
-    pub time: i128,
+    /// Nanoseconds since 1970; `None` in a simple packet block of pcapng, which has no time.
+    pub time: Option<i128>,
     /// The number of the interface that it was captured at, within its section; 0 in pcap.
     pub interface: u32,
     /// The name of that interface, if the file has one.
@@ -57,7 +57,7 @@ pub struct Record<'a> {
 
 /// A packet whose first bytes lie in the buffer.
 struct Found {
-    time: i128,
+    time: Option<i128>,
     interface: u32,
     link_type: u16,
     captured: u32,

@@ -54,7 +54,7 @@ impl Pcap {
             ));
         }
         keep(source, kept, captured)?;
-        let time = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let time = Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanos));
         Ok(Some(Found {
             time,
             interface: 0,

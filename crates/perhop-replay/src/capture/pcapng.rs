@@ -97,11 +97,7 @@ impl PcapNg {
                     None
                 }
                 PACKET | ENHANCED_PACKET => Some(self.packet(source, kept, body, kind)?),
-                SIMPLE_PACKET => {
-                    return damaged(
-                        "the next packet has no time: it is a simple packet block, which cannot be replayed",
-                    );
-                }
+                SIMPLE_PACKET => Some(self.simple_packet(source, kept, body)?),
                 _ => {
                     source.skip(u64::from(body))?;
                     None
@@ -216,7 +212,27 @@ impl PcapNg {
         source.skip(u64::from(room - captured))?;
         let time =
             resolution.nanos(u64::from(high) << 32 | u64::from(low)) + i128::from(offset) * 1_000_000_000;
-        Ok(Found { time, interface: number, link_type, captured, length: length.max(captured) })
+        Ok(Found { time: Some(time), interface: number, link_type, captured, length: length.max(captured) })
+    }
+
+    /// Reads a packet without a time, of the section's first interface: its length, then as many bytes as the block has room for.
+    fn simple_packet<R: Read>(
+        &self,
+        source: &mut Source<R>,
+        kept: &mut [u8],
+        body: u32,
+    ) -> Result<Found, Problem> {
+        let Some(room) = body.checked_sub(4) else {
+            return damaged(format!("the block of the next packet has {body} bytes instead of 4 or more"));
+        };
+        let [length] = self.order.words(&source.array::<4>()?);
+        let Some(&Interface { link_type, .. }) = self.interfaces.first() else {
+            return damaged("the next packet is of the first interface, and the section describes none");
+        };
+        let captured = length.min(room);
+        keep(source, kept, captured)?;
+        source.skip(u64::from(room - captured))?;
+        Ok(Found { time: None, interface: 0, link_type, captured, length })
     }
 }
 

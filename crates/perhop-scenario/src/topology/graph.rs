@@ -20,8 +20,9 @@ const ROUTER: &str = "router";
 /// A graph of routers: a file in GraphML, as the Internet Topology Zoo has them, or a list of links.
 ///
 /// Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label become `LABEL (ID)`) and, of each edge,
-/// `LinkSpeedRaw` as the rate in bit/s. Edges that join a node to itself, and nodes without edges, are left out; of directed edges
-/// the second one between two nodes in the other direction, too. Links between the same two routers are `A--B`, `A--B 2` and so on.
+/// `LinkSpeedRaw` as the rate in bit/s. Edges that join a node to itself, and nodes without edges, are left out; a directed
+/// edge is the other direction of one between the same two nodes, if there is one. A notice counts all of them. Links between the same two
+/// routers are `A--B`, `A--B 2` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Graph {
@@ -42,6 +43,9 @@ pub struct Graph {
     /// `["Vienna", "Graz", "10Gbps", "1ms"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<GraphLink>,
+    /// What of the file is no link or router of its own, where it was just read.
+    #[serde(skip)]
+    pub(crate) merged: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -65,7 +69,7 @@ pub struct GraphLink {
 impl Graph {
     /// Reads the file, and takes its links into the graph.
     pub(super) fn read(&mut self, files: &dyn Files) -> Result<(), Problem> {
-        let Self { file, distances, same_rates, name, links } = self;
+        let Self { file, distances, same_rates, name, links, merged } = self;
         let Some(file_name) = file.take() else {
             if let Some((key, _)) =
                 [("distances", *distances), ("same-rates", *same_rates)].into_iter().find(|(_, given)| *given)
@@ -91,10 +95,11 @@ impl Graph {
         let at = |text: String| refused("graph.file", text);
         let text = files.read(&file_name).map_err(at)?;
         let take = graphml::Take { distances: *distances, rates: !*same_rates };
-        *links = graphml::read(&text, take).map_err(|(line, text)| {
+        let (found, left) = graphml::read(&text, take).map_err(|(line, text)| {
             at(line
                 .map_or_else(|| format!("{file_name}: {text}"), |line| format!("{file_name}:{line}: {text}")))
         })?;
+        (*links, *merged) = (found, left.told());
         (*name, *distances, *same_rates) = (Some(file_name), false, false);
         Ok(())
     }

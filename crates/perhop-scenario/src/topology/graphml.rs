@@ -1,6 +1,6 @@
 //! GraphML (Brandes et al., 2002), with the attributes of the Internet Topology Zoo (Knight et al., IEEE JSAC 29(9), 2011).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use perhop_core::Bitrate;
 use roxmltree::{Document, Node};
@@ -8,6 +8,7 @@ use roxmltree::{Document, Node};
 use super::MOST_LINKS;
 use super::distance::Position;
 use super::graph::GraphLink;
+use crate::bounds::Syntax;
 
 /// What is taken from a file beside its nodes and edges.
 #[derive(Clone, Copy, Debug)]
@@ -21,34 +22,59 @@ pub(super) struct Take {
 /// A problem: its line, if it has one, and what is wrong.
 type Refusal = (Option<usize>, String);
 
-/// The links of a file.
+/// Edges and nodes of a file that are no links and routers of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Merged {
+    /// Directed edges that became the other direction of a link.
+    pub(super) joined: usize,
+    /// Those of them with a rate of their own that is another than that of the link.
+    pub(super) differing: usize,
+    /// Directed edges without one in the other direction, whose links have both nevertheless.
+    pub(super) one_way: usize,
+    /// Edges that join a node to itself.
+    pub(super) loops: usize,
+    /// Nodes without edges to others.
+    pub(super) alone: usize,
+}
+
+impl Merged {
+    /// What became of them, in a sentence; `None` if there are none.
+    pub(super) fn told(self) -> Option<String> {
+        let Self { joined, differing, one_way, loops, alone } = self;
+        let parts = [
+            (joined, "directed edge", "made the other direction of a link between the same two nodes"),
+            (differing, "edge", "of these with another rate than that link, whose rate counts"),
+            (
+                one_way,
+                "directed edge",
+                "without one in the other direction, whose link carries both directions",
+            ),
+            (loops, "edge", "from a node to itself, left out"),
+            (alone, "node", "without an edge to another, left out"),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let told: Vec<String> = parts
+            .map(|(count, one, what)| format!("{count} {one}{} {what}", if count == 1 { "" } else { "s" }))
+            .collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
+/// The links of a file, and what of it is none.
 ///
 /// # Errors
 /// The first problem.
-pub(super) fn read(text: &str, take: Take) -> Result<Vec<GraphLink>, Refusal> {
+pub(super) fn read(text: &str, take: Take) -> Result<(Vec<GraphLink>, Merged), Refusal> {
+    Syntax::Xml.check(text).map_err(|excess| (Some(excess.line), excess.text))?;
     let document = Document::parse(text).map_err(|error| (Some(error.pos().row as usize), plain(&error)))?;
-    let named =
-        |name: &'static str| move |node: &Node<'_, '_>| node.is_element() && node.tag_name().name() == name;
-    let root = document.root_element();
-    if !named("graphml")(&root) {
-        let found = root.tag_name().name();
-        return Err((None, format!("is no GraphML: a <graphml> holds a <graph>, and here is <{found}>")));
-    }
-    let line = |node: Node<'_, '_>| Some(document.text_pos_at(node.range().start).row as usize);
-    let Some(graph) = root.children().find(named("graph")) else {
-        return Err((line(root), "the <graphml> has no <graph>".into()));
-    };
-    if let Some(second) = root.descendants().filter(named("graph")).find(|other| *other != graph) {
-        return Err((line(second), "a second <graph>; a topology is one: take the other out".into()));
-    }
-    if let Some(edge) = graph.descendants().find(named("hyperedge")) {
-        return Err((line(edge), "a <hyperedge> is no link; write an <edge> for each pair of nodes".into()));
-    }
-    let keys = Keys::of(root);
+    let graph = graph_of(&document)?;
+    let line = |node| Some(line_of(&document, node));
+    let keys = Keys::of(document.root_element());
     let nodes = nodes(graph, &keys, take).map_err(|(node, text)| (line(node), text))?;
-    let directed = graph.attribute("edgedefault") == Some("directed");
-    let (mut links, mut seen) = (Vec::new(), BTreeSet::new());
-    for edge in graph.children().filter(named("edge")) {
+    let default = graph.attribute("edgedefault") == Some("directed");
+    let (mut links, mut merged, mut joined) = (Vec::new(), Merged::default(), BTreeSet::new());
+    let mut one_way = OneWay::default();
+    for edge in graph.children().filter(|node| is_a(node, "edge")) {
         let ends = ["source", "target"].map(|end| (end, edge.attribute(end)));
         let mut found = Vec::new();
         for (end, id) in ends {
@@ -58,12 +84,22 @@ pub(super) fn read(text: &str, take: Take) -> Result<Vec<GraphLink>, Refusal> {
             })?);
         }
         let [from, to] = found[..] else { unreachable!("two ends") };
-        if from.name == to.name || (directed && seen.contains(&(&to.name, &from.name))) {
+        if from.name == to.name {
+            merged.loops += 1;
             continue;
         }
-        seen.insert((&from.name, &to.name));
         let rate = take.rates.then(|| keys.value(edge, "LinkSpeedRaw")).flatten();
         let rate = rate.map(|text| rate_of(text).map_err(|text| (line(edge), text))).transpose()?;
+        if edge.attribute("directed").map_or(default, |directed| directed == "true") {
+            if let Some(link) = one_way.join(&from.name, &to.name) {
+                let there: &GraphLink = &links[link];
+                merged.joined += 1;
+                merged.differing += usize::from(rate.is_some() && rate != there.rate);
+                continue;
+            }
+            one_way.add(&from.name, &to.name, links.len());
+        }
+        joined.extend([&from.name, &to.name]);
         let delay = from.position.zip(to.position).map(|(from, to)| from.delay_to(to));
         links.push(GraphLink { from: from.name.clone(), to: to.name.clone(), rate, delay });
         if links.len() as u64 > MOST_LINKS {
@@ -79,7 +115,55 @@ pub(super) fn read(text: &str, take: Take) -> Result<Vec<GraphLink>, Refusal> {
             "no edge joins nodes with a `Longitude` and a `Latitude`; leave `distances` out".into(),
         ));
     }
-    Ok(links)
+    (merged.one_way, merged.alone) = (one_way.count(), nodes.len() - joined.len());
+    Ok((links, merged))
+}
+
+/// The one graph of a file.
+fn graph_of<'a, 'input>(document: &'a Document<'input>) -> Result<Node<'a, 'input>, Refusal> {
+    let root = document.root_element();
+    if !is_a(&root, "graphml") {
+        let found = root.tag_name().name();
+        return Err((None, format!("is no GraphML: a <graphml> holds a <graph>, and here is <{found}>")));
+    }
+    let refused = |node, text: &str| Err((Some(line_of(document, node)), text.into()));
+    let Some(graph) = root.children().find(|node| is_a(node, "graph")) else {
+        return refused(root, "the <graphml> has no <graph>");
+    };
+    if let Some(second) = root.descendants().find(|other| is_a(other, "graph") && *other != graph) {
+        return refused(second, "a second <graph>; a topology is one: take the other out");
+    }
+    if let Some(edge) = graph.descendants().find(|node| is_a(node, "hyperedge")) {
+        return refused(edge, "a <hyperedge> is no link; write an <edge> for each pair of nodes");
+    }
+    Ok(graph)
+}
+
+fn is_a(node: &Node<'_, '_>, name: &str) -> bool {
+    node.is_element() && node.tag_name().name() == name
+}
+
+fn line_of(document: &Document<'_>, node: Node<'_, '_>) -> usize {
+    document.text_pos_at(node.range().start).row as usize
+}
+
+/// Links of directed edges, by their ends, that no edge in the other direction has joined yet.
+#[derive(Default)]
+struct OneWay<'a>(BTreeMap<(&'a str, &'a str), VecDeque<usize>>);
+
+impl<'a> OneWay<'a> {
+    fn add(&mut self, from: &'a str, to: &'a str, link: usize) {
+        self.0.entry((from, to)).or_default().push_back(link);
+    }
+
+    /// The first link in the other direction, which this edge completes: each edge completes one.
+    fn join(&mut self, from: &'a str, to: &'a str) -> Option<usize> {
+        self.0.get_mut(&(to, from))?.pop_front()
+    }
+
+    fn count(&self) -> usize {
+        self.0.values().map(VecDeque::len).sum()
+    }
 }
 
 /// The parser's message in our words, where it has none of its own that a reader understands.
@@ -241,12 +325,49 @@ mod tests {
         let there = link("North Town", "South & East", there.0, there.1);
         let back = link("South & East", "North Town", back.0, back.1);
         let both = [&[there.clone(), back][..], &rest].concat();
-        assert_eq!(read(GRAPH, ALL), Ok(both));
+        let merged = Merged { loops: 1, alone: 1, ..Merged::default() };
+        assert_eq!(read(GRAPH, ALL), Ok((both, merged)));
         // Of directed edges, two make a link.
         let directed = GRAPH.replace("undirected", "directed");
-        assert_eq!(read(&directed, ALL), Ok([&[there][..], &rest].concat()));
-        let plain = read(GRAPH, Take { distances: false, rates: false }).unwrap();
+        let merged = Merged { joined: 1, one_way: 3, ..merged };
+        assert_eq!(read(&directed, ALL), Ok(([&[there][..], &rest].concat(), merged)));
+        let (plain, _) = read(GRAPH, Take { distances: false, rates: false }).unwrap();
         assert_eq!(plain[0], link("North Town", "South & East", None, None));
+    }
+
+    #[test]
+    fn each_directed_edge_joins_one_in_the_other_direction() {
+        // The edges between two nodes, as `>` and `<` with a rate or `-` without a direction, the links, and what is said of the others.
+        type Edges = &'static [(char, u32)];
+        let cases: [(Edges, usize, &str); 6] = [
+            (&[('>', 0), ('<', 0)], 1, "1 directed edge made the other direction"),
+            (&[('>', 0), ('<', 0), ('>', 0)], 2, "1 directed edge without one in the other direction"),
+            (&[('>', 0), ('<', 0), ('<', 0)], 2, "1 directed edge without one in the other direction"),
+            (
+                &[('>', 0), ('>', 0), ('>', 0), ('<', 0), ('<', 0), ('<', 0)],
+                3,
+                "3 directed edges made the other",
+            ),
+            (&[('>', 5), ('<', 7)], 1, "1 edge of these with another rate than that link"),
+            (&[('-', 0), ('-', 0), ('-', 0)], 3, ""),
+        ];
+        for (edges, expected, part) in cases {
+            let edge = |&(kind, rate): &(char, u32)| {
+                let (from, to) = if kind == '<' { ("b", "a") } else { ("a", "b") };
+                let data = if rate > 0 { format!("<data key=\"r\">{rate}</data>") } else { String::new() };
+                let directed = kind != '-';
+                format!("<edge source=\"{from}\" target=\"{to}\" directed=\"{directed}\">{data}</edge>")
+            };
+            let edges: String = edges.iter().map(edge).collect();
+            let text = format!(
+                "<graphml><key id=\"r\" attr.name=\"LinkSpeedRaw\"/><graph edgedefault=\"undirected\"><node id=\"a\"/><node \
+                 id=\"b\"/>{edges}</graph></graphml>"
+            );
+            let (links, merged) = read(&text, ALL_BUT_DISTANCES).unwrap();
+            let told = merged.told().unwrap_or_default();
+            assert_eq!(links.len(), expected, "{edges}");
+            assert!(told.contains(part) && told.is_empty() == part.is_empty(), "{edges}: {told}");
+        }
     }
 
     #[test]
@@ -263,7 +384,7 @@ mod tests {
         };
         let links = linked([("0", "Wien"), ("1", "Wien"), ("2", "Wien (0)")]);
         let [first, second, third] = ["Wien (0)", "Wien (1)", "Wien (0) (2)"];
-        assert_eq!(links, Ok(vec![link(first, second, None, None), link(second, third, None, None)]));
+        assert_eq!(links.unwrap().0, [link(first, second, None, None), link(second, third, None, None)]);
         // Ids can be such that even with them two names are one.
         let (_, text) = linked([("x) (y", "A"), ("y", "A (x)"), ("x", "A")]).unwrap_err();
         assert!(text.contains("two nodes would have the name `A (x) (y)`"), "{text}");

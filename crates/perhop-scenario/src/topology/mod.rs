@@ -397,6 +397,13 @@ impl Scenario {
         })
     }
 
+    /// Edges and nodes of a graph that are no links and routers of their own.
+    pub(crate) fn merged_edges(&self) -> Option<Problem> {
+        let graph = self.topology.as_ref()?.graph.as_ref()?;
+        let (name, merged) = (graph.name.as_deref().unwrap_or_default(), graph.merged.as_ref()?);
+        Some(refused("graph.file", format!("{name}: {merged}")))
+    }
+
     /// Whether the link of this name, with a queue, is in results.
     pub fn has_results(&self, link: &str) -> bool {
         let tier = self.links.tier(link.strip_suffix(REVERSE).unwrap_or(link));

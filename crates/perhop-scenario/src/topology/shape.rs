@@ -9,6 +9,8 @@ use crate::format::{Links, Scenario};
 
 /// The most routers of a network whose distances are computed: the time grows with their number times that of links.
 const MOST_MEASURED: usize = 20_000;
+/// The most of that product: some seconds.
+const MOST_STEPS: usize = 2_000_000_000;
 
 /// What a network of routers is like.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +28,7 @@ pub struct Shape {
     pub degrees: BTreeMap<u32, usize>,
     /// Parts that no link connects.
     pub parts: usize,
-    /// The most hops between two routers that are connected. `None` beyond 20 000 routers.
+    /// The most hops between two routers that are connected. `None` beyond 20 000 routers, or 2·10⁹ routers times links.
     pub diameter: Option<u32>,
     /// The mean number of hops between two routers that are connected.
     pub mean_hops: Option<f64>,
@@ -91,7 +93,7 @@ impl Scenario {
     fn hops(&self, routers: &Routers<'_>) -> Option<(u32, f64)> {
         const UNSEEN: u32 = u32::MAX;
         let count = routers.count() as usize;
-        if count > MOST_MEASURED {
+        if count > MOST_MEASURED || count * self.links.len() > MOST_STEPS {
             return None;
         }
         let mut beside: Vec<Vec<u32>> = vec![Vec::new(); count];
