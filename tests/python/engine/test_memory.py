@@ -244,7 +244,7 @@ def test_what_links_are_said_to_take_is_what_they_take(queue: str) -> None:
 
 @LINUX
 def test_packets_that_wait_before_a_host_take_little_memory() -> None:
-    """When a link without a rule sends them is known as they come, and a host takes them ahead of time: only these times are kept."""
+    """When a link without a rule sends them is known as they come, so only these times are kept."""
     endless = LINK.replace("1000000s", "10s") + FLOW  # 1.7 million packets, of which 833 arrive
     took, _ = measured(simulation.canonical(endless))
     assert took < 1_700_000 * 48, "what is known of those that wait"
