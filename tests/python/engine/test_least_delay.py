@@ -94,7 +94,7 @@ def test_default_limits_leave_room_for_the_target(aqm: str, rate: int) -> None:
 
 
 def test_pie_at_a_gigabit_acts_by_default_and_says_so_with_1000_packets() -> None:
-    """1000 packets of 1500 bytes are sent in 12 ms, below the target of 15 ms: then it is nearly drop-tail."""
+    """1000 packets of 1500 bytes are sent in 12 ms, below the target of 15 ms: nearly drop-tail then."""
     reasons, said = overloaded({"aqm": "pie"}, 1_000_000_000, 1.0)
     assert early(reasons) > 1000
     assert said == []
