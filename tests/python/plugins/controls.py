@@ -80,6 +80,7 @@ class Prague(CongestionControl):
     target: Duration = Duration("25ms")
 
     fraction, limit, srtt, upscaled, saw_mark = 0, 0, 0.0, ONE << GAIN, False
+    upscaled_before = ONE << GAIN
     acked, marked, ends, began, rounds, increase, reduced = 0, 0, 0, 0, 0, ONE, -1
 
     @property
@@ -103,6 +104,7 @@ class Prague(CongestionControl):
 
     def on_ack(self, ack: Ack, now: int, random: Random) -> None:
         self.srtt = ack.smoothed_rtt_s
+        self.upscaled_before = self.upscaled
         marked = min(ack.marked, ack.delivered)
         self.saw_mark = self.saw_mark or marked > 0
         self.acked += ack.delivered
@@ -118,7 +120,7 @@ class Prague(CongestionControl):
     def on_ecn(self, loss: Loss, now: int, random: Random) -> None:
         if self.reduced < 0 or now >= self.reduced + self.target or not self.independent():
             self.reduced = now
-            alpha = self.upscaled >> GAIN
+            alpha = self.upscaled_before >> GAIN
             self.reduce(self.fraction - ((alpha * self.fraction + ONE) >> (BITS + 1)))
 
     def leave_slow_start(self) -> None:
