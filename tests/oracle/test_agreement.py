@@ -55,9 +55,9 @@ def agree(ours: Estimate, theirs: Estimate) -> bool:
 
 
 KNOWN = {("SACK, tight thresholds", 3): 0.1}
-"""Classes that differ by more than 5 %, and by how much at most. Over 40 seeds perhop's class has 0.347 ± 0.003
-Mbit/s, ns-2's over 6 has 0.329 ± 0.009; it had 0.349 ± 0.003 before senders left the SYN out of what they measure.
-Intervals of few seeds overlap or not. The cause is not known."""
+"""Classes that differ by more than 5 %, and by how much at most. Over 40 seeds perhop's class has
+0.347 ± 0.003 Mbit/s, ns-2's over 6 has 0.329 ± 0.009; it had 0.349 ± 0.003 before senders left the SYN out of
+what they measure. Intervals of few seeds overlap or not. The cause is not known."""
 
 
 @pytest.mark.parametrize("name", SETTINGS)
