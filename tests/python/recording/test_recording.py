@@ -60,7 +60,10 @@ def scenario(queue: dict[str, Any], **keys: object) -> dict[str, Any]:
                 "accurate", {"tcp": "linux"}, ecn="l4s" if queue.get("scheduler") == "dualpi2" else "accurate"
             ),
             group("plain", {"tcp": "newreno"}, profile=profile, count=2),
-            group("sack", {"tcp": "newreno", "sack": True, "handshake": True, "packet": "576B"}),
+            group(
+                "sack",
+                {"tcp": "newreno", "sack": True, "handshake": True, "initial-rto": "1s", "packet": "576B"},
+            ),
             group("cbr", {"udp": "cbr", "rate": "300kbps", "packet": "200B"}, dscp="EF"),
             group("rap", {"rap": "aimd"}),
             group("tfrc", {"tfrc": "rfc5348"}),
