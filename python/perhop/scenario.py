@@ -1379,7 +1379,7 @@ class TopologyLink(Table):
     Attributes:
         rate: Rate of each direction.
         delay: Propagation delay of each direction.
-        queue: The queue of each direction. Default: an unlimited queue that is not measured.
+        queue: The queue of each direction. Default: a queue without a limit.
     """
 
     rate: str
@@ -1780,7 +1780,7 @@ class Reverse(Table):
     Attributes:
         rate: Rate of the reverse direction. Default: that of the forward direction.
         delay: Propagation delay of the reverse direction. Default: that of the forward direction.
-        queue: The queue of the reverse direction. Default: an unlimited queue that is not measured.
+        queue: The queue of the reverse direction. Default: a queue without a limit.
         meters: Meters before the queue of the reverse direction. Default: none.
         rate_trace: The rate of the reverse direction over time, as a file or table says: Mahimahi's
             packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
@@ -1817,7 +1817,7 @@ class Link(Table):
         to: The router where it ends.
         rate: Rate of each direction.
         delay: Propagation delay of each direction.
-        queue: The queue of the forward direction. Default: an unlimited queue that is not measured.
+        queue: The queue of the forward direction. Default: a queue without a limit.
         meters: Meters that packets pass on their way to the queue of the forward direction, whatever
             their hosts or other routers have marked: each packet that of the first meter that matches
             it. Default: none.

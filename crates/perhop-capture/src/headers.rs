@@ -73,7 +73,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The same of a flow of responses, whose connection that of requests has opened.
+    /// The protocol of a flow of responses, whose connection the flow of requests has opened.
     #[must_use]
     pub fn opened_by(self, requests: Self) -> Self {
         match (self, requests) {
@@ -134,7 +134,7 @@ pub struct Other {
     pub request: u32,
     /// The other direction is that of requests.
     pub is_request: bool,
-    /// That of the other direction.
+    /// The protocol of the other direction.
     pub protocol: Protocol,
     /// One past the last segment of the other direction that was seen at this point.
     pub next: u32,

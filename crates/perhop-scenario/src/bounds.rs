@@ -19,7 +19,7 @@ pub enum Syntax {
     Xml,
 }
 
-/// What is beyond the bounds of a text.
+/// A bound that a text exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excess {
     /// Its line, from 1.

@@ -86,7 +86,7 @@ pub struct Link {
     pub rate: Bitrate,
     /// Propagation delay of each direction.
     pub delay: Duration,
-    /// The queue of the forward direction. Default: an unlimited queue that is not measured.
+    /// The queue of the forward direction. Default: a queue without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts or other routers have
@@ -129,7 +129,7 @@ pub struct Reverse {
     /// Propagation delay of the reverse direction. Default: that of the forward direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// The queue of the reverse direction. Default: an unlimited queue that is not measured.
+    /// The queue of the reverse direction. Default: a queue without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Meters before the queue of the reverse direction. Default: none.

@@ -193,7 +193,7 @@ register_aqms! {
 }
 
 impl AqmParams {
-    /// The same parameters with a `limit` in place of the default one, where the queue is served at this rate.
+    /// Returns these parameters with a `limit` in place of the default one, where the queue is served at this rate.
     #[must_use]
     pub fn with_limit(&self, rate: Bitrate) -> Self {
         let limited = self.limit(rate).and_then(|limit| {

@@ -27,7 +27,7 @@ type Refusal = (Option<usize>, String);
 pub(super) struct Merged {
     /// Directed edges that became the other direction of a link.
     pub(super) joined: usize,
-    /// Those of them with a rate of their own that is another than that of the link.
+    /// Joined edges whose own rate differs from that of the link.
     pub(super) differing: usize,
     /// Directed edges without one in the other direction, whose links have both nevertheless.
     pub(super) one_way: usize,

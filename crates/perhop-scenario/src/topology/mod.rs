@@ -86,7 +86,7 @@ pub struct TopologyLink {
     pub rate: Bitrate,
     /// Propagation delay of each direction.
     pub delay: Duration,
-    /// The queue of each direction. Default: an unlimited queue that is not measured.
+    /// The queue of each direction. Default: a queue without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as by a list of all packets, for any buffer and in any order of arrival.
+        /// Late packets and bursts are the same as by a list of all packets, for any buffer and in any order of arrival.
         #[test]
         fn bursts_are_those_of_the_list(
             sent in prop::collection::vec((any::<prop::sample::Index>(), prop::option::weighted(0.8, 10_000_u64..100_000)), 1..300),

@@ -172,7 +172,7 @@ impl HtbParams {
     }
 
     /// Classes whose quantum is below the largest packet, though they share with others by quanta: each with its key and the reason.
-    /// Such a class still sends a packet in its turn, as in Linux.
+    /// A class with a smaller quantum still sends a packet in its turn, as in Linux.
     pub fn small_quanta(&self, largest: Bytes) -> Vec<(String, String)> {
         let found = self.found();
         let root = |mut number: usize| {
