@@ -145,6 +145,18 @@ def test_nothing_promised_is_codel(perhop: Perhop, tmp_path: Path) -> None:
     assert float(str(classes(tmp_path / "my.toml")["people"]["throughput_bps"])) > 4e6
 
 
+def test_one_download_over_a_gigabit_is_held_by_what_its_host_allows(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop("init", "--rate", "1Gbps", "--users", "1 download", "--promised", "nothing")
+    assert done.code == 0
+    (download,) = package.run(tmp_path / "my.toml", runs=1).flows.iter_rows(named=True)
+    # Linux keeps at most 4 MiB unacknowledged (`tcp_wmem`): segments of 1448 bytes in packets of 1500.
+    held = 2**22 * 8 / download["mean_rtt_s"] * 1500 / 1448
+    assert download["mean_rtt_s"] == pytest.approx(0.040, rel=0.01)
+    assert download["throughput_bps"] == pytest.approx(held, rel=0.01)
+    said = " ".join(perhop("run", "my.toml", "--runs", "1").out.split())
+    assert "download was limited by its sender's buffer, 4.19 MB, for 100 % of the time" in said
+
+
 @pytest.mark.parametrize("rate", ["1bps", "64kbps", "2.5Gbps", "40Gbps"])
 def test_any_rate_makes_a_valid_scenario(perhop: Perhop, tmp_path: Path, rate: str) -> None:
     assert perhop("init", "--yes", "--rate", rate).code == 0
