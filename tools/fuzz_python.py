@@ -32,7 +32,7 @@ def main() -> None:
     with atheris.instrument_imports(include=["perhop", "tomllib", "json"]):
         target = _target(name)
     with tempfile.TemporaryDirectory(prefix="perhop-") as corpus:
-        for number, seed in enumerate(target.seeds):
+        for number, seed in enumerate([*target.seeds, *target.refused]):
             (Path(corpus) / f"seed-{number}").write_bytes(seed)
         atheris.Setup([sys.argv[0], *options, corpus], target.take)
         atheris.Fuzz()
@@ -53,7 +53,7 @@ def _seconds(options: list[str]) -> float:
 def _by_mutation(target: Target, seconds: float) -> None:
     from hypothesis import HealthCheck, given, settings  # noqa: PLC0415 - Atheris needs none of it
 
-    mutations = importlib.import_module(TARGETS).mutations(target.seeds)
+    mutations = importlib.import_module(TARGETS).mutations([*target.seeds, *target.refused])
     tried, end = 0, time.monotonic() + seconds
 
     @settings(max_examples=500, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -86,9 +86,9 @@ def start(
         if path.exists() or path.is_symlink():
             raise PerhopError(f"{path}: exists and is left as it is; name another folder")
     try:
-        filesystem.make_directory(place)
-        for file, content in texts.items():
-            filesystem.write_new(place / file, content)
+        filesystem.write_folder(place, texts)
+    except FileExistsError:  # it appeared meanwhile
+        raise PerhopError(f"{place}: has such files and is left as it is; name another folder") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PerhopError(f"{place}: cannot be written: {reason}") from None

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import webbrowser
 import zlib
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
 from perhop import _engine, inputs, terminal
 from perhop.errors import PerhopError, ScenarioError
+from perhop.local_server import Patience
 
 FILES = Path(__file__).parent / "explorer"
 """What `make explorer` builds, and wheels carry."""
@@ -65,7 +67,7 @@ def explore(
         )
     fragment = "" if scenario is None else link(inputs.read_text(scenario), scenario, seed)
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(FILES)))
+        server = Server(port, FILES)
     except OSError as error:
         raise PerhopError(
             f"--port {port}: {error.strerror or error}; leave it out for any free port"
@@ -108,6 +110,15 @@ def link(text: str, path: Path, seed: int) -> str:
     return fragment
 
 
+class Server(Patience, HTTPServer):
+    """Serves a folder of files to this machine."""
+
+    patience = 30.0
+
+    def __init__(self, port: int, folder: Path) -> None:
+        super().__init__(("127.0.0.1", port), partial(Handler, directory=str(folder)))
+
+
 class Handler(SimpleHTTPRequestHandler):
     """Serves the built files and nothing else; it says nothing."""
 
@@ -118,6 +129,14 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
+
+    def send_head(self) -> io.BytesIO | BinaryIO | None:
+        """What precedes a file; an address that can be none of a file, such as one with a NUL, is refused."""
+        try:
+            return super().send_head()
+        except ValueError:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return None
 
     def list_directory(self, path: object) -> None:
         """There is nothing to list."""

@@ -11,6 +11,7 @@ reading them; a shared lock is exclusive there, and names in directories are not
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 if sys.platform == "win32":
     import msvcrt
@@ -46,6 +47,8 @@ _WHOLE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _SCRATCH = os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _LOCKED_BYTE = 1 << 62
 _WAIT_S = 0.05
+_WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What file systems say that have no hard links; Linux says EPERM."""
 PARTIAL = ".*.partial"
 """The names of files that `atomic_write` has not finished, as a pattern."""
 _PARTIAL = re.compile(r"\..+\.\d+-\d+\.partial")
@@ -84,6 +87,10 @@ class FileSystem:
     def rename(self, old: Path, new: Path) -> None:
         """Give a file its new name, in place of the file that has it."""
         os.replace(old, new)  # noqa: PTH105 - one call, one line
+
+    def link(self, file: Path, name: Path) -> None:
+        """Give a file one more name, which nobody has."""
+        os.link(file, name)
 
     def unlink(self, path: Path) -> None:
         """Remove a name."""
@@ -253,21 +260,78 @@ def atomic_write(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file under a name that nobody has; a failure leaves none.
+    """Write a whole file at once under a name that nobody has, and wait until the disk has it.
+
+    A failure leaves none. On file systems without hard links a process that is killed may leave part of it.
 
     Raises:
         FileExistsError: Somebody has it, and it is left as it is.
         OSError: The directory is missing or not writable, or the disk is full.
     """
+    temporary = _partial(path)
+    try:
+        _write_whole(temporary, data, durable=True)
+        try:
+            _patiently(lambda: _system.link(temporary, path))
+        except OSError as problem:
+            if problem.errno not in _WITHOUT_LINKS:
+                raise
+            _write_under_its_name(path, data)
+    finally:
+        with contextlib.suppress(OSError):
+            remove(temporary)
+    try:
+        sync_directory(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(path)
+        raise
+
+
+def _write_under_its_name(path: Path, data: bytes) -> None:
     file = open_file(path, APPEND_NEW)
     try:
         try:
             write_all(file, data)
+            sync(file)
         finally:
             close_file(file)
     except BaseException:
         with contextlib.suppress(OSError):
             remove(path)
+        raise
+
+
+def write_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write new files into a folder, all of them or none; a folder that is missing appears with them.
+
+    Raises:
+        FileExistsError: There is a file of one of the names, and it is left as it is.
+        OSError: The folder cannot be made or written to, or the disk is full.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    place = _partial(folder.absolute()) if missing else folder
+    made = [place, *missing[1:]] if missing else []
+    written: list[Path] = []
+    try:
+        make_directory(place)
+        for name, content in contents.items():
+            if missing:
+                atomic_write(place / name, content, durable=True)
+            else:
+                write_new(place / name, content)
+            written.append(place / name)
+        if missing:
+            rename(place, folder)
+            written, made[0] = [folder / name for name in contents], folder
+            sync_directory(folder.parent)
+    except BaseException:
+        for file in written:
+            with contextlib.suppress(OSError):
+                remove(file)
+        for empty in made:
+            with contextlib.suppress(OSError):
+                remove_directory(empty)
         raise
 
 

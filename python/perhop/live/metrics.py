@@ -6,8 +6,7 @@ import ipaddress
 import re
 import socket
 import threading
-from contextlib import contextmanager, suppress
-from socketserver import ThreadingMixIn
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -16,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from perhop.errors import PerhopError
+from perhop.local_server import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    _Connection = socket.socket | tuple[bytes, socket.socket]
-    _Address = tuple[str, int] | str | bytes
-
 PREFIX = "perhop_live"
-
-PATIENCE = 2.0
-"""The longest that a reader may take, in seconds."""
-
-READERS = 32
-"""As many readers are answered at once; for more, the connection is closed."""
 
 
 def endpoint(text: str) -> tuple[str, int]:
@@ -169,37 +160,9 @@ class _Silent(WSGIRequestHandler):
         """Nobody asked for a log."""
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """Answers several readers at once, and gives up those who are slow."""
-
-    daemon_threads = True
+class _Server(Patience, WSGIServer):
+    """The statistics' own server."""
 
     def __init__(self, host: str, port: int) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._free = threading.BoundedSemaphore(READERS)
         super().__init__((host, port), _Silent)
-
-    def process_request(self, request: _Connection, client_address: _Address) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: _Connection, client_address: _Address) -> None:
-        giving_up = threading.Timer(PATIENCE, _hang_up, [request])
-        giving_up.daemon = True
-        giving_up.start()
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            giving_up.cancel()
-            self._free.release()
-
-    def handle_error(self, request: _Connection, client_address: _Address) -> None:
-        """A reader that went away, or was given up, is no reason to say anything."""
-
-
-def _hang_up(connection: _Connection) -> None:
-    if isinstance(connection, socket.socket):  # a server of datagrams would have others
-        with suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import urllib.error
 import urllib.request
 import zlib
-from functools import partial
-from http.server import ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from perhop import explore_command
 from perhop.errors import PerhopError, ScenarioError
+from perhop.live import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,18 +80,24 @@ def test_without_its_files_it_says_how_to_build_them(tmp_path: Path, monkeypatch
         explore_command.explore(None, browser=False)
 
 
+@contextmanager
+def serving(server: explore_command.Server) -> Iterator[int]:
+    """The port of a server that serves meanwhile."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "index.html").write_text("<!doctype html>")
     (tmp_path / "x.wasm").write_bytes(b"\0asm")
     (tmp_path / "gallery").mkdir()
-    handler = partial(explore_command.Handler, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        thread.join()
+    with serving(explore_command.Server(0, tmp_path)) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 def test_files_are_served_with_their_types(address: str) -> None:
@@ -102,6 +112,166 @@ def test_files_are_served_with_their_types(address: str) -> None:
 def test_nothing_else_is_served(address: str, path: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(address + path)  # noqa: S310 - likewise
+
+
+PATHS = st.one_of(
+    st.sampled_from(
+        [
+            *(
+                "/",
+                "/%00",
+                "/a%00b",
+                "/gallery",
+                "/gallery/",
+                "/x.wasm",
+                "/%",
+                "/%zz",
+                "/%f",
+                "/%ff%fe",
+                "/%ed%a0%80",
+            ),
+            *(
+                "x://[/../..",
+                "http://[/",
+                "*",
+                "/" + "a" * 5000,
+                "/" + "a/" * 5000,
+                "/" + "%2e%2e/" * 40 + "etc/passwd",
+            ),
+            *(
+                "/../../../../etc/passwd",
+                "/..%5c..%5cwin.ini",
+                "/C:/x",
+                "//etc/passwd",
+                "/a?b#c",
+                "?",
+                "#",
+                "/%0d%0aX:y",
+            ),
+            "/LONG",
+        ]
+    ),
+    st.text(st.characters(max_codepoint=255), max_size=20).map(lambda text: "/" + text),
+)
+REQUESTS = st.one_of(
+    st.binary(max_size=200),
+    st.builds(
+        lambda method, path, version, host, more: (
+            f"{method} {path} {version}\r\nHost: {host}\r\n{more}\r\n\r\n".encode("latin-1")
+        ),
+        st.sampled_from(
+            ["GET", "HEAD", "POST", "PUT", "OPTIONS", "CONNECT", "get", "", "\x00", "GET\tGET", "\xff", "_"]
+        ),
+        PATHS,
+        st.sampled_from(
+            [
+                "HTTP/1.1",
+                "HTTP/1.0",
+                "HTTP/0.9",
+                "HTTP/2.0",
+                "HTTP/9" * 99,
+                "HTTP/1.1.1",
+                "HTTP/-1",
+                "",
+                "\x00",
+            ]
+        ),
+        st.sampled_from(["127.0.0.1", "", "[", "\x00", "LONG", "evil.example", "\xff", ":" * 9]),
+        st.sampled_from(
+            [
+                *(
+                    "",
+                    "X",
+                    ":",
+                    " folded",
+                    "Content-Length: -1",
+                    "Content-Length: 9" * 9,
+                    "Transfer-Encoding: chunked",
+                ),
+                *(
+                    "If-Modified-Since: x",
+                    "If-Modified-Since: Mon, 01 Jan 99999 00:00:00 GMT",
+                    "Expect: 100-continue",
+                ),
+                *("A: b\r\n" * 200, "\x00: \x00", "Connection: keep-alive"),
+            ]
+        ),
+    ),
+)
+
+
+def answer_to(port: int, request: bytes) -> bytes:
+    """What a server answers to bytes until it closes the connection; nothing where it closes it at once."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        answer = b""
+        with suppress(ConnectionError):  # closed before all was read
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(65_536):
+                answer += part
+        return answer
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
+    """The ports of the explorer's server and of the server of running statistics."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "index.html").write_text("<!doctype html>")
+    (folder / "gallery").mkdir()
+    with serving(explore_command.Server(0, folder)) as port, metrics.serve("127.0.0.1", 0) as (_, url):
+        yield {"explorer": port, "statistics": int(url.split(":")[2].partition("/")[0])}
+
+
+@pytest.mark.parametrize("name", ["explorer", "statistics"])
+def test_no_request_has_a_traceback_or_no_end(served: dict[str, int], name: str) -> None:
+    port = served[name]
+
+    @settings(max_examples=200, deadline=None)
+    @example(b"GET /%00 HTTP/1.0\r\n\r\n")
+    @example(b"GET x://[/../.. HTTP/1.0\r\n\r\n")
+    @example(b"GET /%ed%a0%80 HTTP/1.0\r\n\r\n")
+    @given(
+        REQUESTS.flatmap(
+            lambda whole: st.one_of(st.just(whole), st.integers(0, len(whole)).map(lambda n: whole[:n]))
+        )
+    )
+    def ask(request: bytes) -> None:
+        answer = answer_to(port, request.replace(b"LONG", b"a" * 70_000))
+        assert b"Traceback" not in answer
+        assert b"root:" not in answer
+
+    said = io.StringIO()
+    with redirect_stderr(said):
+        ask()
+    assert answer_to(port, b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.0 200 ")
+    assert said.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/%00", 400), ("/a%00", 400), ("x://[/../..", 400), ("/%ed%a0%80", 400), ("/" + "a" * 5000, 404)],
+)
+def test_an_address_that_no_file_can_have_is_refused(served: dict[str, int], path: str, status: int) -> None:
+    for method in ("GET", "HEAD"):
+        answer = answer_to(served["explorer"], f"{method} {path} HTTP/1.0\r\n\r\n".encode())
+        assert answer.startswith(f"HTTP/1.0 {status} ".encode())
+
+
+def test_half_requests_are_given_up_and_keep_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore_command.Server, "patience", 0.5)
+    monkeypatch.setattr(explore_command.Server, "clients", 4)
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    with serving(explore_command.Server(0, tmp_path)) as port, ExitStack() as stack:
+        halves = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(4)
+        ]
+        for half in halves:
+            half.sendall(b"GET / HT")
+        for half in halves:
+            assert half.recv(100) == b""
+        assert b" 200 " in answer_to(port, b"GET / HTTP/1.0\r\n\r\n")
 
 
 def test_the_limit_of_links_is_that_of_the_page() -> None:

@@ -55,22 +55,21 @@ scenario = "scenario.toml"
 runs = 2
 seed = 7
 metrics = ["flows.*.throughput_bps"]
-until-ci = { width = "5%", metrics = ["loss"], least-runs = 2 }
+until-ci = { width = "5%", metrics = ["flows.*.throughput_bps"], least-runs = 2 }
 set = { duration = "30s", "links.up.queue.limit" = "{n}p" }
 grid = { n = [1, 2], "links.up.delay" = ["1ms", "2ms"] }
 list = { "flows.bulk.count" = [1, 2] }
 latin-hypercube = { samples = 3, seed = 1, "links.up.rate" = "1Mbps..9Mbps log" }
 """,
-    b"[grid.flows]\nx = 1\n",
-    b"scenario = { duration = '1s' }\n",
 )
+SWEEP_REFUSED = (b"[grid.flows]\nx = 1\n", b"scenario = { duration = '1s' }\n")
 TUNE = (
     b"""scenario = "scenario.toml"
 objectives = ["maximize links.up.utilization", "minimize links.up.delay_p95_s"]
-constraints = ["flows.bulk.throughput_bps >= 2Mbps", "loss <= 5%"]
+constraints = ["flows.bulk.throughput_bps >= 2Mbps", "links.up.loss <= 5%"]
 trials = 6
 runs = 2
-sampler = "nsga2"
+sampler = "nsga-ii"
 [search]
 n = "5..60"
 "links.up.delay" = ["1ms", "2ms"]
@@ -79,7 +78,7 @@ n = "5..60"
 """,
 )
 PLAN = (
-    b"""objectives = ["loss of bulk < 1 %", "P99 of one-way delay of bulk < 20 ms in 95 % of runs"]
+    b"""objectives = ["loss of bulk < 1 %", "P99 of waiting time of up < 20 ms in 95 % of runs"]
 scenario = "scenario.toml"
 runs = 3
 seed = 2
@@ -91,7 +90,7 @@ export = { to = "ios", link = "up", lenient = true }
 """,
     b"""objectives = ["loss of voice < 1 %"]
 configuration = "branch-office.cfg"
-import = { packet-size = "1000B", lenient = true, match = { A = "af11" } }
+import = { packet-size = "1000B", lenient = true, match = { VOICE = "ef" } }
 [[flows]]
 name = "voice"
 dscp = "EF"
@@ -99,7 +98,9 @@ transport = { udp = "cbr", rate = "80kbps", packet = "200B" }
 """,
 )
 CONFIGURATIONS = sorted((Path(__file__).parents[1] / "routers" / "configurations").iterdir())
-EXPORTED = ("queues", "hierarchy", "policer", "dualpi2", "network")
+EXPORTED = ("hierarchy", "policer", "dualpi2", "network")
+MOST_PORTS = 4
+"""Of a configuration or scenario with several, as many are tried."""
 ANSWERS = routers.Answers(1e8, 1000.0, Quantity(1e6, Unit.BYTES, how=How.ASKED), {}, lenient=True)
 WORDS = (
     *(b"1e400", b"-1", b"nan", b"inf", b"0", b"9223372036854775808", b"1" * 5000, b"1" * 400, b"0x1", b"1_0"),
@@ -125,16 +126,18 @@ class Target:
     """An input.
 
     Attributes:
-        seeds: Inputs to begin with.
-        take: Takes any bytes; raises where something does not hold.
+        seeds: Inputs to begin with, all of them accepted.
+        take: Takes any bytes; whether they were accepted. Raises where something does not hold.
+        refused: More inputs to begin with, none of them accepted.
     """
 
     name: str
     seeds: Sequence[bytes]
-    take: Callable[[bytes], None]
+    take: Callable[[bytes], bool]
+    refused: Sequence[bytes] = ()
 
 
-def take_sweep(data: bytes) -> None:
+def take_sweep(data: bytes) -> bool:
     """A sweep's file is refused in words, or every point of its plan is a scenario."""
     with (
         _files(data, "sweep.toml") as path,
@@ -143,24 +146,28 @@ def take_sweep(data: bytes) -> None:
     ):
         for point in _in_words(lambda: read_plan(path, Given())).points:
             assert _engine.scenario_from_json(point.scenario, "a point") == point.scenario
+        return True
+    return False
 
 
-def take_tune(data: bytes) -> None:
+def take_tune(data: bytes) -> bool:
     """A tuning's file is refused in words, or it is a search."""
     with (
         _files(data, "tune.toml") as path,
         mock.patch.object(plan, "MAX_POINTS", 40),
-        mock.patch.object(tuning, "MAX_TRIALS", 40),
+        mock.patch.object(tuning, "MAX_TRIALS", 400),
         contextlib.suppress(PerhopError, ScenarioError),
     ):
         assert _in_words(lambda: read_tuning(path, trials=None, runs=None, seed=None)).search
+        return True
+    return False
 
 
-def take_plan(data: bytes) -> None:
+def take_plan(data: bytes) -> bool:
     """A plan is refused in one line, or its scenario is valid, and demands can grow."""
     with (
         _files(data, "plan.toml") as path,
-        mock.patch.object(tuning, "MAX_TRIALS", 40),
+        mock.patch.object(tuning, "MAX_TRIALS", 400),
         contextlib.suppress(PerhopError, ScenarioError),
     ):
         found = _in_a_line(lambda: planning.read_plan(path))
@@ -169,50 +176,76 @@ def take_plan(data: bytes) -> None:
         for demand in found.demands:
             with contextlib.suppress(PerhopError, ScenarioError):
                 _in_a_line(lambda name=demand.name: found.base({name: 1.5}, templates=False))  # type: ignore[misc]
+        return True
+    return False
 
 
-def take_configuration(data: bytes) -> None:
-    """Every dialect refuses a router's file in one line, or makes a scenario of it and loses no line."""
+def take_configuration(data: bytes) -> bool:
+    """Every dialect refuses a router's file in one line, or makes scenarios of its ports; no line is lost."""
     source = routers.Source([("file", data)])
+    accepted = False
     for dialect in routers.DIALECTS:
-        with contextlib.suppress(PerhopError):
-            done = _in_a_line(lambda name=dialect: routers.imported(source, ANSWERS, dialect=name))  # type: ignore[misc]
+        for done in _of_each(
+            "--interface",
+            lambda port, name=dialect: routers.imported(source, ANSWERS, dialect=name, interface=port),  # type: ignore[misc]
+        ):
             assert all(0 <= finding.line <= len(source.lines) for finding in done.findings)
             assert _engine.scenario_from_toml(done.toml, "imported")
+            accepted = True
+    return accepted
 
 
-def take_export(data: bytes) -> None:
+def take_export(data: bytes) -> bool:
     """Every language refuses a scenario's link in one line, or has lines for it that import reads."""
+    accepted = False
     with _files(data, "input.toml") as path, contextlib.suppress(PerhopError, ScenarioError):
         canonical = _engine.scenario_from_toml(read_text(path), str(path))
         for name in routers.WRITERS:
-            with contextlib.suppress(PerhopError):
-                done = _in_a_line(
-                    lambda to=name: routers.exported(canonical, "a file", to, lenient=True)  # type: ignore[misc]
-                )
+            for done in _of_each(
+                "--link",
+                lambda link, to=name: routers.exported(canonical, "a file", to, link=link, lenient=True),  # type: ignore[misc]
+            ):
+                accepted = True
                 if name in routers.DIALECTS:
                     source = routers.Source([("file", done.text.encode())])
                     with contextlib.suppress(PerhopError):
                         _in_a_line(lambda: routers.imported(source, ANSWERS, dialect=name))  # noqa: B023
+    return accepted
 
 
-def take_scenario(data: bytes) -> None:
+def _of_each(option: str, call: Callable[[str | None], T]) -> Iterator[T]:
+    """What a call returns that is given the name of a port; of each of them, where it asks for one."""
+    try:
+        yield _in_a_line(lambda: call(None))
+    except PerhopError as error:
+        _, asks, names = str(error).partition(f"choose one with {option}: ")
+        for name in names.partition(" and ")[0].split(", ")[:MOST_PORTS] if asks else []:
+            with contextlib.suppress(PerhopError):
+                yield _in_a_line(lambda: call(name))  # noqa: B023
+
+
+def take_scenario(data: bytes) -> bool:
     """A scenario's file is refused in words, or has a canonical form."""
     with _files(data, "input.toml") as path, contextlib.suppress(PerhopError, ScenarioError):
         canonical = _in_words(lambda: _engine.scenario_from_toml(read_text(path), str(path)))
         assert _engine.scenario_from_json(canonical, "canonical") == canonical
+        return True
+    return False
 
 
-def take_endpoint(data: bytes) -> None:
+def take_endpoint(data: bytes) -> bool:
     """An address is refused in words, or is one of this machine."""
     with contextlib.suppress(PerhopError):
         host, port = _in_words(lambda: endpoint(data.decode(errors="replace")))
         assert 0 <= port <= 65535
         assert host.startswith("127.") or ":" in host
+        return True
+    return False
 
 
-def take_runs(data: bytes) -> None:
+def take_runs(data: bytes) -> bool:
     """A journal of `reproduce`: runs are given back as saved or not at all, and later ones are kept."""
+    accepted = False
     with tempfile.TemporaryDirectory(prefix="perhop-") as place:
         (Path(place) / f"0{ENDING}").write_bytes(data)
         said: list[str] = []
@@ -221,32 +254,38 @@ def take_runs(data: bytes) -> None:
             for known, saved in RUNS.items():
                 found = store.load(known)
                 assert found is None or pack(found) == pack(saved)
+                accepted |= key is None and found is not None
             if key is not None:
                 store.save(key, run)
                 assert pack(store.load(key) or {}) == pack(run)
             store.close()
         assert len(said) <= 1 + len(RUNS)
+    return accepted
 
 
-def take_measures(data: bytes) -> None:
+def take_measures(data: bytes) -> bool:
     """A journal of a sweep holds nothing but what was written into it."""
     written = {_as_bytes(record) for record in MEASURES}
     contents = decode(data)
     assert {_as_bytes(record) for record in contents.records} <= written
     assert contents.size == len(data)
     assert 0 <= contents.unreadable <= contents.size
+    return bool(contents.records)
 
 
-def take_record(data: bytes) -> None:
+def take_record(data: bytes) -> bool:
     """A record under a good checksum, whatever made it, is taken or counts as unreadable."""
-    journal = joined([*(content for _, content in pieces(encode(MEASURES)).contents), data])
-    assert len(decode(journal).records) >= len(MEASURES) - 1
+    alone = joined([*(content for _, content in pieces(encode(MEASURES)).contents), data])
+    contents = decode(alone)
+    assert len(contents.records) >= len(MEASURES) - 1
+    accepted = contents.unreadable == 0
     with tempfile.TemporaryDirectory(prefix="perhop-") as place:
         (Path(place) / f"0{ENDING}").write_bytes(joined([RECORD, data]))
         store = DirectoryStore(Path(place), lambda _: None)
         for key in RUNS:
-            store.load(key)
+            accepted |= store.load(key) is not None and data == RECORD
         store.close()
+    return accepted
 
 
 def _as_bytes(record: Record) -> tuple[Layout, int, bytes, bytes]:
@@ -267,7 +306,7 @@ RECORD = Entry("one", engine_digest(), pack(RUNS["one"])).content()
 JOURNAL = joined([RECORD, Entry("two", engine_digest(), pack(RUNS["two"])).content()])
 
 TARGETS = (
-    Target("sweep", (*SWEEP, (EXAMPLES / "sweep-sample.toml").read_bytes()), take_sweep),
+    Target("sweep", (*SWEEP, (EXAMPLES / "sweep-sample.toml").read_bytes()), take_sweep, SWEEP_REFUSED),
     Target("tune", (*TUNE, (EXAMPLES / "tune-thresholds.toml").read_bytes()), take_tune),
     Target("plan", (*PLAN, (EXAMPLES / "plan" / "branch-office.toml").read_bytes()), take_plan),
     Target(
@@ -276,7 +315,10 @@ TARGETS = (
         take_configuration,
     ),
     Target(
-        "export", (SCENARIO, *((EXAMPLES / f"{name}.toml").read_bytes() for name in EXPORTED)), take_export
+        "export",
+        (SCENARIO, *((EXAMPLES / f"{name}.toml").read_bytes() for name in EXPORTED)),
+        take_export,
+        ((EXAMPLES / "queues.toml").read_bytes(),),
     ),
     Target("scenario_file", (SCENARIO, (EXAMPLES / "queues.toml").read_bytes()), take_scenario),
     Target("runs", (JOURNAL,), take_runs),

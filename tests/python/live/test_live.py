@@ -29,7 +29,8 @@ from tests.python.live.living import INVALID, LIVE, needs_live
 import perhop as package
 from perhop import live, simulation
 from perhop.errors import PerhopError
-from perhop.live.metrics import READERS, RunningStatistics, endpoint, serve
+from perhop.live.metrics import RunningStatistics, endpoint, serve
+from perhop.local_server import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -571,7 +572,7 @@ def test_idle_readers_of_metrics_delay_nobody_for_long() -> None:
     with serve("127.0.0.1", 0) as (_, place), ExitStack() as idle:
         port = int(place.split(":")[-1].split("/")[0])
         began = time.monotonic()
-        for _ in range(READERS - 2):
+        for _ in range(Patience.clients - 2):
             idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
         assert get(port, "localhost").startswith("HTTP/1.0 200 ")
         slow = [

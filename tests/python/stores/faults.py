@@ -220,6 +220,12 @@ class FaultyFileSystem(FileSystem):
             for path in below:
                 self._rename(Naming(path, new / path.relative_to(old), self._names[path]))
 
+    def link(self, file: Path, name: Path) -> None:
+        file, name = file.absolute(), name.absolute()
+        with self._call():
+            super().link(file, name)
+            self._rename(Naming(None, name, self._names[file]))
+
     def unlink(self, path: Path) -> None:
         path = path.absolute()
         with self._call(refuse=self._dying()):

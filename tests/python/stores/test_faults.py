@@ -388,3 +388,86 @@ def test_nothing_false_is_accepted_whatever_breaks(name: str, patched: Path) -> 
         assert not last.world.computed & reference.world.kept, "what broke is computed once"
         assert "warning" not in last.err, "and said once"
         assert results(patched) == expected, seed
+
+
+# ---------------------------------------------------------------- commands that write a few files
+
+WRITERS = {
+    "course": ("course start red out", ("out/answers.toml", "out/sheet.md")),
+    "course in a folder": ("course start red .", ("answers.toml", "sheet.md")),
+    "init": ("init out.toml --yes", ("out.toml",)),
+    "import": (
+        "import branch.cfg --packet-size 1000B --lenient --output out.toml --json out.json",
+        ("out.toml", "out.json"),
+    ),
+    "export": ("export small.toml --to tc --lenient --output out.sh --json out.json", ("out.sh", "out.json")),
+    "topology": ("topology ring routers=5 --output out.toml --plot out.svg", ("out.toml", "out.svg")),
+    "record": (
+        "run small.toml --seed 1 --runs 1 --capture out.pcapng --events out.parquet --json out.json",
+        ("out.pcapng", "out.parquet", "out.json"),
+    ),
+    "replay": (
+        "replay capture.pcap small.toml --packets out.csv --json out.json",
+        ("out.csv", "out.json"),
+    ),
+}
+"""Commands without a store, and the files that each writes: `course` and `init` write over nothing."""
+EXAMPLES = Path(__file__).parents[3] / "examples"
+COPIED = {
+    "branch.cfg": EXAMPLES / "plan" / "branch-office.cfg",
+    "capture.pcap": EXAMPLES / "capture.pcap",
+}
+
+
+def left(place: Path) -> dict[str, bytes | None]:
+    """All that a command left in an emptied place, hidden files aside; folders count, too."""
+    inputs = {*INPUTS, *COPIED}
+    found = {path.relative_to(place): path for path in place.rglob("*")}
+    return {
+        str(name): path.read_bytes() if path.is_file() else None
+        for name, path in sorted(found.items())
+        if str(name) not in inputs and not any(part.startswith(".") for part in name.parts)
+    }
+
+
+def emptied_for_writers(place: Path) -> None:
+    emptied(place)
+    for name, source in COPIED.items():
+        shutil.copy(source, place / name)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_nothing_is_half_written_whatever_fails(name: str, patched: Path) -> None:
+    line, files_written = WRITERS[name]
+    emptied_for_writers(patched)
+    reference = command(line, patched)
+    assert reference.code == 0, reference.err
+    expected = left(patched)
+    assert {*files_written} <= {*expected}
+    writes_over = not line.startswith(("course", "init"))
+    calls = reference.system.calls
+    for kind, at in itertools.product(Kind, range(1, calls + 1)):
+        emptied_for_writers(patched)
+        ended = command(line, patched, Fault(kind, at), seed=at)
+        context = f"{kind.name} at call {at} of {calls}: {ended.err}"
+        found = left(patched)
+        assert "Traceback" not in ended.err, context
+        if ended.code == 0:
+            assert found == expected, context
+        elif ended.code is None:
+            # Files that were not synced are the user's to write again; what `write_new` wrote was.
+            assert {*found} <= {*expected}, context
+            if kind is Kind.KILL or not writes_over:
+                assert all(found[file] == expected[file] for file in found), context
+        else:
+            assert ended.code == 2, context
+            said = [text for text in ended.err.splitlines() if text.startswith("error: ")]
+            assert len(said) == 1, context
+            assert re.search(r"No space|Input/output|quota|Interrupted", said[0]), context
+            assert all(found[file] == expected[file] for file in found), context
+            if not writes_over and kind is not Kind.DYING:  # which cannot be tidied up
+                assert found == {}, context
+        if ended.code is not None and (writes_over or not found):
+            again = command(line, patched)
+            assert again.code == 0, context + again.err
+            assert left(patched) == expected, context
