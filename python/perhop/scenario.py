@@ -1949,7 +1949,9 @@ Congestion: TypeAlias = str | PythonCongestionControl
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Tcp(Table):
-    """A TCP connection. `tcp = "linux"` and `tcp = "ns-1998"` have other defaults than those listed here.
+    """A TCP connection.
+
+    `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those listed here.
 
     Attributes:
         tcp: How losses are recovered.
@@ -1992,8 +1994,8 @@ class Tcp(Table):
         prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered
             (Proportional Rate Reduction, RFC 9937) in place of all at once. Refused with `bbr` and
             `bbr3`, except with `tcp = "linux"`, which has it. Default: False.
-        loss_detection: How losses are found: `duplicate-acks`, the default, or `rack`, which requires
-            `sack`.
+        loss_detection: How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which
+            require `sack`.
         congestion: How the window grows beyond the slow-start threshold, and how far a loss lowers it.
             A key of its own, as on Linux and in RFC 9438: it goes with every way to recover from
             losses, except that `two-windows` has its own. Default: "reno".
@@ -2035,7 +2037,7 @@ class Tcp(Table):
             against phase effects. Refused where segments are paced. Default: "0s".
     """
 
-    tcp: Literal["reno", "newreno", "two-windows", "linux", "ns-1998"]
+    tcp: Literal["reno", "newreno", "two-windows", "linux", "quic", "ns-1998"]
     packet: str | None = None
     ack: str | None = None
     window: str | None = None
@@ -2046,7 +2048,7 @@ class Tcp(Table):
     tick: str | None = None
     rtt_arithmetic: Literal["real", "fixed-point"] | None = None
     min_rto: str | None = None
-    min_rto_bounds: Literal["timeout", "variation"] | None = None
+    min_rto_bounds: Literal["timeout", "variation", "persistent-congestion"] | None = None
     initial_rto: str | None = None
     max_rto: str | None = None
     delayed_ack: str | None = None
@@ -2057,7 +2059,7 @@ class Tcp(Table):
     limited_transmit: bool | None = None
     sack: bool | None = None
     prr: bool | None = None
-    loss_detection: Literal["duplicate-acks", "rack"] | None = None
+    loss_detection: Literal["duplicate-acks", "rack", "quic"] | None = None
     congestion: Congestion | None = None
     byte_counting: bool | None = None
     ecn_backoff: bool | None = None

@@ -393,6 +393,11 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
 
 /// The kernel's name of a simulated sender's congestion control; otherwise the key that names it, and why there is none.
 fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
+    if params.tcp == Variant::Quic {
+        let text = "no kernel has QUIC, which runs in the simulator only; name the kernel's congestion control in `live.congestion`, \
+                    and the flow is TCP's";
+        return Err(("transport.tcp", text.into()));
+    }
     let control = params.control().info();
     let key = if params.tcp == Variant::TwoWindows { "transport.tcp" } else { "transport.congestion" };
     let missing = || {

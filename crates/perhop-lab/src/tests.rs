@@ -311,6 +311,10 @@ fn what_no_kernel_can_do_is_refused() {
             "flows[0].transport.tcp: no kernel has the congestion control `two-windows`, which runs in the simulator only",
         ),
         (
+            ("\"newreno\"", "\"quic\""),
+            "flows[0].transport.tcp: no kernel has QUIC, which runs in the simulator only; name the kernel's congestion control",
+        ),
+        (
             ("576B", "100B"),
             "flows[0].transport.packet: Linux sends no packets smaller than 128B; choose a larger size",
         ),

@@ -831,7 +831,7 @@ impl<'de> Deserialize<'de> for Transport {
             ["rap"] => read_transport(table, RapParams::check).map(Self::Rap),
             ["tfrc"] => read_transport(table, TfrcParams::check).map(Self::Tfrc),
             _ => Err(de::Error::custom(
-                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\", \"linux\", \"ns-1998\"), udp = \
+                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\", \"linux\", \"quic\", \"ns-1998\"), udp = \
                  \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
             )),
         }

@@ -300,7 +300,7 @@ fn each_problem_is_named_where_it_stands() {
             TRANSPORT,
             "tfrc = \"rfc5348\", rap = \"aimd\"",
             "s.toml:18: flows[0].transport: a transport names one protocol: tcp = \"newreno\" (or \"reno\", \
-             \"two-windows\", \"linux\", \"ns-1998\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
+             \"two-windows\", \"linux\", \"quic\", \"ns-1998\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
         ),
         ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name must have at least one letter"),
         (
@@ -461,12 +461,12 @@ fn messages_name_the_choices_and_the_nearest_one() {
         (
             TRANSPORT,
             "tcp = \"vegas\"",
-            "s.toml:18: flows[0].transport.tcp: unknown value `vegas` (one of reno, newreno, two-windows, linux, ns-1998)",
+            "s.toml:18: flows[0].transport.tcp: unknown value `vegas` (one of reno, newreno, two-windows, linux, quic, ns-1998)",
         ),
         (
             TRANSPORT,
             "tcp = 3",
-            "s.toml:18: flows[0].transport.tcp: expected one of reno, newreno, two-windows, linux, ns-1998, in quotes, not 3",
+            "s.toml:18: flows[0].transport.tcp: expected one of reno, newreno, two-windows, linux, quic, ns-1998, in quotes, not 3",
         ),
         (
             "count = 4",

@@ -95,11 +95,12 @@ fn a_handshake_adds_a_round_trip_to_the_first_page_alone() {
     assert!((pages[1] - 0.043_26).abs() < 1e-9, "{}", pages[1]);
 }
 
-const TRANSPORTS: [&str; 4] = [
+const TRANSPORTS: [&str; 5] = [
     r#""tcp": "newreno", "initial-window": "10p""#,
     r#""tcp": "linux""#,
     r#""tcp": "linux", "congestion": "bbr""#,
     r#""tcp": "linux", "congestion": "bbr3""#,
+    r#""tcp": "quic""#,
 ];
 
 #[test]

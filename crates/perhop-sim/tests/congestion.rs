@@ -140,6 +140,7 @@ fn a_paced_sender_of_each_kind_runs_alike_on_both_engines() {
         r#"{"tcp": "newreno", "sack": true, "prr": true, "pacing": "window", "slow-start": "hystart++"}"#,
         r#"{"tcp": "linux", "pacing": "window"}"#,
         r#"{"tcp": "newreno", "congestion": "ledbat", "pacing": "window"}"#,
+        r#"{"tcp": "quic"}"#,
         r#"{"tcp": "newreno", "pacing": "none"}"#,
     ];
     let outcome = run(&narrow(&transports.map(|transport| (transport, TcpEcn::Off)), FLAT, 30));

@@ -38,6 +38,9 @@ fn runs_alike_on_both_engines() {
         r#"{"tcp": "newreno", "sack": true, "loss-detection": "rack", "send-jitter": "1ms"}"#,
         r#"{"tcp": "linux", "congestion": "bbr"}"#,
         r#"{"tcp": "linux", "loss-detection": "duplicate-acks", "slow-start": "standard", "pacing": "window"}"#,
+        r#"{"tcp": "quic"}"#,
+        r#"{"tcp": "quic", "congestion": "bbr3"}"#,
+        r#"{"tcp": "quic", "congestion": "reno", "slow-start": "standard", "pacing": "none", "send-jitter": "1ms"}"#,
     ];
     for limit in ["8p", "60p"] {
         let mut network = narrow(&transports, 10, limit);

@@ -165,7 +165,7 @@ class Draw:
                 rack: dict[str, Any] = {"sack": True, "loss-detection": "rack"}
                 sack: list[dict[str, Any]] = [{"sack": True}, {"sack": True, "prr": True}, rack]
                 recovery = self.one([{}, {}, *sack])
-                variant = self.one(["reno", "newreno", "two-windows", "linux", "ns-1998"])
+                variant = self.one(["reno", "newreno", "two-windows", "linux", "quic", "ns-1998"])
                 return {"tcp": variant, **size, **more, **recovery}
 
     def profile(self, name: str, *, controlled: bool) -> dict[str, Any] | str:

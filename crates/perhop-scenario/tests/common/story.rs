@@ -498,7 +498,7 @@ impl Drawn<'_, '_> {
     }
 
     fn tcp(&mut self) -> Value {
-        let variant = self.choices.of(&["reno", "newreno", "two-windows", "linux", "ns-1998"]);
+        let variant = self.choices.of(&["reno", "newreno", "two-windows", "linux", "quic", "ns-1998"]);
         let mut transport = json!({ "tcp": variant });
         let keys: [(&str, &[Value]); 11] = [
             ("ack", &[json!("1B"), json!("1500B")]),
@@ -545,7 +545,9 @@ impl Drawn<'_, '_> {
 fn leave_out_what_pacing_excludes(transport: &mut Value) {
     let control = transport["congestion"].as_str().unwrap_or_default();
     let has_rate = Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.pacing);
-    let is_paced = has_rate || transport["pacing"] == "window";
+    let is_paced = has_rate
+        || transport["pacing"] == "window"
+        || (transport["tcp"] == "quic" && transport["pacing"] != "none");
     let Some(table) = transport.as_object_mut() else { return };
     if has_rate {
         table.remove("pacing");
@@ -556,7 +558,7 @@ fn leave_out_what_pacing_excludes(transport: &mut Value) {
 }
 
 fn leave_out_what_cannot_act(transport: &mut Value) {
-    if transport["tcp"] == "linux" {
+    if ["linux", "quic"].contains(&transport["tcp"].as_str().unwrap_or_default()) {
         return;
     }
     let control = transport["congestion"].as_str().unwrap_or("reno");
@@ -575,5 +577,5 @@ fn leave_out_what_cannot_act(transport: &mut Value) {
 }
 
 fn transport_is_selective(transport: &Value) -> bool {
-    transport["tcp"] == "linux" || transport["sack"] == true
+    ["linux", "quic"].contains(&transport["tcp"].as_str().unwrap_or_default()) || transport["sack"] == true
 }

@@ -7,6 +7,7 @@ pub mod congestion;
 mod ecn;
 mod outstanding;
 mod params;
+pub mod presets;
 mod prr;
 mod rack;
 mod receiver;

@@ -8,10 +8,10 @@ use perhop_core::units::{Packets, UnitError};
 use perhop_core::{Bytes, Depth, Duration, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::congestion::{Algorithm, AnyCongestion, Foreign, ForeignCongestionParams, Needs, Setup};
-use super::{AccEcn, Congestion};
+use super::{AccEcn, Congestion, presets};
 
 /// How losses are recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,19 @@ pub enum Variant {
     /// duplicates, F-RTO), segments in bunches (TSO, GRO), delayed acknowledgements that adapt their
     /// wait, and a round trip measured by every ACK (one a window is measured, except by RACK and HyStart).
     Linux,
+    /// One stream of QUIC (RFC 9000 and 9002) as stacks of today send it, as far as this sender can act like it: a preset for the keys
+    /// that are not given, whichever `congestion` stands beside it. It sets `packet = "1500B"` (1452 bytes of UDP payload, UDP and
+    /// IPv6), `ack = "85B"` (headers of a packet), `window = "16.777216MB"`, `initial-window = "10p"`, `loss-detection = "quic"`, `sack`,
+    /// `byte-counting`, `handshake` and `limited-transmit` = true, `congestion = "cubic"`, `slow-start = "hystart++"`,
+    /// `pacing = "window"`, `delayed-ack = "25ms"`, `tick = "1us"`, `initial-rto = "999ms"`, `min-rto = "25ms"`,
+    /// `min-rto-bounds = "persistent-congestion"` and `max-rto = "60s"`; the window stays after idle time (`idle-restart`), and
+    /// after a first packet that was lost. Not as in QUIC: a timeout after
+    /// three probe timeouts lowers the window, to one segment, where QUIC waits for an ACK that proves that the congestion was persistent, and keeps two;
+    /// one probe is sent before it, where QUIC sends one after each doubled timeout; what is sent again has the number of the
+    /// segment, so that its round trip is not measured, and other round trips once a window; ACKs name three ranges; the window is its largest from the start, where stacks begin with less and
+    /// double it; pacing has a ratio of 1.2 where RFC 9002 suggests 1.25; the handshake's packets have the size `ack`, where QUIC's are 1200
+    /// bytes and more; an ACK every second packet, where some stacks send fewer; and captures show TCP.
+    Quic,
     /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b2 to 2.1b5), with which the papers of the time simulated: a
     /// preset for the keys that are not given. It sets `newreno-timer = "slow-but-steady"`,
     /// `partial-window-deflation = "to-ssthresh"`, `tick = "100ms"`, `rtt-arithmetic = "fixed-point"`, `initial-rto = "6s"`,
@@ -121,6 +134,10 @@ pub enum LossDetection {
     /// begins with a fourth of the least round trip and grows with retransmissions that were in vain; where a flight ends, a probe
     /// after two round trips finds out (RACK-TLP, RFC 8985).
     Rack,
+    /// As QUIC (RFC 9002), with `sack`: a transmission is lost if one three later has arrived, or if any later one has, and it was sent
+    /// more than 9/8 of a round trip ago (section 6.1). Where a flight ends, a probe after a third of the timeout finds out, with
+    /// `min-rto-bounds = "persistent-congestion"` that is the probe timeout (section 6.2).
+    Quic,
 }
 
 /// What spaces the segments of a sender whose congestion control has no rate of its own.
@@ -200,9 +217,13 @@ pub enum MinRtoBounds {
     Timeout,
     /// What is added to the smoothed round trip for its variation, as Linux does: the timeout is longer by a round trip.
     Variation,
+    /// A third of the timeout, which is the probe timeout of QUIC (RFC 9002, section 6.2.1): the smoothed round trip, four times its
+    /// variation or 1 ms, and this for an ACK that waits. Congestion that lasts for three of them is persistent (section 7.6).
+    #[serde(rename = "persistent-congestion")]
+    PersistentCongestion,
 }
 
-/// A TCP connection. `tcp = "linux"` and `tcp = "ns-1998"` have other defaults than those listed here.
+/// A TCP connection. `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those listed here.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, and they are independent")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
@@ -279,7 +300,7 @@ pub struct TcpParams {
     /// RFC 9937) in place of all at once. Refused with `bbr` and `bbr3`, except with `tcp = "linux"`, which has it.
     #[serde(default)]
     pub prr: bool,
-    /// How losses are found: `duplicate-acks`, the default, or `rack`, which requires `sack`.
+    /// How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which require `sack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_detection: Option<LossDetection>,
     /// How the window grows beyond the slow-start threshold, and how far a loss lowers it. A key of its own, as on Linux and
@@ -378,12 +399,6 @@ const fn max_rto() -> Duration {
     Duration::from_secs(60)
 }
 
-/// The largest receive buffer of Linux since 6.16 on hosts with 4 GiB of memory or more (`tcp_rmem`; Documentation/networking/
-/// ip-sysctl.rst). Half of it is window: the other half is the kernel's overhead for segments (`TCP_DEFAULT_SCALING_RATIO`, and
-/// `tcp_adv_win_scale` = 1 before 6.6).
-const LINUX_RECEIVE_BUFFER: u64 = 32 << 20;
-/// Its largest send buffer (`tcp_wmem`). It grows to twice the congestion window by itself, so that only its maximum can limit.
-const LINUX_SEND_BUFFER: u64 = 4 << 20;
 /// Sequence numbers tell apart what is outstanding.
 const MOST_SEGMENTS: u64 = 1 << 24;
 
@@ -417,90 +432,7 @@ fn refuse(key: &'static str, why: &str) -> Result<(), Refused> {
 impl TcpParams {
     /// The defaults for a variant.
     pub fn new(tcp: Variant) -> Self {
-        let plain = Self {
-            tcp,
-            packet: packet(),
-            ack: ack(),
-            window: window(),
-            window_tuning: WindowTuning::None,
-            send_buffer: None,
-            initial_window: initial_window(),
-            initial_ssthresh: None,
-            tick: tick(),
-            rtt_arithmetic: RttArithmetic::Real,
-            min_rto: min_rto(),
-            min_rto_bounds: MinRtoBounds::Timeout,
-            initial_rto: initial_rto(),
-            max_rto: max_rto(),
-            delayed_ack: Duration::ZERO,
-            quick_acks: none(),
-            newreno_timer: NewRenoTimer::Impatient,
-            partial_window_deflation: PartialWindowDeflation::ByAcknowledged,
-            handshake: false,
-            limited_transmit: false,
-            sack: false,
-            prr: false,
-            loss_detection: None,
-            congestion: Congestion::Reno,
-            class: None,
-            byte_counting: false,
-            ecn_backoff: false,
-            accecn: AccEcn::Exact,
-            slow_start: None,
-            cubic_alpha: None,
-            reduction: None,
-            target_rtt: None,
-            target_delay: None,
-            estimation_gain: None,
-            pacing: None,
-            idle_restart: None,
-            cwnd_validation: None,
-            send_jitter: Duration::ZERO,
-        };
-        match tcp {
-            Variant::Reno | Variant::NewReno | Variant::TwoWindows => plain,
-            Variant::Linux => plain.like_linux(),
-            Variant::Ns1998 => Self {
-                initial_window: Packets::new(1),
-                tick: Duration::from_millis(100),
-                rtt_arithmetic: RttArithmetic::FixedPoint,
-                min_rto: Duration::from_millis(200),
-                initial_rto: Duration::from_secs(6),
-                newreno_timer: NewRenoTimer::SlowButSteady,
-                partial_window_deflation: PartialWindowDeflation::ToSsthresh,
-                handshake: false,
-                limited_transmit: false,
-                ..plain
-            },
-        }
-    }
-
-    fn like_linux(self) -> Self {
-        Self {
-            packet: Bytes::new(1500),
-            ack: Bytes::new(52),
-            window: Depth::Bytes(LINUX_RECEIVE_BUFFER / 2),
-            window_tuning: WindowTuning::Linux,
-            send_buffer: Some(Depth::Bytes(LINUX_SEND_BUFFER)),
-            initial_window: Packets::new(10),
-            tick: Duration::from_nanos(1000),
-            min_rto: Duration::from_millis(200),
-            min_rto_bounds: MinRtoBounds::Variation,
-            initial_rto: Duration::from_secs(1),
-            max_rto: Duration::from_secs(120),
-            delayed_ack: Duration::from_millis(40),
-            quick_acks: Packets::new(16),
-            handshake: true,
-            limited_transmit: true,
-            sack: true,
-            prr: true,
-            loss_detection: Some(LossDetection::Rack),
-            congestion: Congestion::Cubic,
-            byte_counting: true,
-            slow_start: Some(SlowStart::Hystart),
-            reduction: Some(Reduction::Linux),
-            ..self
-        }
+        serde_json::from_value(json!({ "tcp": tcp })).expect("a variant has all defaults")
     }
 
     /// Whether CUBIC grows as Reno beyond the window before the last reduction.
@@ -658,7 +590,7 @@ impl TcpParams {
             );
         }
         // A preset sets these keys beside others that leave them without effect.
-        if self.tcp != Variant::Linux {
+        if !matches!(self.tcp, Variant::Linux | Variant::Quic) {
             self.check_idle_keys()?;
         }
         if self.prr && !self.sack {
@@ -667,7 +599,7 @@ impl TcpParams {
         if self.has_rack() && !self.sack {
             return refuse(
                 "loss-detection",
-                "`rack` needs to know which segments have arrived; set `sack` to true, or leave this key out",
+                "`rack` and `quic` need to know which segments have arrived; set `sack` to true, or leave this key out",
             );
         }
         if self.tcp == Variant::Ns1998 && self.sack {
@@ -807,8 +739,13 @@ impl TcpParams {
 
     /// The first window in segments, after a SYN that was sent again so many times: then one segment (RFC 5681, section 3.1). With its
     /// first timeout of a second, Linux keeps the initial window after one (`tcp_init_transfer`).
+    /// QUIC knows no such rule.
     pub(super) fn first_window(&self, again: u64) -> u32 {
-        let most = u64::from(self.tcp == Variant::Linux);
+        let most = match self.tcp {
+            Variant::Quic => u64::MAX,
+            Variant::Linux => 1,
+            _ => 0,
+        };
         if again > most { 1 } else { self.initial_window.get() as u32 }
     }
 
@@ -846,9 +783,20 @@ impl TcpParams {
         }
     }
 
-    /// Whether losses are found by RACK-TLP.
+    /// Whether losses are found by the times of transmissions (RACK-TLP, QUIC).
     pub(super) fn has_rack(&self) -> bool {
-        self.loss_detection == Some(LossDetection::Rack)
+        matches!(self.loss_detection, Some(LossDetection::Rack | LossDetection::Quic))
+    }
+
+    /// Whether losses are found as by QUIC.
+    pub(super) fn has_quic_losses(&self) -> bool {
+        self.loss_detection == Some(LossDetection::Quic)
+    }
+
+    /// Whether the window begins anew after idle time.
+    pub(super) fn restarts_after_idle(&self) -> bool {
+        let default = if self.tcp == Variant::Quic { IdleRestart::None } else { IdleRestart::Rfc5681 };
+        self.idle_restart.unwrap_or(default) == IdleRestart::Rfc5681
     }
 
     /// Whether losses are recovered by NewReno.
@@ -879,7 +827,7 @@ impl Serialize for TcpParams {
     }
 }
 
-/// What a table leaves out of a preset is filled in from [`TcpParams::new`], before the keys are read one by one.
+/// What a table leaves out of a preset is filled in before the keys are read one by one.
 impl<'de> Deserialize<'de> for TcpParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut table = Map::deserialize(deserializer)?;
@@ -887,25 +835,7 @@ impl<'de> Deserialize<'de> for TcpParams {
             return Err(de::Error::custom(at_key("tcp", hint)));
         }
         let given = NEWRENO_KEYS.into_iter().find(|key| table.contains_key(*key));
-        let preset = match table.get("tcp").and_then(Value::as_str) {
-            Some("linux") => Some(Variant::Linux),
-            Some("ns-1998") => Some(Variant::Ns1998),
-            _ => None,
-        };
-        if let Some(variant) = preset
-            && let Ok(Value::Object(preset)) = serde_json::to_value(Self::new(variant))
-        {
-            // What is a part of SACK, or of CUBIC, comes with that.
-            let lacks_sack = table.get("sack") == Some(&Value::Bool(false));
-            let lacks_cubic = table.get("congestion").is_some_and(|control| control != "cubic");
-            for (key, value) in preset {
-                let has_no_place =
-                    (lacks_sack && key == "loss-detection") || (lacks_cubic && key == "slow-start");
-                if !has_no_place {
-                    table.entry(key).or_insert(value);
-                }
-            }
-        }
+        presets::complete(&mut table);
         let class = table.get_mut("congestion").map(take_class).transpose().map_err(de::Error::custom)?;
         let mut read: Self =
             nested(Value::Object(table), |table| Some(Self::deserialize(table))).expect("always read")?;
@@ -986,6 +916,41 @@ mod tests {
                 "send-buffer": "4194304B", "reduction": "linux"}"#,
         );
         assert_eq!(read(r#"{"tcp": "linux"}"#), TcpParams { tcp: Variant::Linux, ..by_hand });
+    }
+
+    #[test]
+    fn quic_stands_for_what_its_documentation_says() {
+        let by_hand = read(
+            r#"{"tcp": "newreno", "packet": "1500B", "ack": "85B", "window": "16777216B", "initial-window": "10p",
+                "loss-detection": "quic", "sack": true, "byte-counting": true, "handshake": true,
+                "limited-transmit": true, "congestion": "cubic", "slow-start": "hystart++", "pacing": "window",
+                "delayed-ack": "25ms", "tick": "1us", "initial-rto": "999ms", "min-rto": "25ms",
+                "min-rto-bounds": "persistent-congestion", "max-rto": "60s"}"#,
+        );
+        let preset = read(r#"{"tcp": "quic"}"#);
+        assert_eq!(preset, TcpParams { tcp: Variant::Quic, ..by_hand });
+        assert_eq!(preset.payload(), 1415, "1452 bytes of UDP payload less 37 of QUIC's own");
+        assert!(!preset.restarts_after_idle() && read(r#"{"tcp": "linux"}"#).restarts_after_idle());
+        assert_eq!((preset.first_window(0), preset.first_window(5)), (10, 10));
+    }
+
+    #[test]
+    fn a_preset_leaves_out_what_has_no_place_beside_the_control() {
+        for preset in presets::PRESETS {
+            for control in Congestion::ALL {
+                let control = control.info().name;
+                if preset.name == "ns-1998" || ["two-windows", Foreign::NAME].contains(&control) {
+                    continue;
+                }
+                let table = format!(r#"{{"tcp": "{}", "congestion": "{control}"}}"#, preset.name);
+                let params = read(&table);
+                assert_eq!(params.check(), Ok(()), "{table}");
+                assert_eq!(read(&serde_json::to_string(&params).unwrap()), params, "{table}");
+            }
+        }
+        let class =
+            r#"{"tcp": "quic", "congestion": {"control": "python", "class": "a:A", "needs": ["pacing"]}}"#;
+        assert_eq!(read(class).check(), Ok(()));
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! RACK-TLP: RFC 8985, in whole segments. RACK finds losses by the times at which segments were sent; TLP sends a probe where a
+//! RACK-TLP (RFC 8985), or the loss detection of QUIC (RFC 9002, section 6), in whole segments. RACK finds losses by the times at which segments were sent; TLP sends a probe where a
 //! flight's last segments may be lost.
 //!
 //! What the receiver holds is on the [scoreboard](super::scoreboard::Scoreboard); here are the times, and what follows from them.
+//!
+//! QUIC's differs in three rules: by how many transmissions one must be overtaken, how long one may take, and when a probe is sent.
+//! The numbers of transmissions are its packet numbers.
 //!
 //! ## Deviations
 //! - `RACK.min_RTT` is the least round trip of the connection, not of a recent time (section 6.2, step 1; Linux: 300 s).
@@ -17,6 +20,7 @@ use std::collections::VecDeque;
 use perhop_core::{Duration, Instant};
 
 use super::outstanding::Outstanding;
+use super::rto::PROBE_TIMEOUTS;
 use super::scoreboard::DUP_THRESH;
 
 /// The reordering window in units of a fourth of the least round trip falls back to one after so many recoveries without a
@@ -27,9 +31,16 @@ const MOST_ACK_DELAY: Duration = Duration::from_millis(200);
 /// The probe timeout without a round trip.
 const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// `kPacketThreshold` of QUIC: a transmission is lost if one so many later has arrived (RFC 9002, section 6.1.1).
+const PACKET_THRESHOLD: u64 = 3;
+/// The least time after which QUIC takes one for lost: `kGranularity` (RFC 9002, section 6.1.2).
+const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
+
 /// When segments were sent, which of them are lost, and when to look again.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
+    /// Losses are found as by QUIC.
+    is_quic: bool,
     segments: Outstanding<Segment>,
     /// Transmissions so far.
     transmissions: u64,
@@ -144,10 +155,20 @@ pub(super) struct Path {
     pub(super) held: u32,
 }
 
+/// What the probe timeout depends on besides the flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timer {
+    pub(super) smoothed_rtt: Option<Duration>,
+    /// The retransmission timeout, and when its timer expires.
+    pub(super) timeout: Duration,
+    pub(super) expiry: Instant,
+}
+
 impl Rack {
     /// Nothing outstanding; this segment comes first. `is_measured` if a round trip is known.
-    pub(super) fn new(first: u32, is_measured: bool) -> Self {
+    pub(super) fn new(first: u32, is_measured: bool, is_quic: bool) -> Self {
         Self {
+            is_quic,
             segments: Outstanding::from_segment(first),
             transmissions: 0,
             order: None,
@@ -170,6 +191,11 @@ impl Rack {
             probe: None,
             is_measured,
         }
+    }
+
+    /// Losses are found as by QUIC.
+    pub(super) fn is_quic(&self) -> bool {
+        self.is_quic
     }
 
     /// When it next has something to do by itself.
@@ -352,8 +378,14 @@ impl Rack {
         }
     }
 
-    /// `RACK_update_reo_wnd`.
+    /// `RACK_update_reo_wnd`; for QUIC, what is left of its 9/8 of the longer of the smoothed and the newest round trip beyond the newest.
     fn reordering_window(&self, path: Path) -> Duration {
+        if self.is_quic {
+            let longer = path.smoothed_rtt.map_or(self.rtt, |rtt| rtt.max(self.rtt));
+            let threshold =
+                Duration::from_nanos(longer.as_nanos().saturating_mul(9) / 8).max(QUIC_GRANULARITY);
+            return Duration::from_nanos(threshold.as_nanos().saturating_sub(self.rtt.as_nanos()));
+        }
         if !self.is_reordered && (path.is_recovering || path.held >= DUP_THRESH) {
             return Duration::ZERO;
         }
@@ -374,8 +406,8 @@ impl Rack {
                 if transmission >= newest {
                     return self.lost - before;
                 }
-                if now < self.due(transmission) {
-                    self.deadline = self.last_due(newest);
+                if now < self.due(transmission) && !self.is_overtaken(transmission, newest) {
+                    self.deadline = if self.is_quic { self.due(transmission) } else { self.last_due(newest) };
                     break;
                 }
                 self.lose(transmission.sequence);
@@ -384,6 +416,11 @@ impl Rack {
             self.order.as_mut().map(VecDeque::pop_front);
         }
         self.lost - before
+    }
+
+    /// Enough transmissions after this one have been sent, up to one that has arrived: QUIC's packet threshold.
+    fn is_overtaken(&self, transmission: Transmission, newest: Transmission) -> bool {
+        self.is_quic && newest.number - transmission.number >= PACKET_THRESHOLD
     }
 
     /// When the last of those is due that may be lost, which were sent before `newest`: when the reordering timer expires, all of
@@ -448,11 +485,15 @@ impl Rack {
 
 /// Tail loss probes: section 7.
 impl Rack {
-    /// New data was sent, or acknowledged: a probe follows if nothing else happens (section 7.2). `expiry` is when the
-    /// retransmission timer would expire.
-    pub(super) fn arm_probe(&mut self, smoothed_rtt: Option<Duration>, expiry: Instant, now: Instant) {
-        let flight = self.segments.len();
-        self.probe_at = now + probe_timeout(smoothed_rtt, flight, expiry.since(now));
+    /// New data was sent, or acknowledged: a probe follows if nothing else happens (section 7.2).
+    pub(super) fn arm_probe(&mut self, timer: Timer, now: Instant) {
+        let left = timer.expiry.since(now);
+        let timeout = if self.is_quic {
+            Duration::from_nanos(timer.timeout.as_nanos() / u64::from(PROBE_TIMEOUTS)).min(left)
+        } else {
+            probe_timeout(timer.smoothed_rtt, self.segments.len(), left)
+        };
+        self.probe_at = now + timeout;
     }
 
     /// Nothing is outstanding, or losses are being repaired or looked for: there is no need of a probe.
@@ -517,6 +558,10 @@ mod tests {
         Duration::from_millis(millis)
     }
 
+    fn timer(smoothed_rtt: Option<Duration>) -> Timer {
+        Timer { smoothed_rtt, timeout: ms(3000), expiry: at(3000) }
+    }
+
     /// With a smoothed round trip of 60 ms.
     fn path(is_recovering: bool, held: u32) -> Path {
         Path { smoothed_rtt: Some(ms(60)), is_recovering, held }
@@ -524,7 +569,7 @@ mod tests {
 
     /// So many segments, one a millisecond from 0 on.
     fn sent(segments: u64) -> Rack {
-        let mut rack = Rack::new(0, false);
+        let mut rack = Rack::new(0, false, false);
         (0..segments).for_each(|millis| rack.on_sent(at(millis)));
         rack
     }
@@ -547,7 +592,7 @@ mod tests {
 
     #[test]
     fn the_reordering_window_is_a_fourth_of_the_least_round_trip_or_nothing() {
-        let mut rack = Rack { least_rtt: Some(ms(40)), ..Rack::new(0, false) };
+        let mut rack = Rack { least_rtt: Some(ms(40)), ..Rack::new(0, false, false) };
         assert_eq!(rack.reordering_window(path(false, 2)), ms(10));
         assert_eq!(rack.reordering_window(path(false, 3)), ms(0));
         assert_eq!(rack.reordering_window(path(true, 0)), ms(0));
@@ -578,6 +623,58 @@ mod tests {
         arrive(&mut rack, &[1], 0, path(false, 1), 41);
         arrive(&mut rack, &[2], 0, path(false, 2), 42);
         assert_eq!(arrive(&mut rack, &[3], 0, path(false, 3), 43), [0]);
+    }
+
+    /// So many segments, one a millisecond from 0 on, of QUIC.
+    fn sent_by_quic(segments: u64) -> Rack {
+        let mut rack = Rack::new(0, false, true);
+        (0..segments).for_each(|millis| rack.on_sent(at(millis)));
+        rack
+    }
+
+    #[test]
+    fn quic_takes_for_lost_what_three_later_packets_have_overtaken() {
+        // RFC 9002, section 6.1.1: 0 and 1 are three behind 4, 2 and 3 are not.
+        let mut rack = sent_by_quic(6);
+        assert_eq!(arrive(&mut rack, &[4], 0, path(false, 1), 44), [0, 1]);
+        // The numbers are those of packets: 0 sent again is the seventh, and three behind the tenth.
+        rack.on_resent(0, at(44));
+        rack.on_resent(1, at(45));
+        (46..48).for_each(|millis| rack.on_sent(at(millis)));
+        assert_eq!(arrive(&mut rack, &[2, 3, 5, 6], 0, path(true, 4), 50), [0; 0]);
+        assert_eq!(arrive(&mut rack, &[7], 0, path(true, 4), 51), [0]);
+    }
+
+    #[test]
+    fn quic_takes_for_lost_what_is_older_than_nine_eighths_of_the_longer_round_trip() {
+        // RFC 9002, section 6.1.2: smoothed 60 ms, newest 43: 67.5 ms after it was sent, at 0; its timer is that of the first.
+        let mut rack = sent_by_quic(6);
+        assert_eq!(arrive(&mut rack, &[2], 0, path(false, 1), 45), [0; 0]);
+        assert_eq!(rack.wake(), Instant::from_nanos(67_500_000));
+        assert_eq!(lost(&mut rack, path(false, 1), 67), [0; 0]);
+        assert_eq!(lost(&mut rack, path(false, 1), 68), [0]);
+        assert_eq!(rack.wake(), Instant::from_nanos(68_500_000));
+        // The newest is the longer one; at least 1 ms, `kGranularity`.
+        let window = |smoothed, newest| {
+            let rack = Rack { rtt: Duration::from_nanos(newest), ..Rack::new(0, false, true) };
+            rack.reordering_window(Path {
+                smoothed_rtt: Some(Duration::from_nanos(smoothed)),
+                ..path(false, 0)
+            })
+            .as_nanos()
+        };
+        assert_eq!((window(60_000_000, 80_000_000), window(100_000, 200_000)), (10_000_000, 800_000));
+    }
+
+    #[test]
+    fn quic_probes_after_a_third_of_its_timeout() {
+        let mut rack = sent_by_quic(3);
+        rack.arm_probe(timer(None), at(2));
+        assert_eq!(rack.wake(), at(1002));
+        rack.arm_probe(Timer { timeout: ms(975), ..timer(Some(ms(100))) }, at(100));
+        assert_eq!(rack.wake(), at(425));
+        rack.arm_probe(Timer { timeout: ms(975), expiry: at(1000), ..timer(Some(ms(100))) }, at(900));
+        assert_eq!(rack.wake(), at(1000));
     }
 
     #[test]
@@ -655,14 +752,14 @@ mod tests {
     #[test]
     fn a_probe_is_sent_once_and_only_with_a_round_trip_measured_since_the_last() {
         let mut rack = sent(3);
-        rack.arm_probe(None, at(3000), at(2));
+        rack.arm_probe(timer(None), at(2));
         assert_eq!(rack.wake(), at(1002));
         assert!(!rack.takes_probe(at(1002)), "no round trip is known");
         arrive(&mut rack, &[0], 1, path(false, 0), 40);
-        rack.arm_probe(Some(ms(40)), at(3000), at(40));
+        rack.arm_probe(timer(Some(ms(40))), at(40));
         assert!(!rack.takes_probe(at(119)) && rack.takes_probe(at(120)) && !rack.takes_probe(at(200)));
         rack.on_probe(3, true);
-        rack.arm_probe(Some(ms(40)), at(3000), at(200));
+        rack.arm_probe(timer(Some(ms(40))), at(200));
         assert!(!rack.takes_probe(at(280)), "one is unanswered");
     }
 
@@ -671,7 +768,7 @@ mod tests {
         let answer =
             |expected, duplicate, is_pure_duplicate| ProbeAnswer { expected, duplicate, is_pure_duplicate };
         let after = |again, acks: &[ProbeAnswer]| {
-            let mut rack = Rack::new(0, false);
+            let mut rack = Rack::new(0, false, false);
             rack.on_probe(10, again);
             let repaired =
                 acks.iter().map(|&ack| rack.has_repaired(ack)).filter(|repaired| *repaired).count();

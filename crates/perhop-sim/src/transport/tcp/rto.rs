@@ -6,6 +6,10 @@ use super::{MinRtoBounds, RttArithmetic, TcpParams};
 
 /// The timeout of data after a SYN that was sent again (RFC 6298, section 5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+/// `kGranularity` of RFC 9002, section 6.1.2.
+const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
+/// `kPersistentCongestionThreshold` of RFC 9002, section 7.6.1: so many probe timeouts.
+pub(super) const PROBE_TIMEOUTS: u32 = 3;
 
 /// Smoothed round-trip time, its variation, and the timeout they give.
 #[derive(Clone, Debug)]
@@ -15,6 +19,9 @@ pub struct RtoEstimator {
     max: u64,
     /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or more.
     margin: f64,
+    /// What is added beside the variation, in ticks, and how many times the sum is the timeout.
+    ack_delay: f64,
+    times: f64,
     arithmetic: RttArithmetic,
     /// Round trip and variation in ticks.
     smoothed: Option<(f64, f64)>,
@@ -32,12 +39,23 @@ impl RtoEstimator {
     /// An estimator without a sample.
     pub fn new(params: &TcpParams) -> Self {
         let tick = params.tick.as_nanos();
-        let margin = match params.min_rto_bounds {
-            MinRtoBounds::Timeout => 1.0,
-            MinRtoBounds::Variation => (params.min_rto.as_nanos() as f64 / tick as f64).max(1.0),
+        let ticks = |span: Duration| span.as_nanos() as f64 / tick as f64;
+        let (margin, ack_delay, times) = match params.min_rto_bounds {
+            MinRtoBounds::Timeout => (1.0, 0.0, 1.0),
+            MinRtoBounds::Variation => (ticks(params.min_rto).max(1.0), 0.0, 1.0),
+            MinRtoBounds::PersistentCongestion => {
+                (ticks(QUIC_GRANULARITY).max(1.0), ticks(params.min_rto), f64::from(PROBE_TIMEOUTS))
+            }
         };
         let arithmetic = params.rtt_arithmetic;
-        Self { tick, margin, arithmetic, ..Self::exact(params.initial_rto, params.min_rto, params.max_rto) }
+        Self {
+            tick,
+            margin,
+            ack_delay,
+            times,
+            arithmetic,
+            ..Self::exact(params.initial_rto, params.min_rto, params.max_rto)
+        }
     }
 
     /// An estimator without a sample, on a clock as fine as there is.
@@ -47,6 +65,8 @@ impl RtoEstimator {
             min: min.as_nanos(),
             max: max.min(Duration::AGES).as_nanos(),
             margin: 1.0,
+            ack_delay: 0.0,
+            times: 1.0,
             arithmetic: RttArithmetic::Real,
             smoothed: None,
             seconds: None,
@@ -106,7 +126,8 @@ impl RtoEstimator {
             Some((before, variation)) => variation + ((ticks - before).abs() - variation) / 4.0,
         };
         self.smoothed = Some((smoothed, variation));
-        self.base = ((smoothed + (4.0 * variation).max(self.margin)) * self.tick as f64) as u64;
+        let sum = smoothed + (4.0 * variation).max(self.margin) + self.ack_delay;
+        self.base = (self.times * sum * self.tick as f64) as u64;
     }
 
     /// Jacobson & Karels 1988, appendix A: the round trip in eighths of a tick, its variation in quarters.
@@ -119,7 +140,8 @@ impl RtoEstimator {
             }
         };
         self.smoothed = Some((smoothed, quarters as f64 / 4.0));
-        let timeout = quarters.max(self.margin as i64) + (smoothed * 8.0) as i64 / 8;
+        let sum = quarters.max(self.margin as i64) + (smoothed * 8.0) as i64 / 8 + self.ack_delay as i64;
+        let timeout = sum * self.times as i64;
         self.base = u64::try_from(timeout).unwrap_or(1).saturating_mul(self.tick);
     }
 
@@ -197,6 +219,20 @@ mod tests {
         assert_eq!(rto.timeout(), Duration::from_millis(300));
         rto.sample(millis(0), millis(140));
         assert_eq!(rto.timeout(), Duration::from_millis(305));
+    }
+
+    #[test]
+    fn quic_waits_for_three_probe_timeouts() {
+        let mut rto = RtoEstimator::new(&serde_json::from_str(r#"{"tcp": "quic"}"#).unwrap());
+        assert_eq!(rto.timeout(), Duration::from_millis(999));
+        // RFC 9002, section 6.2.1: 100 + 4 x 50 + 25 = 325 ms; then 105 + 4 x 47.5 + 25 = 320 ms.
+        rto.sample(millis(0), millis(100));
+        assert_eq!(rto.timeout(), Duration::from_millis(975));
+        rto.sample(millis(0), millis(140));
+        assert_eq!(rto.timeout(), Duration::from_millis(960));
+        // A round trip that does not vary: 1 ms, `kGranularity`.
+        (0..200).for_each(|_| rto.sample(millis(0), millis(100)));
+        assert_eq!(rto.timeout().as_nanos() / 1_000_000, 378);
     }
 
     #[test]

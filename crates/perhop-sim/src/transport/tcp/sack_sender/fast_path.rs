@@ -70,7 +70,7 @@ impl SackSender {
             tcp.send_paced(now);
             if let Some(rack) = rack {
                 rack.on_sent(now);
-                rack.arm_probe(tcp.smoothed_span(), tcp.expiry, now);
+                rack.arm_probe(tcp.probe_timer(tcp.smoothed_span()), now);
             }
         }
         if tcp.next == end {
@@ -296,7 +296,7 @@ impl SackSender {
         if let Some(rack) = rack {
             let [before, after] = smoothed_rtt;
             rack.pass(expected, sent, before, now);
-            rack.arm_probe(after, tcp.expiry, now);
+            rack.arm_probe(tcp.probe_timer(after), now);
         }
     }
 }

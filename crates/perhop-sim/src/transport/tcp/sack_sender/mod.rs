@@ -96,7 +96,7 @@ impl SackSender {
         seed: u64,
     ) -> Self {
         let board = Scoreboard::new(params.most_outstanding());
-        let rack = params.has_rack().then(|| Box::new(Rack::new(0, false)));
+        let rack = params.has_rack().then(|| Box::new(Rack::new(0, false, params.has_quic_losses())));
         let tcp = TcpSender::new(params, volume, reserved, ecn, seed);
         Self { tcp, board, rack, probe: None, phase: Phase::Open }
     }
@@ -218,7 +218,9 @@ impl SackSender {
         let is_new = tcp.has_new();
         self.probe = Some(if is_new { Next::New } else { Next::Probe(tcp.highest - 1) });
         rack.on_probe(tcp.highest + u32::from(is_new), !is_new);
-        tcp.expiry = now + tcp.timeout;
+        if !rack.is_quic() {
+            tcp.expiry = now + tcp.timeout;
+        }
     }
 
     fn on_record(&mut self, ack: &AckRecord, ece: bool, now: Instant) {
@@ -264,8 +266,9 @@ impl SackSender {
     fn on_opening_ack(&mut self, ack: &AckRecord, now: Instant) {
         self.board.take(ack, |_| {});
         let is_measured = self.tcp.open(now);
-        if self.rack.is_some() {
-            self.rack = Some(Box::new(Rack::new(ack.expected, is_measured)));
+        if let Some(rack) = &self.rack {
+            let is_quic = rack.is_quic();
+            self.rack = Some(Box::new(Rack::new(ack.expected, is_measured, is_quic)));
         }
         self.phase = Phase::Open;
     }
@@ -295,7 +298,7 @@ impl SackSender {
         if !matches!(phase, Phase::Open) || board.held() > 0 || board.outstanding() == 0 {
             rack.disarm_probe();
         } else if acknowledged {
-            rack.arm_probe(tcp.smoothed_span(), tcp.expiry, now);
+            rack.arm_probe(tcp.probe_timer(tcp.smoothed_span()), now);
         }
     }
 

@@ -10,8 +10,8 @@
 use perhop_core::{Duration, Instant};
 
 use super::{Rare, TcpSender};
+use crate::transport::tcp::CwndValidation;
 use crate::transport::tcp::congestion::CongestionControl;
-use crate::transport::tcp::{CwndValidation, IdleRestart};
 
 /// The least time over which pipeACK is the greatest of its samples, and its multiple of the round trip (RFC 7661, section 4.2).
 const LEAST_PERIOD: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ impl TcpSender {
         self.rare.granted = Some(Box::new(Granted {
             last_sent: Instant::ZERO,
             is_over: false,
-            restarts: params.idle_restart.unwrap_or_default() == IdleRestart::Rfc5681,
+            restarts: params.restarts_after_idle(),
             pipe: validates.then(PipeAck::default),
         }));
     }

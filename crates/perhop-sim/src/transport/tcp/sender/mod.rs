@@ -35,6 +35,7 @@ use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Probability};
 
 use super::congestion::{AnyCongestion, CongestionControl, ForeignCongestionParams, Needs, Setup};
 use super::params::{DEFAULT_ESTIMATION_GAIN, DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
+use super::rack::Timer;
 use super::window_tuning::WindowTuner;
 use super::{RtoEstimator, TcpEcn, TcpParams};
 use crate::transport::SenderStatistics;
@@ -279,7 +280,13 @@ impl TcpSender {
         self.rare.rto.smoothed()
     }
 
-    /// The same, in whole nanoseconds.
+    /// What the timeout of a probe depends on, with this smoothed round trip.
+    #[inline]
+    pub(in crate::transport::tcp) fn probe_timer(&self, smoothed_rtt: Option<Duration>) -> Timer {
+        Timer { smoothed_rtt, timeout: self.timeout, expiry: self.expiry }
+    }
+
+    /// The smoothed round-trip time in whole nanoseconds.
     pub(in crate::transport::tcp) fn smoothed_span(&self) -> Option<Duration> {
         self.rare.rto.smoothed_span()
     }

@@ -1,0 +1,302 @@
+//! The defaults of each value of the key `tcp`, each with its source and since when it is so: one declaration, from which a
+//! table's keys are filled in, and the page of defaults is made.
+
+use serde_json::{Map, Value};
+
+use super::congestion::Congestion;
+
+/// A preset: what one value of the key `tcp` stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The value of `tcp`.
+    pub name: &'static str,
+    /// What it stands for, in one line.
+    pub stands_for: &'static str,
+    /// Its defaults that are not those of `tcp = "newreno"`.
+    pub defaults: &'static [PresetDefault],
+}
+
+/// One default of a preset.
+#[derive(Clone, Copy, Debug)]
+pub struct PresetDefault {
+    /// The key.
+    pub key: &'static str,
+    /// Its value.
+    pub value: Given,
+    /// Where the value comes from.
+    pub source: &'static str,
+    /// Since when that is so: a version, or a year.
+    pub since: &'static str,
+}
+
+/// A value of a preset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// Text, as in a scenario.
+    Text(&'static str),
+    /// True or false.
+    Flag(bool),
+    /// What the sender does where the key is left out. The key itself stays out, since it would be refused beside other keys.
+    Rule(&'static str),
+}
+
+impl Given {
+    /// The value as text.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Text(text) | Self::Rule(text) => text,
+            Self::Flag(true) => "true",
+            Self::Flag(false) => "false",
+        }
+    }
+}
+
+const fn text(
+    key: &'static str,
+    value: &'static str,
+    source: &'static str,
+    since: &'static str,
+) -> PresetDefault {
+    PresetDefault { key, value: Given::Text(value), source, since }
+}
+
+const fn flag(key: &'static str, value: bool, source: &'static str, since: &'static str) -> PresetDefault {
+    PresetDefault { key, value: Given::Flag(value), source, since }
+}
+
+const fn rule(
+    key: &'static str,
+    value: &'static str,
+    source: &'static str,
+    since: &'static str,
+) -> PresetDefault {
+    PresetDefault { key, value: Given::Rule(value), source, since }
+}
+
+/// See [`Variant::Linux`](super::Variant::Linux).
+const LINUX: Preset = Preset {
+    name: "linux",
+    stands_for: "hosts of Linux 6.18 on Ethernet, with 4 GiB of memory or more",
+    defaults: &[
+        text("packet", "1500B", "Ethernet's MTU (RFC 894)", "1984"),
+        text(
+            "ack",
+            "52B",
+            "IPv4 and TCP with timestamps, 20 + 20 + 12 bytes (RFC 7323; `tcp_timestamps` = 1)",
+            "Linux 2.2",
+        ),
+        // The other half is the kernel's overhead for segments.
+        text(
+            "window",
+            "16777216B",
+            "half of `tcp_rmem`'s maximum of 32 MiB, 6 MiB before (ip-sysctl.rst; `TCP_DEFAULT_SCALING_RATIO`, and \
+             `tcp_adv_win_scale` = 1 before 6.6)",
+            "Linux 6.16",
+        ),
+        text("window-tuning", "linux", "`tcp_moderate_rcvbuf` = 1 (`tcp_rcv_space_adjust`)", "Linux 2.6.7"),
+        // It grows to twice the congestion window by itself, so that only its maximum can limit.
+        text("send-buffer", "4194304B", "`tcp_wmem`'s maximum (ip-sysctl.rst)", "Linux 2.6.17"),
+        text("initial-window", "10p", "`TCP_INIT_CWND` (RFC 6928)", "Linux 2.6.39"),
+        text("tick", "1us", "round trips in microseconds (`tcp_rtt_estimator`)", "Linux 3.15"),
+        text("min-rto", "200ms", "`TCP_RTO_MIN`; `tcp_rto_min_us` since 6.11", "Linux 2.4"),
+        text(
+            "min-rto-bounds",
+            "variation",
+            "`tcp_rtt_estimator`: `rttvar` is at least `tcp_rto_min`",
+            "Linux 2.4",
+        ),
+        text("initial-rto", "1s", "`TCP_TIMEOUT_INIT` (RFC 6298, section 2.1)", "Linux 3.1"),
+        text("max-rto", "120s", "`TCP_RTO_MAX`; `tcp_rto_max_ms` since 6.15", "Linux 2.4"),
+        text("delayed-ack", "40ms", "`TCP_DELACK_MIN`", "Linux 2.4"),
+        text("quick-acks", "16p", "`TCP_MAX_QUICKACKS`", "Linux 2.4"),
+        flag("handshake", true, "RFC 9293, section 3.5", "1981"),
+        flag("limited-transmit", true, "RFC 3042 (`tcp_input.c`)", "Linux 2.6"),
+        flag("sack", true, "RFC 2018; `tcp_sack` = 1", "Linux 2.2"),
+        flag("prr", true, "RFC 9937 (`tcp_cwnd_reduction`)", "Linux 3.2"),
+        text("loss-detection", "rack", "RFC 8985; `tcp_recovery` = 1", "Linux 4.4"),
+        text(
+            "congestion",
+            "cubic",
+            "RFC 9438; `tcp_congestion_control`, `CONFIG_DEFAULT_CUBIC`",
+            "Linux 2.6.19",
+        ),
+        flag(
+            "byte-counting",
+            true,
+            "RFC 3465 without its limit (`tcp_slow_start`, `tcp_cong_avoid_ai`)",
+            "Linux 4.0",
+        ),
+        text("slow-start", "hystart", "Ha & Rhee 2011 (`tcp_cubic.c`, `hystart` = 1)", "Linux 2.6.29"),
+        text(
+            "reduction",
+            "linux",
+            "`snd_cwnd` in whole segments, and the state CWR (`tcp_input.c`)",
+            "Linux 2.4",
+        ),
+        rule("cubic-alpha", "constant", "RFC 8312, section 4.2 (`bictcp_update`)", "Linux 2.6.19"),
+    ],
+};
+
+/// See [`Variant::Quic`](super::Variant::Quic).
+const QUIC: Preset = Preset {
+    name: "quic",
+    stands_for: "one stream of QUIC (RFC 9000 and 9002) over IPv6, as far as this sender can act like it",
+    defaults: &[
+        text(
+            "packet",
+            "1500B",
+            "1452 bytes of UDP payload after path MTU discovery (quic-go, `MaxPacketBufferSize`; Google's quiche, \
+             `kMaxOutgoingPacketSize`; msquic, an MTU of 1500: `QUIC_DPLPMTUD_DEFAULT_MAX_MTU`), with UDP and IPv6; RFC 9000, \
+             section 14, asks for 1200 at least",
+            "2021",
+        ),
+        text(
+            "ack",
+            "85B",
+            "IPv6 40, UDP 8, a short header with a connection ID of 8 and a packet number of 2 bytes 11, AEAD tag 16 (RFC 9000, \
+             section 17.3; RFC 9001, section 5.3), and some 10 for an ACK frame or the head of a STREAM frame (RFC 9000, sections \
+             19.3 and 19.8)",
+            "2021",
+        ),
+        text(
+            "window",
+            "16777216B",
+            "the largest window of a stream: Google's quiche (`kStreamReceiveWindowLimit`) and Cloudflare's \
+             (`MAX_STREAM_WINDOW`); quic-go's is 6 MiB (`DefaultMaxReceiveStreamFlowControlWindow`)",
+            "2021",
+        ),
+        text("initial-window", "10p", "RFC 9002, section 7.2: 10 datagrams, at most 14720 bytes", "2021"),
+        text(
+            "tick",
+            "1us",
+            "RFC 9002, section 5: packets are timed one by one; ACK delays count microseconds (RFC 9000, section 19.3)",
+            "2021",
+        ),
+        text(
+            "min-rto-bounds",
+            "persistent-congestion",
+            "RFC 9002, sections 6.2.1 and 7.6.1: three probe timeouts (`kPersistentCongestionThreshold`)",
+            "2021",
+        ),
+        text("min-rto", "25ms", "`max_ack_delay` (RFC 9000, section 18.2)", "2021"),
+        text(
+            "initial-rto",
+            "999ms",
+            "RFC 9002, section 6.2.2: the probe timeout that `kInitialRtt` = 333 ms gives",
+            "2021",
+        ),
+        text("max-rto", "60s", "Google's quiche (`kMaxRetransmissionTimeMs`); RFC 9002 has none", "2013"),
+        text(
+            "delayed-ack",
+            "25ms",
+            "`max_ack_delay` (RFC 9000, section 18.2); every second packet is acknowledged at once (section 13.2.2)",
+            "2021",
+        ),
+        flag("handshake", true, "RFC 9000, section 7: one round trip before data", "2021"),
+        flag(
+            "limited-transmit",
+            true,
+            "RFC 9002, section 7: whatever is acknowledged is no more in flight",
+            "2021",
+        ),
+        flag("sack", true, "RFC 9000, section 19.3.1: ranges of packets", "2021"),
+        text(
+            "loss-detection",
+            "quic",
+            "RFC 9002, section 6.1: `kPacketThreshold` = 3, `kTimeThreshold` = 9/8",
+            "2021",
+        ),
+        text(
+            "congestion",
+            "cubic",
+            "the default of quic-go, msquic, quinn and Cloudflare's quiche; RFC 9002, section 7, describes Reno and allows others",
+            "2021",
+        ),
+        flag("byte-counting", true, "RFC 9002, section 7.3.1: by bytes acknowledged", "2021"),
+        text(
+            "slow-start",
+            "hystart++",
+            "RFC 9406; the default of Cloudflare's quiche (`enable_hystart`)",
+            "2023",
+        ),
+        text("pacing", "window", "RFC 9002, section 7.7: SHOULD", "2021"),
+        rule("idle-restart", "none", "RFC 9002, section 7.8: no reset of the window after idle time", "2021"),
+    ],
+};
+
+/// See [`Variant::Ns1998`](super::Variant::Ns1998).
+const NS_1998: Preset = Preset {
+    name: "ns-1998",
+    stands_for: "the NewReno agent of ns-2.1b2 to 2.1b5",
+    defaults: &[
+        text("newreno-timer", "slow-but-steady", "`tcp-newreno.cc` of May 1997", "1997 to May 2003"),
+        text(
+            "partial-window-deflation",
+            "to-ssthresh",
+            "`tcp-newreno.cc` of May 1997: `dupwnd_` = 0",
+            "1997 to May 2003",
+        ),
+        text("tick", "100ms", "`ns-default.tcl` of December 1997: `tcpTick_` 0.1", "1997"),
+        text("rtt-arithmetic", "fixed-point", "`tcp.cc` of April 1998 (`rtt_update`)", "1998"),
+        text("initial-rto", "6s", "`ns-default.tcl` of December 1997: `rtxcur_init_` 6.0", "1997"),
+        text("min-rto", "200ms", "`tcp.cc` of April 1998 (`rtt_timeout`): two ticks", "1998"),
+        text("initial-window", "1p", "`ns-default.tcl` of December 1997: `windowInit_` 1", "1997"),
+        flag("handshake", false, "an agent that sends data at once", "1997"),
+        flag("limited-transmit", false, "RFC 3042 is younger", "2001"),
+    ],
+};
+
+/// All presets.
+pub const PRESETS: [&Preset; 3] = [&LINUX, &QUIC, &NS_1998];
+
+/// Fills in what a table leaves out of its preset, as far as it has a place beside what is given.
+pub(super) fn complete(table: &mut Map<String, Value>) {
+    let name = table.get("tcp").and_then(Value::as_str);
+    let Some(preset) = PRESETS.iter().find(|preset| Some(preset.name) == name) else { return };
+    let beside = Beside::of(table);
+    for default in preset.defaults.iter().filter(|default| beside.leaves_place(default)) {
+        let value = match default.value {
+            Given::Text(text) => Value::from(text),
+            Given::Flag(flag) => Value::from(flag),
+            Given::Rule(_) => continue,
+        };
+        table.entry(default.key).or_insert(value);
+    }
+}
+
+/// What a table says of keys that others are a part of.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+struct Beside {
+    sack: bool,
+    cubic: bool,
+    slow_start: bool,
+    pacing: bool,
+}
+
+impl Beside {
+    fn of(table: &Map<String, Value>) -> Self {
+        let control = table.get("congestion");
+        let named = control.and_then(Value::as_str);
+        let info =
+            named.and_then(|name| Congestion::ALL.iter().map(|one| one.info()).find(|one| one.name == name));
+        // A class says in its table what it needs.
+        let needs = control.and_then(|control| control.get("needs")).and_then(Value::as_array);
+        let paces = needs.is_some_and(|needs| needs.iter().any(|need| need == "pacing"));
+        Self {
+            sack: table.get("sack") != Some(&Value::Bool(false)),
+            cubic: control.is_none_or(|control| control == "cubic"),
+            slow_start: info.is_none_or(|info| info.slow_start),
+            pacing: !paces && info.is_none_or(|info| !info.needs.pacing),
+        }
+    }
+
+    fn leaves_place(&self, default: &PresetDefault) -> bool {
+        match (default.key, default.value.text()) {
+            ("loss-detection", _) => self.sack,
+            ("slow-start", "hystart") => self.cubic,
+            ("slow-start", _) => self.slow_start,
+            ("pacing", _) => self.pacing,
+            _ => true,
+        }
+    }
+}
