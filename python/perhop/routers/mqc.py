@@ -475,6 +475,10 @@ class Reader:
                 rest = rest[2:]
             if len(rest) == 3 and rest[2].lower() == "no-stats":
                 rest = rest[:2]
+            if len(rest) > 3 and rest[2].lower() in {"account", "accounting"}:
+                text = f"`{' '.join(rest[2:])}`: packets have their IP size here"
+                self._account.find("W18", line, text)
+                rest = rest[:2]
             if len(rest) == 2 and rest[0].lower() in {"input", "output"}:
                 direction: Literal["input", "output"] = "input" if rest[0].lower() == "input" else "output"
                 interface.policies.append((direction, rest[1], line))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
@@ -355,6 +355,8 @@ class ClassReader:
         limit, rest = self._amount(rest, line, text)
         if limit is None or rest or limit.number <= 0:
             return False
+        if limit.unit is Unit.PERCENT:  # of nothing but the port's buffer
+            limit = replace(limit, unit=Unit.BUFFER_PERCENT)
         self._replaces(self.entry.queue.limit, text)
         self.entry.queue.limit = limit
         return True
@@ -408,6 +410,8 @@ class ClassReader:
             return True
         if word == "exponential-weighting-constant" and len(rest) == 2 and units.whole(rest[1]):
             self._weight(int(rest[1]), line, " ".join(words))
+            return True
+        if word == "default" and len(rest) == 1:  # IOS-XR: the thresholds are the platform's
             return True
         if word == "threshold" and len(rest) > 1:
             self._account.miss(line, "a preset whose numbers depend on the device; give them in its place")

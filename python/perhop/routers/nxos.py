@@ -55,9 +55,15 @@ def _text(rate: Rate | None) -> str:
 def group(name: str) -> int | None:
     """The qos-group of a system-defined queuing class, 0 of the default one.
 
+    Those of the Nexus 7000, such as `1p7q4t-out-q2`, are chosen by CoS, but for the default one.
+
     >>> group("c-out-8q-q3"), group("c-out-4q-q-default"), group("c-out-q2"), group("GOLD")
     (3, 0, 2, None)
+    >>> group("1p7q4t-out-q-default"), group("8e-4q8q-out-q-default"), group("1p7q4t-out-q2")
+    (0, 0, None)
     """
+    if re.fullmatch(r"(?:[0-9]e-)?(?:[0-9][pqte]){1,4}-out-q-default", name.lower()):
+        return 0
     found = re.fullmatch(r"c-out-(?:[48]q-)?q(?:([0-7])|-default)", name.lower())
     return None if found is None else int(found[1] or 0)
 

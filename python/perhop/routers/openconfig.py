@@ -47,6 +47,8 @@ class Reader:
         """Findings go to the account."""
         self._account = account
         self._root: Node | None = None
+        self._attached: dict[str, list[Node]] = {}
+        """Classifiers by name, and the attachments of each to interfaces."""
         for index, text in enumerate(source.texts):
             first = source.first(index)
             parsed = jsontree.parse(text, first)
@@ -63,6 +65,9 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each interface with queues, and one for what it polices as it arrives."""
         ports = []
+        for interface in self._list(self._root, "interfaces", "interface"):
+            for entry in self._list(interface, "input", "classifiers", "classifier"):
+                self._attached.setdefault(self._text(entry, "config", "name"), []).append(entry)
         for interface in self._list(self._root, "interfaces", "interface"):
             name = self._text(interface, "interface-id") or self._text(interface, "config", "interface-id")
             if not name:
@@ -141,6 +146,19 @@ class Reader:
                     self._account.find("W13", member.line, text)
             if not any(queue.name == name for port in ports for queue in port.queues):
                 self._account.find("W15", entry.line, f"queue {name} is attached to no interface")
+
+    def _classifiers(self, port: Port) -> Iterator[Node]:
+        """The classifiers of arriving packets: those attached to an interface, or all if none is."""
+        for classifier in self._list(self._root, "classifiers", "classifier"):
+            name = self._text(classifier, "name") or self._text(classifier, "config", "name")
+            for entry in self._attached.get(name, []):
+                port.lines.update({entry.line, *entry.keys.values(), *entry.lines()})
+            if self._attached and name not in self._attached:
+                for line in classifier.lines():
+                    self._account.understand(line)
+                self._account.find("W15", classifier.line, f"classifier {name} is attached to no interface")
+                continue
+            yield classifier
 
     # The tree
 
@@ -342,7 +360,7 @@ class Reader:
                 port.lines.update(group.lines())
         codes: set[int] = set()
         unknown: list[tuple[int, str]] = []
-        for classifier in self._list(self._root, "classifiers", "classifier"):
+        for classifier in self._classifiers(port):
             for term in self._list(classifier, "terms", "term"):
                 if self._text(term, "actions", "config", "target-group") not in groups:
                     continue

@@ -216,7 +216,8 @@ class Options:
         """Report the words that nobody asked for."""
         if self._words:
             text = f"{self._command.kind}: not understood: `{' '.join(self._words)}`"
-            if self._command.kind != "netem" or MEANINGS.search(" ".join(self._words)):
+            lost = {"loss", "corrupt"} & set(self._words)
+            if self._command.kind != "netem" or lost or MEANINGS.search(" ".join(self._words)):
                 self._account.miss_part(self._command.line, text)
             else:
                 self._account.find("W13", self._command.line, text)

@@ -241,6 +241,22 @@ def test_a_share_of_zero_has_next_to_nothing_beside_others() -> None:
     assert done.carried({10: 50.0})[10] == pytest.approx(50.0, rel=0.01)
 
 
+@pytest.mark.parametrize("of", ["1p7q4t", "8q2t", "1p3q1t", "8e-4q8q"])
+def test_classes_of_the_nexus_7000_have_parts_of_the_buffer_and_a_default(of: str) -> None:
+    text = f"policy-map type queuing OUT\n class type queuing {of}-out-pq1\n  priority level 1\n"
+    text += f"  queue-limit percent 15\n class type queuing {of}-out-q-default\n"
+    text += "  bandwidth remaining percent 100\n  shape percent 50\n  queue-limit percent 60\n"
+    text += "interface Ethernet2/1\n bandwidth 100000\n service-policy type queuing output OUT\n"
+    done = of_text(text, buffer=buffer(1e6), matches={f"{of}-out-pq1": frozenset({46})})
+    limits = {name: (queue.get("rule") or queue["queue"])["limit"] for name, queue in done.queues.items()}
+    assert limits == {f"{of}-out-pq1": "150kB", f"{of}-out-q-default": "600kB"}
+    assert done.carried({0: 90.0})[0] == pytest.approx(50.0, rel=0.02)
+    with pytest.raises(
+        PerhopError, match=r"--buffer \(line 4: `queue-limit percent 15` of the port's buffer"
+    ):
+        of_text(text, matches={f"{of}-out-pq1": frozenset({46})})
+
+
 def test_groups_that_nothing_sets_are_asked_for() -> None:
     text = "policy-map type queuing OUT\n class type queuing c-out-8q-q3\n  bandwidth remaining percent 40\n"
     text += " class type queuing c-out-8q-q1\n  bandwidth remaining percent 0\n"
@@ -290,6 +306,17 @@ def test_groups_of_ios_xr_and_comments_after_commands() -> None:
     assert queue["match"] == {"dscp": ["EF"]}
     assert (queue["rate"], queue["police"]) == ("2Mbps", "always")
     assert done.link["queue"]["queue"]["limit"] == "12.5MB"
+
+
+@pytest.mark.parametrize("more", ["", " account user-defined 4", " account layer2"])
+def test_policies_of_ios_xr_that_count_headers_are_attached(more: str) -> None:
+    text = "class-map match-any V\n match dscp ef\n end-class-map\npolicy-map OUT\n class V\n"
+    text += "  priority level 1\n  shape average 1 gbps\n class class-default\n  random-detect default\n"
+    text += " end-policy-map\ninterface TenGigE0/0/0/1\n bandwidth 10000000\n"
+    done = of_text(text + f" service-policy output OUT{more}\n")
+    assert (done.link["rate"], done.codes("W15"), done.codes("W13")) == ("10Gbps", [], [])
+    assert bool(done.codes("W18")) == bool(more)
+    assert any("no thresholds are configured" in said for said in done.texts)
 
 
 def test_parts_of_the_buffer_of_a_catalyst() -> None:

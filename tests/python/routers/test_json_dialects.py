@@ -297,6 +297,21 @@ def test_a_policer_at_an_input_of_openconfig() -> None:
     assert "match" not in meter
 
 
+def test_classifiers_of_openconfig_are_those_of_interfaces() -> None:
+    spare = (
+        '{"name": "spare", "terms": {"term": [{"id": "0", "conditions": {"ipv4": {"config": {"dscp": 46}}},'
+        ' "actions": {"config": {"target-group": "NC"}}}]}},'
+    )
+    at = '"input": {"classifiers": {"classifier": [\n{"type": "IPV4", "config": {"name": "c"}}]}, '
+    text = (ROUTER % "").replace('{"name": "c", "terms"', spare + '\n{"name": "c", "terms"')
+    done = of_text(text, link_rate=1e8, buffer=buffer(1e6))
+    assert done.queues["nc"]["match"] == {"dscp": ["EF", "CS6", "CS7"]}  # none is attached
+    done = of_text(text.replace('"input": {', at), link_rate=1e8, buffer=buffer(1e6))
+    assert done.queues["nc"]["match"] == {"dscp": ["CS6", "CS7"]}
+    assert any("classifier spare is attached to no interface" in said for said in done.texts)
+    assert not [said for said in done.texts if "not understood" in said]
+
+
 def test_conditions_of_openconfig_beside_codepoints_ask() -> None:
     text = ROUTER % ', "source-address": "192.0.2.0/24"'
     with pytest.raises(PerhopError, match=r"--match nc=DSCP .*ipv4 source-address 192.0.2.0/24"):

@@ -100,6 +100,14 @@ def test_netem_is_the_link() -> None:
     assert jitter.codes("W13") == [1]
 
 
+@pytest.mark.parametrize("losses", ["loss gemodel 1% 10%", "loss state 1% 10%", "corrupt 1%"])
+def test_losses_of_netem_that_are_not_read_are_refused(losses: str) -> None:
+    text = f"tc qdisc add dev e root netem delay 5ms {losses} rate 20mbit limit 200\n"
+    with pytest.raises(PerhopError, match=r"line 1: netem: not understood: `(loss|corrupt) "):
+        of_text(text)
+    assert of_text(text, lenient=True).codes("W13") == [1]
+
+
 def test_hfsc_is_htb_with_the_rates_of_its_curves() -> None:
     text = """\
 tc qdisc add dev e root handle 1: hfsc default 20
