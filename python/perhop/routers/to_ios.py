@@ -175,7 +175,7 @@ class _Writer:
                 lines.append(f"  bandwidth {words}")
             if first[number]:
                 pass
-            elif own < ceil or (depth == len(tables) == 1 and self._link.shape):
+            elif own < ceil or inner:  # IOS takes a policy of queues within a class that shapes only
                 lines.append(f"  shape average {self._bps(place, 'ceil', own, 'shape')}")
             if table.get("prio") and not any(first):
                 self._remarks.differs(f"{place}.prio", "IOS shares what is left among classes without order")

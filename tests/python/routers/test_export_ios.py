@@ -537,6 +537,15 @@ def test_a_tree_is_nested_policies() -> None:
     assert any(r.text.startswith("the tree is nested policies") for r in done.remarks)
 
 
+@pytest.mark.parametrize("shape", [False, True])
+@pytest.mark.parametrize("ceil", ["12Mbps", "16Mbps", "30Mbps"])
+def test_each_class_that_holds_a_policy_of_queues_shapes(ceil: str, shape: bool) -> None:
+    """IOS refuses a policy of queues within a class without: "supported only if shaping is configured"."""
+    lines = written(TREE.replace('"12Mbps"', f'"{ceil}"', 1), shape=shape).text.splitlines()
+    held = [at for at, line in enumerate(lines) if line.startswith("   service-policy ")]
+    assert [lines[at - 1].partition(" average ")[0] for at in held] == ["  shape"] * 2
+
+
 def test_a_strict_class_with_a_ceiling_has_no_bandwidth() -> None:
     """Arista's `priority strict` beside `shape rate`: strict, and policed where it was shaped."""
     text = "interface Ethernet1\n   speed forced 100full\n   tx-queue 5\n      priority strict\n"
