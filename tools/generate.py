@@ -32,8 +32,10 @@ paper, draft, standard or program; each block says below what it follows, and si
 mechanism. `perhop list blocks` prints the same, `perhop list blocks NAME` one of them."""
 MEASURES = """\
 What perhop measures of a run. All measures exclude the scenario's `warmup`, unless they say otherwise: a
-packet counts where it arrives or is dropped, and a flow completion where the last byte arrives. Units are
-those of data frames, JSON and Parquet; tables and plots show Mbit/s, ms and %.
+packet counts where it arrives or is dropped, and what takes longer (a flow's completion, a page, a request)
+by its beginning. Rates of flows are over their *active time*, totals and all of links over the measured
+interval ([results.md](results.md#rates-and-active-time)). Units are those of data frames, JSON and Parquet;
+tables and plots show Mbit/s, ms and %.
 
 *Columns* stand in Python's data frames: measures of a class in `Result.classes()`, of a flow in
 `Result.flows`, of the flows of a population in `Result.population_summary()`, of a link and its queue in

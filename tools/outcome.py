@@ -187,6 +187,8 @@ def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:
         + "    name: str\n"
         + "".join([*link, *queue])
         + QUEUE
+        + '    rates: list[tuple[float, int]]\n    """From when it had a rate, in s and bit/s, 0 in outages; '
+        + 'empty if it never changed or has a trace."""\n'
         + '    classes: list[LinkClass]\n    """Of each class that the queue tells apart, if it does."""\n'
         + '    meters: list[LinkMeter]\n    """Of each meter before the queue."""\n',
         FOOTER,

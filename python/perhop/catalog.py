@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop import _engine, emodel, measures
@@ -208,12 +210,14 @@ class Members:
         place: Of these flows among them.
         codec: Of calls; None for flows that are none.
         profile_bps: Profile rate of each flow, 0 for best effort.
+        warmup_s: The warm-up of the run.
     """
 
     columns: Columns
     place: slice
     codec: emodel.CodecName | None = None
     profile_bps: float = 0.0
+    warmup_s: float = 0.0
 
     def of(self, name: str) -> list[float]:
         """A column of theirs; NaN where a flow has no value."""
@@ -265,7 +269,7 @@ def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members
     for group in raw["groups"]:
         place = slice(first, first + group["count"])
         first = place.stop
-        yield group, Members(columns, place, group.get("codec"), group["profile_bps"])
+        yield group, Members(columns, place, group.get("codec"), group["profile_bps"], raw["warmup_s"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +289,12 @@ class ClassMeasure:
 
 
 def _mean(name: str, flows: Members) -> float:
-    known = [value for value in flows.of(name) if not math.isnan(value)]
+    known = _known(flows.of(name))
     return math.fsum(known) / len(known) if known else math.nan
 
 
 def _sum(name: str, flows: Members) -> float:
-    known = [value for value in flows.of(name) if not math.isnan(value)]
+    known = _known(flows.of(name))
     return math.fsum(known) if known else math.nan
 
 
@@ -346,14 +350,42 @@ def _of_calls(name: Literal["r", "mos"], label: str, place: int, description: st
     return ClassMeasure(f"call_{name}", "", description, value, summary)
 
 
+def _slack(of: Callable[[str], list[float]], profiles: Sequence[float], warmup_s: float) -> list[float]:
+    """By how much the rate of each flow may be below its profile: rates are measured in whole packets.
+
+    That is a packet over the active time. To the receiver of a flow that began after the warm-up, nothing
+    comes during the first one-way delay.
+
+    Args:
+        of: The columns of the flows.
+        profiles: Profile rate of each.
+        warmup_s: The warm-up.
+    """
+    names = ("delivered_bytes", "delivered_packets", "active_s", "started_s", "mean_transit_s")
+    slack = []
+    for profile, *values in zip(profiles, *map(of, names), strict=True):
+        size, packets, active, started, transit = values
+        bits = 8 * size / packets if packets else 0.0
+        if started > warmup_s and not math.isnan(transit):
+            bits += profile * transit
+        slack.append(bits / active if active > 0 else 0.0)
+    return slack
+
+
 def _profile_success(flows: Members) -> float:
     rates = flows.of("throughput_bps")
-    return _number(measures.reservation_success(rates, [flows.profile_bps] * len(rates)))
+    profiles = [flows.profile_bps] * len(rates)
+    slack = _slack(flows.of, profiles, flows.warmup_s)
+    return _number(measures.reservation_success(rates, profiles, slack))
 
 
 def _equal_shares(flows: Members) -> float:
-    rates = flows.of("throughput_bps")
+    rates = _known(flows.of("throughput_bps"))
     return _number(measures.jain_index(rates, [1.0] * len(rates)))
+
+
+def _known(values: Sequence[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
 
 
 _IN_TABLES = in_tables(FLOW)
@@ -367,19 +399,20 @@ CLASS: tuple[ClassMeasure, ...] = (
         "throughput_min_bps",
         "bit/s",
         "The class's lowest rate.",
-        lambda flows: min(flows.of("throughput_bps")),
+        lambda flows: min(_known(flows.of("throughput_bps")), default=math.nan),
     ),
     _of_sweeps(
         "throughput_max_bps",
         "bit/s",
         "The class's highest rate.",
-        lambda flows: max(flows.of("throughput_bps")),
+        lambda flows: max(_known(flows.of("throughput_bps")), default=math.nan),
     ),
     _of_sweeps("jain_index", "", "Jain's index of the class's rates.", _equal_shares),
     _of_sweeps(
         "profile_success",
         "fraction",
-        "Fraction of the class's flows that reach their profile rate; none for best effort.",
+        "Fraction of the class's flows that reach their profile rate over their active time, to a packet; "
+        "none for best effort.",
         _profile_success,
     ),
     _of_sweeps(
@@ -421,35 +454,73 @@ class Flows:
     """All flows of one run.
 
     Attributes:
-        rates: Throughput of each, in bit/s.
+        rates: Throughput of each over its active time, in bit/s; NaN for a flow that never was active.
         profiles: Profile rate of each, 0 for best effort.
-        capacity: Of the link that all share; None unless exactly one link has a queue rule, and of runs with
-            users of applications or flows that come and go, which do not always have data to send.
+        slack: By how much each rate may be below its profile and reach it.
+        total: Throughput of all together over the measured interval, in bit/s.
+        active: From and until when each was active in that interval, in seconds.
+        capacity: Mean rate between two times of the link that all share; None unless exactly one link has a
+            queue rule, and of runs with users of applications or flows that come and go, which do not always
+            have data to send.
     """
 
     rates: Sequence[float]
     profiles: Sequence[float]
-    capacity: float | None
+    slack: Sequence[float]
+    total: float
+    active: Sequence[tuple[float, float]]
+    capacity: Callable[[float, float], float] | None
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Flows:
         """Those of a run, as the engine reports it."""
         profiles = [group["profile_bps"] for group in raw["groups"] for _ in range(group["count"])]
         always = not raw.get("applications") and not any(group["is_population"] for group in raw["groups"])
-        capacity = raw["links"][0]["rate_bps"] if always and len(raw["links"]) == 1 else None
-        return cls(raw["flows"]["throughput_bps"].tolist(), profiles, capacity)
+        columns, warmup, links = Columns(raw["flows"]), raw["warmup_s"], raw["links"]
+        active = [
+            (begin, begin + max(0.0, span)) if span > 0 else (0.0, 0.0)
+            for started, span in zip(columns.of("started_s"), columns.of("active_s"), strict=True)
+            for begin in (max(started, warmup),)
+        ]
+        return cls(
+            columns.of("throughput_bps"),
+            profiles,
+            _slack(columns.of, profiles, warmup),
+            8 * math.fsum(columns.of("delivered_bytes")) / (raw["duration_s"] - warmup),
+            active,
+            _mean_rate(links[0]) if always and len(links) == 1 else None,
+        )
 
     @property
     def targets(self) -> list[float]:
-        """Each flow's target at the link that all share."""
+        """The target at the link that all share of each flow that was active, over its active time.
+
+        The flows are all that were active in the measured interval. Only the link's rate depends on the
+        time, if it changes.
+        """
         assert self.capacity is not None
-        return measures.targets(self.profiles, self.capacity)
+        present = [
+            (rate, span) for rate, span in zip(self.profiles, self.active, strict=True) if span[0] < span[1]
+        ]
+        profiles = [rate for rate, _ in present]
+        none, by_capacity = [0.0] * len(present), dict[float, list[float]]()
+        wanted = []
+        for number, (_, span) in enumerate(present):
+            capacity = self.capacity(*span)
+            if capacity not in by_capacity:
+                by_capacity[capacity] = measures.targets(profiles, capacity) if capacity else none
+            wanted.append(by_capacity[capacity][number])
+        return wanted
+
+    @property
+    def aimed(self) -> list[tuple[float, float]]:
+        """Rate and target of each flow that was active."""
+        return list(zip([rate for rate in self.rates if not math.isnan(rate)], self.targets, strict=True))
 
     @property
     def reserved(self) -> list[tuple[float, float]]:
-        """Rate and profile of each flow that has a profile."""
-        pairs = zip(self.rates, self.profiles, strict=True)
-        return [(rate, profile) for rate, profile in pairs if profile > 0]
+        """Rate and profile of each flow that has a profile and was active."""
+        return [(rate, profile) for rate, profile in _pairs(self.rates, self.profiles) if profile > 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,35 +543,38 @@ RUN: tuple[RunMeasure, ...] = (
     RunMeasure(
         "throughput_bps",
         "bit/s",
-        "Delivered rate of all flows together.",
-        lambda flows: math.fsum(flows.rates),
+        "Delivered rate of all flows together, over the measured interval.",
+        lambda flows: flows.total,
     ),
     RunMeasure(
         "rmse_to_profiles_bps",
         "bit/s",
-        "Root-mean-square error of the reserved flows' rates against their profiles.",
-        lambda flows: measures.rmse(*zip(*flows.reserved, strict=True)),
-        lambda flows: bool(flows.reserved),
+        "Root-mean-square error of the reserved flows' rates against their profiles, each over its active "
+        "time.",
+        lambda flows: _over(measures.rmse, flows.reserved),
+        lambda flows: any(flows.profiles),
     ),
     RunMeasure(
         "reservation_success",
         "fraction",
-        "Fraction of the reserved flows that reach their profile rate.",
-        lambda flows: _number(measures.reservation_success(flows.rates, flows.profiles)),
-        lambda flows: bool(flows.reserved),
+        "Fraction of the reserved flows that reach their profile rate over their active time, to a packet.",
+        lambda flows: _number(measures.reservation_success(flows.rates, flows.profiles, flows.slack)),
+        lambda flows: any(flows.profiles),
     ),
     RunMeasure(
         "rmse_to_targets_bps",
         "bit/s",
-        "RMS error of the flows' rates against their targets; none with users or flows that come and go.",
-        lambda flows: measures.rmse(flows.rates, flows.targets),
+        "RMS error of the flows' rates against their targets, each over its active time; none with users or "
+        "flows that come and go.",
+        lambda flows: _over(measures.rmse, flows.aimed),
         lambda flows: flows.capacity is not None,
     ),
     RunMeasure(
         "jain_index",
         "",
-        "Jain's index of rate over target, all flows; none with users or flows that come and go.",
-        lambda flows: _number(measures.jain_index(flows.rates, flows.targets)),
+        "Jain's index of rate over target, all flows that were active; none with users or flows that come "
+        "and go.",
+        lambda flows: _over(measures.jain_index, flows.aimed),
         lambda flows: flows.capacity is not None,
     ),
 )
@@ -587,6 +661,39 @@ def _units() -> Iterator[tuple[str, Unit]]:
 
 
 _UNITS: Mapping[str, Unit] = dict(_units())
+
+
+def _mean_rate(link: Mapping[str, Any]) -> Callable[[float, float], float]:
+    """The mean rate of a link between two times; of one that sends by a trace, over the measured interval."""
+    rows: list[tuple[float, float]] = link["rates"]
+    if not rows:
+        return lambda _begin, _end: float(link["mean_rate_bps"])
+    times = [time for time, _ in rows]
+    bits = [0.0]
+    for (time, rate), (after, _) in pairwise(rows):
+        bits.append(bits[-1] + rate * (after - time))
+
+    def sent_by(time: float) -> float:
+        place = bisect_right(times, time) - 1
+        return bits[place] + rows[place][1] * (time - times[place])
+
+    return lambda begin, end: (sent_by(end) - sent_by(begin)) / (end - begin)
+
+
+def _over(
+    measure: Callable[[Sequence[float], Sequence[float]], float | None], pairs: Sequence[tuple[float, float]]
+) -> float:
+    """A measure of values and what was wanted of each; NaN where there are none."""
+    if not pairs:
+        return math.nan
+    values, wanted = zip(*pairs, strict=True)
+    return _number(measure(values, wanted))
+
+
+def _pairs(values: Sequence[float], others: Sequence[float]) -> list[tuple[float, float]]:
+    """A value of each flow and another, of those that have a value."""
+    pairs = zip(values, others, strict=True)
+    return [(value, other) for value, other in pairs if not math.isnan(value)]
 
 
 def _ratio(part: int, whole: int) -> float:

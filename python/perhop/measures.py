@@ -102,8 +102,16 @@ def jain_index(values: Sequence[float], wanted: Sequence[float]) -> float | None
     return None if squares == 0 else math.fsum(shares) ** 2 / (len(shares) * squares)
 
 
-def reservation_success(values: Sequence[float], profiles: Sequence[float]) -> float | None:
+def reservation_success(
+    values: Sequence[float], profiles: Sequence[float], slack: Sequence[float] | None = None
+) -> float | None:
     """Fraction of the reserved flows that reach their profile rate; best-effort flows do not count.
+
+    Args:
+        values: Rate of each flow; NaN for a flow that has none, which does not count.
+        profiles: Profile rate of each.
+        slack: By how much each may be below its profile, because a rate is measured in whole packets; 0 if
+            not given.
 
     Returns:
         A fraction, or None if no flow has a profile.
@@ -111,7 +119,9 @@ def reservation_success(values: Sequence[float], profiles: Sequence[float]) -> f
     Raises:
         ValueError: Lengths differ.
     """
-    reached = [x >= rate for x, rate in zip(values, profiles, strict=True) if rate > 0]
+    slack = [0.0] * len(values) if slack is None else slack
+    rates = zip(values, profiles, slack, strict=True)
+    reached = [x >= rate - less for x, rate, less in rates if rate > 0 and not math.isnan(x)]
     return sum(reached) / len(reached) if reached else None
 
 

@@ -35,11 +35,20 @@ class Flows(TypedDict):
     """The number of its `[[flows]]` entry, i64[n]."""
     member: Counts
     started_s: Numbers
-    """When the flow began, from the start of the run; f64[n]."""
+    """When the flow began, from the start of the run; of a population, its first flow; none if none did;
+    f64[n], NaN where there is none."""
+    active_s: Numbers
+    """Active time within the measured interval: from the flow's start, or the end of the warm-up, until the
+    last byte of its `volume` arrived, until it stopped (`stop`, or the end of its packet trace) and its last
+    packet arrived, or until the end of the run; pauses of an on-off source or an application count; 0 for a
+    flow that never was active, none for a population; f64[n], NaN where there is none."""
     throughput_bps: Numbers
-    """Rate of first deliveries at the receiver, IP headers included; f64[n]."""
+    """Rate of first deliveries at the receiver over the active time (`active_s`), IP headers included; of a
+    population, of all its flows together over the measured interval; none for a flow that never was active;
+    f64[n], NaN where there is none."""
     acked_bps: Numbers
-    """Rate of segments acknowledged in order, IP headers included (TCP; else 0); f64[n]."""
+    """Rate of segments acknowledged in order over the same time, IP headers included (TCP; else 0); f64[n],
+    NaN where there is none."""
     delivered_packets: Counts
     """Packets that reached the receiver for the first time; i64[n]."""
     delivered_bytes: Counts
@@ -93,14 +102,14 @@ class Flows(TypedDict):
     nothing (a fraction); f64[n], NaN where there is none."""
     completion_s: Numbers
     """Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing byte
-    at the receiver; none for a flow that was unfinished, or completed during the warm-up; f64[n], NaN where
-    there is none."""
+    at the receiver; none for a flow that was unfinished, or began during the warm-up; f64[n], NaN where there
+    is none."""
     slowdown: Numbers
     """Flow completion time over the least time that the flow's route allows: propagation, one packet's
     transmission at each hop, and that of all others at the slowest hop; f64[n], NaN where there is none."""
     unfinished: Numbers
     """1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; none
-    for a flow without one; f64[n], NaN where there is none."""
+    for a flow without one, or that began during the warm-up; f64[n], NaN where there is none."""
     retransmission_ratio: Numbers
     """Packets sent again over all packets sent; none for a flow that sent nothing (a fraction); f64[n], NaN
     where there is none."""
@@ -237,9 +246,13 @@ class Link(TypedDict):
 
     name: str
     rate_bps: float
-    """The link's rate."""
-    utilization: float
-    """Share of the time in which the link transmitted (a fraction)."""
+    """The link's rate, at the start of the run if that changes."""
+    mean_rate_bps: float
+    """Mean of the link's rate over the measured interval, of a trace by its opportunities or rates; 0 during
+    an outage."""
+    utilization: float | None
+    """Bits that the link transmitted over the integral of its rate (`mean_rate_bps` times the measured
+    interval); none for a link that could send nothing (a fraction)."""
     policed_packets: int
     """Packets that the link's own meters dropped before the queue."""
     policing_ratio: float | None
@@ -300,6 +313,8 @@ class Link(TypedDict):
     measured: Packets
     """The same after the warm-up."""
     delay_s: Delays
+    rates: list[tuple[float, int]]
+    """Times in seconds from which it had a rate, bit/s, 0 in outages; empty if it never changed or followed a trace."""
     classes: list[LinkClass]
     """Of each class that the queue tells apart, if it does."""
     meters: list[LinkMeter]

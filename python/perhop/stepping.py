@@ -491,7 +491,7 @@ class Simulation:
 
         Returns:
             What `perhop.run` returns, of one run. Its scenario is that of the start: where something was set,
-            `perhop.run` on it gives another result. A link's utilization is of its rate at the start.
+            `perhop.run` on it gives another result. A link's utilization is of the integral of its rate.
         """
         self._go_on(self._stepper.end_ns)
         return Result(self.scenario, (Run(self.seed, self._stepper.outcome()),))

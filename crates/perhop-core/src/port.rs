@@ -79,7 +79,7 @@ impl<P: Packet> Port<P> {
     ) -> Self {
         let queue: AnyScheduler<P> = queue.build(Environment { rate }, streams);
         let line = Line {
-            statistics: PortStatistics::new(window, queue.classes()),
+            statistics: PortStatistics::new(rate, window, queue.classes()),
             link: Serializer::new(rate),
             idle: true,
             waits_until: Instant::ZERO,
@@ -139,11 +139,17 @@ impl<P: Packet> Port<P> {
         self.line.link.busy_until() <= now && self.queue.occupancy().is_empty()
     }
 
-    /// The link has this rate from its next packet on.
-    pub fn set_rate(&mut self, rate: Bitrate) {
+    /// The link has this rate from now on. A packet that it is sending is sent at the earlier rate.
+    pub fn set_rate(&mut self, rate: Bitrate, now: Instant) {
+        self.line.statistics.rates.set_rate(rate, now);
         let busy_until = self.line.link.busy_until();
         self.line.link = Serializer::new(rate);
         self.line.link.transmit(0, busy_until);
+    }
+
+    /// An outage of the link begins or ends now. Whoever serves the port does not during an outage; this is for statistics alone.
+    pub fn set_down(&mut self, is_down: bool, now: Instant) {
+        self.line.statistics.rates.set_down(is_down, now);
     }
 
     /// The scheduler and its AQMs have other parameters from now on, and keep their packets and what they have measured: see

@@ -8,7 +8,7 @@ use perhop_scenario::Scenario;
 use perhop_sim::transport::transit::TransitMeter;
 use perhop_sim::{
     ApplicationOutcome, Completion, FlowOutcome, FlowRecord, FlowSpec, Marking, Network, Outcome,
-    PopulationOutcome,
+    PopulationOutcome, rate,
 };
 
 use crate::hosts::{Done, PATIENCE, Received, Side};
@@ -67,12 +67,15 @@ impl Measured<'_> {
     /// The result of each flow of the network; for the flow of a population, the sum over all flows of that population.
     fn flows(&self) -> Vec<FlowOutcome> {
         let Self { network, setting, .. } = self;
-        let standing = |spec: &FlowSpec| FlowOutcome {
-            started: spec.start.0,
+        let records =
+            |number| setting.populations.iter().find(|of| of.flow == number).map(|of| &of.records[..]);
+        let first = |number| records(number)?.first().map(|first| first.started);
+        let standing = |(number, spec): (usize, &FlowSpec)| FlowOutcome {
+            started: first(number),
             policed: self.polices(spec).then_some([0; 3]),
             ..FlowOutcome::default()
         };
-        let mut outcomes: Vec<FlowOutcome> = network.flows.iter().map(standing).collect();
+        let mut outcomes: Vec<FlowOutcome> = network.flows.iter().enumerate().map(standing).collect();
         for flow in &setting.flows {
             let outcome = self.flow_outcome(&network.flows[flow.flow], flow);
             if flow.is_passing {
@@ -122,7 +125,7 @@ impl Measured<'_> {
         let (sender, acked) = self.at(Side::Sending).attended.senders.get(&number).cloned().unwrap_or(own);
         let transit = received.transits.get(number).and_then(Option::as_ref);
         FlowOutcome {
-            acked_bps: self.bps(flow.on_wire(acked).0),
+            acked_bps: rate(flow.on_wire(acked).0, self.time(spec, flow)),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
@@ -144,13 +147,34 @@ impl Measured<'_> {
             self.at(Side::Receiving).attended.senders.get(&flow.number).cloned().unwrap_or_default();
         let payload = flow.requests.map_or(flow.payload, |requests| requests.payload);
         let acked = on_wire(acked, payload, flow.headers()).0;
-        FlowOutcome { acked_bps: self.bps(acked), sender, ..self.counted(spec, flow, 1) }
+        FlowOutcome { acked_bps: rate(acked, self.time(spec, flow)), sender, ..self.counted(spec, flow, 1) }
     }
 
-    /// In bit/s over the time after the warm-up.
-    fn bps(&self, bytes: u64) -> f64 {
-        let measured = self.network.duration - self.network.warmup;
-        bytes as f64 * 8.0 / measured.as_secs_f64()
+    /// All measurements lie between these times.
+    fn window(&self) -> (Instant, Instant) {
+        (Instant::ZERO + self.network.warmup, Instant::ZERO + self.network.duration)
+    }
+
+    /// The time over which the rates of a flow are: that in which it was active; of one that comes and goes, the measured time, since
+    /// the rates of all flows of its population are added.
+    fn time(&self, spec: &FlowSpec, flow: &HostFlow) -> Duration {
+        let (begin, end) = self.window();
+        self.active(spec, flow).unwrap_or(end.since(begin))
+    }
+
+    /// How long a flow was active in the measured time; `None` for one that comes and goes.
+    fn active(&self, spec: &FlowSpec, flow: &HostFlow) -> Option<Duration> {
+        if flow.is_passing {
+            return None;
+        }
+        let ((begin, end), Received { completed, last, .. }) =
+            (self.window(), &self.at(flow.from.other()).received);
+        let completed = completed.get(flow.number).copied().flatten();
+        let last = last.get(flow.number).copied().unwrap_or_default();
+        let replayed = spec.transport.trace().map(|trace| flow.start + trace.duration());
+        let sent = replayed.into_iter().chain(flow.stop).min().filter(|&at| at <= end);
+        let until = completed.or(sent.map(|at| at.max(last))).unwrap_or(end);
+        Some(until.min(end).since(flow.start.max(begin)))
     }
 
     /// What receiver and router counted of a flow: of its data, or of what goes back.
@@ -169,10 +193,11 @@ impl Measured<'_> {
             marked[spec.color.index()] = streams_now.arrived.packets - streams_then.arrived.packets;
         }
         FlowOutcome {
-            started: flow.start,
+            started: Some(flow.start).filter(|&at| at <= self.window().1),
+            active: self.active(spec, flow),
             delivered_packets,
             delivered_bytes,
-            throughput_bps: self.bps(delivered_bytes),
+            throughput_bps: rate(delivered_bytes, self.time(spec, flow)),
             marked,
             policed: self.polices(spec).then(|| by_color(|counts| counts.policed)),
             dropped: by_color(|counts| counts.dropped),
@@ -258,7 +283,7 @@ fn completion(network: &Network, spec: &FlowSpec, flow: &HostFlow, received: &Re
     let Some(idle) = network.idle_time(spec, &route) else { return Completion::Endless };
     let completed = received.completed.get(flow.number).copied().flatten();
     let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
-    Completion::of(idle, flow.start, completed, window)
+    Completion::of(idle, Some(flow.start), completed, window)
 }
 
 /// The sender of each group.

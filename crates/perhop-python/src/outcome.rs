@@ -98,6 +98,8 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
     dict.set_item("name", &link.name)?;
     measured(&dict, LINK, link)?;
     queue(py, &dict, link)?;
+    let rates: Vec<(f64, u64)> = link.rates.iter().map(|&(at, rate)| (at.as_secs_f64(), rate)).collect();
+    dict.set_item("rates", rates)?;
     let classes = link.classes.iter().map(|class| {
         let dict = PyDict::new(py);
         dict.set_item("name", &class.name)?;

@@ -98,7 +98,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_trace: Option<RateTrace>,
     /// Changes of the rate and delay of the forward direction, in the order of time. AQMs and schedulers know the `rate` of the
-    /// link only; utilization refers to it, too.
+    /// link only; utilization refers to the mean rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     /// Times during which the forward direction begins to send no packet, in order.
@@ -140,7 +140,7 @@ pub struct Reverse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_trace: Option<RateTrace>,
     /// Changes of the rate and delay of the reverse direction, in the order of time. AQMs and schedulers know the `rate` of the
-    /// link only; utilization refers to it, too.
+    /// link only; utilization refers to the mean rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     /// Times during which the reverse direction begins to send no packet, in order.

@@ -71,7 +71,7 @@ impl Scenario {
         }
     }
 
-    /// Flows that never begin, and populations that bring more than their links carry.
+    /// Flows that never begin, flows with a volume that begin too early to count, and populations that bring more than their links carry.
     pub(crate) fn population_notices(&self, network: &Network) -> Vec<Problem> {
         let mut notices = Vec::new();
         for (number, group) in self.flows.iter().enumerate() {
@@ -86,6 +86,13 @@ impl Scenario {
                 );
                 say("start", text);
                 continue;
+            }
+            if group.volume.is_some() && group.start.last < self.warmup {
+                let text = format!(
+                    "flows that begin during the warm-up, until {}, have no completion time; begin later, or choose a shorter `warmup`",
+                    self.warmup
+                );
+                say("start", text);
             }
             let Some(arrivals) = group.arrivals.as_ref().filter(|these| these.list.is_empty()) else {
                 continue;

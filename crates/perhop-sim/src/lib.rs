@@ -43,7 +43,9 @@ pub use network::{
     AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NoRoute, NodeId, PathSpec,
     SharedMeter, TransportSpec,
 };
-pub use outcome::{ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome};
+pub use outcome::{
+    ApplicationOutcome, Completion, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, rate,
+};
 pub use probe::{ClassSeries, QueueSeries, Series};
 pub use rate_trace::{Opportunities, RateTrace, Rates};
 pub use routing::Routes;

@@ -291,6 +291,15 @@ impl TransportSpec {
         }
     }
 
+    /// A source that sends a certain number of packets once each, none again if it was lost.
+    pub(crate) fn is_finite(&self, volume: Option<Bytes>) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Udp(UdpParams { trace: Some(_), .. }) => true,
+            Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => volume.is_some(),
+        }
+    }
+
     /// Its name in scenarios: the key of its table.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -79,15 +79,18 @@ pub struct ApplicationOutcome {
 /// What became of one flow. All counts are of what happened after the warm-up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowOutcome {
-    /// When it began.
-    pub started: Instant,
+    /// When it began; `None` if it had not by the end of the run.
+    pub started: Option<Instant>,
+    /// How long it was active in the measured time: from its start until all of its volume had arrived, or until it was stopped or its
+    /// source ended, and the last of its packets had arrived. `None` for a flow that stands for a population.
+    pub active: Option<Duration>,
     /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
     /// Their bytes on the wire.
     pub delivered_bytes: u64,
-    /// First deliveries, in bit/s.
+    /// First deliveries, in bit/s over the time in which it was active, zero if it never was; of a population, over the measured time.
     pub throughput_bps: f64,
-    /// Segments acknowledged in order, in bit/s on the wire (TCP; else 0).
+    /// Segments acknowledged in order, in bit/s on the wire over the same time (TCP; else 0).
     pub acked_bps: f64,
     /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets that arrived
     /// after the warm-up; `None` for TCP and where none did.
@@ -127,7 +130,7 @@ pub enum Completion {
     /// It has no volume: it sends as long as it may.
     #[default]
     Endless,
-    /// It completed during the warm-up, which no measure includes.
+    /// It began during the warm-up, which no measure includes.
     InWarmup,
     /// It had not completed by the end of the run: it was still sending, was stopped, had lost data for good, or had not begun.
     Unfinished,
@@ -141,21 +144,22 @@ pub enum Completion {
 }
 
 impl Completion {
-    /// Of a flow whose volume takes `idle` on an idle path; `completed` is when all of it had arrived, if that was.
+    /// Of a flow whose volume takes `idle` on an idle path; `started` is when it began and `completed` when all of its volume had arrived,
+    /// if that was. It counts if it began after the warm-up, or at its end.
     pub fn of(
         idle: Duration,
-        started: Instant,
+        started: Option<Instant>,
         completed: Option<Instant>,
         (warmup, end): (Instant, Instant),
     ) -> Self {
-        match completed.filter(|&at| at <= end) {
-            None => Self::Unfinished,
-            Some(at) if at <= warmup && warmup > Instant::ZERO => Self::InWarmup,
-            Some(at) => Self::After { time: at.since(started), idle },
+        match (started, completed.filter(|&at| at <= end)) {
+            (Some(started), _) if started < warmup => Self::InWarmup,
+            (Some(started), Some(at)) => Self::After { time: at.since(started), idle },
+            _ => Self::Unfinished,
         }
     }
 
-    /// The flow completion time, if it completed after the warm-up.
+    /// The flow completion time, if it began after the warm-up and completed.
     pub fn time(self) -> Option<Duration> {
         match self {
             Self::After { time, .. } => Some(time),
@@ -173,13 +177,32 @@ impl Completion {
         }
     }
 
-    /// Whether it was unfinished at the end; `None` for a flow without a volume.
+    /// Whether it was unfinished at the end; `None` for a flow without a volume, and for one that began during the warm-up.
     pub fn is_unfinished(self) -> Option<bool> {
-        (self != Self::Endless).then_some(self == Self::Unfinished)
+        (!matches!(self, Self::Endless | Self::InWarmup)).then_some(self == Self::Unfinished)
     }
 }
 
+/// So many bytes over a time, in bit/s; zero over none.
+pub fn rate(bytes: u64, over: Duration) -> f64 {
+    if over.is_zero() { 0.0 } else { bytes as f64 * 8.0 / over.as_secs_f64() }
+}
+
 impl FlowOutcome {
+    /// The rate of first deliveries in bit/s; `None` for a flow that was never active in the measured time.
+    pub fn throughput(&self) -> Option<f64> {
+        self.has_rate().then_some(self.throughput_bps)
+    }
+
+    /// The rate of segments acknowledged in order in bit/s; `None` likewise.
+    pub fn acked(&self) -> Option<f64> {
+        self.has_rate().then_some(self.acked_bps)
+    }
+
+    fn has_rate(&self) -> bool {
+        self.active.is_none_or(|active| !active.is_zero())
+    }
+
     /// Adds what was counted of another flow. Times and completions are left as they are.
     pub fn add(&mut self, other: &Self) {
         let by_color = |sum: &mut [u64; 3], new: [u64; 3]| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perhop_core::{Bitrate, Duration, Instant, Packet, Port, Served};
+use perhop_core::{Duration, Instant, Packet, Port, Served};
 
 /// The bytes of a delivery opportunity.
 const OPPORTUNITY: u64 = 1500;
@@ -121,8 +121,8 @@ impl RateTrace {
         }
     }
 
-    /// The mean rate between two times; `None` if nothing can be sent there.
-    pub fn mean_rate(&self, (begin, end): (Instant, Instant)) -> Option<Bitrate> {
+    /// What can be sent between two times, in 10⁻⁹ bit: opportunities after the first and up to the second.
+    pub fn capacity(&self, from: Instant, to: Instant) -> u128 {
         let by = |at: Instant| {
             let time = at.since(Instant::ZERO);
             match self {
@@ -132,8 +132,7 @@ impl RateTrace {
                 Self::Rates(rates) => rates.work_by(time),
             }
         };
-        let bps = (by(end) - by(begin)).checked_div(u128::from(end.since(begin).as_nanos()))?;
-        Bitrate::from_bps(bps.try_into().ok()?).ok()
+        by(to) - by(from)
     }
 }
 
@@ -291,7 +290,7 @@ impl Timetable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perhop_core::{Rng, Serializer};
+    use perhop_core::{Bitrate, Rng, Serializer};
 
     fn at(micros: u64) -> Instant {
         Instant::from_nanos(micros * 1000)
@@ -400,17 +399,18 @@ mod tests {
 
     #[test]
     fn mean_rates_by_hand() {
-        let mean =
-            |trace: &Arc<RateTrace>, begin, end| trace.mean_rate((at(begin), at(end))).map(Bitrate::as_bps);
+        let mean = |trace: &Arc<RateTrace>, begin, end| {
+            trace.capacity(at(begin), at(end)) / u128::from(end - begin) / 1000
+        };
         let trace = opportunities(&[1, 3, 3, 6], true);
         // Four of 12 kbit each 6 ms; after 3 ms until 6 ms one.
-        assert_eq!(mean(&trace, 0, 12_000), Some(8_000_000));
-        assert_eq!(mean(&trace, 3000, 6000), Some(4_000_000));
-        assert_eq!(mean(&trace, 3000, 5000), None);
-        assert_eq!(mean(&opportunities(&[1, 3, 3, 6], false), 0, 12_000), Some(4_000_000));
+        assert_eq!(mean(&trace, 0, 12_000), 8_000_000);
+        assert_eq!(mean(&trace, 3000, 6000), 4_000_000);
+        assert_eq!(mean(&trace, 3000, 5000), 0);
+        assert_eq!(mean(&opportunities(&[1, 3, 3, 6], false), 0, 12_000), 4_000_000);
         let again = rates(&[(0, 1000), (6, 0), (10, 10_000), (20, 1000)], true);
-        assert_eq!(mean(&again, 0, 60_000), Some(232_000 / 60 * 1000 + 666));
-        assert_eq!(mean(&again, 5000, 11_000), Some(11_000_000 / 6));
+        assert_eq!(mean(&again, 0, 60_000), 232_000 / 60 * 1000 + 666);
+        assert_eq!(mean(&again, 5000, 11_000), 11_000_000 / 6);
     }
 
     #[test]

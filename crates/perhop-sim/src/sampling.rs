@@ -1,10 +1,13 @@
 //! Samples of flows and queues for the probe, and what statistics exclude: the counts at the end of the warm-up.
 
+use std::sync::Arc;
+
 use perhop_core::measure::{Counted, LinkOutcome, PortView};
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
-use crate::network::{LinkSpec, Network};
+use crate::network::Network;
 use crate::probe::{QueueSeries, Series};
+use crate::rate_trace::RateTrace;
 
 /// The times at which flows are sampled: those of the probe, at regular intervals, and the end of the warm-up.
 #[derive(Clone, Debug)]
@@ -132,18 +135,14 @@ pub(crate) trait Ports {
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 }
 
-/// A link with a queue under an AQM: its number, name and rate (the mean of a trace), and what it had counted at the end of the warm-up.
+/// A link with a queue under an AQM: its number, name, rate and the trace in place of that, and what it had counted at the end of the warm-up.
 #[derive(Clone, Debug)]
 struct MeasuredLink {
     link: usize,
     name: String,
     rate: Bitrate,
+    trace: Option<Arc<RateTrace>>,
     at_warmup: Counted,
-}
-
-/// The mean rate of a link by its trace, if it has one and sends anything in the measured time.
-fn trace_rate(spec: &LinkSpec, measured: (Instant, Instant)) -> Option<Bitrate> {
-    spec.medium.trace.as_ref()?.mean_rate(measured)
 }
 
 /// The samples of a run, and its measured links.
@@ -162,7 +161,8 @@ impl Recorder {
             .map(|(link, spec)| MeasuredLink {
                 link,
                 name: spec.name.clone(),
-                rate: trace_rate(spec, times.measured()).unwrap_or(spec.rate),
+                rate: spec.rate,
+                trace: spec.medium.trace.clone(),
                 at_warmup: Counted::default(),
             })
             .collect();
@@ -210,12 +210,17 @@ impl Recorder {
         ports: &mut impl Ports,
     ) -> Result<(Vec<LinkOutcome>, Series), Imbalance> {
         let mut outcomes = Vec::new();
-        for MeasuredLink { link, name, rate, at_warmup } in &self.links {
+        for MeasuredLink { link, name, rate, trace, at_warmup } in &self.links {
             let port = ports.final_view(*link, now);
             for (_, class) in &port.classes {
                 class.balance()?;
             }
-            outcomes.push(LinkOutcome::of(name, *rate, &port).after(at_warmup));
+            let mut outcome = LinkOutcome::of(name, *rate, &port);
+            if let Some(trace) = trace {
+                let usage = port.statistics.usage_by(|from, to| trace.capacity(from, to));
+                outcome = outcome.used(usage);
+            }
+            outcomes.push(outcome.after(at_warmup));
         }
         self.series.end(self.times.flows);
         Ok((outcomes, self.series))

@@ -111,9 +111,10 @@ fn a_lost_segment_is_waited_for_if_it_is_sent_again() {
 }
 
 #[test]
-fn only_what_completes_between_the_warm_up_and_the_end_has_a_time() {
+fn only_what_begins_after_the_warm_up_and_completes_by_the_end_has_a_time() {
     const DONE: u64 = 529_000_000;
-    // The flow of the first test completes at 529 ms; a completion counts where the last packet arrives.
+    // The flow of the first test begins at 500 ms and completes at 529 ms. It counts by its beginning, as flows of populations do.
+    const BEGINS: u64 = 500_000_000;
     let completion = |warmup: u64, duration: u64, stop: Option<u64>| {
         let flow = FlowSpec { stop: stop.map(Instant::from_nanos), ..sized(paced("4Mbps"), 10_000) };
         let network = Network {
@@ -126,9 +127,14 @@ fn only_what_completes_between_the_warm_up_and_the_end_has_a_time() {
     let after = Completion::After { time: micros(29_000), idle: micros(20_000) };
     assert_eq!(completion(0, DONE, None), after);
     assert_eq!(completion(0, DONE - 1, None), Completion::Unfinished);
-    assert_eq!(completion(DONE - 1, 2 * DONE, None), after);
-    assert_eq!(completion(DONE, 2 * DONE, None), Completion::InWarmup);
-    assert_eq!(Completion::InWarmup.is_unfinished(), Some(false));
+    assert_eq!(completion(BEGINS, 2 * DONE, None), after);
+    assert_eq!(completion(BEGINS + 1, 2 * DONE, None), Completion::InWarmup);
+    assert_eq!(
+        completion(BEGINS + 1, DONE - 1, None),
+        Completion::InWarmup,
+        "it is not among the unfinished"
+    );
+    assert_eq!(Completion::InWarmup.is_unfinished(), None);
     // It sends its last packet at 518 ms, and is stopped before or after that.
     assert_eq!(completion(0, DONE, Some(517_000_000)), Completion::Unfinished);
     assert_eq!(completion(0, DONE, Some(519_000_000)), after);

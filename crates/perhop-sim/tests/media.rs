@@ -119,7 +119,7 @@ fn traces_by_hand() {
         .sum();
     assert!((outcome.flows[0].mean_transit_s.unwrap() - (sum / 10.0 + 10.0) / 1e3).abs() < 1e-9);
     // Three opportunities each 20 ms: 50 times 3 × 12 kbit within the second.
-    assert_eq!(outcome.links[0].rate.as_bps(), 1_800_000);
+    assert_eq!(outcome.links[0].mean_rate_bps, 1.8e6);
     assert!((outcome.links[0].utilization - 10_000.0 * 8.0 / 1.8e6).abs() < 1e-9);
     // The same at 8 Mbit/s until 2.5 ms, nothing until 6 ms, then 4 Mbit/s: packets leave at 1, 2, 7.0 (half of it was sent), then each
     // 2 ms until 21 ms.

@@ -149,7 +149,9 @@ def test_probes(small: Path) -> None:
     assert result.series.height == 2 * 4 * result.series["time_s"].n_unique()
     assert {"queue", "average in", "average total"} <= set(result.queues["quantity"].unique())
     mean = result.series.group_by("seed").agg(pl.col("throughput_bps").mean()).sort("seed")["throughput_bps"]
-    whole = result.flows.group_by("seed").agg(pl.col("throughput_bps").mean()).sort("seed")["throughput_bps"]
+    # Probes have the whole run, also before flows begin.
+    rate = pl.col("delivered_bytes") * 8 / result.runs[0].raw["duration_s"]
+    whole = result.flows.group_by("seed").agg(rate.mean()).sort("seed")["delivered_bytes"]
     assert mean.to_list() == pytest.approx(whole.to_list(), rel=1e-6)
 
 

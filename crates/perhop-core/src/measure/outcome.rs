@@ -1,15 +1,15 @@
 //! The results of a port at the end of a run.
 
-use super::{Counted, DelayHistogram, PortView, TransitCounts};
+use super::{Counted, DelayHistogram, PortView, TransitCounts, Usage};
 use crate::meter::MeterCounts;
-use crate::{Bitrate, ClassCounters, Color, Counters, Duration};
+use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Instant};
 
 /// What went through one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkOutcome {
     /// The link's name.
     pub name: String,
-    /// Its rate.
+    /// Its rate, at the start of the run if that changes.
     pub rate: Bitrate,
     /// Packets by color and reason, over the whole run: with `waiting`, they are conserved.
     pub counters: Counters,
@@ -23,7 +23,11 @@ pub struct LinkOutcome {
     pub classes: Vec<ClassOutcome>,
     /// The meters before the queue, in order.
     pub meters: Vec<MeterOutcome>,
-    /// Share of the measured time in which it transmitted.
+    /// The mean of its rate over the measured time, in bit/s: by its trace, if it has one; zero in outages.
+    pub mean_rate_bps: f64,
+    /// Times from which it had a rate, in bit/s, zero in outages; empty for a link whose rate is always the same or follows a trace.
+    pub rates: Vec<(Instant, u64)>,
+    /// Bits sent over the integral of its rate; zero for a link that could send nothing.
     pub utilization: f64,
     /// Mean number of packets waiting, over the measured time.
     pub mean_queue_packets: f64,
@@ -73,13 +77,16 @@ impl LinkOutcome {
         let histograms = &port.statistics.delays;
         let several = port.classes.len() > 1;
         let classes = port.classes.iter().zip(histograms).filter(|_| several);
+        let Usage { mean_rate_bps, utilization } = port.statistics.usage();
         Self {
             name: name.into(),
             rate,
             counters: port.counters(),
             measured: port.counters(),
             waiting: port.waiting(),
-            utilization: port.statistics.utilization(rate),
+            mean_rate_bps,
+            rates: port.statistics.rates.changes().to_vec(),
+            utilization,
             mean_queue_packets: port.statistics.mean_packets(),
             delays: DelayOutcome::of(&DelayHistogram::sum(histograms)),
             meters: port
@@ -90,6 +97,13 @@ impl LinkOutcome {
             classes: classes.map(|((name, class), delays)| ClassOutcome::of(name, class, delays)).collect(),
             transit: port.transit,
         }
+    }
+
+    /// The same of a link that sends by a trace and has been used so.
+    #[must_use]
+    pub fn used(self, usage: Usage) -> Self {
+        let Usage { mean_rate_bps, utilization } = usage;
+        Self { mean_rate_bps, utilization, rates: Vec::new(), ..self }
     }
 
     /// Excludes the warm-up from what is measured.

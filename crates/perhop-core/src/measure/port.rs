@@ -2,9 +2,9 @@
 
 #![expect(clippy::inline_always, reason = "they are part of the simulator's event loop")]
 
-use super::DelayHistogram;
+use super::{DelayHistogram, RateHistory, Usage};
 use crate::meter::MeterCounts;
-use crate::{Bitrate, ClassCounters, Color, Counters, Instant};
+use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Instant};
 
 /// What is counted at a port besides packets.
 #[derive(Clone, Debug)]
@@ -15,15 +15,18 @@ pub struct PortStatistics {
     /// Bytes whose transmission began within the window, and the last of these transmissions: its start and size.
     bytes: u64,
     last: (Instant, u16),
+    /// The rates of the link.
+    pub rates: Box<RateHistory>,
     /// Waiting times of packets that arrived after the warm-up, by class.
     pub delays: Vec<DelayHistogram>,
 }
 
 impl PortStatistics {
-    /// Nothing counted yet. Waiting times, utilization and mean length cover `window`.
-    pub fn new(window: (Instant, Instant), classes: usize) -> Self {
+    /// Nothing counted yet of a link of this rate. Waiting times, utilization and mean length cover `window`.
+    pub fn new(rate: Bitrate, window: (Instant, Instant), classes: usize) -> Self {
         let delays = vec![DelayHistogram::default(); classes];
-        Self { window, waited: 0, bytes: 0, last: (window.0, 0), delays }
+        let rates = Box::new(RateHistory::new(rate));
+        Self { window, waited: 0, bytes: 0, last: (window.0, 0), rates, delays }
     }
 
     /// Waiting times are [noted](DelayHistogram::note) before they are counted.
@@ -71,14 +74,22 @@ impl PortStatistics {
         self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
     }
 
-    /// Share of the measured time in which a link of this rate transmitted, the packet at its end counted as far as it
-    /// got.
-    pub fn utilization(&self, rate: Bitrate) -> f64 {
-        let (begin, end) = self.window;
-        let seconds = |bytes: u64| bytes as f64 * 8.0 / rate.as_bps() as f64;
-        let (service, size) = self.last;
-        let beyond = (seconds(u64::from(size)) - end.since(service).as_secs_f64()).max(0.0);
-        (seconds(self.bytes) - beyond) / end.since(begin).as_secs_f64()
+    /// What the link could send and did, the packet at the end counted as far as it got.
+    pub fn usage(&self) -> Usage {
+        self.usage_of(Duration::ZERO, |from, to| self.rates.capacity(from, to))
+    }
+
+    /// The same of a link that sends by a trace, whose capacity after one time and up to another this says.
+    pub fn usage_by(&self, of_trace: impl Fn(Instant, Instant) -> u128) -> Usage {
+        // A trace may send a packet at the very time at which it begins.
+        self.usage_of(Duration::from_nanos(1), |from, to| self.rates.capacity_by(from, to, &of_trace))
+    }
+
+    /// The last packet may have been sent by what the link could send from so much earlier on.
+    fn usage_of(&self, earlier: Duration, capacity: impl Fn(Instant, Instant) -> u128) -> Usage {
+        let ((begin, end), (service, size)) = (self.window, self.last);
+        let from = Instant::ZERO + service.since(Instant::ZERO + earlier);
+        Usage::of(end.since(begin), capacity(begin, end), self.bytes, (size, capacity(from, end)))
     }
 }
 

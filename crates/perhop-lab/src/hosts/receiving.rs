@@ -32,6 +32,8 @@ pub(crate) struct Received {
     pub(crate) transits: Vec<Option<TransitMeter>>,
     /// For each flow, when all of its volume had arrived, if it has one and that was.
     pub(crate) completed: Vec<Option<Instant>>,
+    /// For each flow, when data last arrived.
+    pub(crate) last: Vec<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +65,7 @@ struct Host<'a> {
     listener: Option<Socket>,
     ends: Vec<End>,
     completed: Vec<Option<Instant>>,
+    last: Vec<Instant>,
     room: Box<[u8]>,
 }
 
@@ -77,7 +80,8 @@ pub(super) fn receive(setting: &Setting, shared: &Shared, open: Open, clock: Clo
     let Open { listener, ends } = open;
     let room = vec![0; CHUNK].into_boxed_slice();
     let completed = vec![None; setting.flows.len()];
-    Host { setting, shared, clock, waiter: Waiter::new(clock)?, listener, ends, completed, room }.run()
+    let last = vec![Instant::ZERO; setting.flows.len()];
+    Host { setting, shared, clock, waiter: Waiter::new(clock)?, listener, ends, completed, last, room }.run()
 }
 
 /// A listener for all TCP, where it comes to, and a socket for each flow of datagrams that comes to this host.
@@ -146,7 +150,7 @@ impl Host<'_> {
             End::Datagrams { transit, .. } => Some((**transit).clone()),
             End::None | End::Tcp(_) => None,
         });
-        Ok(Received { transits: transits.collect(), completed: self.completed })
+        Ok(Received { transits: transits.collect(), completed: self.completed, last: self.last })
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -226,6 +230,7 @@ impl Host<'_> {
     /// Data has arrived: updates the gauges, and records when a volume is complete.
     fn count(&mut self, number: usize, length: usize, now: Instant) {
         let length = length as u64;
+        self.last[number] = now;
         let received = self.shared.flows[number].received.fetch_add(length, Ordering::Relaxed) + length;
         if self.setting.flows[number].volume.is_some_and(|volume| received >= volume) {
             self.completed[number].get_or_insert(now);

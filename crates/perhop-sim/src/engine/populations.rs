@@ -261,7 +261,8 @@ impl Populations {
                 return flow.finish(times, now);
             };
             times.bytes_to_rates(&mut series.throughput_bps, number);
-            let outcome = flow.finish_with(times, &population.counts, now);
+            let mut outcome = flow.finish_with(times, &population.counts, now);
+            outcome.started = population.records.first().map(|first| first.started);
             let mean_open = mean_open(&population.records, now, times);
             ended.push(PopulationOutcome { flow: number, flows: population.records, mean_open });
             outcome

@@ -24,7 +24,7 @@ use crate::control::Post;
 use crate::events::Schedule;
 use crate::network::{AccessSpec, FlowSpec};
 use crate::observer::Origin;
-use crate::outcome::{Completion, FlowOutcome};
+use crate::outcome::{Completion, FlowOutcome, rate};
 use crate::packet::{Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
@@ -43,7 +43,10 @@ pub(crate) use sending::{PacketSink, SendingHost, Turn};
 pub use state::FlowState;
 
 /// In place of a volume: more packets than any run delivers.
-const UNLIMITED: u64 = u64::MAX;
+const UNLIMITED: u64 = QUIET - 1;
+/// Added to the packets of a volume where it does not matter when each arrives: one comparison then sees the end of the volume, and
+/// each arrival where it matters.
+const QUIET: u64 = 1 << 63;
 
 /// One flow.
 #[derive(Clone, Debug)]
@@ -67,7 +70,12 @@ struct Rare {
     /// Application events still to come: start, then stop.
     start: Instant,
     stop: Instant,
-    started: Instant,
+    /// When it began; `None` until then.
+    started: Option<Instant>,
+    /// When it stops or was stopped, if ever.
+    stops: Instant,
+    /// When a packet last arrived for the first time, of those that the receiving host [notes](ReceivingHost).
+    last_arrival: Instant,
     /// Data packets dropped, by color.
     dropped: [u64; 3],
     /// Data packets that the meters of links dropped, by color.
@@ -80,7 +88,7 @@ struct Rare {
     at_last_sample: u64,
     /// The control of its path, and its place there.
     control: Option<(usize, usize)>,
-    /// Packets of its volume; [`UNLIMITED`] without one.
+    /// Packets of its volume, [`UNLIMITED`] without one; [`QUIET`] is added as in what is missing of it.
     volume: u64,
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
@@ -210,7 +218,7 @@ impl Flow {
 
     fn begin(&mut self, now: Instant) {
         if std::mem::take(&mut self.rare.grants.awaits_first) {
-            self.rare.started = now;
+            self.rare.started = Some(now);
             self.sender.start(now);
         }
     }
@@ -245,7 +253,7 @@ impl Flow {
     /// A time named by [`wake`](Self::wake) may have come for the sender or its application. [`transmit`](Self::transmit) comes next.
     pub(crate) fn wake_sender(&mut self, now: Instant) {
         if now >= self.rare.start {
-            self.rare.started = self.rare.start;
+            self.rare.started = Some(self.rare.start);
             self.rare.start = Instant::NEVER;
             self.sender.start(now);
         }
@@ -392,15 +400,18 @@ impl Flow {
     #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Instant) {
         self.receiving.missing -= 1;
-        if self.receiving.missing == 0 {
-            self.complete(now);
+        if self.receiving.missing <= QUIET {
+            self.note_arrival(now);
         }
     }
 
-    /// All of its volume has arrived.
+    /// All of its volume has arrived, or a packet may turn out to be the last that arrives.
     #[cold]
-    fn complete(&mut self, now: Instant) {
-        self.rare.completed = Some(now);
+    fn note_arrival(&mut self, now: Instant) {
+        self.rare.last_arrival = now;
+        if self.receiving.missing & !QUIET == 0 {
+            self.rare.completed = Some(now);
+        }
     }
 
     /// A packet passes the first router: a meter that flows share, or the flow's own if it is there, marks it. `None` if the
@@ -546,14 +557,16 @@ impl Flow {
         new.add(others);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
         let delivered = bytes(new.delivered) - new.short;
-        let bps = |bytes: u64| bytes as f64 * 8.0 / end.since(begin).as_secs_f64();
+        let active = (!self.rare.is_population).then(|| self.active((begin, now.min(end))));
+        let over = active.unwrap_or(end.since(begin));
         let transit = self.rare.metadata.transit();
         FlowOutcome {
-            started: self.rare.started,
+            started: self.rare.started.filter(|&at| at <= end),
+            active,
             delivered_packets: new.delivered,
             delivered_bytes: delivered,
-            throughput_bps: bps(delivered),
-            acked_bps: bps(bytes(new.acknowledged)),
+            throughput_bps: rate(delivered, over),
+            acked_bps: rate(bytes(new.acknowledged), over),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
             jitter_s: transit.and_then(TransitMeter::jitter),
@@ -570,6 +583,16 @@ impl Flow {
                 Completion::of(idle, self.rare.started, self.rare.completed, times.measured())
             }),
         }
+    }
+
+    /// How long it was active between these times: from its start until all of its volume had arrived. A flow that is stopped, or whose
+    /// source has sent its last packet and repeats none, is active until then, and until the last of its packets arrives.
+    fn active(&self, (begin, end): (Instant, Instant)) -> Duration {
+        let Rare { started, stops, last_arrival, completed, .. } = *self.rare;
+        let Some(started) = started else { return Duration::ZERO };
+        let sent = self.sender.finished().unwrap_or(Instant::NEVER).min(stops);
+        let until = completed.unwrap_or(if sent <= end { sent.max(last_arrival) } else { end });
+        until.min(end).since(started.max(begin))
     }
 
     /// Packets that arrived for the first time.
@@ -597,6 +620,7 @@ impl Rare {
     fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, place: &Place) -> Self {
         let (first, last) = spec.start;
         let volume = spec.volume.map_or(UNLIMITED, |volume| spec.transport.packets_of(volume));
+        let is_quiet = spec.stop.is_none() && !spec.transport.is_finite(spec.volume);
         let number = place.number as u32;
         Self {
             origin: Origin { spec: number, member: None, serial: number },
@@ -607,7 +631,9 @@ impl Rare {
                 None => first + Duration::from_nanos(rng.up_to(last.since(first).as_nanos())),
             },
             stop: spec.stop.unwrap_or(Instant::NEVER),
-            started: Instant::ZERO,
+            started: None,
+            stops: spec.stop.unwrap_or(Instant::NEVER),
+            last_arrival: Instant::ZERO,
             dropped: [0; 3],
             policed_at_links: [0; 3],
             lost: 0,
@@ -615,7 +641,7 @@ impl Rare {
             at_warmup: Counts::default(),
             at_last_sample: 0,
             control: None,
-            volume,
+            volume: if is_quiet { volume + QUIET } else { volume },
             idle_time: place.idle_time,
             completed: None,
             is_policed: place.is_policed,

@@ -13,7 +13,7 @@ use crate::wire::Wire;
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivingHost {
     pub(crate) receiver: Receiver,
-    /// Packets of the flow's volume that have not arrived.
+    /// Packets of the flow's volume that have not arrived, [`QUIET`](super::QUIET) added unless the time of each arrival is noted.
     pub(super) missing: u64,
     /// What its ACKs have in common.
     template: SimPacket,

@@ -45,6 +45,7 @@ impl Flow {
         if ends.receives {
             self.receiving = receiving;
             own.completed = rare.completed;
+            own.last_arrival = rare.last_arrival;
             std::mem::swap(&mut own.metadata, &mut rare.metadata);
         }
     }

@@ -164,15 +164,38 @@ fn deliveries_after_the_warm_up_count_and_each_sample_has_those_since_the_last()
 
 #[test]
 fn a_volume_is_complete_when_its_last_missing_packet_arrives() {
-    let finite = FlowSpec { volume: Some("2kB".parse().unwrap()), ..spec() };
+    let finite = FlowSpec { volume: Some("2kB".parse().unwrap()), start: (at(2), at(2)), ..spec() };
     let mut bench = Bench::new(&finite);
-    let packets = [0, 1].map(|millis| bench.wake(millis).unwrap());
-    assert_eq!(bench.wake(2), None, "there is no third");
-    bench.flow.receive(packets[1].content(), at(4));
-    let before = bench.flow.clone().finish(&bench.times, bench.times.end()).completion;
-    assert_eq!(before, Completion::Unfinished);
-    bench.flow.receive(packets[0].content(), at(7));
-    let idle = Duration::from_millis(1);
-    let after = bench.flow.finish(&bench.times, bench.times.end()).completion;
-    assert_eq!(after, Completion::After { time: Duration::from_millis(7), idle });
+    let packets = [2, 3].map(|millis| bench.wake(millis).unwrap());
+    assert_eq!(bench.wake(4), None, "there is no third");
+    bench.flow.receive(packets[1].content(), at(6));
+    let before = bench.flow.clone().finish(&bench.times, bench.times.end());
+    // Its source has sent the last packet at 3 ms, and the last that has arrived came at 6 ms.
+    assert_eq!((before.completion, before.active), (Completion::Unfinished, Some(Duration::from_millis(4))));
+    bench.flow.receive(packets[0].content(), at(9));
+    let (idle, time) = (Duration::from_millis(1), Duration::from_millis(7));
+    let after = bench.flow.finish(&bench.times, bench.times.end());
+    assert_eq!((after.completion, after.active), (Completion::After { time, idle }, Some(time)));
+    assert_eq!(after.throughput(), Some(16_000.0 / 0.007));
+}
+
+#[test]
+fn a_flow_counts_by_its_beginning_and_is_active_within_the_measured_time() {
+    let outcome = |start, stop: Option<u64>| {
+        let stop = stop.map(at);
+        let finite =
+            FlowSpec { volume: Some("1kB".parse().unwrap()), start: (at(start), at(start)), stop, ..spec() };
+        let mut bench = Bench::new(&finite);
+        let packet = bench.wake(start).unwrap();
+        bench.flow.receive(packet.content(), at(start + 4));
+        bench.flow.finish(&bench.times, bench.times.end())
+    };
+    // The warm-up ends at 2 ms: one that begins before is active from then on, and its completion does not count.
+    let early = outcome(1, None);
+    assert_eq!((early.completion, early.active), (Completion::InWarmup, Some(Duration::from_millis(3))));
+    assert_eq!(outcome(2, None).completion.time(), Some(Duration::from_millis(4)));
+    let mut never = Bench::new(&FlowSpec { start: (at(11), at(11)), ..spec() });
+    never.sample(4);
+    let never = never.flow.finish(&never.times, never.times.end());
+    assert_eq!((never.started, never.active, never.throughput()), (None, Some(Duration::ZERO), None));
 }

@@ -1,9 +1,9 @@
 //! What is measured of a flow.
 
-use perhop_core::Duration;
+use perhop_core::{Duration, Instant};
 
 use super::Unit::{BitsPerSecond, Bytes, Fraction, None as NoUnit, Packets, Seconds};
-use super::Value::{ByColor, Count, Number, Optional};
+use super::Value::{ByColor, Count, Optional};
 use super::{Compared, Measure, Statistic, Summary, Table};
 use crate::FlowOutcome;
 use crate::transport::SenderStatistics;
@@ -14,15 +14,29 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "started_s",
         unit: Seconds,
-        description: "When the flow began, from the start of the run.",
-        value: Number(|flow| flow.started.as_secs_f64()),
+        description: "When the flow began, from the start of the run; of a population, its first flow; none if none did.",
+        value: Optional(|flow| flow.started.map(Instant::as_secs_f64)),
         summary: None,
+    },
+    Measure {
+        name: "active_s",
+        unit: Seconds,
+        description: "Active time within the measured interval: from the flow's start, or the end of the warm-up, until the last byte of \
+            its `volume` arrived, until it stopped (`stop`, or the end of its packet trace) and its last packet arrived, or until the end of \
+            the run; pauses of an on-off source or an application count; 0 for a flow that never was active, none for a population.",
+        value: Optional(|flow| flow.active.map(Duration::as_secs_f64)),
+        summary: Some(Summary {
+            table: Table::Wide { place: 1, above: f64::MAX },
+            importance: 30,
+            ..Summary::of("active")
+        }),
     },
     Measure {
         name: "throughput_bps",
         unit: BitsPerSecond,
-        description: "Rate of first deliveries at the receiver, IP headers included.",
-        value: Number(|flow| flow.throughput_bps),
+        description: "Rate of first deliveries at the receiver over the active time (`active_s`), IP headers included; of a population, of all its \
+            flows together over the measured interval; none for a flow that never was active.",
+        value: Optional(FlowOutcome::throughput),
         summary: Some(Summary {
             table: Table::All(0),
             importance: u8::MAX,
@@ -33,8 +47,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "acked_bps",
         unit: BitsPerSecond,
-        description: "Rate of segments acknowledged in order, IP headers included (TCP; else 0).",
-        value: Number(|flow| flow.acked_bps),
+        description: "Rate of segments acknowledged in order over the same time, IP headers included (TCP; else 0).",
+        value: Optional(FlowOutcome::acked),
         summary: None,
     },
     Measure {
@@ -210,7 +224,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "completion_s",
         unit: Seconds,
         description: "Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing \
-            byte at the receiver; none for a flow that was unfinished, or completed during the warm-up.",
+            byte at the receiver; none for a flow that was unfinished, or began during the warm-up.",
         value: Optional(|flow| flow.completion.time().map(Duration::as_secs_f64)),
         summary: Some(Summary {
             table: Table::All(50),
@@ -231,7 +245,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "unfinished",
         unit: NoUnit,
         description: "1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; \
-            none for a flow without one.",
+            none for a flow without one, or that began during the warm-up.",
         value: Optional(|flow| flow.completion.is_unfinished().map(f64::from)),
         summary: Some(Summary {
             statistic: Statistic::Sum,

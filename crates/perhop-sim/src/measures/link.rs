@@ -14,15 +14,23 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
     Measure {
         name: "rate_bps",
         unit: BitsPerSecond,
-        description: "The link's rate.",
+        description: "The link's rate, at the start of the run if that changes.",
         value: Number(|link| link.rate.as_bps() as f64),
+        summary: None,
+    },
+    Measure {
+        name: "mean_rate_bps",
+        unit: BitsPerSecond,
+        description: "Mean of the link's rate over the measured interval, of a trace by its opportunities or rates; 0 during an outage.",
+        value: Number(|link| link.mean_rate_bps),
         summary: None,
     },
     Measure {
         name: "utilization",
         unit: Fraction,
-        description: "Share of the time in which the link transmitted.",
-        value: Number(|link| link.utilization),
+        description: "Bits that the link transmitted over the integral of its rate (`mean_rate_bps` times the measured interval); none for a \
+            link that could send nothing.",
+        value: Optional(|link| (link.mean_rate_bps > 0.0).then_some(link.utilization)),
         summary: Some(Summary {
             table: Table::All(0),
             importance: u8::MAX,

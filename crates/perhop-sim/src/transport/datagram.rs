@@ -46,6 +46,11 @@ impl DatagramSender {
         each!(self, source => source.start(now));
     }
 
+    /// When it sent the last packet that it has; `None` before, and without an end.
+    pub(crate) fn finished(&self) -> Option<Instant> {
+        each!(self, source => source.finished())
+    }
+
     /// The application has nothing more to send.
     pub fn stop(&mut self) {
         each!(self, source => source.stop());

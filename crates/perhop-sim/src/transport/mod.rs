@@ -293,6 +293,11 @@ impl Sender {
         each!(ref self, tcp => tcp.wake(), source => source.wake())
     }
 
+    /// When a source of datagrams sent the last packet that it has; `None` before, and for one without an end.
+    pub(crate) fn finished(&self) -> Option<Instant> {
+        each!(ref self, _tcp => None, source => source.finished())
+    }
+
     /// The application has nothing more to send.
     pub fn stop(&mut self) {
         each!(self, tcp => tcp.stop(), source => source.stop());

@@ -42,6 +42,11 @@ impl PacketTrace {
         &self.packets
     }
 
+    /// When its last packet leaves, from its start.
+    pub fn duration(&self) -> Duration {
+        self.packets.last().map_or(Duration::ZERO, |packet| packet.at)
+    }
+
     /// The size of its smallest packet in bytes.
     pub fn smallest(&self) -> u16 {
         self.smallest

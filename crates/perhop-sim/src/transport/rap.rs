@@ -126,6 +126,8 @@ pub struct RapSender {
     /// Packets not yet acknowledged or lost, oldest first.
     outstanding: VecDeque<Outstanding>,
     left: Option<u64>,
+    /// When it sent the last packet of its volume; `None` before.
+    finished: Option<Instant>,
     statistics: SenderStatistics,
 }
 
@@ -198,6 +200,7 @@ impl RapSender {
             reacted: 0,
             outstanding: VecDeque::new(),
             left: packets(volume, params.packet),
+            finished: None,
             statistics: SenderStatistics::default(),
         }
     }
@@ -222,6 +225,11 @@ impl RapSender {
         &self.statistics
     }
 
+    /// When it sent the last packet that it has; `None` before.
+    pub(super) fn finished(&self) -> Option<Instant> {
+        self.finished
+    }
+
     pub(super) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         if cx.now < self.next {
             return None;
@@ -232,6 +240,7 @@ impl RapSender {
         }
         self.give_up(cx.now);
         self.left = self.left.map(|left| left - 1);
+        self.finished = (self.left == Some(0)).then_some(cx.now);
         Some(Transmit::plain(self.send(cx), self.size))
     }
 

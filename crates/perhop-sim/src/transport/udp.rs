@@ -142,6 +142,8 @@ pub struct UdpSender {
     spurts: Option<Spurts>,
     next: Instant,
     left: Option<u64>,
+    /// When it sent the last packet of its volume or its trace; `None` before.
+    finished: Option<Instant>,
     /// The sizes of the datagrams that the application has handed over, if it does.
     waiting: Option<VecDeque<u16>>,
     /// How far it is in its trace, if it has one.
@@ -175,6 +177,7 @@ impl UdpSender {
             }),
             next: Instant::NEVER,
             left: packets(volume, params.packet),
+            finished: None,
             waiting: None,
             replayed: params.trace.as_ref().map(|trace| Box::new(Replayed::new(trace))),
             sequence: 0,
@@ -236,7 +239,7 @@ impl UdpSender {
             return self.transmit_datagram();
         }
         if self.replayed.is_some() {
-            return self.transmit_traced();
+            return self.transmit_traced(cx.now);
         }
         if self.left == Some(0) {
             self.stop();
@@ -244,8 +247,9 @@ impl UdpSender {
         }
         self.left = self.left.map(|left| left - 1);
         let sequence = self.send(cx);
-        let size = if self.left == Some(0) { self.last } else { self.size };
-        Some(Transmit::plain(sequence, size))
+        let is_last = self.left == Some(0);
+        self.finished = is_last.then_some(cx.now);
+        Some(Transmit::plain(sequence, if is_last { self.last } else { self.size }))
     }
 
     /// What [`transmit`](Self::transmit) does for a source that sends full packets at its rate without end, if one leaves now. Returns its
@@ -281,10 +285,11 @@ impl UdpSender {
     }
 
     /// The next packet of the trace.
-    fn transmit_traced(&mut self) -> Option<Transmit> {
+    fn transmit_traced(&mut self, now: Instant) -> Option<Transmit> {
         let replayed = self.replayed.as_mut()?;
         let packet = replayed.take()?;
         self.next = replayed.due();
+        self.finished = (self.next == Instant::NEVER).then_some(now);
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         self.statistics.sent += 1;
@@ -293,6 +298,11 @@ impl UdpSender {
 
     pub(super) fn wake(&self) -> Instant {
         self.next
+    }
+
+    /// When it sent the last packet that it has; `None` before.
+    pub(super) fn finished(&self) -> Option<Instant> {
+        self.finished
     }
 
     pub(super) fn stop(&mut self) {

@@ -127,11 +127,15 @@ impl ChangingPort {
 
     fn change(&mut self, change: Event, now: Instant, gone: &mut Vec<SimPacket>) {
         match change {
-            Event::Rate(rate) => self.port.set_rate(rate),
+            Event::Rate(rate) => self.port.set_rate(rate, now),
             Event::Delay(delay) => self.delay = delay,
-            Event::Down => self.is_down = true,
+            Event::Down => {
+                self.is_down = true;
+                self.port.set_down(true, now);
+            }
             Event::Up => {
                 self.is_down = false;
+                self.port.set_down(false, now);
                 self.serve(now, gone);
             }
         }

@@ -89,7 +89,10 @@ impl Link {
             None => Queue::Unlimited,
             Some(SchedulerParams::Fifo(FifoParams { rule })) if rule.precomputable() => {
                 let fifo = PrecomputedFifo::new(rule, Environment { rate: spec.rate }, streams.of("aqm"));
-                Queue::Precomputed(Box::new(Precomputed { fifo, statistics: PortStatistics::new(window, 1) }))
+                Queue::Precomputed(Box::new(Precomputed {
+                    fifo,
+                    statistics: PortStatistics::new(spec.rate, window, 1),
+                }))
             }
             Some(queue) => {
                 let port = Port::new(queue, spec.rate, streams, window);

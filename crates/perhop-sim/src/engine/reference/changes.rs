@@ -63,7 +63,7 @@ impl Reference {
 
     /// A link has this rate and this delay for the packets that it begins to send from now on.
     pub(crate) fn change_link(&mut self, number: usize, rate: Bitrate, delay: Duration) {
-        self.links[number].change(rate, delay);
+        self.links[number].change(rate, delay, self.now);
     }
 
     /// A flow over UDP sends at the rate of these parameters from now on.

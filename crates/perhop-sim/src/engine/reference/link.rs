@@ -139,11 +139,11 @@ impl Link {
     }
 
     /// It has this rate and this delay for the packets that it begins to send from now on.
-    pub(super) fn change(&mut self, rate: Bitrate, delay: Duration) {
+    pub(super) fn change(&mut self, rate: Bitrate, delay: Duration, now: Instant) {
         match &mut self.queue {
             Queue::Unlimited(wire) => *wire = wire.changed(rate, delay),
             Queue::Managed(managed) => {
-                managed.port.set_rate(rate);
+                managed.port.set_rate(rate, now);
                 managed.delay = delay;
             }
         }
@@ -213,15 +213,20 @@ impl Reference {
 
     /// A link changes.
     fn change(&mut self, number: usize, event: medium::Event) {
+        let now = self.now;
         let Queue::Managed(managed) = &mut self.links[number].queue else {
             unreachable!("links that change have a port")
         };
         match event {
-            medium::Event::Rate(rate) => managed.port.set_rate(rate),
+            medium::Event::Rate(rate) => managed.port.set_rate(rate, now),
             medium::Event::Delay(delay) => managed.delay = delay,
-            medium::Event::Down => managed.is_down = true,
+            medium::Event::Down => {
+                managed.is_down = true;
+                managed.port.set_down(true, now);
+            }
             medium::Event::Up => {
                 managed.is_down = false;
+                managed.port.set_down(false, now);
                 self.serve(number);
             }
         }

@@ -48,6 +48,8 @@ pub struct TfrcSender {
     gap: f64,
     sequence: u32,
     left: Option<u64>,
+    /// When it sent the last packet of its volume; `None` before.
+    finished: Option<Instant>,
     statistics: SenderStatistics,
 }
 
@@ -76,6 +78,7 @@ impl TfrcSender {
             gap: 0.0,
             sequence: 0,
             left: packets(volume, params.packet),
+            finished: None,
             statistics: SenderStatistics::default(),
         };
         sender.schedule();
@@ -103,6 +106,11 @@ impl TfrcSender {
         &self.statistics
     }
 
+    /// When it sent the last packet that it has; `None` before.
+    pub(in crate::transport) fn finished(&self) -> Option<Instant> {
+        self.finished
+    }
+
     pub(in crate::transport) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         if cx.now < self.next {
             return None;
@@ -112,6 +120,7 @@ impl TfrcSender {
             return None;
         }
         self.left = self.left.map(|left| left - 1);
+        self.finished = (self.left == Some(0)).then_some(cx.now);
         Some(Transmit::plain(self.send(cx), self.size))
     }
 
