@@ -314,7 +314,7 @@ class Link(TypedDict):
     """The same after the warm-up."""
     delay_s: Delays
     rates: list[tuple[float, int]]
-    """Times in seconds from which it had a rate, bit/s, 0 in outages; empty if it never changed or followed a trace."""
+    """From when it had a rate, in s and bit/s, 0 in outages; empty if it never changed or has a trace."""
     classes: list[LinkClass]
     """Of each class that the queue tells apart, if it does."""
     meters: list[LinkMeter]

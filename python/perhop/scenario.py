@@ -1786,7 +1786,7 @@ class Reverse(Table):
             packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
             utilization refers to the mean rate of the trace. Default: the rate is constant.
         changes: Changes of the rate and delay of the reverse direction, in the order of time. AQMs and
-            schedulers know the `rate` of the link only; utilization refers to it, too.
+            schedulers know the `rate` of the link only; utilization refers to the mean rate.
         outages: Times during which the reverse direction begins to send no packet, in order.
         loss: The probability that the reverse direction loses a packet after it has sent it, each
             packet independently. Flows count lost packets apart from the drops of queues. Default: none
@@ -1825,7 +1825,7 @@ class Link(Table):
             packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link only;
             utilization refers to the mean rate of the trace. Default: the rate is constant.
         changes: Changes of the rate and delay of the forward direction, in the order of time. AQMs and
-            schedulers know the `rate` of the link only; utilization refers to it, too.
+            schedulers know the `rate` of the link only; utilization refers to the mean rate.
         outages: Times during which the forward direction begins to send no packet, in order.
         loss: The probability that the forward direction loses a packet after it has sent it, each
             packet independently. Flows count lost packets apart from the drops of queues. Default: none
