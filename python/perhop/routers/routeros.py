@@ -231,6 +231,8 @@ class Reader:
             self._alone(port, roots[0], side, key, marks)
         else:
             made = [self._class(port, root, side, key, marks, children, reached, 0) for root in roots]
+            for root in made:
+                self._root(port, root)
             port.tree = made
             if len(made) == 1 and made[0].classes and made[0].ceil.unit is RateUnit.BPS:
                 port.shaper = made[0].ceil
@@ -325,6 +327,17 @@ class Reader:
         made.queue = queue.name = made.name
         port.queues.append(queue)
         return made
+
+    def _root(self, port: Port, made: TreeClass) -> None:
+        """A queue without a parent reaches its max-limit: the interface's own HTB lends without a limit."""
+        if made.rate.how is How.CONFIGURED and made.rate.text != made.ceil.text:
+            text = f"{made.name}: `{made.rate.text}` has no effect in a queue without a parent: it reaches"
+            text += f" `{made.ceil.text}`" if made.ceil.line else " the link's rate"
+            self._account.find("W13", made.rate.line, text)
+        made.rate, made.burst = made.ceil, made.cburst
+        for queue in port.queues:
+            if queue.name == made.queue and queue.guarantee is not None:
+                queue.guarantee = made.rate
 
     def _parent(self, entry: Entry, side: Side, key: str, made: TreeClass) -> None:
         """Report what has no effect in a queue around others."""

@@ -17,6 +17,7 @@ from perhop.routers.model import (
     Queue,
     Rate,
     RateUnit,
+    TreeClass,
     Unit,
 )
 from perhop.routers.tc_qdiscs import Leaves, Options
@@ -298,7 +299,7 @@ class Interface:
         top = tree.only_root()
         if top is not None and top.ceil.unit is RateUnit.BPS:
             port.shaper = top.ceil
-        port.tree = tree.roots
+        port.tree = self._lent(root, tree.roots)
         port.quantum_divisor = None if r2q is None else (max(1, int(r2q)), root.line)
         for leaf in tree.leaves:
             queue = self._held(leaf.handle, leaf, depth)
@@ -314,6 +315,14 @@ class Interface:
             queue.match = self._matched(leaf.handle, leaf.line, root)
             port.queues.append(queue)
         self._default(port, root, default)
+
+    def _lent(self, root: Command, roots: list[TreeClass]) -> list[TreeClass]:
+        """Classes without a parent, within one of the link's rate where the qdisc lends it: htb does not."""
+        reach = [one for one in roots if (one.rate.number, one.rate.unit) != (one.ceil.number, one.ceil.unit)]
+        if root.kind == "htb" or not reach:
+            return roots
+        whole = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, f"{root.kind} lends the link's rate")
+        return [TreeClass(root.handle or "1:", root.line, whole, whole, classes=roots)]
 
     def _default(self, port: Port, root: Command, default: str | None) -> None:
         """The class of packets that no filter takes."""

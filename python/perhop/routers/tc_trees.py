@@ -74,6 +74,8 @@ class Tree:
         for command in classes:
             if class_of(command.parent) not in handles:
                 self.roots.append(self._within(command, 0))
+        if any(command.kind == "hfsc" for command in classes):
+            _turns(self.roots)
         self.leaves = [leaf for leaf in self.leaves if id(leaf) in self._reached]
         for command in classes:
             if id(command) not in self._reached:

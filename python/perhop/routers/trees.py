@@ -142,13 +142,12 @@ def _queues(trees: list[TreeClass]) -> set[str]:
 
 
 def _bypass(queue: Queue, roots: list[TreeClass], link: float) -> None:
-    """A class for packets that the device sends without shaping: what the tree leaves of the link."""
+    """A class for packets that the device does not shape: up to the link's rate, if the tree leaves any."""
     left = link - sum(root.rate.number for root in roots)
     said = "bypasses the tree"
     if left >= BYPASS * link or not roots or not roots[-1].classes:
-        rate = Rate(max(left, BYPASS * link), RateUnit.BPS, 0, How.ASSUMED, said)
-        ceil = Rate(link, RateUnit.BPS, 0, How.ASSUMED, said)
-        roots.append(TreeClass(queue.name, queue.line, rate, ceil, queue=queue.name))
+        rate = Rate(link, RateUnit.BPS, 0, How.ASSUMED, said)
+        roots.append(TreeClass(queue.name, queue.line, rate, rate, queue=queue.name))
         return
     rate = Rate(BYPASS * link, RateUnit.BPS, 0, How.ASSUMED, said)
     roots[-1].classes.append(TreeClass(queue.name, queue.line, rate, roots[-1].ceil, queue=queue.name))

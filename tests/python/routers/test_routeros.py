@@ -116,9 +116,42 @@ def test_several_roots_and_what_is_wrong_with_them() -> None:
     gold, web = done.link["queue"]["classes"]  # of all codepoints, so that none bypasses them
     assert (gold["rate"], "ceil" in gold, gold["prio"]) == ("6Mbps", False, 0)
     assert len(gold["match"]["dscp"]) == 63
-    assert (web["rate"], web["ceil"]) == ("1kbps", "4Mbps")
+    # A queue without a parent reaches its max-limit.
+    assert (web["rate"], "ceil" in web) == ("4Mbps", False)
     assert (done.codes("W15"), done.codes("W16")) == ([4], [3])
     assert ("W17", 3) in done.warnings
+
+
+@pytest.mark.parametrize("sure", ["", "limit-at=2M"])
+@pytest.mark.parametrize("simple", [False, True])
+def test_queues_without_a_parent_reach_their_max_limit(sure: str, *, simple: bool) -> None:
+    if simple:
+        most, sure = "max-limit=5M/40M", sure and f"{sure}/1M"
+        text = f"/queue simple\nadd name=a target=1.2.3.0/24 packet-marks=a {most} {sure}\n"
+        text += f"add name=b target=1.2.4.0/24 packet-marks=b max-limit=8M/80M {sure}\n"
+    else:
+        text = f"/queue tree\nadd name=a parent=ether1 packet-mark=a max-limit=5M {sure}\n"
+        text += f"add name=b parent=ether1 packet-mark=b max-limit=8M {sure}\n"
+    text += "/ip firewall mangle\n"
+    for mark, code in (("a", 46), ("b", 10)):
+        text += f"add chain=forward action=mark-packet dscp={code} new-packet-mark={mark} passthrough=no\n"
+    matches = {"a": frozenset({46}), "b": frozenset({10})} if simple else {}
+    interface = "upload" if simple else None
+    done = of_text(text, link_rate=2e7, interface=interface, matches=matches)
+    for offered, right in (({46: 30.0}, {46: 5.0}), ({10: 30.0}, {10: 8.0}), ({0: 30.0}, {0: 20.0})):
+        assert done.carried(offered) == pytest.approx(right, rel=0.02)
+    together = done.carried({46: 30.0, 10: 30.0, 0: 4.0})
+    assert together == pytest.approx({46: 5.0, 10: 8.0, 0: 4.0}, rel=0.02)
+    assert done.codes("W13") == ([2, 3] if sure else [])
+
+
+def test_a_queue_around_others_reaches_its_max_limit() -> None:
+    done = of_text(
+        TREE.format(a="").replace("max-limit=10M\n", "max-limit=10M limit-at=4M\n", 1), link_rate=1e8
+    )
+    assert done.carried({10: 30.0})[10] == pytest.approx(8.0, rel=0.02)
+    assert done.carried({0: 30.0})[0] == pytest.approx(10.0, rel=0.02)
+    assert done.codes("W13") == [2]
 
 
 @pytest.mark.parametrize(

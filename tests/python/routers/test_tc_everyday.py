@@ -100,6 +100,34 @@ def test_netem_is_the_link() -> None:
     assert jitter.codes("W13") == [1]
 
 
+def test_classes_of_hfsc_and_cbq_without_a_parent_borrow_of_the_link() -> None:
+    """Unlike htb's; an upper limit or `bounded` is what they reach."""
+    text = """\
+tc qdisc add dev e root handle 1: hfsc default 20
+tc class add dev e parent 1: classid 1:10 hfsc ls rate 2mbit ul rate 8mbit
+tc class add dev e parent 1: classid 1:20 hfsc sc rate 3mbit
+tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 1:10
+"""
+    done = of_text(text, link_rate=2e7)
+    assert done.carried({46: 30.0})[46] == pytest.approx(8.0, rel=0.02)
+    assert done.carried({0: 30.0})[0] == pytest.approx(20.0, rel=0.02)
+    assert done.carried({46: 30.0, 0: 30.0}) == pytest.approx({46: 8.0, 0: 12.0}, rel=0.03)
+    text = """\
+tc qdisc add dev e root handle 1: cbq bandwidth 20mbit avpkt 1000
+tc class add dev e parent 1: classid 1:10 cbq rate 2mbit prio 5 bounded
+tc class add dev e parent 1: classid 1:20 cbq rate 3mbit prio 5
+tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 1:10
+tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0 0xfc flowid 1:20
+"""
+    done = of_text(text, link_rate=2e7)
+    assert done.carried({46: 30.0})[46] == pytest.approx(2.0, rel=0.02)
+    assert done.carried({0: 30.0})[0] == pytest.approx(20.0, rel=0.02)
+    htb = of_text(
+        HTB.replace("1:1 classid 1:", "1: classid 1:"), link_rate=2e7, matches={"1:10": frozenset({46})}
+    )
+    assert htb.carried({0: 30.0})[0] == pytest.approx(4.0, rel=0.02)
+
+
 @pytest.mark.parametrize("losses", ["loss gemodel 1% 10%", "loss state 1% 10%", "corrupt 1%"])
 def test_losses_of_netem_that_are_not_read_are_refused(losses: str) -> None:
     text = f"tc qdisc add dev e root netem delay 5ms {losses} rate 20mbit limit 200\n"
