@@ -122,9 +122,10 @@ tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0 0xfc flowid 1:2
     done = of_text(text, link_rate=2e7)
     assert done.carried({46: 30.0})[46] == pytest.approx(2.0, rel=0.02)
     assert done.carried({0: 30.0})[0] == pytest.approx(20.0, rel=0.02)
-    htb = of_text(
-        HTB.replace("1:1 classid 1:", "1: classid 1:"), link_rate=2e7, matches={"1:10": frozenset({46})}
+    flat = "".join(
+        line.replace("1:1 ", "1: ") for line in HTB.splitlines(keepends=True) if "1:1 htb" not in line
     )
+    htb = of_text(flat, link_rate=2e7, matches={"1:10": frozenset({46})})
     assert htb.carried({0: 30.0})[0] == pytest.approx(4.0, rel=0.02)
 
 
