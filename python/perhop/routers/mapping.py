@@ -310,7 +310,6 @@ class Mapping:
         strict, queues = ordered[: len(strict)], ordered[len(strict) :]
         port, how, line = self._amounts.port_rate(self._port.line, "the rates of classes")
         base = max(port - self._shares.reserved, port * (1 - FULL))
-        whole = Rate(float(int(base)), RateUnit.BPS, line, how, "what the classes share")
         most = Rate(port, RateUnit.BPS, line, how, "what the classes share")
         limits = [self._strict_rate(queue, most) for queue in strict]
         left = max(base - sum(rate.number for rate, _ in limits), base * trees.BYPASS) if limits else base
@@ -322,13 +321,15 @@ class Mapping:
         scale = left / max(sum(parts), 1.0)
         ceilings = [None if q.ceiling is None else self._amounts.rate(q.ceiling) for q in queues]
         first = list(zip(strict, limits, strict=True))
-        root = trees.shared(queues, [part * scale for part in parts], ceilings, whole, most, first)
+        root = trees.shared(queues, [part * scale for part in parts], ceilings, most, first)
         for queue, made in zip(ordered, root.classes, strict=True):
             self._cburst(queue, made)
         for queue in strict:
             self._shares.unused(
                 [replace(queue, cap=None, ceiling=None)], {queue.name: limit_of(queue) or queue.ceiling}
             )
+        for queue in queues:
+            self._shares.unused([queue], {queue.name: queue.guarantee or queue.share})
         return self._tree(path, ordered, replace(self._port, tree=[root], quantum_divisor=None))
 
     def _shaped_strict(self, strict: list[Queue]) -> int | None:

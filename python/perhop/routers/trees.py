@@ -61,7 +61,6 @@ def shared(
     queues: list[Queue],
     rates: Sequence[float],
     ceilings: Sequence[float | None],
-    whole: Rate,
     most: Rate,
     first: Sequence[First],
 ) -> TreeClass:
@@ -71,14 +70,16 @@ def shared(
     """
     listed = [*(queue for queue, _ in first), *queues]
     names = {queue.name for queue in listed}
-    root = TreeClass("all", listed[0].line, whole, most)
+    root = TreeClass(
+        "all", listed[0].line, most, most
+    )  # it borrows of no other, so its rate is what it reaches
     while root.name in names:
         root.name += "+"
     sure = [
         max(float(int(min(rate, math.inf if ceiling is None else ceiling) + 1e-3)), LEAST)
         for rate, ceiling in zip(rates, ceilings, strict=True)
     ]
-    root.burst, root.cburst = _bucket(whole.number), _bucket(most.number)
+    root.burst = root.cburst = _bucket(most.number)
     root.classes = _strict(first)
     parts = [max(rate, LEAST) for rate in rates]  # which a ceiling does not make smaller
     unit = min(PACKET, MOST_QUANTUM * min(parts) / max(parts)) if parts else PACKET

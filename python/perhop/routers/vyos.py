@@ -362,7 +362,9 @@ class Reader:
                 self._account.find("W04", entry.line, text)
                 rate = Rate(LEAST, RateUnit.BPS, 0, How.ASSUMED, "no bandwidth")
             ceil = self._share(entry, "ceiling", whole)
-            if ceil is None:
+            if ceil is None and policy.kind == "shaper-hfsc":
+                ceil = replace(whole, line=0, how=How.DEFAULT, text="no upperlimit: that of the policy")
+            elif ceil is None:
                 text = f"class {entry.name}: no ceiling: `{rate.text}` is htb's; it borrows nothing"
                 self._account.find("W04", entry.line, text)
                 ceil = replace(rate, how=How.DEFAULT, text="no ceiling: that of htb is the rate")

@@ -101,8 +101,9 @@ def test_strict_priority_goes_before_classes_with_ceilings() -> None:
     queue = done.link["queue"]
     assert (queue["scheduler"], queue["priority"][0]["rate"]) == ("llq", "1Mbps")
     (root,) = queue["queue"]["classes"]
-    # What the strict queue is sure of is none of the tree's.
-    assert (root["rate"], root["ceil"]) == ("9Mbps", "10Mbps")
+    # What the strict queue leaves is the tree's: a root borrows of no other, so its rate is the link's.
+    assert (root["rate"], "ceil" in root) == ("10Mbps", False)
+    assert done.carried({0: 30.0})[0] == pytest.approx(10.0, rel=0.02)
     assert [entry["rate"] for entry in root["classes"]] == ["4Mbps", "3Mbps", "2Mbps"]
     assert done.codes("W06") == []
 

@@ -218,6 +218,17 @@ SWITCH = """\
 """
 
 
+def test_a_weight_beside_a_guaranteed_rate_of_sonic_is_reported() -> None:
+    text = """{"PORT": {"Ethernet0": {"speed": "1000"}},
+ "DSCP_TO_TC_MAP": {"M": {"10": "3", "0": "0"}}, "TC_TO_QUEUE_MAP": {"M": {"0": "0", "3": "3"}},
+ "PORT_QOS_MAP": {"Ethernet0": {"dscp_to_tc_map": "M", "tc_to_queue_map": "M"}},
+ "SCHEDULER": {"a": {"type": "DWRR", "weight": "1"},
+  "b": {"type": "DWRR", "weight": "3", "cir": "12500000", "pir": "25000000"}},
+ "QUEUE": {"Ethernet0|0": {"scheduler": "a"}, "Ethernet0|3": {"scheduler": "b"}}}"""
+    done = of_text(text, buffer=buffer(1e6))
+    assert any("class 3: `DWRR weight 3` has no effect beside `cir 12500000" in said for said in done.texts)
+
+
 def test_speed_and_shapers_of_sonic() -> None:
     done = of_text(SWITCH, buffer=buffer(1e6))
     assert done.link["rate"] == "25Gbps"
@@ -229,7 +240,7 @@ def test_speed_and_shapers_of_sonic() -> None:
     # `cir` is a guarantee; queue 0 takes what no map names.
     assert (rest["rate"], rest["ceil"], rest["prio"], rest.get("match")) == ("2Gbps", "20Gbps", 1, None)
     assert ("W09", 13) in done.warnings  # pauses
-    assert done.codes("W13") == [4, 6]  # the alias, and the other port
+    assert done.codes("W13") == [4, 6, 9]  # the alias, the other port, and a weight beside `cir`
     answered = of_text(SWITCH, buffer=buffer(1e6), link_rate=1e11)
     assert answered.link["rate"] == "100Gbps"
 
@@ -395,9 +406,12 @@ set qos interface eth0 egress 'H'
     done = of_text(text)
     assert {name: (q["rate"], q.get("ceil")) for name, q in done.queues.items()} == {
         "10": ("5Mbps", "8Mbps"),
-        "default": ("15Mbps", None),
+        "default": ("15Mbps", "20Mbps"),
     }
     assert done.codes("W06") == [3]
+    # Without an upper limit a class of hfsc has what others leave.
+    assert done.carried({0: 30.0})[0] == pytest.approx(20.0, rel=0.02)
+    assert done.carried({34: 30.0})[34] == pytest.approx(8.0, rel=0.02)
 
 
 @pytest.mark.parametrize(("action", "out"), [("drop", "drop"), ("continue", "mark"), ("reclassify", "mark")])
