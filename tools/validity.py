@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from tests.oracle import dualpi2, ns2, peers, process, testbed, theory
+from tests.oracle import dualpi2, ns2, peers, presets, process, testbed, theory
 from tests.oracle.agreement import STATES
 
 from perhop import _engine
@@ -149,12 +149,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=list(PEERS), action="append", help="measure this peer alone")
+    parser.add_argument(
+        "--only", choices=[*PEERS, "presets"], action="append", help="measure this peer alone"
+    )
     parser.add_argument("--render", action="store_true", help="measure nothing")
     given = parser.parse_args()
     data: Entry = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
-    for name in [] if given.render else given.only or PEERS:
+    for name in [] if given.render else given.only or [*PEERS, "presets"]:
         began = time.monotonic()
+        if name == "presets":
+            cells = [cell.to_json() for cell in presets.all_of_the_presets()]
+            data[name] = {"of": _of(), "rows": cells}
+            DATA.write_text(to_json(data), encoding="utf-8")
+            print(f"{name}: {len(cells)} cells ({time.monotonic() - began:.0f} s)")
+            continue
         try:
             rows = [found.to_json() for found in PEERS[name].measure()]
         except (process.RunError, ns2.Ns2Error) as error:
@@ -170,7 +178,7 @@ def main() -> None:
 def to_json(data: Entry) -> str:
     """The measurements, one comparison on each line."""
     parts = []
-    for name in PEERS:
+    for name in [*PEERS, "presets"]:
         if name in data:
             rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in data[name]["rows"])
             parts.append(f'"{name}": {{"of": {json.dumps(data[name]["of"])}, "rows": [\n{rows}\n]}}')
@@ -187,7 +195,16 @@ def page(data: Entry) -> str:
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
-    return environment.get_template("validity.md.j2").render(parts=parts, differ=differ)
+    return environment.get_template("validity.md.j2").render(
+        parts=parts, differ=differ, presets=_presets(data)
+    )
+
+
+def _presets(data: Entry) -> Entry | None:
+    """The table of presets, which has no peer."""
+    if (found := data.get("presets")) is None:
+        return None
+    return {"about": presets.ABOUT, "of": found["of"], "rows": presets.rows(found["rows"])}
 
 
 def _of() -> str:

@@ -266,8 +266,21 @@ def _other_clocks_and_windows(tcp: Mapping[str, Any]) -> Iterator[str]:
             "Timeouts: the round-trip time plus at least 200 ms, timer resolution 1 µs or finer; "
             f"simulated: at least {tcp['min-rto']}, timer resolution {tcp['tick']}."
         )
-    window = tcp["window"].removesuffix("p")
-    yield f"Receive window: grows by the kernel's autotuning (tcp_rmem); simulated: {window} packets."
+    if tcp.get("window-tuning") == "linux":
+        ours = f"up to {_size(tcp['window'])}, likewise"
+    else:
+        ours = f"{_size(tcp['window'])} from the start"
+    yield f"Receive window: grows by the kernel's autotuning (tcp_rmem); simulated: {ours}."
+    if buffer := tcp.get("send-buffer"):
+        yield f"Send buffer: grows up to the kernel's (tcp_wmem); simulated: {_size(buffer)}."
+
+
+def _size(depth: str) -> str:
+    """A depth of a canonical scenario in words: `1000p` or `16.777216MB`."""
+    if depth.endswith("p"):
+        return f"{depth.removesuffix('p')} packets"
+    number = depth.rstrip("kMGB")
+    return f"{float(number):.4g} {depth[len(number) :]}"
 
 
 def _other_sending(tcp: Mapping[str, Any], congestion: str, ours: str) -> Iterator[str]:

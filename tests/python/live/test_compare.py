@@ -244,6 +244,7 @@ def test_without_tcp_there_is_nothing_to_vary() -> None:
 def test_what_the_kernel_does_otherwise_follows_the_scenario() -> None:
     said = "\n".join(otherwise(simulation.canonical(LIVE)))
     assert "Initial window: 10 segments; simulated: 1." in said
+    assert "simulated: 1000 packets from the start." in said
     like = broken(LIVE, 'packet = "1000B"', 'packet = "1000B", initial-window = "10p", handshake = true')
     said = "\n".join(
         otherwise(simulation.canonical(like.replace('packet = "1000B" }', 'initial-window = "10p" }')))
@@ -380,6 +381,8 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert "Acknowledgements" not in said
     assert "HyStart" not in said, "its congestion control is CUBIC unless it says otherwise, and has it"
     assert "RACK" not in said
+    assert "simulated: up to 16.78 MB, likewise." in said
+    assert "Send buffer: grows up to the kernel's (tcp_wmem); simulated: 4.194 MB." in said
     otherwise_linux = 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"'
     plain = LIVE.replace('tcp = "newreno"', otherwise_linux)
     said = "\n".join(otherwise(simulation.canonical(plain)))
