@@ -41,8 +41,13 @@ tables and plots show Mbit/s, ms and %.
 `Result.flows`, of the flows of a population in `Result.population_summary()`, of a link and its queue in
 `Result.links`, of the classes of its queue in `Result.link_classes`. *Metrics* are what [sweeps](sweeps.md)
 keep of each run; `NAME` stands for the name of a `[[flows]]` entry or of a link, `CLASS` for that of a class
-of packets, `SIZE` for `short` (flows of at most 100 kB of payload), `medium` (10 MB) or `long`. What has no
-value in a run, such as the loss of a queue to which nothing came, is null there.
+of packets, `SIZE` for `short` (flows of at most 100 kB of payload), `medium` (10 MB) or `long`.
+
+0 is a count or a share that is zero. A measure that does not apply (retransmissions of UDP, marks of a flow
+without ECN, drops of meters where there are none), or that has no sample (the loss of a queue to which
+nothing came), has no value: null in data frames, JSON and Parquet, a dash in tables, NaN in the arrays of
+`Run.raw`. A mean over flows, runs or seeds is over those that have a value, and so is its interval; it has
+no value where none has.
 
 `perhop list measures` prints the same. CONTRIBUTING.md says how to add one."""
 # The name of a scenario's table in the type of a block's parameter.

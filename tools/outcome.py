@@ -160,8 +160,9 @@ class LiveOutcome(Outcome):
     live: str
     """A report in JSON on how well the machine kept up."""
 '''
-SCALARS = {"count": "int", "number": "float", "optional": "float | None"}
-ARRAYS = {"count": "Counts", "number": "Numbers", "optional": "Numbers", "by-color": "Counts"}
+SCALARS = {"count": "int", "number": "float", "optional-count": "int | None", "optional": "float | None"}
+ARRAYS = {"count": "Counts", "by-color": "Counts"}
+"""Those of whole numbers that are always there."""
 
 
 def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:
@@ -170,7 +171,9 @@ def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:
     Args:
         catalog: As `perhop._engine.measures` gives it.
     """
-    flows = [field(entry, ARRAYS[entry["kind"]], array_note(entry)) for entry in catalog["flow"]]
+    flows = [
+        field(entry, ARRAYS.get(entry["kind"], "Numbers"), array_note(entry)) for entry in catalog["flow"]
+    ]
     link, queue = ([field(one, SCALARS[one["kind"]]) for one in catalog[of]] for of in ("link", "queue"))
     parts = [
         HEADER,
@@ -210,9 +213,11 @@ def field(entry: dict[str, Any], kind: str, note: str = "") -> str:
 
 def array_note(entry: dict[str, Any]) -> str:
     """The array's type and shape; what stands for no value."""
-    shape = {"count": "i64[n]", "by-color": "i64[n, 3]"}.get(entry["kind"], "f64[n]")
-    missing = ", NaN where there is none" if entry["kind"] == "optional" else ""
-    return f"; {shape}{missing}"
+    kind = entry["kind"]
+    number = "i64" if kind in ARRAYS else "f64"
+    shape = "[n, 3]" if kind.endswith("by-color") else "[n]"
+    missing = ", NaN where there is none" if kind.startswith("optional") else ""
+    return f"; {number}{shape}{missing}"
 
 
 def unit_note(entry: dict[str, Any]) -> str:

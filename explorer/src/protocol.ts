@@ -264,8 +264,8 @@ export interface Interval {
   mean: number;
   low: number;
   high: number;
-  /** One value for each seed, in order. */
-  values: number[];
+  /** One value for each seed, in order; null where the run has none. */
+  values: (number | null)[];
 }
 
 export interface Intervals {

@@ -426,7 +426,7 @@ test("exports are tables, whose names begin no formula", async () => {
   const csv = (kind: string) => one.ask<string>({ do: "export", kind, which: 0 }).value.trimEnd().split("\n");
   const samples = csv("samples");
   assert.equal(samples.length, 1002);
-  assert.match(samples[0] ?? "", /^time_s,uplink queue,uplink bytes/);
+  assert.match(samples[0] ?? "", /^time_s,uplink queue \(packets\),uplink bytes \(bytes\),uplink delay \(s\)/);
   assert.match(samples[0] ?? "", /"'=1\+1,""x""/);
   assert.equal(csv("events")[0], "time_s,link,flow,color,event,reason,size_bytes");
   const outcome = JSON.parse(one.ask<string>({ do: "export", kind: "outcome", which: 0 }).value) as Record<

@@ -22,8 +22,8 @@ from perhop.runs import COLORS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-Unit: TypeAlias = Literal["bit/s", "s", "packets", "B", "fraction", ""]
-Kind: TypeAlias = Literal["count", "number", "optional", "by-color"]
+Unit: TypeAlias = Literal["bit/s", "s", "packets", "B", "fraction", "s/h", ""]
+Kind: TypeAlias = Literal["count", "number", "optional-count", "optional", "by-color", "optional-by-color"]
 Statistic: TypeAlias = Literal["mean", "sum"]
 
 
@@ -58,6 +58,7 @@ SHOWN: Mapping[Unit, Shown] = {
     "packets": Shown("p", "packets", 1.0, 1),
     "B": Shown("B", "bytes", 1.0, 0),
     "fraction": Shown("%", "%", 100.0, 2),
+    "s/h": Shown("s/h", "s/h", 1.0, 1),
     "": Shown("", "", 1.0, 4),
 }
 """How each unit is shown."""
@@ -111,7 +112,8 @@ class Measure:
     Attributes:
         name: The key in the engine's dictionaries, and the column in data frames.
         unit: There; tables show Mbit/s, ms and %.
-        kind: Whether it is a whole number, a number, one that may be missing, or one for each color.
+        kind: Whether it is a whole number, a number, or a whole number for each color, and whether it may
+            be missing: where it does not apply to a flow or link, or has no sample.
         summary: None for what stands in data frames alone.
     """
 
@@ -186,7 +188,7 @@ class Columns:
     def __init__(self, flows: Mapping[str, Any]) -> None:
         self._flows = flows
         self._lists: dict[str, list[float]] = {}
-        self._by_color: dict[str, list[list[int]]] = {}
+        self._by_color: dict[str, list[list[float]]] = {}
 
     def of(self, name: str) -> list[float]:
         """A column."""
@@ -194,8 +196,8 @@ class Columns:
             self._lists[name] = self._flows[name].tolist()
         return self._lists[name]
 
-    def by_color(self, name: str) -> list[list[int]]:
-        """A column of counts by color: one list for each color."""
+    def by_color(self, name: str) -> list[list[float]]:
+        """A column of counts by color: one list for each color; NaN where a flow has no value."""
         if name not in self._by_color:
             self._by_color[name] = self._flows[name].T.tolist()
         return self._by_color[name]
@@ -224,10 +226,10 @@ class Members:
         return self.columns.of(name)[self.place]
 
     def count(self, name: str, color: int | None = None) -> int:
-        """The sum of a column of counts by color, of one color or of all."""
+        """The sum of a column of counts by color, of one color or of all; 0 where no flow has a value."""
         by_color = self.columns.by_color(name)
         chosen = by_color if color is None else [by_color[color]]
-        return sum(sum(counts[self.place]) for counts in chosen)
+        return sum(_zero_for_none(count) for counts in chosen for count in counts[self.place])
 
     def calls(self) -> list[emodel.Rated]:
         """The rating of each flow as a call; none of flows that are no calls."""
@@ -247,7 +249,8 @@ class Members:
             rated.append(
                 emodel.rated(
                     delivered=int(delivered),
-                    gone=sum(color[flow] for colors in gone for color in colors) + _zero_for_none(lost),
+                    gone=sum(_zero_for_none(color[flow]) for colors in gone for color in colors)
+                    + _zero_for_none(lost),
                     late=_zero_for_none(late),
                     delay_s=None if math.isnan(play_out) else play_out,
                     mean_burst=None if math.isnan(burst) else burst,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from perhop import catalog
 from perhop.output.readable import end_names
@@ -17,6 +18,7 @@ from perhop.statistics import estimate
 _TYPES: Mapping[catalog.Kind, pl.DataType] = {
     "count": pl.Int64(),
     "number": pl.Float64(),
+    "optional-count": pl.Int64(),
     "optional": pl.Float64(),
 }
 
@@ -69,14 +71,21 @@ def flow_frame(run: Run) -> pl.DataFrame:
     columns = _identity(run)
     for entry in catalog.FLOW:
         values = run.raw["flows"][entry.name]
-        if entry.kind == "by-color":
+        if entry.kind.endswith("by-color"):
             for index, color in enumerate(COLORS):
-                columns[f"{entry.name}_{color}"] = pl.Series(np.ascontiguousarray(values[:, index]))
+                columns[f"{entry.name}_{color}"] = _column(entry, np.ascontiguousarray(values[:, index]))
         else:
-            columns[entry.name] = pl.Series(values)
-            if entry.kind == "optional":
-                columns[entry.name] = columns[entry.name].fill_nan(None)
+            columns[entry.name] = _column(entry, values)
     return pl.DataFrame(columns)
+
+
+def _column(entry: catalog.Measure, values: NDArray[Any]) -> pl.Series:
+    """The values of flows; null where a flow has none."""
+    column = pl.Series(values)
+    if not entry.kind.startswith("optional"):
+        return column
+    known = column.fill_nan(None)
+    return known if entry.kind == "optional" else known.cast(pl.Int64)
 
 
 def link_rows(run: Run) -> Iterator[tuple[object, ...]]:

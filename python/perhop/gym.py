@@ -449,7 +449,7 @@ class CongestionEnv(_Env):
         after = self.simulation.flows[self._flow]
         seconds = max(1e-9, self.simulation.now - began)
         delivered = (after.delivered_bytes - before.delivered_bytes) * 8e-6 / seconds
-        dropped = after.dropped.total + after.lost - before.dropped.total - before.lost
+        dropped = after.dropped.total - before.dropped.total + (after.lost or 0) - (before.lost or 0)
         loss = min(1.0, dropped / max(1, after.sent - before.sent))
         transit = self._transit_of(after)
         trend, self._transit = transit - self._transit, transit

@@ -99,7 +99,13 @@ class Replay:
         self, table: str, first: Mapping[str, pl.DataType], more: Mapping[str, pl.DataType]
     ) -> pl.DataFrame:
         rows = [
-            {**row, **{f"{color}_packets": row["colors"][place] for place, color in enumerate(COLORS)}}
+            {
+                **row,
+                **{
+                    f"{color}_packets": counts
+                    for color, counts in zip(COLORS, row["colors"] or NONE, strict=True)
+                },
+            }
             for row in self.report[table]
         ]
         frame = pl.DataFrame(rows, schema={**first, **_FATES, **more})
@@ -178,7 +184,7 @@ class Replay:
         return measured(of_bytes * 8e-6 / seconds) if seconds else MISSING
 
     def _metered(self) -> bool:
-        return any(self.report["all"]["colors"])
+        return any(self.report["all"]["colors"] or NONE)
 
     def _fate_cells(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Parts of the packets that arrived; those that are zero everywhere only where one looks for them."""
@@ -220,8 +226,10 @@ class Replay:
         link_row = {
             "link": link["name"],
             "rate, Mbit/s": short(link["rate_bps"] / 1e6),
-            "used, %": measured(100 * link["utilization"]),
-            "queue, packets": measured(link["mean_queue_packets"]),
+            "used, %": MISSING if link["utilization"] is None else measured(100 * link["utilization"]),
+            "queue, packets": MISSING
+            if link["mean_queue_packets"] is None
+            else measured(link["mean_queue_packets"]),
             **self._fate_cells(self.report["all"]),
         }
         classes = [
@@ -255,7 +263,7 @@ class Replay:
             colors = {
                 f"{color}, %": _percent(packets, row["arrived_packets"])
                 for color, packets, all_ in zip(
-                    COLORS, row["colors"], self.report["all"]["colors"], strict=True
+                    COLORS, row["colors"] or NONE, self.report["all"]["colors"] or NONE, strict=True
                 )
                 if all_
             }
@@ -287,6 +295,9 @@ class Replay:
             )
         return " ".join(notes)
 
+
+NONE = [None] * len(COLORS)
+"""In place of counts by color where no meter gives any."""
 
 _FATES: Mapping[str, pl.DataType] = {
     "arrived_packets": pl.Int64(),

@@ -117,14 +117,17 @@ class Flow:
         window: Congestion window in packets; None for a transport without one.
         smoothed_rtt_s: Round-trip time as its sender has estimated it, in s; None before the first sample.
         sent: Packets sent, retransmissions included.
-        retransmitted: Packets sent again.
-        timeouts: Retransmission timeouts.
+        retransmitted: Packets sent again; None but for TCP.
+        timeouts: Retransmission timeouts (RAP: loss events found by a timeout; TFRC: expiries of the
+            nofeedback timer); None for UDP.
         delivered_packets: Packets of data that reached the receiver for the first time.
         delivered_bytes: Their bytes on the wire.
         dropped: Packets of data that queues dropped.
-        lost: Packets of data that links lost after they had sent them.
+        lost: Packets of data that links lost after they had sent them; None for a flow whose data pass no
+            link that loses packets.
         marked: Packets sent, by the color that they were given.
-        congested: Packets that reached the receiver marked as having met congestion (ECN).
+        congested: Packets that reached the receiver marked as having met congestion (ECN); None without
+            ECN.
         last_transit_s: One-way transit time of the last packet that arrived, in s; None for TCP.
     """
 
@@ -132,14 +135,14 @@ class Flow:
     window: float | None
     smoothed_rtt_s: float | None
     sent: int
-    retransmitted: int
-    timeouts: int
+    retransmitted: int | None
+    timeouts: int | None
     delivered_packets: int
     delivered_bytes: int
     dropped: ByColor
-    lost: int
+    lost: int | None
     marked: ByColor
-    congested: int
+    congested: int | None
     last_transit_s: float | None
 
 

@@ -187,7 +187,9 @@ fn samples(run: &mut LiveRun) -> String {
         };
         let color = column.color.map_or("", |color| perhop_core::Color::ALL[usize::from(color)].name());
         let what = if column.name == column.kind { String::new() } else { format!(" {}", column.name) };
-        quoted(&format!("{whose} {}{what} {color}", column.kind))
+        let text = format!("{whose} {}{what} {color}", column.kind);
+        let unit = if column.unit.is_empty() { String::new() } else { format!(" ({})", column.unit) };
+        quoted(&format!("{}{unit}", text.trim_end()))
     };
     let mut text: String =
         std::iter::once("time_s".to_owned()).chain(columns.iter().map(name)).collect::<Vec<_>>().join(",");

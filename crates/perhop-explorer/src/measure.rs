@@ -2,7 +2,8 @@
 
 use perhop_core::measure::LinkOutcome;
 use perhop_scenario::Scenario;
-use perhop_sim::measures::{FLOW, LINK, Measure, QueueMeasures, Statistic, Summary, Value};
+use perhop_sim::application::all_measures;
+use perhop_sim::measures::{FLOW, LINK, Measure, QueueMeasures, Statistic, Summary};
 use perhop_sim::{FlowOutcome, Outcome, Simulation, Watch};
 use serde_json::json;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -59,16 +60,20 @@ pub fn rows(scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
         rows.extend(FLOW.iter().filter_map(|measure| row(&name, measure, flows)));
         first = next;
     }
+    let declared = all_measures();
     for application in &outcome.applications {
-        let name = |measure: &str| format!("applications.{}.{measure}", application.name);
-        rows.extend(application.measures.iter().map(|&(measure, value)| (name(measure), "", value)));
+        let entries = declared.iter().filter(|(model, _)| *model == application.model);
+        rows.extend(entries.flat_map(|(_, entries)| *entries).map(|entry| {
+            let name = format!("applications.{}.{}", application.name, entry.name);
+            (name, entry.unit.symbol(), entry.of(&application.recorded))
+        }));
     }
     rows
 }
 
 fn row<O>(name: &str, measure: &Measure<O>, outcomes: &[O]) -> Option<Row> {
     let Summary { statistic, metric, .. } = measure.summary?;
-    let values: Vec<f64> = outcomes.iter().filter_map(|outcome| value(&measure.value, outcome)).collect();
+    let values: Vec<f64> = outcomes.iter().filter_map(|outcome| measure.value.of(outcome)).collect();
     let sum: f64 = values.iter().sum();
     let value = match statistic {
         _ if values.is_empty() => None,
@@ -76,15 +81,6 @@ fn row<O>(name: &str, measure: &Measure<O>, outcomes: &[O]) -> Option<Row> {
         Statistic::Mean => Some(sum / values.len() as f64),
     };
     Some((format!("{name}.{}", metric.unwrap_or(measure.name)), measure.unit.symbol(), value))
-}
-
-fn value<O>(value: &Value<O>, outcome: &O) -> Option<f64> {
-    match value {
-        Value::Count(of) => Some(of(outcome) as f64),
-        Value::Number(of) => Some(of(outcome)),
-        Value::Optional(of) => of(outcome),
-        Value::ByColor(of) => Some(of(outcome).iter().sum::<u64>() as f64),
-    }
 }
 
 /// The mean of one value from each of several runs and its 95 % interval by Student's t; no interval for one run.
@@ -106,6 +102,52 @@ pub fn interval(values: &[f64]) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measures_of_applications_have_the_units_that_the_catalog_declares() {
+        let mut units = Vec::new();
+        for (model, measures) in
+            all_measures().into_iter().filter(|(model, _)| !["call", "python"].contains(model))
+        {
+            let toml = format!(
+                r#"duration = "3s"
+links.link = {{ from = "a", to = "b", rate = "10Mbps", delay = "5ms", queue = {{ aqm = "drop-tail", limit = "50p" }} }}
+flows = [{{ name = "users", from = "a", to = "b", application = {{ model = "{model}" }} }}]
+"#
+            );
+            let (scenario, outcome) = whole(&toml, 1).unwrap();
+            let rows = rows(&scenario, &outcome);
+            for measure in measures {
+                let name = format!("applications.users.{}", measure.name);
+                let unit = rows.iter().find(|(found, ..)| *found == name).unwrap().1;
+                assert_eq!(unit, measure.unit.symbol(), "{name}");
+                assert!(!measure.name.ends_with("_s") || unit == "s", "{name}");
+                units.push(unit);
+            }
+        }
+        for unit in ["s", "bit/s", "B", "fraction", "s/h"] {
+            assert!(units.contains(&unit), "{unit}");
+        }
+    }
+
+    #[test]
+    fn retransmissions_of_udp_have_no_value() {
+        let toml = |transport| {
+            format!(
+                r#"duration = "3s"
+links.link = {{ from = "a", to = "b", rate = "1Mbps", delay = "5ms", queue = {{ aqm = "drop-tail", limit = "5p" }} }}
+flows = [{{ name = "f", from = "a", to = "b", transport = {transport} }}]
+"#
+            )
+        };
+        let of = |transport| {
+            let (scenario, outcome) = whole(&toml(transport), 1).unwrap();
+            let rows = rows(&scenario, &outcome);
+            rows.into_iter().find(|(name, ..)| name == "flows.f.retransmission_ratio").unwrap().2
+        };
+        assert_eq!(of(r#"{ udp = "cbr", rate = "2Mbps" }"#), None);
+        assert!(of(r#"{ tcp = "newreno" }"#).unwrap() > 0.0);
+    }
 
     #[test]
     fn an_interval_by_hand() {

@@ -5,6 +5,7 @@ use perhop_core::{Duration, Instant};
 use perhop_live::device::AnyDevice;
 use perhop_live::{Loss, Plane, Report, StreamCounts};
 use perhop_scenario::Scenario;
+use perhop_sim::transport::Counted;
 use perhop_sim::transport::transit::TransitMeter;
 use perhop_sim::{
     ApplicationOutcome, Completion, FlowOutcome, FlowRecord, FlowSpec, Marking, Network, Outcome,
@@ -16,6 +17,7 @@ use crate::observer::Samples;
 use crate::report::{Drops, LabReport, Late};
 use crate::run::Run;
 use crate::setting::{HostFlow, Kind, Population, Setting, on_wire};
+use crate::system::counts_timeouts;
 use crate::topology;
 
 /// The 99th percentile of lateness and the longest pause may always be this long, however short round trips are.
@@ -67,6 +69,11 @@ impl Measured<'_> {
     /// The result of each flow of the network; for the flow of a population, the sum over all flows of that population.
     fn flows(&self) -> Vec<FlowOutcome> {
         let Self { network, setting, .. } = self;
+        let timeouts = counts_timeouts();
+        let counted = |spec: &FlowSpec| match spec.transport.counted(spec.tcp_ecn) {
+            Counted::Segments { .. } => Counted::Kernel { timeouts },
+            counted => counted,
+        };
         let records =
             |number| setting.populations.iter().find(|of| of.flow == number).map(|of| &of.records[..]);
         let first = |number| records(number)?.first().map(|first| first.started);
@@ -86,6 +93,9 @@ impl Measured<'_> {
             if let Some(requests) = flow.requests {
                 outcomes[requests.flow] = self.requests_outcome(&network.flows[requests.flow], flow);
             }
+        }
+        for (outcome, spec) in outcomes.iter_mut().zip(&network.flows) {
+            outcome.counted = counted(spec);
         }
         outcomes
     }

@@ -3,7 +3,9 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use socket2::{Domain, Socket, Type};
 
 /// What the kernel says of a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +75,31 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
         receiver_limited_us: info.tcpi_rwnd_limited,
         buffer_limited_us: info.tcpi_sndbuf_limited,
     })
+}
+
+/// Whether this kernel says how often a connection's retransmission timer expired (Linux 6.7).
+pub(crate) fn counts_timeouts() -> bool {
+    #[cfg(target_env = "gnu")]
+    {
+        let of = |socket: OwnedFd| {
+            let mut info: mem::MaybeUninit<libc::tcp_info> = mem::MaybeUninit::uninit();
+            let mut length = mem::size_of_val(&info) as libc::socklen_t;
+            // SAFETY: the kernel writes at most `length` bytes, which is the structure's size, and nobody reads them.
+            let status = unsafe {
+                libc::getsockopt(
+                    socket.as_raw_fd(),
+                    libc::IPPROTO_TCP,
+                    libc::TCP_INFO,
+                    info.as_mut_ptr().cast(),
+                    &raw mut length,
+                )
+            };
+            status == 0 && length as usize > mem::offset_of!(libc::tcp_info, tcpi_total_rto)
+        };
+        Socket::new(Domain::IPV4, Type::STREAM, None).is_ok_and(|socket| of(socket.into()))
+    }
+    #[cfg(not(target_env = "gnu"))]
+    false
 }
 
 /// Wakes whoever waits for a socket only when so many bytes can be read, or no more will come (socket(7), SO_RCVLOWAT).

@@ -66,11 +66,17 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
         match measure.value {
             Value::Count(of) => dict.set_item(measure.name, integers(py, flows.iter().map(of)))?,
             Value::Number(of) => dict.set_item(measure.name, floats(flows.iter().map(of).collect()))?,
-            Value::Optional(of) => {
-                let values = flows.iter().map(|flow| of(flow).unwrap_or(f64::NAN));
+            Value::OptionalCount(_) | Value::Optional(_) => {
+                let values = flows.iter().map(|flow| measure.value.of(flow).unwrap_or(f64::NAN));
                 dict.set_item(measure.name, floats(values.collect()))?;
             }
             Value::ByColor(of) => dict.set_item(measure.name, by_color(py, flows.iter().map(of))?)?,
+            Value::OptionalByColor(of) => {
+                let values = flows.iter().flat_map(|flow| {
+                    of(flow).map_or([f64::NAN; 3], |by_color| by_color.map(|count| count as f64))
+                });
+                dict.set_item(measure.name, floats(values.collect()).reshape([flows.len(), 3])?)?;
+            }
         }
     }
     Ok(dict)
@@ -126,8 +132,10 @@ fn measured<O>(dict: &Bound<'_, PyDict>, measures: &[Measure<O>], outcome: &O) -
         match measure.value {
             Value::Count(of) => dict.set_item(measure.name, of(outcome))?,
             Value::Number(of) => dict.set_item(measure.name, of(outcome))?,
+            Value::OptionalCount(of) => dict.set_item(measure.name, of(outcome))?,
             Value::Optional(of) => dict.set_item(measure.name, of(outcome))?,
             Value::ByColor(of) => dict.set_item(measure.name, of(outcome))?,
+            Value::OptionalByColor(of) => dict.set_item(measure.name, of(outcome))?,
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::arrivals::Arrivals;
 use crate::ledger::{Amount, Fates, Ledger, Outcome};
-use crate::request::Plan;
+use crate::request::{Plan, Target};
 
 /// What became of the packets of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -96,14 +96,14 @@ pub struct FatesRow {
     pub forwarded_packets: u64,
     /// Their bytes.
     pub forwarded_bytes: u64,
-    /// Packets that meters dropped.
-    pub policed_packets: u64,
-    /// Packets that the queue dropped.
-    pub dropped_packets: u64,
-    /// Packets that left with a congestion mark that they did not come with.
-    pub marked_packets: u64,
-    /// Packets by the color that the meter at the edge gave them: green, yellow, red.
-    pub colors: [u64; 3],
+    /// Packets that meters dropped; none without a meter.
+    pub policed_packets: Option<u64>,
+    /// Packets that the queue dropped; none without a link.
+    pub dropped_packets: Option<u64>,
+    /// Packets that left with a congestion mark that they did not come with; none without a link.
+    pub marked_packets: Option<u64>,
+    /// Packets by the color that the meter at the edge gave them: green, yellow, red; none without that meter.
+    pub colors: Option<[u64; 3]>,
     /// Mean waiting time of the packets that left, in seconds.
     pub delay_mean_s: Option<f64>,
 }
@@ -115,10 +115,10 @@ pub struct LinkRow {
     pub name: String,
     /// Its rate.
     pub rate_bps: u64,
-    /// Share of the duration in which it transmitted.
-    pub utilization: f64,
-    /// Mean number of packets that waited.
-    pub mean_queue_packets: f64,
+    /// Share of the duration in which it transmitted; none of no time.
+    pub utilization: Option<f64>,
+    /// Mean number of packets that waited; none of no time.
+    pub mean_queue_packets: Option<f64>,
 }
 
 /// A queue or one of its classes.
@@ -227,11 +227,11 @@ impl Report {
             capture: CaptureRow::new(arrivals),
             arrivals_s: ledger.last_arrival.as_secs_f64(),
             duration_s,
-            all: FatesRow::new(&ledger.all, link.is_some()),
+            all: FatesRow::new(&ledger.all, &plan.target),
             link: row,
             classes: outcome.as_ref().map(classes).unwrap_or_default(),
             meters: outcome.map(|outcome| meters(&outcome)).unwrap_or_default(),
-            codepoints: codepoints(ledger, link.is_some()),
+            codepoints: codepoints(ledger, &plan.target),
             outcomes: ledger
                 .outcomes
                 .iter()
@@ -241,7 +241,7 @@ impl Report {
                 .flows
                 .largest(plan.top)
                 .into_iter()
-                .map(|flow| FlowRow::new(flow, link.is_some()))
+                .map(|flow| FlowRow::new(flow, &plan.target))
                 .collect(),
             flow_count: flow_count + flows_forgotten,
             flows_forgotten,
@@ -260,8 +260,8 @@ fn several<R: Read>(arrivals: &Arrivals<R>) -> Option<String> {
 }
 
 /// A part of a time; none of no time.
-fn share(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
 }
 
 /// The rows of a queue's classes.
@@ -283,12 +283,12 @@ fn meters(outcome: &LinkOutcome) -> Vec<MeterRow> {
     outcome.meters.iter().map(row).collect()
 }
 
-fn codepoints(ledger: &Ledger, waits: bool) -> Vec<CodepointRow> {
+fn codepoints(ledger: &Ledger, target: &Target) -> Vec<CodepointRow> {
     let row = |(codepoint, (fates, delays)): (&u8, &(Fates, _))| {
-        let delays = waits.then(|| DelayOutcome::of(delays));
+        let delays = target.link.is_some().then(|| DelayOutcome::of(delays));
         CodepointRow {
             codepoint: name_of(*codepoint),
-            fates: FatesRow::new(fates, waits),
+            fates: FatesRow::new(fates, target),
             delay: DelayRow::new(delays.as_ref()),
         }
     };
@@ -328,17 +328,20 @@ impl CaptureRow {
 }
 
 impl FatesRow {
-    fn new(fates: &Fates, waits: bool) -> Self {
+    fn new(fates: &Fates, target: &Target) -> Self {
         let Fates { arrived, forwarded, policed, dropped, marked, colors, .. } = *fates;
+        let waits = target.link.is_some();
+        let is_metered =
+            target.meter.is_some() || target.link.as_ref().is_some_and(|link| !link.meters.is_empty());
         Self {
             arrived_packets: arrived.packets,
             arrived_bytes: arrived.bytes,
             forwarded_packets: forwarded.packets,
             forwarded_bytes: forwarded.bytes,
-            policed_packets: policed,
-            dropped_packets: dropped,
-            marked_packets: marked,
-            colors,
+            policed_packets: is_metered.then_some(policed),
+            dropped_packets: waits.then_some(dropped),
+            marked_packets: waits.then_some(marked),
+            colors: target.meter.as_ref().map(|_| colors),
             delay_mean_s: fates.mean_wait_s().filter(|_| waits),
         }
     }
@@ -385,8 +388,8 @@ impl OutcomeRow {
 }
 
 impl FlowRow {
-    fn new((tuple, fates): &(FiveTuple, Fates), waits: bool) -> Self {
-        Self { flow: text_of(tuple), fates: FatesRow::new(fates, waits) }
+    fn new((tuple, fates): &(FiveTuple, Fates), target: &Target) -> Self {
+        Self { flow: text_of(tuple), fates: FatesRow::new(fates, target) }
     }
 }
 

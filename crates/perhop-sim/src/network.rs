@@ -20,7 +20,7 @@ use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
 use crate::transport::udp::{UdpParams, UdpSender};
-use crate::transport::{CarryingReceiver, CarryingSender, Receiver, Sender};
+use crate::transport::{CarryingReceiver, CarryingSender, Counted, Receiver, Sender};
 use crate::workload::{Draws, Packets, Workload};
 
 /// A router's number.
@@ -297,6 +297,15 @@ impl TransportSpec {
             Self::Tcp(_) => false,
             Self::Udp(UdpParams { trace: Some(_), .. }) => true,
             Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => volume.is_some(),
+        }
+    }
+
+    /// Which of its statistics a sender of a flow with this ECN counts.
+    pub fn counted(&self, ecn: TcpEcn) -> Counted {
+        match self {
+            Self::Tcp(_) => Counted::Segments { ecn: !ecn.is_off() },
+            Self::Udp(_) => Counted::Sent,
+            Self::Rap(_) | Self::Tfrc(_) => Counted::LossEvents,
         }
     }
 

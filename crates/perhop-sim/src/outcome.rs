@@ -6,8 +6,8 @@ use perhop_core::{Bytes, Duration, Instant};
 use crate::application::Recorded;
 use crate::engine::EngineUsed;
 use crate::probe::Series;
-use crate::transport::SenderStatistics;
 use crate::transport::transit::Played;
+use crate::transport::{Counted, SenderStatistics};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +117,8 @@ pub struct FlowOutcome {
     pub completion: Completion,
     /// What the sender counted.
     pub sender: SenderStatistics,
+    /// Which of that it does count.
+    pub counted: Counted,
     /// The receiver's window of TCP in bytes, at the end; `None` for other transports.
     pub receiver_window: Option<u64>,
     /// The sender's buffer of TCP in bytes; `None` if it has no limit, and for other transports.

@@ -67,15 +67,16 @@ export class Seeds {
 
   async #summary(seeds: string[], results: (Row[] | undefined)[], began: number): Promise<Intervals> {
     const done = results.filter((result): result is Row[] => result !== undefined);
-    // A measure without a value in some run, such as the completion time of a flow that did not complete, has no interval.
+    // A measure that applies in no run, such as the retransmissions of UDP, has no row. One without a value in some runs, such as the
+    // completion time of a flow that did not complete, has the mean of the others.
     const rows = (done[0] ?? []).flatMap(([name, unit], place) => {
       const values = done.map((result) => result[place]?.[2] ?? null);
-      return values.every((value) => value !== null) ? [{ name, unit, values: values as number[] }] : [];
+      return values.some((value) => value !== null) ? [{ name, unit, values }] : [];
     });
     const runner = this.#runners[0];
     const ends = await runner?.ask<{ mean: number; low: number | null; high: number | null }[]>({
       do: "intervals",
-      rows: rows.map(({ values }) => values),
+      rows: rows.map(({ values }) => values.filter((value) => value !== null)),
     });
     const intervals = rows.map((row, place): Interval => {
       const { mean, low, high } = ends?.[place] ?? { mean: Number.NaN, low: null, high: null };

@@ -25,7 +25,7 @@ export function seconds(value: number): string {
 /** The name of a measure without its unit, and its values in the unit that people read. */
 export function measure(path: string, unit: string): { name: string; unit: string; text: (value: number) => string } {
   const name = path
-    .replace(/^(links|flows)\./, "")
+    .replace(/^(links|flows|applications)\./, "")
     .replace(/_(s|bps|packets|bytes)$/, "")
     .replaceAll("_", " ");
   const as = (shown: string, factor: number) => ({

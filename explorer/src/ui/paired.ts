@@ -13,11 +13,11 @@ export interface Difference {
   verdict: "higher" | "lower" | "cannot tell" | "equal";
 }
 
-/** The difference of values in the order of the same seeds; `null` with fewer than two pairs. */
-export function paired(a: readonly number[], b: readonly number[]): Difference | null {
-  const count = Math.min(a.length, b.length);
+/** The difference of values in the order of the same seeds, over those that both have; `null` with fewer than two pairs. */
+export function paired(a: readonly (number | null)[], b: readonly (number | null)[]): Difference | null {
+  const differences = a.flatMap((of, i) => (of === null || typeof b[i] !== "number" ? [] : [b[i] - of]));
+  const count = differences.length;
   if (count < 2) return null;
-  const differences = Array.from({ length: count }, (_, i) => (b[i] ?? 0) - (a[i] ?? 0));
   if (differences.some((value) => !Number.isFinite(value))) return null;
   const mean = differences.reduce((sum, value) => sum + value, 0) / count;
   const variance = differences.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1);

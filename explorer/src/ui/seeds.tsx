@@ -84,6 +84,10 @@ function Row(props: { row: Interval; other: Interval | undefined; both: boolean 
   const { name, unit, text } = measure(row.name, row.unit);
   const difference = other ? paired(row.values, other.values) : null;
   const half = (of: Interval) => <small> ± {text((of.high - of.low) / 2)}</small>;
+  const runs = ({ values }: Interval) => {
+    const known = values.filter((value) => value !== null).length;
+    return known < values.length && <small>{` of ${known} of ${values.length} runs; the others have no value`}</small>;
+  };
   return (
     <tr>
       <th scope="row">
@@ -93,11 +97,13 @@ function Row(props: { row: Interval; other: Interval | undefined; both: boolean 
       <td>
         {text(row.mean)}
         {props.both && half(row)}
+        {runs(row)}
       </td>
       {props.both && (
         <td>
           {other && text(other.mean)}
           {other && half(other)}
+          {other && runs(other)}
         </td>
       )}
       {props.both && (

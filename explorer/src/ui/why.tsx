@@ -101,7 +101,7 @@ function shown({ name, value, unit, text }: Fact): string {
   if (text !== undefined) return text;
   if (unit === "s" && / (at|since)$/.test(name)) return `${value.toFixed(4)} s`;
   if (unit === "s" && value < 1) return `${exact(value * 1000)} ms`;
-  return `${exact(value)} ${unit}`;
+  return `${exact(value)} ${unit}`.trimEnd();
 }
 
 function exact(value: number): string {
@@ -129,7 +129,7 @@ function Draw(props: { explanation: Explanation }) {
     <>
       {average && min && max && max.value > 0 && (
         <Scale
-          label={`${average.name} ${exact(average.value)} between min ${exact(min.value)} and max ${exact(max.value)}`}
+          label={`${average.name} ${shown(average)} between min ${shown(min)} and max ${shown(max)}`}
           top={Math.max(max.value * 1.25, average.value * 1.05)}
           ticks={[
             { at: min.value, name: "min" },
@@ -143,7 +143,7 @@ function Draw(props: { explanation: Explanation }) {
       )}
       {sojourn && target && (
         <Scale
-          label={`Sojourn time ${exact(sojourn.value)} s, target ${exact(target.value)} s`}
+          label={`Sojourn time ${shown(sojourn)}, target ${shown(target)}`}
           top={Math.max(target.value, sojourn.value) * 1.3}
           ticks={[{ at: target.value, name: "target" }]}
           range={[target.value, Math.max(target.value, sojourn.value) * 1.3]}

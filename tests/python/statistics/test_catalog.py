@@ -81,7 +81,12 @@ def test_the_engines_dictionaries_have_what_is_declared(queues: Result) -> None:
         assert list(found)[1 : len(entries) + 1] == [entry.name for entry in entries]
         for entry in entries:
             kinds: dict[str, tuple[type, ...]]
-            kinds = {"count": (int,), "number": (float,), "optional": (float, type(None))}
+            kinds = {
+                "count": (int,),
+                "number": (float,),
+                "optional-count": (int, type(None)),
+                "optional": (float, type(None)),
+            }
             assert isinstance(found[entry.name], kinds[entry.kind]), entry.name
 
 
@@ -107,7 +112,7 @@ def test_frames_and_tables_have_the_columns_that_are_declared(queues: Result) ->
     by_flow = [
         f"{entry.name}{color}"
         for entry in catalog.FLOW
-        for color in (colors if entry.kind == "by-color" else [""])
+        for color in (colors if entry.kind.endswith("by-color") else [""])
     ]
     assert queues.flows.columns[4:] == by_flow
     assert queues.links.columns[2:] == [entry.name for entry in (*catalog.LINK, *catalog.QUEUE)]

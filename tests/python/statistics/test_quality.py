@@ -142,7 +142,9 @@ def test_flows_of_a_run() -> None:
     assert rows["member"].to_list() == [0, 1, 2, 0] * 2
     first, flow = rows.row(0, named=True), flows.row(0, named=True)
     gone = sum(
-        flow[f"{what}_{color}"] for what in ("dropped", "policed") for color in ("green", "yellow", "red")
+        flow[f"{what}_{color}"] or 0
+        for what in ("dropped", "policed")
+        for color in ("green", "yellow", "red")
     )
     packets = flow["delivered_packets"] + gone
     assert gone, "the queue drops packets of calls"
@@ -180,7 +182,9 @@ def test_a_fixed_play_out_buffer() -> None:
         flows.iter_rows(named=True), calls(result, ["calls"]).iter_rows(named=True), strict=True
     ):
         gone = sum(
-            flow[f"{what}_{color}"] for what in ("dropped", "policed") for color in ("green", "yellow", "red")
+            flow[f"{what}_{color}"] or 0
+            for what in ("dropped", "policed")
+            for color in ("green", "yellow", "red")
         )
         packets = flow["delivered_packets"] + gone
         # 1.6 ms to send, 20 ms of propagation, no queue yet unless bulk's first packets are before it; 60 ms.

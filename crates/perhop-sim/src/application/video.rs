@@ -143,9 +143,9 @@ impl Application for Video {
         },
         Measure {
             name: "stall_seconds_per_hour",
-            label: "stalled, s/h",
+            label: "stalled",
             importance: 255,
-            unit: Unit::None,
+            unit: Unit::SecondsPerHour,
             description: "Seconds of stalling in an hour of watching, stalls included.",
             estimate: Estimate::Ratio("stall_s", "watched_s", 3600.0),
         },

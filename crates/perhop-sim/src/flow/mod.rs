@@ -30,7 +30,7 @@ use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Ack, CarryingSender, DelayedAck, Received, Receiver, Sender};
+use crate::transport::{Ack, CarryingSender, Counted, DelayedAck, Received, Receiver, Sender};
 use crate::wire::Wire;
 
 pub(crate) use counts::Counts;
@@ -97,6 +97,8 @@ struct Rare {
     is_policed: bool,
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
     is_capable: bool,
+    /// Which of its statistics its sender counts.
+    counted: Counted,
     congested: u64,
     /// Bytes by which packets that arrived were shorter than the flow's full packets.
     short: u64,
@@ -532,14 +534,14 @@ impl Flow {
             window: self.sender.window(),
             smoothed_rtt_s: self.sender.smoothed_rtt(),
             sent: sender.sent,
-            retransmitted: sender.retransmitted,
-            timeouts: sender.timeouts,
+            retransmitted: self.rare.counted.repairs().then_some(sender.retransmitted),
+            timeouts: self.rare.counted.timeouts().then_some(sender.timeouts),
             delivered_packets: delivered,
             delivered_bytes: self.delivered_bytes(),
             dropped,
-            lost,
+            lost: self.rare.is_lossy.then_some(lost),
             marked,
-            congested,
+            congested: self.rare.is_capable.then_some(congested),
             last_transit: self.last_transit(),
             limits: sender.limits,
         }
@@ -577,6 +579,7 @@ impl Flow {
             dropped: new.dropped,
             lost: self.rare.is_lossy.then_some(new.lost),
             sender: new.sender,
+            counted: self.rare.counted,
             receiver_window: self.sender.receiver_window(),
             buffer: self.sender.buffer(),
             completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
@@ -646,6 +649,7 @@ impl Rare {
             completed: None,
             is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
+            counted: spec.transport.counted(spec.tcp_ecn),
             congested: 0,
             short: 0,
             grants: Grants { opens: spec.transport.opens(), ..Grants::default() },

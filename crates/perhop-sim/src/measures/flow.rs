@@ -3,10 +3,9 @@
 use perhop_core::{Duration, Instant};
 
 use super::Unit::{BitsPerSecond, Bytes, Fraction, None as NoUnit, Packets, Seconds};
-use super::Value::{ByColor, Count, Optional};
+use super::Value::{ByColor, Count, Optional, OptionalByColor, OptionalCount};
 use super::{Compared, Measure, Statistic, Summary, Table};
 use crate::FlowOutcome;
-use crate::transport::SenderStatistics;
 use crate::transport::limits::Limit;
 
 /// Every measure of a flow, in the order of the columns. All exclude the warm-up.
@@ -47,8 +46,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "acked_bps",
         unit: BitsPerSecond,
-        description: "Rate of segments acknowledged in order over the same time, IP headers included (TCP; else 0).",
-        value: Optional(FlowOutcome::acked),
+        description: "Rate of segments acknowledged in order over the same time, IP headers included; none but for TCP.",
+        value: Optional(|flow| flow.acked().filter(|_| flow.counted.repairs())),
         summary: None,
     },
     Measure {
@@ -75,30 +74,30 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "retransmitted_packets",
         unit: Packets,
-        description: "Packets sent again.",
-        value: Count(|flow| flow.sender.retransmitted),
+        description: "Packets sent again; none but for TCP.",
+        value: OptionalCount(retransmitted),
         summary: None,
     },
     Measure {
         name: "timeouts",
         unit: NoUnit,
         description: "Retransmission timeouts; of RAP, loss events found by a timeout; of TFRC, expiries of the \
-            nofeedback timer.",
-        value: Count(|flow| flow.sender.timeouts),
+            nofeedback timer; none for UDP, and on a kernel that does not count them.",
+        value: OptionalCount(|flow| flow.counted.timeouts().then_some(flow.sender.timeouts)),
         summary: None,
     },
     Measure {
         name: "fast_retransmits",
         unit: NoUnit,
-        description: "Fast retransmits (simulated TCP; else 0).",
-        value: Count(|flow| flow.sender.fast_retransmits),
+        description: "Fast retransmits; none but for simulated TCP.",
+        value: OptionalCount(|flow| flow.counted.fast_retransmits().then_some(flow.sender.fast_retransmits)),
         summary: None,
     },
     Measure {
         name: "loss_events",
         unit: NoUnit,
-        description: "Loss events, each of which lowers the rate once (RAP and TFRC; else 0).",
-        value: Count(|flow| flow.sender.loss_events),
+        description: "Loss events, each of which lowers the rate once; none but for RAP and TFRC.",
+        value: OptionalCount(|flow| flow.counted.loss_events().then_some(flow.sender.loss_events)),
         summary: None,
     },
     Measure {
@@ -143,7 +142,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         unit: Packets,
         description: "Packets that came too late for the flow's play-out buffer, which are not among the lost ones: beyond its length \
             (key `play-out`), else beyond what 99 % of the packets need; none for TCP.",
-        value: Optional(|flow| flow.play_out.map(|played| played.late as f64)),
+        value: OptionalCount(|flow| flow.play_out.map(|played| played.late)),
         summary: None,
     },
     Measure {
@@ -205,8 +204,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "policed",
         unit: Packets,
         description: "Data packets that meters dropped because they were out of profile, the flow's own or those of links, by the color \
-            that the meter gave; each is one of `marked`, none of `dropped`.",
-        value: ByColor(|flow| flow.policed.unwrap_or_default()),
+            that the meter gave; each is one of `marked`, none of `dropped`; none for a flow that no meter polices.",
+        value: OptionalByColor(|flow| flow.policed),
         summary: None,
     },
     Measure {
@@ -257,10 +256,10 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "retransmission_ratio",
         unit: Fraction,
-        description: "Packets sent again over all packets sent; none for a flow that sent nothing.",
+        description: "Packets sent again over all packets sent; none but for TCP, and for a flow that sent nothing.",
         value: Optional(|flow| {
-            let SenderStatistics { sent, retransmitted, .. } = flow.sender;
-            (sent > 0).then(|| retransmitted as f64 / sent as f64)
+            let again = retransmitted(flow).filter(|_| flow.sender.sent > 0)?;
+            Some(again as f64 / flow.sender.sent as f64)
         }),
         summary: Some(Summary::of("retransmitted")),
     },
@@ -269,7 +268,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         unit: Packets,
         description: "Data packets that links lost after they had sent them (keys `loss` and `burst-loss` of a link), which are no drops of a queue; none \
             for a flow whose data pass no such link, and on real packets.",
-        value: Optional(|flow| flow.lost.map(|lost| lost as f64)),
+        value: OptionalCount(|flow| flow.lost),
         summary: None,
     },
     Measure {
@@ -289,7 +288,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         unit: Packets,
         description: "Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN, and on \
             real packets.",
-        value: Optional(|flow| flow.congested.map(|marked| marked as f64)),
+        value: OptionalCount(|flow| flow.congested),
         summary: None,
     },
     Measure {
@@ -306,8 +305,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "ecn_reductions",
         unit: NoUnit,
-        description: "Reductions of the congestion window because of ECN (simulated TCP; else 0).",
-        value: Count(|flow| flow.sender.ecn_reductions),
+        description: "Reductions of the congestion window because of ECN; none but for simulated TCP with ECN.",
+        value: OptionalCount(|flow| flow.counted.ecn_reductions().then_some(flow.sender.ecn_reductions)),
         summary: None,
     },
     Measure {
@@ -380,14 +379,14 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "receiver_window_bytes",
         unit: Bytes,
         description: "The receiver's window at the end, headers included if it was given in packets; none but for TCP.",
-        value: Optional(|flow| flow.receiver_window.map(|bytes| bytes as f64)),
+        value: OptionalCount(|flow| flow.receiver_window),
         summary: None,
     },
     Measure {
         name: "send_buffer_bytes",
         unit: Bytes,
         description: "The sender's buffer, headers included if it was given in packets; none without a limit, on real packets, and but for TCP.",
-        value: Optional(|flow| flow.buffer.map(|bytes| bytes as f64)),
+        value: OptionalCount(|flow| flow.buffer),
         summary: None,
     },
 ];
@@ -398,6 +397,11 @@ fn gone(flow: &FlowOutcome) -> u64 {
     dropped + flow.lost.unwrap_or(0)
 }
 
+/// Packets sent again, of a sender that does that.
+fn retransmitted(flow: &FlowOutcome) -> Option<u64> {
+    flow.counted.repairs().then_some(flow.sender.retransmitted)
+}
+
 fn share(flow: &FlowOutcome, limit: Limit) -> Option<f64> {
     flow.sender.limits.share(limit)
 }
@@ -406,6 +410,7 @@ fn share(flow: &FlowOutcome, limit: Limit) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::transport::transit::Played;
+    use crate::transport::{Counted, SenderStatistics};
 
     #[test]
     fn a_retransmission_ratio_by_hand() {
@@ -413,11 +418,13 @@ mod tests {
         let Optional(ratio) = measure.value else { panic!("some flows send nothing") };
         let flow = |sent, retransmitted| FlowOutcome {
             sender: SenderStatistics { sent, retransmitted, ..SenderStatistics::default() },
+            counted: Counted::Segments { ecn: false },
             ..FlowOutcome::default()
         };
         assert_eq!(ratio(&flow(40, 5)), Some(0.125));
         assert_eq!(ratio(&flow(40, 0)), Some(0.0));
         assert_eq!(ratio(&flow(0, 0)), None);
+        assert_eq!(ratio(&FlowOutcome { counted: Counted::Sent, ..flow(40, 0) }), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use perhop_core::measure::{ClassOutcome, DelayOutcome, LinkOutcome};
 use perhop_core::{Color, Counters};
 
 use super::Unit::{BitsPerSecond, Fraction, Packets, Seconds};
-use super::Value::{Count, Number, Optional};
+use super::Value::{Count, Number, Optional, OptionalCount};
 use super::{Compared, Measure, Summary, Table};
 
 /// Every measure of a link besides those of its queue, in the order of the columns. All exclude the warm-up.
@@ -41,8 +41,8 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
     Measure {
         name: "policed_packets",
         unit: Packets,
-        description: "Packets that the link's own meters dropped before the queue.",
-        value: Count(policed),
+        description: "Packets that the link's own meters dropped before the queue; none for a link without meters.",
+        value: OptionalCount(policed),
         summary: None,
     },
     Measure {
@@ -50,8 +50,8 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         unit: Fraction,
         description: "The same over all packets that came to the link, data and ACKs; none for a link without meters.",
         value: Optional(|link| {
-            let policed = policed(link);
-            ratio(policed, policed + all(link.measured.arrived)).filter(|_| !link.meters.is_empty())
+            let policed = policed(link)?;
+            ratio(policed, policed + all(link.measured.arrived))
         }),
         summary: Some(Summary { table: Table::All(15), importance: 145, ..Summary::of("policed") }),
     },
@@ -60,7 +60,7 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         unit: Packets,
         description: "Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), which are no drops of \
             its queue; none for a link that loses no packets, and on real packets.",
-        value: Optional(|link| link.transit.lost.map(|lost| lost as f64)),
+        value: OptionalCount(|link| link.transit.lost),
         summary: None,
     },
     Measure {
@@ -75,7 +75,7 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         unit: Packets,
         description: "Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737); none for a link that \
             keeps their order, and on real packets.",
-        value: Optional(|link| link.transit.reordered.map(|reordered| reordered as f64)),
+        value: OptionalCount(|link| link.transit.reordered),
         summary: None,
     },
     Measure {
@@ -291,8 +291,9 @@ impl Queue for ClassOutcome {
     }
 }
 
-fn policed(link: &LinkOutcome) -> u64 {
-    link.meters.iter().map(|meter| all(meter.measured.policed)).sum()
+/// Packets that the meters of a link dropped; `None` without meters.
+fn policed(link: &LinkOutcome) -> Option<u64> {
+    (!link.meters.is_empty()).then(|| link.meters.iter().map(|meter| all(meter.measured.policed)).sum())
 }
 
 fn all(by_color: [u64; 3]) -> u64 {

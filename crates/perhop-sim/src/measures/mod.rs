@@ -4,6 +4,9 @@
 //! summary tables and in their HTML, its name in sweeps, its line in comparisons with real packets, and its line in
 //! `docs/measures.md` and `perhop list measures`. Entries do not compute over several flows: Python's `perhop.catalog` holds
 //! the measures of a class of flows and of a whole run, over these.
+//!
+//! One rule holds for all: a measure that does not apply to a flow or link (retransmissions of UDP, drops of meters where there are
+//! none), or that has no sample there (a delay where no packet came), has no value. 0 is a count or a share that is zero.
 
 mod flow;
 mod link;
@@ -33,10 +36,14 @@ pub enum Value<O> {
     Count(fn(&O) -> u64),
     /// A number that there always is.
     Number(fn(&O) -> f64),
+    /// A whole number that some outcomes do not have.
+    OptionalCount(fn(&O) -> Option<u64>),
     /// A number that some outcomes do not have.
     Optional(fn(&O) -> Option<f64>),
     /// A whole number for each of green, yellow and red.
     ByColor(fn(&O) -> [u64; 3]),
+    /// The same, which some outcomes do not have.
+    OptionalByColor(fn(&O) -> Option<[u64; 3]>),
 }
 
 impl<O> Value<O> {
@@ -45,8 +52,23 @@ impl<O> Value<O> {
         match self {
             Self::Count(_) => "count",
             Self::Number(_) => "number",
+            Self::OptionalCount(_) => "optional-count",
             Self::Optional(_) => "optional",
             Self::ByColor(_) => "by-color",
+            Self::OptionalByColor(_) => "optional-by-color",
+        }
+    }
+
+    /// The number that an outcome has; the sum over colors where there is one for each. `None` where it has none.
+    pub fn of(&self, outcome: &O) -> Option<f64> {
+        let sum = |by_color: [u64; 3]| by_color.into_iter().sum::<u64>() as f64;
+        match self {
+            Self::Count(of) => Some(of(outcome) as f64),
+            Self::Number(of) => Some(of(outcome)),
+            Self::OptionalCount(of) => of(outcome).map(|count| count as f64),
+            Self::Optional(of) => of(outcome),
+            Self::ByColor(of) => Some(sum(of(outcome))),
+            Self::OptionalByColor(of) => of(outcome).map(sum),
         }
     }
 }
@@ -64,6 +86,8 @@ pub enum Unit {
     Bytes,
     /// A part of a whole, from 0 to 1.
     Fraction,
+    /// Seconds in an hour.
+    SecondsPerHour,
     /// None: ratios and counts of events.
     None,
 }
@@ -77,6 +101,7 @@ impl Unit {
             Self::Packets => "packets",
             Self::Bytes => "B",
             Self::Fraction => "fraction",
+            Self::SecondsPerHour => "s/h",
             Self::None => "",
         }
     }

@@ -79,7 +79,58 @@ pub(crate) struct RidingAck {
     pub(crate) marked: u32,
 }
 
-/// Counts that every sender keeps.
+/// Which of its [statistics](SenderStatistics) a sender counts. The others do not apply to its flow, and have no value there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counted {
+    /// UDP counts the packets that it sends, and nothing else.
+    #[default]
+    Sent,
+    /// RAP and TFRC also count loss events and timeouts. They send no packet again.
+    LossEvents,
+    /// TCP also counts acknowledged segments, those that it sends again, and timeouts.
+    Segments {
+        /// With ECN it counts the reductions of its window because of marks.
+        ecn: bool,
+    },
+    /// TCP of a kernel counts neither fast retransmits nor reductions because of marks.
+    Kernel {
+        /// Linux counts timeouts since 6.7.
+        timeouts: bool,
+    },
+}
+
+impl Counted {
+    /// The sender sends lost packets again, and is told what arrived in order.
+    pub fn repairs(self) -> bool {
+        matches!(self, Self::Segments { .. } | Self::Kernel { .. })
+    }
+
+    /// It has a timer for missing ACKs or reports, and counts how often that expires.
+    pub fn timeouts(self) -> bool {
+        match self {
+            Self::Sent => false,
+            Self::LossEvents | Self::Segments { .. } => true,
+            Self::Kernel { timeouts } => timeouts,
+        }
+    }
+
+    /// It counts fast retransmits.
+    pub fn fast_retransmits(self) -> bool {
+        matches!(self, Self::Segments { .. })
+    }
+
+    /// It counts loss events, each of which lowers its rate once.
+    pub fn loss_events(self) -> bool {
+        self == Self::LossEvents
+    }
+
+    /// It counts reductions of its window because of marks.
+    pub fn ecn_reductions(self) -> bool {
+        self == Self::Segments { ecn: true }
+    }
+}
+
+/// What a sender counts, as far as its transport has it (see [`Counted`]); the rest is 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStatistics {
     /// Packets sent, retransmissions included.
@@ -90,9 +141,9 @@ pub struct SenderStatistics {
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
-    /// Reductions of the window because packets were marked (TCP with ECN; else 0).
+    /// Reductions of the window because packets were marked.
     pub ecn_reductions: u64,
-    /// Loss events, each of which lowers the rate once (RAP, TFRC; else 0).
+    /// Loss events, each of which lowers the rate once.
     pub loss_events: u64,
     /// Round-trip samples taken, and their exact sum in nanoseconds.
     pub rtt_samples: (u64, u128),

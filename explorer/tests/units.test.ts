@@ -1,0 +1,62 @@
+/** Measures of whole runs have the units of the catalogue, and a measure that does not apply has no value. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Row } from "../src/engine/seeds.ts";
+import { measure } from "../src/ui/format.ts";
+import { paired } from "../src/ui/paired.ts";
+import { engine } from "./engine.ts";
+
+const LINK = `duration = "8s"
+links.link = { from = "a", to = "b", rate = "5Mbps", delay = "5ms", queue = { aqm = "drop-tail", limit = "50p" } }
+`;
+
+/** What the table shows of these users. */
+async function shown(flow: string): Promise<Map<string, string>> {
+  const one = await engine();
+  const toml = `${LINK}flows = [{ name = "f", from = "a", to = "b", ${flow} }]\n`;
+  const rows = one.ask<Row[]>({ do: "measure", toml, seed: "1" }).value;
+  return new Map(
+    rows.map(([path, unit, value]) => {
+      const { name, unit: word, text } = measure(path, unit);
+      return [word ? `${name}, ${word}` : name, value === null ? "–" : text(value)];
+    }),
+  );
+}
+
+test("measures of applications have their units", async () => {
+  const units = {
+    web: ["f.page mean, ms", "f.page p50, ms", "f.page p95, ms", "f.page mean, B", "f.pages"],
+    video: ["f.quality, Mbit/s", "f.startup, ms", "f.stall seconds per hour, s/h", "f.stalls", "f.qoe"],
+    "request-response": ["f.response mean, ms", "f.response p50, ms", "f.response p99, ms", "f.responses"],
+    game: ["f.down p99, ms", "f.down late, %", "f.up p99, ms", "f.up late, %"],
+  };
+  for (const [model, heads] of Object.entries(units)) {
+    const found = await shown(`application = { model = "${model}" }`);
+    for (const head of heads) assert.ok(found.has(head), `${head} of\n${[...found.keys()].join("\n")}`);
+  }
+});
+
+test("every measure has a unit, or is a ratio or a count", async () => {
+  const bare = /(index|slowdown|unfinished\w*|pages|chunks|stalls|switches|qoe|not started|responses|unfinished \w+)$/;
+  for (const flow of [
+    'application = { model = "web" }',
+    'application = { model = "video" }',
+    'application = { model = "request-response" }',
+    'application = { model = "game" }',
+    'transport = { tcp = "linux" }',
+    'transport = { udp = "cbr", rate = "1Mbps" }',
+  ]) {
+    for (const head of (await shown(flow)).keys()) assert.match(head, new RegExp(`, .+$|${bare.source}`), flow);
+  }
+});
+
+test("retransmissions of UDP have no value, those of TCP are a share", async () => {
+  const head = "f.retransmission ratio, %";
+  assert.equal((await shown('transport = { udp = "cbr", rate = "1Mbps" }')).get(head), "–");
+  assert.match((await shown('transport = { tcp = "newreno" }')).get(head) ?? "", /^\d/);
+});
+
+test("differences are over the seeds in which both have a value", () => {
+  assert.equal(paired([1, null, 3], [2, 5, null]), null, "one pair");
+  assert.deepEqual(paired([1, null, 3], [2, 5, 4]), { mean: 1, half: 0, verdict: "higher" });
+});
