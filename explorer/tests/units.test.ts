@@ -10,6 +10,12 @@ const LINK = `duration = "8s"
 links.link = { from = "a", to = "b", rate = "5Mbps", delay = "5ms", queue = { aqm = "drop-tail", limit = "50p" } }
 `;
 
+/** Users of an application. */
+function users(model: string): string {
+  const transport = model === "game" ? "" : ', transport = { tcp = "linux" }';
+  return `application = { model = "${model}" }${transport}`;
+}
+
 /** What the table shows of these users. */
 async function shown(flow: string): Promise<Map<string, string>> {
   const one = await engine();
@@ -31,7 +37,7 @@ test("measures of applications have their units", async () => {
     game: ["f.down p99, ms", "f.down late, %", "f.up p99, ms", "f.up late, %"],
   };
   for (const [model, heads] of Object.entries(units)) {
-    const found = await shown(`application = { model = "${model}" }`);
+    const found = await shown(users(model));
     for (const head of heads) assert.ok(found.has(head), `${head} of\n${[...found.keys()].join("\n")}`);
   }
 });
@@ -39,10 +45,10 @@ test("measures of applications have their units", async () => {
 test("every measure has a unit, or is a ratio or a count", async () => {
   const bare = /(index|slowdown|unfinished\w*|pages|chunks|stalls|switches|qoe|not started|responses|unfinished \w+)$/;
   for (const flow of [
-    'application = { model = "web" }',
-    'application = { model = "video" }',
-    'application = { model = "request-response" }',
-    'application = { model = "game" }',
+    users("web"),
+    users("video"),
+    users("request-response"),
+    users("game"),
     'transport = { tcp = "linux" }',
     'transport = { udp = "cbr", rate = "1Mbps" }',
   ]) {

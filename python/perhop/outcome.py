@@ -47,23 +47,24 @@ class Flows(TypedDict):
     population, of all its flows together over the measured interval; none for a flow that never was active;
     f64[n], NaN where there is none."""
     acked_bps: Numbers
-    """Rate of segments acknowledged in order over the same time, IP headers included (TCP; else 0); f64[n],
-    NaN where there is none."""
+    """Rate of segments acknowledged in order over the same time, IP headers included; none but for TCP;
+    f64[n], NaN where there is none."""
     delivered_packets: Counts
     """Packets that reached the receiver for the first time; i64[n]."""
     delivered_bytes: Counts
     """Bytes that reached the receiver for the first time, IP headers included; i64[n]."""
     sent_packets: Counts
     """Packets sent, retransmissions included; i64[n]."""
-    retransmitted_packets: Counts
-    """Packets sent again; i64[n]."""
-    timeouts: Counts
+    retransmitted_packets: Numbers
+    """Packets sent again; none but for TCP; f64[n], NaN where there is none."""
+    timeouts: Numbers
     """Retransmission timeouts; of RAP, loss events found by a timeout; of TFRC, expiries of the nofeedback
-    timer; i64[n]."""
-    fast_retransmits: Counts
-    """Fast retransmits (simulated TCP; else 0); i64[n]."""
-    loss_events: Counts
-    """Loss events, each of which lowers the rate once (RAP and TFRC; else 0); i64[n]."""
+    timer; none for UDP, and on a kernel that does not count them; f64[n], NaN where there is none."""
+    fast_retransmits: Numbers
+    """Fast retransmits; none but for simulated TCP; f64[n], NaN where there is none."""
+    loss_events: Numbers
+    """Loss events, each of which lowers the rate once; none but for RAP and TFRC; f64[n], NaN where there is
+    none."""
     mean_transit_s: Numbers
     """Mean one-way delay from the sending host to the receiving one; none for TCP; f64[n], NaN where there is
     none."""
@@ -94,9 +95,10 @@ class Flows(TypedDict):
     """Data packets sent, by the color that they were given; i64[n, 3]."""
     dropped: Counts
     """Data packets that queues dropped, by color; i64[n, 3]."""
-    policed: Counts
+    policed: Numbers
     """Data packets that meters dropped because they were out of profile, the flow's own or those of links, by
-    the color that the meter gave; each is one of `marked`, none of `dropped`; i64[n, 3]."""
+    the color that the meter gave; each is one of `marked`, none of `dropped`; none for a flow that no meter
+    polices; f64[n, 3], NaN where there is none."""
     policing_ratio: Numbers
     """Data packets that meters dropped, over all sent; none for a flow that no meter polices, or that sent
     nothing (a fraction); f64[n], NaN where there is none."""
@@ -111,8 +113,8 @@ class Flows(TypedDict):
     """1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; none
     for a flow without one, or that began during the warm-up; f64[n], NaN where there is none."""
     retransmission_ratio: Numbers
-    """Packets sent again over all packets sent; none for a flow that sent nothing (a fraction); f64[n], NaN
-    where there is none."""
+    """Packets sent again over all packets sent; none but for TCP, and for a flow that sent nothing (a
+    fraction); f64[n], NaN where there is none."""
     lost_packets: Numbers
     """Data packets that links lost after they had sent them (keys `loss` and `burst-loss` of a link), which
     are no drops of a queue; none for a flow whose data pass no such link, and on real packets; f64[n], NaN
@@ -128,8 +130,9 @@ class Flows(TypedDict):
     """Packets that reached the receiver marked as having met congestion (CE), over all that reached it for
     the first time; none for a flow without ECN, on real packets and where nothing came (a fraction); f64[n],
     NaN where there is none."""
-    ecn_reductions: Counts
-    """Reductions of the congestion window because of ECN (simulated TCP; else 0); i64[n]."""
+    ecn_reductions: Numbers
+    """Reductions of the congestion window because of ECN; none but for simulated TCP with ECN; f64[n], NaN
+    where there is none."""
     receiver_limited: Numbers
     """Share of the time in which the flow was active when the receiver's window was full (`tcpi_rwnd_limited`
     of Linux); this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` sum to
@@ -253,17 +256,17 @@ class Link(TypedDict):
     utilization: float | None
     """Bits that the link transmitted over the integral of its rate (`mean_rate_bps` times the measured
     interval); none for a link that could send nothing (a fraction)."""
-    policed_packets: int
-    """Packets that the link's own meters dropped before the queue."""
+    policed_packets: int | None
+    """Packets that the link's own meters dropped before the queue; none for a link without meters."""
     policing_ratio: float | None
     """The same over all packets that came to the link, data and ACKs; none for a link without meters (a
     fraction)."""
-    lost_packets: float | None
+    lost_packets: int | None
     """Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), which
     are no drops of its queue; none for a link that loses no packets, and on real packets."""
     link_loss: float | None
     """The same over all packets that the link sent (a fraction)."""
-    reordered_packets: float | None
+    reordered_packets: int | None
     """Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737);
     none for a link that keeps their order, and on real packets."""
     reordering_ratio: float | None

@@ -109,10 +109,11 @@ mod tests {
         for (model, measures) in
             all_measures().into_iter().filter(|(model, _)| !["call", "python"].contains(model))
         {
+            let transport = if model == "game" { "" } else { r#", transport = { tcp = "linux" }"# };
             let toml = format!(
                 r#"duration = "3s"
 links.link = {{ from = "a", to = "b", rate = "10Mbps", delay = "5ms", queue = {{ aqm = "drop-tail", limit = "50p" }} }}
-flows = [{{ name = "users", from = "a", to = "b", application = {{ model = "{model}" }} }}]
+flows = [{{ name = "users", from = "a", to = "b", application = {{ model = "{model}" }}{transport} }}]
 "#
             );
             let (scenario, outcome) = whole(&toml, 1).unwrap();

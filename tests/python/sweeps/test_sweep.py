@@ -30,7 +30,7 @@ from perhop.sweep.metrics import names_of
 from perhop.sweep.paths import put
 from perhop.sweep.pictures import Marks, drawn, html_plots, waiting_times
 from perhop.sweep.plan import Given, Plan, Point, read_plan
-from perhop.sweep.run import looks
+from perhop.sweep.run import looks, tight
 from perhop.sweep.sampling import latin_hypercube
 from perhop.sweep.space import parse_range, plain, text_of
 from perhop.sweep.store import SweepStore
@@ -515,6 +515,15 @@ def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
         assert found is not None
         assert found.half_width is not None
         assert runs == 12 or found.half_width <= 0.08 * found.mean
+
+
+def test_a_metric_that_no_run_has_keeps_no_point_going() -> None:
+    none, some, all_of_them = [math.nan] * 3, [1.0, math.nan, 1.0], [1.0, 1.0, 1.0]
+    assert tight(
+        {"flows.calls.retransmission_ratio": none, "flows.bulk.retransmission_ratio": all_of_them}, 0.1
+    )
+    assert not tight({"a": some, "b": all_of_them}, 0.1)
+    assert not tight({"a": none}, 0.1)
 
 
 def test_looks_grow_by_half_and_end_at_the_most() -> None:
