@@ -377,7 +377,7 @@ class Reader:
                 holder.policies.append((names[1], line))
                 return self._take(line, holder.lines)
             if len(names) == 2 and names[0].lower() == "output":
-                self._account.ignore(line, "policies of departing packets are not simulated")
+                self._account.miss(line, "policies of departing packets are not simulated")
                 return True
             return False
         if head == "priority-flow-control":

@@ -58,6 +58,13 @@ OTHER_LINES = {
     "zone-member", "auto", "max-reserved-bandwidth", "trust",
 }  # fmt: skip
 """Commands of interfaces that are known not to be about queues."""
+OLD_QUEUES = {
+    ("ip", "rtp"),
+    ("frame-relay", "traffic-shaping"),
+    ("frame-relay", "class"),
+    ("frame-relay", "ip"),
+}
+"""Priority and shapers of interfaces from before policies: `ip rtp priority`, map classes of Frame Relay."""
 CLASS_DEFAULT = "class-default"
 GROUPS = ("qos-group", "traffic-class")
 """What a policy of arriving packets sets, for classes of departing ones to match."""
@@ -199,7 +206,7 @@ class Reader:
     def _not_read(self, line: int, words: list[str], indentation: int) -> None:
         """A line that is not understood: it may end a block that has no end of its own."""
         opened, indented = self._depth
-        if words[0].lower() in OUTSIDE or (indented and indentation <= opened):
+        if indentation <= opened and (indented or words[0].lower() in OUTSIDE):
             self._leave()
         within = self._class_map is not None or self._policy is not None
         about = self._interface is not None and about_queues(words) and indentation <= self._other
@@ -495,6 +502,9 @@ class Reader:
             return True
         if words[0].lower() in HARDWARE_QUEUES:
             self._account.ignore(line, "perhop has no such queue of the interface beside its policy's")
+            return True
+        if tuple(word.lower() for word in words[:2]) in OLD_QUEUES:
+            self._account.miss(line)
             return True
         if words[0].lower() in OTHER_LINES:
             self._account.ignore(line, "not about queues")

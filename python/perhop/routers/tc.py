@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from perhop.routers.dialect import Dialect
 from perhop.routers.tc_commands import Command, commands
 from perhop.routers.tc_interface import Device, Interface
+from perhop.routers.tc_trees import same_class
 
 if TYPE_CHECKING:
     from perhop.routers.model import Port
@@ -60,7 +61,22 @@ class Reader:
                     "W17", old.line, f"deleted by a later command: `tc {old.object} … {old.kind}`"
                 )
             device.qdiscs, device.classes, device.filters = [], [], []
+        elif deleted := self._deleted(device, command):
+            deleted[0].lines.update(command.lines)  # of the same port
+            text = "deletes a part of what stands before, which is simulated all the same"
+            self._account.ignore_whole(command.lines, text, missed=True)
+            return
         self._account.ignore_whole(command.lines, "deletes; nothing of it is left")
+
+    def _deleted(self, device: Device, command: Command) -> list[Command]:
+        """What a command deletes of that which stands before, other than the root."""
+        match command.object:
+            case "class":
+                return [old for old in device.classes if same_class(old.handle, command.handle)]
+            case "filter":
+                return [old for old in device.filters if old.parent == command.parent]
+            case _:
+                return [old for old in device.qdiscs if old.parent == command.parent]
 
     def read(self) -> list[Port]:
         """A port for each device with a root qdisc, and for what each polices as it arrives."""

@@ -510,6 +510,28 @@ def test_so_is_one_of_a_class_map_or_an_interface(text: str, line: int) -> None:
     assert "EF" in done.queues["A"]["match"]["dscp"]  # lines after it are read
 
 
+@pytest.mark.parametrize(
+    "line", ["service instance 10 ethernet", "template T", "track 1", "nat inside", "platform x"]
+)
+def test_lines_within_an_interface_do_not_end_it(line: str) -> None:
+    """`service` and others begin commands outside of all blocks, too."""
+    text = "policy-map P\n class class-default\n  queue-limit 77 packets\ninterface Ethernet1\n"
+    text += f" {line}\n  encapsulation dot1q 10\n bandwidth 20000\n service-policy output P\nrouter bgp 1\n"
+    done = of_text(text)
+    assert (done.link["rate"], done.link["queue"]["limit"]) == ("20Mbps", "77p")
+    flat = of_text("".join(part.lstrip() + "\n" for part in text.replace(f" {line}\n", "").splitlines()))
+    assert flat.link["rate"] == "20Mbps"
+
+
+@pytest.mark.parametrize(
+    "line", ["ip rtp priority 16384 16383 64", "frame-relay traffic-shaping", "frame-relay class SHAPED"]
+)
+def test_priority_and_shapers_from_before_policies_are_refused(line: str) -> None:
+    text = "policy-map P\n class class-default\n  queue-limit 77 packets\ninterface Serial1\n bandwidth 512\n"
+    with pytest.raises(PerhopError, match=f"line 6: not understood: `{line}`"):
+        of_text(f"{text} {line}\n service-policy output P\n")
+
+
 def test_lines_of_other_blocks_are_no_errors() -> None:
     """Lines with the same words: outside, at other interfaces, in other policies and those of other types."""
     text = """\

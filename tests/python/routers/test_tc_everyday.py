@@ -129,6 +129,20 @@ tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0 0xfc flowid 1:2
     assert htb.carried({0: 30.0})[0] == pytest.approx(4.0, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["tc class del dev e classid 1:20", "tc filter del dev e parent 1:", "tc qdisc del dev e parent 1:20"],
+)
+def test_deleting_a_part_of_what_stands_before_is_refused(line: str) -> None:
+    """What a script deletes at its head was of the one before."""
+    rest = "tc qdisc add dev e parent 1:20 handle 20: sfq\n"
+    rest += "tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0x28 0xfc flowid 1:10\n"
+    assert of_text(f"{line}\n{HTB}{rest}").codes("W13") == [1]
+    with pytest.raises(PerhopError, match="line 7: deletes a part of what stands before"):
+        of_text(f"{HTB}{rest}{line}\n")
+    assert of_text(f"{HTB}{rest}tc qdisc del dev e ingress\n").codes("W13") == [7]
+
+
 @pytest.mark.parametrize("losses", ["loss gemodel 1% 10%", "loss state 1% 10%", "corrupt 1%"])
 def test_losses_of_netem_that_are_not_read_are_refused(losses: str) -> None:
     text = f"tc qdisc add dev e root netem delay 5ms {losses} rate 20mbit limit 200\n"
