@@ -264,6 +264,19 @@ def replay(
         Cancelled: `cancel` was set.
     """
 
+def interrupt_handled() -> None:
+    """The handler of Ctrl-C is being called."""
+
+def watch_interrupts() -> int:
+    """Start a thread that ends the program if its handler of Ctrl-C is not called in time.
+
+    Returns:
+        A descriptor for `signal.set_wakeup_fd`.
+    """
+
+def end_with_parent() -> None:
+    """Start a thread that ends this program soon after the one that has started it."""
+
 def student_t_cdf(freedom: float, t: float) -> float:
     """The probability that Student's t is at most `t`.
 
@@ -550,6 +563,12 @@ def quantity(kind: str, value: object) -> tuple[Any, Any]:
     Raises:
         TypeError, ValueError: It is none; the message says what would be right.
     """
+
+def inside_class() -> bool:
+    """Whether this thread is in a call of a class."""
+
+def set_forked(forked: bool) -> None:
+    """Set whether `perhop.forks` is to be asked when a class returns."""
 
 def check_aqm(table: str, sequences: int) -> list[tuple[str, str | None]]:
     """Drive an AQM in Python through random sequences of calls; see `perhop check-block`.

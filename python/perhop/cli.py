@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perhop import _engine, interrupts, memory, terminal
+from perhop import _engine, interrupts, memory, scarcity, terminal
 from perhop.check_block_command import check_block
 from perhop.course_command import app as course
 from perhop.doctor_command import doctor
@@ -546,9 +546,13 @@ def _told(error: Exception) -> bool:
             text = io.StringIO()
             error.show(text)
             terminal.note(text.getvalue().rstrip("\n"))
+        case scarcity.ScarceMemoryError():
+            terminal.fail(f"out of memory: {error}")
         case MemoryError():
             more = "give the command fewer --jobs, or a smaller scenario"
             terminal.fail(f"out of memory: {error}; {more}" if str(error) else f"out of memory; {more}")
+        case _ if scarcity.is_cause(error):
+            terminal.fail(f"out of memory: {error}; raise the limit (ulimit -v)")
         case OSError():
             # Help texts are written by typer; everything else has said what it could not read or write.
             terminal.abandon_stdout()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+from contextlib import suppress
 
 try:
-    from perhop import interrupts
+    from perhop import interrupts, scarcity
 except KeyboardInterrupt:  # before there is a handler
     os.write(2, b"interrupted; nothing was written\n")
     os._exit(130)
@@ -17,16 +19,38 @@ def main() -> None:
     with interrupts.loading():
         interrupts.install()
         open_streams()
-        if sys.argv[1:] == ["--version"]:
-            from perhop import _engine  # noqa: PLC0415
+        scarcity.prepare()
+        try:
+            if sys.argv[1:] == ["--version"]:
+                from perhop import _engine  # noqa: PLC0415
 
-            sys.stdout.write(f"perhop {_engine.version}\n")
-            return
-        from perhop import cli  # noqa: PLC0415 - Ctrl-C must be taken care of before
+                sys.stdout.write(f"perhop {_engine.version}\n")
+                return
+            from perhop import cli  # noqa: PLC0415 - Ctrl-C must be taken care of before
+        except (ImportError, MemoryError) as error:
+            if isinstance(error, ImportError) and not scarcity.is_cause(error):
+                raise
+            sys.stderr.write(f"error: out of memory: {error}; raise the limit (ulimit -v, ulimit -d)\n")
+            sys.exit(2)
     try:
         cli.main()
+    except SystemExit as ended:
+        interrupts.leave_at_once()
+        simulating = sys.modules.get("perhop.simulating")
+        if simulating is not None and simulating.has_left_behind():
+            end_at_once(ended)
+        raise
     finally:
         interrupts.leave_at_once()
+
+
+def end_at_once(ended: SystemExit) -> None:
+    """End with this status without waiting for threads: a class in Python does not return."""
+    atexit._run_exitfuncs()  # noqa: SLF001 - a regular exit would wait for the thread
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
 
 
 def open_streams() -> None:

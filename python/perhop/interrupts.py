@@ -5,7 +5,8 @@ make other exceptions of it. So while a program starts, Ctrl-C ends it at once; 
 in the middle of its work, the KeyboardInterrupt comes when that is loaded. Where other code fails with an
 exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that. Where Python discards the
 KeyboardInterrupt, as in a finalizer, it is raised again soon. At the end the command line says what Ctrl-C
-leaves, from the last call of `leaves`.
+leaves, from the last call of `leaves`. Where a class in Python keeps the interpreter's lock in C code, no
+handler runs: a thread of the engine then ends the program, 2 s after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class _State:
     deferring = 0
     pending = False
     seen = False
+    installed = False
+    watched = False
     left: Callable[[], str] | None = None
 
 
@@ -43,9 +46,25 @@ def install() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     signal.signal(signal.SIGINT, _interrupted)
+    _State.installed = True
     if sys.platform != "win32":
         signal.signal(signal.SIGALRM, _again)
     sys.unraisablehook = _discarded
+
+
+def watch() -> None:
+    """Before a class in Python is called: end the program if Ctrl-C does not get through to its handler."""
+    if (
+        not _State.installed
+        or _State.watched
+        or sys.platform == "win32"
+        or threading.current_thread() is not threading.main_thread()
+    ):
+        return
+    from perhop import _engine  # noqa: PLC0415 - most commands need no watch
+
+    _State.watched = True
+    signal.set_wakeup_fd(_engine.watch_interrupts(), warn_on_full_buffer=False)
 
 
 @contextmanager
@@ -105,6 +124,8 @@ def leave_at_once() -> None:
 
 def _interrupted(_number: int, _frame: object) -> None:
     _State.seen = True
+    if _State.watched:
+        sys.modules["perhop._engine"].interrupt_handled()
     if _State.loading:
         os.write(2, b"interrupted; nothing was written\n")
     if _State.loading or _State.leaving or _State.pending:

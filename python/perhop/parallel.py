@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from perhop import memory
+from perhop import memory, simulating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,10 +72,13 @@ def parallel_map(
 
     guard = memory.Guard(expected)
     results: dict[int, R] = {}
-    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="perhop")
+    threads = [
+        threading.Thread(target=take_tasks, name=f"perhop-{number}", daemon=True)
+        for number in range(min(jobs, len(tasks)))
+    ]
     try:
-        for _ in range(min(jobs, len(tasks))):
-            pool.submit(take_tasks)
+        for thread in threads:
+            thread.start()
         for _ in tasks:
             one = _next(done, cancel, guard, waiting)
             results[one.place] = one.get()
@@ -87,7 +89,7 @@ def parallel_map(
         raise
     finally:
         stopped.set()
-        pool.shutdown(wait=True)
+        simulating.join([thread for thread in threads if thread.ident is not None])
     return [results[place] for place in range(len(tasks))]
 
 

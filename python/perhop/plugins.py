@@ -16,12 +16,14 @@ point of the group `perhop.blocks`, or by `--plugin module` on the command line.
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import json
 import re
+import signal
 import sys
 import traceback
 import types
@@ -30,7 +32,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, tables
+from perhop import _engine, forks, interrupts, tables
 from perhop._engine import Action, Depth, Verdict
 from perhop.errors import BlockError, PerhopError
 from perhop.parameters import (
@@ -221,6 +223,20 @@ def change_parameters(block: Block, parameters: str, place: object = None) -> No
         block.placed(place)
 
 
+def raised_itself(cause: BaseException) -> bool:
+    """Whether a class raised this KeyboardInterrupt by a statement of its own; else it is Ctrl-C's."""
+    trace = cause.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    handler = signal.getsignal(signal.SIGINT)
+    if Path(code.co_filename).parent == _HERE or code is getattr(handler, "__code__", None):
+        return False
+    return dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
 def failed(
     cause: BaseException, *, class_: str, method: str, place: str, at_ns: int | None, packet: str | None
 ) -> BlockError:
@@ -253,6 +269,7 @@ def load(path: str, role: str, key: str = "", folder: str | Path | None = None) 
     Raises:
         ParameterError: There is none, or it is of another role.
     """
+    interrupts.watch()
     if not _CLASS.match(path):
         raise ParameterError(key, f'`{path}`: a class is written as module:Class, such as "my_aqm:MyAqm"')
     name, _, member = path.partition(":")
@@ -292,15 +309,17 @@ def _imported(name: str, key: str, folder: str | Path | None = None) -> types.Mo
                 continue
             sys.path.append(there)
         try:
-            return importlib.import_module(name)
+            with forks.loading():
+                return importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise ParameterError(key, f"module `{name}` cannot be imported: {error}") from error
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            if isinstance(error, KeyboardInterrupt) and not raised_itself(error):
+                raise
             what = " ".join(str(error).split())
-            raise ParameterError(
-                key, f"module `{name}` cannot be imported: {type(error).__name__}: {what}"
-            ) from error
+            shown = type(error).__name__ + (f": {what}" if what else "")
+            raise ParameterError(key, f"module `{name}` cannot be imported: {shown}") from error
     raise ParameterError(
         key,
         f"there is no module `{name}`: it must be installed, in the working directory, or beside the "

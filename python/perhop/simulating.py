@@ -5,7 +5,8 @@ runs that go on at once one runs here, and each other one in a process of its ow
 gives does not depend on where it runs.
 
 Ctrl-C must end a class that does not return: a run here is ended by an exception in its thread, a process is
-killed.
+killed. A class that waits in C code, such as `time.sleep`, meets the exception only when that returns: `join`
+then leaves its thread behind, and the program ends without it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 from perhop import _engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from perhop.outcome import Outcome
     from perhop.simulation import Engine
@@ -35,7 +36,13 @@ SIMULATOR = Path(__file__).with_name("simulator.py")
 _CLASSES = re.compile(r'"(?:aqm|control|marker|model)": ?"python", ?"class": ?"([^":]+):')
 _NAP_S = 0.05
 
+PATIENCE_S = 1.0
+"""How long after its run was cancelled a class may take to end."""
+
 _here = threading.Lock()
+_in_classes: set[int] = set()
+"""The threads that run classes."""
+_left_behind: list[threading.Thread] = []
 _idle: list[subprocess.Popen[bytes]] = []
 
 
@@ -82,6 +89,24 @@ def simulate(
         _here.release()
 
 
+def join(threads: Sequence[threading.Thread]) -> None:
+    """Wait for threads whose runs are done or cancelled, but for a class that does not end only so long."""
+    end = time.monotonic() + PATIENCE_S
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_NAP_S)
+                if time.monotonic() > end and thread.ident in _in_classes:
+                    break
+    finally:
+        _left_behind.extend(thread for thread in threads if thread.is_alive())
+
+
+def has_left_behind() -> bool:
+    """Whether a class is still at work on a thread that nobody waits for."""
+    return any(thread.is_alive() for thread in _left_behind)
+
+
 @contextmanager
 def interruptible(cancel: _engine.Cancel) -> Iterator[None]:
     """While a class runs on this thread: once `cancel` is set, it is interrupted until it ends.
@@ -91,6 +116,7 @@ def interruptible(cancel: _engine.Cancel) -> Iterator[None]:
     """
     me = threading.get_ident()
     interrupted = False
+    _in_classes.add(me)
 
     def interrupt() -> None:
         nonlocal interrupted
@@ -110,6 +136,7 @@ def interruptible(cancel: _engine.Cancel) -> Iterator[None]:
             raise _engine.Cancelled("cancelled") from None
         raise
     finally:
+        _in_classes.discard(me)
         if interrupted:
             _settle(me)
 

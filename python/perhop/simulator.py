@@ -19,6 +19,8 @@ def main() -> None:
     os.dup2(2, 1)
     from perhop import _engine  # noqa: PLC0415 - it is found now
 
+    _engine.end_with_parent()  # a class that stays in C code would keep this process
+
     while True:
         try:
             scenario, seed, engine = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own process wrote it

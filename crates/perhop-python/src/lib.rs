@@ -1,5 +1,10 @@
 //! `perhop._engine`: conversions between Python and the engine, nothing else.
 
+#![expect(
+    clippy::disallowed_macros,
+    reason = "a thread that forks is asked whether it is in a class (`classes::inside`), and Clippy takes no narrower exception of `thread_local!`"
+)]
+
 mod by_hand;
 mod classes;
 mod live;
@@ -8,6 +13,7 @@ mod record;
 mod replay;
 mod stepping;
 mod student;
+mod watchdog;
 
 use std::path::PathBuf;
 
@@ -326,7 +332,7 @@ mod _engine {
     #[pymodule_export]
     use crate::classes::{
         AckView, ActionView, Depth, LossView, PacketView, QueueView, RandomView, Verdict, check_application,
-        check_aqm, check_congestion_control, check_meter, quantity,
+        check_aqm, check_congestion_control, check_meter, inside_class, quantity, set_forked,
     };
     #[pymodule_export]
     use crate::live::{live, live_probe};
@@ -338,6 +344,8 @@ mod _engine {
     use crate::stepping::{Stepper, duration_ns};
     #[pymodule_export]
     use crate::student::{student_t_cdf, student_t_quantile};
+    #[pymodule_export]
+    use crate::watchdog::{end_with_parent, interrupt_handled, watch_interrupts};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

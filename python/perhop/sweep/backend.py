@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol, Self
 
-from perhop import _engine, memory
+from perhop import _engine, memory, simulating
 from perhop.sweep.metrics import Measured, simulate
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ class LocalBackend:
             cancel.cancel()
             with take:
                 left = iter(())
-            for thread in threads:
-                thread.join()
+            simulating.join([thread for thread in threads if thread.ident is not None])
 
 
 def _together(

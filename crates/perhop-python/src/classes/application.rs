@@ -8,7 +8,7 @@ use perhop_sim::application::{Action, Direction, Event, ForeignUser, UserImpleme
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::{Fault, MODULE, Place, RandomView};
+use super::{Fault, MODULE, Place, RandomView, called, settle};
 
 /// More bytes at once are a slip of the keyboard.
 const MOST_BYTES: u64 = 1_000_000_000_000;
@@ -85,7 +85,7 @@ impl UserImplementation for PythonUsers {
     fn build(&self, member: usize, rng: Rng) -> Box<dyn ForeignUser> {
         let at = format!("user {member} of `{}`", self.place.at);
         let place = Place { at, ..self.place.clone() };
-        Python::attach(|py| {
+        let returned = called(|py| {
             let created = || {
                 let create = py.import(MODULE)?.getattr("create")?;
                 let object = create.call1(("application", &place.class, &self.parameters, py.None()))?;
@@ -101,7 +101,9 @@ impl UserImplementation for PythonUsers {
             let (connections, fault) = (self.connections, self.fault.clone());
             let woken = (Instant::ZERO, 0);
             Box::new(PythonUser { object, rng, connections, woken, place, fault }) as Box<dyn ForeignUser>
-        })
+        });
+        settle(&self.fault);
+        returned
     }
 }
 
@@ -234,13 +236,14 @@ impl ForeignUser for PythonUser {
             Event::Wakes if self.woken.0 == now => (now, self.woken.1 + 1),
             _ => (now, 0),
         };
-        Python::attach(|py| {
+        called(|py| {
             let chosen = self.chosen(py, method, now, actions).and_then(|()| self.goes_on());
             if let Err(error) = chosen {
                 actions.truncate(before);
                 self.fault.set(self.place.error(py, error, method.0, Some(now), None));
             }
         });
+        settle(&self.fault);
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignUser> {
@@ -248,13 +251,15 @@ impl ForeignUser for PythonUser {
             Object::around(&py.import("copy")?.getattr("deepcopy")?.call1((&object.user,))?)
         };
         let object = self.object.as_ref().and_then(|object| {
-            Python::attach(|py| match copied(py, object) {
+            let returned = called(|py| match copied(py, object) {
                 Ok(object) => Some(object),
                 Err(error) => {
                     self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                     None
                 }
-            })
+            });
+            settle(&self.fault);
+            returned
         });
         let Self { rng, connections, woken, place, fault, .. } = self;
         let (place, fault) = (place.clone(), fault.clone());

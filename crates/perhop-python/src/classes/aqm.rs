@@ -11,7 +11,8 @@ use pyo3::types::PyDict;
 use serde_json::{Map, Value};
 
 use super::{
-    Fault, MODULE, PacketView, Place, QueueView, RandomView, Verdict, changed, own_method, renew, text_of,
+    Fault, MODULE, PacketView, Place, QueueView, RandomView, Verdict, called, changed, own_method, renew,
+    settle, text_of,
 };
 
 /// Makes the objects of one table.
@@ -37,13 +38,15 @@ impl PythonAqms {
 
 impl Implementation for PythonAqms {
     fn build(&self, environment: Environment) -> Box<dyn ForeignAqm> {
-        Python::attach(|py| match self.created(py, environment) {
+        let returned = called(|py| match self.created(py, environment) {
             Ok(aqm) => Box::new(aqm) as Box<dyn ForeignAqm>,
             Err(error) => {
                 self.fault.set(self.place.error(py, error, "__init__", None, None));
                 Box::new(Broken)
             }
-        })
+        });
+        settle(&self.fault);
+        returned
     }
 }
 
@@ -150,7 +153,7 @@ impl PythonAqm {
         if self.fault.is_set() {
             return aqm::Verdict::Pass;
         }
-        Python::attach(|py| {
+        let returned = called(|py| {
             let Some(method) = method(self) else { return aqm::Verdict::Pass };
             let judged = self.judge(py, method, seen, cx).and_then(|verdict| {
                 renew(py, &mut self.packet)?;
@@ -161,7 +164,9 @@ impl PythonAqm {
                 self.fault.set(self.place.error(py, error, name, Some(cx.now), Some(seen.0)));
                 aqm::Verdict::Pass
             })
-        })
+        });
+        settle(&self.fault);
+        returned
     }
 
     fn gauges_of(py: Python<'_>, method: &Py<PyAny>) -> PyResult<Vec<(&'static str, f64)>> {
@@ -224,11 +229,12 @@ impl ForeignAqm for PythonAqm {
         if self.fault.is_set() {
             return;
         }
-        Python::attach(|py| {
+        called(|py| {
             if let Err(error) = method.call1(py, (since.as_nanos(),)) {
                 self.fault.set(self.place.error(py, error, "on_idle", Some(since), None));
             }
         });
+        settle(&self.fault);
     }
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {
@@ -236,7 +242,7 @@ impl ForeignAqm for PythonAqm {
         if self.fault.is_set() {
             return Vec::new();
         }
-        Python::attach(|py| {
+        let returned = called(|py| {
             Self::gauges_of(py, method).unwrap_or_else(|error| {
                 let called = self.called.map_or_else(String::new, |called| {
                     format!(", last called at {:.9} s", called.as_secs_f64())
@@ -245,17 +251,20 @@ impl ForeignAqm for PythonAqm {
                 self.fault.set(place.error(py, error, "gauges", None, None));
                 Vec::new()
             })
-        })
+        });
+        settle(&self.fault);
+        returned
     }
 
     fn set_parameters(&mut self, parameters: &Map<String, Value>, environment: Environment) {
         let text = text_of(parameters);
-        Python::attach(|py| {
+        called(|py| {
             let arguments = (&self.object, text, environment.rate.as_bps());
             if let Err(error) = changed(py, arguments) {
                 self.fault.set(self.place.error(py, error, "set_parameters", self.called, None));
             }
         });
+        settle(&self.fault);
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignAqm> {
@@ -263,12 +272,14 @@ impl ForeignAqm for PythonAqm {
             let object = py.import("copy")?.getattr("deepcopy")?.call1((&self.object,))?;
             Self::around(&object, self.place.clone(), self.fault.clone())
         };
-        Python::attach(|py| match copied(py) {
+        let returned = called(|py| match copied(py) {
             Ok(aqm) => Box::new(aqm) as Box<dyn ForeignAqm>,
             Err(error) => {
                 self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                 Box::new(Broken)
             }
-        })
+        });
+        settle(&self.fault);
+        returned
     }
 }

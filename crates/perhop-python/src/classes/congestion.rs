@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, MODULE, Place, RandomView, changed, renew, text_of};
+use super::{Fault, MODULE, Place, RandomView, called, changed, renew, settle, text_of};
 
 /// Makes the objects of one flow, or of one population.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct PythonControls {
 impl CongestionImplementation for PythonControls {
     fn build(&self, setup: &Setup) -> Box<dyn ForeignCongestion> {
         let state = State { window: setup.window, threshold: setup.threshold, rate: None };
-        Python::attach(|py| {
+        let returned = called(|py| {
             let object = match self.created(py, setup) {
                 Ok(object) => Some(object),
                 Err(error) => {
@@ -41,7 +41,9 @@ impl CongestionImplementation for PythonControls {
             let paces = self.needs.contains(&Need::Pacing);
             let (most, place, fault) = (f64::from(setup.most), self.place.clone(), self.fault.clone());
             Box::new(PythonControl { object, state, most, paces, place, fault }) as Box<dyn ForeignCongestion>
-        })
+        });
+        settle(&self.fault);
+        returned
     }
 }
 
@@ -353,13 +355,14 @@ impl PythonControl {
         act: impl FnOnce(Python<'_>, &Object) -> PyResult<()>,
     ) {
         let Some(object) = self.object.as_mut().filter(|_| !self.fault.is_set()) else { return };
-        let acted = Python::attach(|py| {
+        let acted = called(|py| {
             object.random.borrow_mut(py).exchange(&mut object.rng);
             let acted = act(py, object);
             object.random.borrow_mut(py).exchange(&mut object.rng);
             let acted = acted.and_then(|()| object.renewed(py)).and_then(|()| object.state(py, self.paces));
             acted.map_err(|error| self.place.error(py, error, name, now, None))
         });
+        settle(&self.fault);
         match acted {
             Ok(state) => self.state = state,
             Err(error) => self.fault.set(error),
@@ -447,13 +450,15 @@ impl ForeignCongestion for PythonControl {
 
     fn boxed_clone(&self) -> Box<dyn ForeignCongestion> {
         let object = self.object.as_ref().and_then(|object| {
-            Python::attach(|py| match object.copied(py) {
+            let returned = called(|py| match object.copied(py) {
                 Ok(object) => Some(object),
                 Err(error) => {
                     self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                     None
                 }
-            })
+            });
+            settle(&self.fault);
+            returned
         });
         let Self { state, most, paces, place, fault, .. } = self;
         let (place, fault) = (place.clone(), fault.clone());

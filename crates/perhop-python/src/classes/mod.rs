@@ -8,6 +8,7 @@ mod aqm;
 mod check;
 mod check_ends;
 mod congestion;
+mod inside;
 mod meter;
 mod views;
 
@@ -34,6 +35,7 @@ pub(crate) use check::{check_aqm, check_meter};
 pub(crate) use check_ends::{check_application, check_congestion_control};
 use congestion::PythonControls;
 pub(crate) use congestion::{AckView, LossView};
+use inside::INSIDE;
 use meter::PythonMeters;
 use views::renew;
 pub(crate) use views::{Depth, PacketView, QueueView, RandomView, Verdict, quantity};
@@ -243,6 +245,49 @@ impl Fault {
     }
 }
 
+/// Calls a class.
+#[inline]
+fn called<R>(call: impl FnOnce(Python<'_>) -> R) -> R {
+    INSIDE.set(INSIDE.get() + 1);
+    let returned = Python::attach(call);
+    INSIDE.set(INSIDE.get() - 1);
+    returned
+}
+
+/// After a call: a child that the class has forked ends here, and in the parent the class has failed, since its child would go on
+/// with the simulation.
+#[inline]
+fn settle(fault: &Fault) {
+    if FORKED.load(Ordering::Relaxed) {
+        returned_after_fork(fault);
+    }
+}
+
+/// A class has forked this process, or this is its child; `perhop.forks` knows more.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this thread is in a call of a class.
+#[pyfunction]
+pub(crate) fn inside_class() -> bool {
+    INSIDE.get() > 0
+}
+
+/// Sets whether `perhop.forks` is to be asked when a class returns.
+#[pyfunction]
+pub(crate) fn set_forked(forked: bool) {
+    FORKED.store(forked, Ordering::Relaxed);
+}
+
+#[cold]
+fn returned_after_fork(fault: &Fault) {
+    Python::attach(|py| {
+        let asked = py.import("perhop.forks").and_then(|module| module.getattr("returned")?.call0());
+        if let Err(error) = asked {
+            fault.set(error);
+        }
+    });
+}
+
 impl Place {
     /// What is raised for an error in a class: its name, the method, the time and the packet.
     fn error(
@@ -253,7 +298,7 @@ impl Place {
         at: Option<Instant>,
         packet: Option<&Header>,
     ) -> PyErr {
-        if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+        if cause.is_instance_of::<PyKeyboardInterrupt>(py) && !raised_itself(py, &cause) {
             return cause;
         }
         let wrap = || {
@@ -280,6 +325,18 @@ impl Place {
         let flow = flow.map_or_else(|| format!("number {}", packet.flow.0), |name| format!("`{name}`"));
         format!("a packet of flow {flow} ({} bytes, {})", packet.size, packet.color.name())
     }
+}
+
+/// Whether a class has raised a `KeyboardInterrupt` by a statement of its own; else it is Ctrl-C's.
+fn raised_itself(py: Python<'_>, cause: &PyErr) -> bool {
+    let asked = || {
+        let value = cause.value(py);
+        if let Some(traceback) = cause.traceback(py) {
+            value.setattr("__traceback__", traceback)?;
+        }
+        py.import(MODULE)?.getattr("raised_itself")?.call1((value,))?.is_truthy()
+    };
+    asked().unwrap_or(false)
 }
 
 /// Gives an object other parameters, as JSON, and what `placed` of its role takes; its state stays.
