@@ -29,30 +29,65 @@ say](../tests/oracle/l4s_tests/README.md)): the rate of the first over that of t
 of the published ratio; the median over the rows of a group, 4 runs of perhop. A published row is one run.
 Margin 25 %.
 
-What each thing that the sources say changes, exchanged alone (3 or 4 runs, medians):
+What each thing that the sources say changes, exchanged alone (3 runs, medians):
 
 | exchanged | group | without | with |
 | --- | --- | ---: | ---: |
-| `step-length = 2` in place of 0 | 10 Mbit/s, dualpi2, prague : cubic | 0.06 | 0.79 |
-| `reduction = "linux"` besides | the same | 0.79 | 1.01 |
-| whole segments alone | 50 Mbit/s, fq_codel(1q), prague : cubic-ecn | 0.81 | 0.96 |
-| no growth after a mark alone | the same | 0.81 | 0.88 |
-| whole segments alone | 50 Mbit/s, red(400000b), prague : reno-ecn | 0.70 | 0.77 |
-| no growth after a mark alone | the same | 0.70 | 0.80 |
-| seconds 118 to 178 in place of 10 to 70 | 50 Mbit/s, pfifo(1000), prague : cubic | 2.82 | 0.79 |
-| 100 us of noise of hosts besides | the same | 0.79 | 1.01 |
+| round trips as published, in place of twice as long | 50 Mbit/s, dualpi2, prague : cubic | 0.89 | 1.00 |
+| | 50 Mbit/s, fq_codel, prague : cubic | 1.05 | 1.00 |
+| | 50 Mbit/s, fq_codel(1q), prague : cubic-ecn | 1.14 | 0.83 |
+| | 50 Mbit/s, fq_codel(1q), prague : reno-ecn | 0.56 | 0.40 |
+| | 50 Mbit/s, red(150000b), prague : reno-noecn | 0.66 | 0.47 |
+| `step-length = 2` in place of 0 | 10 Mbit/s, dualpi2, prague : cubic | 0.21 | 0.78 |
+| `reduction = "linux"` besides | the same | 0.78 | 0.99 |
+| `reduction = "linux"` | 50 Mbit/s, fq_codel(1q), prague : cubic-ecn | 0.61 | 0.83 |
+| | 50 Mbit/s, pie, prague : cubic-ecn | 0.58 | 0.77 |
+| | 50 Mbit/s, red(400000b), prague : reno-ecn | 0.54 | 0.69 |
+| seconds 118 to 178 in place of 10 to 70 | 50 Mbit/s, pfifo(1000), prague : cubic | 2.49 | 0.79 |
+| 100 us of noise of hosts | the same | 0.62 | 0.79 |
+| pings, twenty a second | 10 Mbit/s, pfifo(200), prague : cubic | 0.61 | 0.72 |
+| | 50 Mbit/s, pie, prague : reno-noecn | 0.36 | 0.37 |
+
+The first of these was a fault of the comparison: the whole delay stood at both ends of each flow, so that round trips were twice
+the published ones. Some groups of the third part below agreed by it alone.
 
 What differs:
 
 - **Drop-tail at 10 Mbit/s, Prague beside CUBIC**: which flow loses when the queue is full is decided by
-  when packets come, to less than a packet's time. With 1 us, 100 us, 0.5 ms and 2 ms of noise the median
-  is 0.54, 0.59, 0.71 and 0.72, and one row moves from 0.89 to 1.36.
-- **Reno beside Prague in one queue**: the kernel's Reno gets about half of what ours gets under CoDel and
-  PIE, which is near its least window of two segments, and nearly the same under RED with ECN; CUBIC in the
-  same place agrees. The cause is not known. It is not PIE's law (RFC 8033, RFC 8034, Linux) or its update
-  interval (4 to 30 ms), noise of hosts (none to 4 ms) or delayed acknowledgements (none to 100 ms). A
-  conjecture: marks come in bursts there, after which CUBIC returns to the window that it remembers and Reno
-  does not; only traces of the testbed could show it."""
+  when packets come, to less than a packet's time, 1.2 ms. Without noise of hosts, with 1 us, 100 us and 2 ms of it the median
+  is 0.51, 0.51, 0.61 and 0.96, without pings. Nothing in the sources says how much noise the hosts had.
+- **Prague beside another flow in one queue** (CoDel, PIE, RED): the other flow gets more here, in each of the rows: CUBIC 1.1 to
+  1.5 times as much, Reno 1.5 to 2.8 times. The cause is not known. What it is not:
+    - The sender of Reno or CUBIC. Linux 6.18, whose packets a router of our own drops or marks in its place, gets with Reno what
+      ours gets, and with CUBIC more (table below). Nor do marks that come in bursts explain that Reno falls behind CUBIC in the
+      testbed: in the kernel, too, Reno gets the more beside them, the more they come in bursts.
+    - Prague's steps of one segment an ACK, as Linux has them, or its pacing by bytes of data (3.6 % faster): CoDel with Reno 17.4 and
+      17.9 : 1 in place of 16.9 : 1 (42 : 1 there), PIE with Reno 17.2 : 1 both, in place of 16.7 : 1 (48 : 1 there).
+    - PIE's law (RFC 8033, RFC 8034, Linux) or its update interval (4 to 30 ms), noise of hosts (none to 4 ms) and delayed
+      acknowledgements (none to 100 ms), all measured with the longer round trips, and pings.
+
+  Under PIE the published Reno has a window of 2.9 segments and CUBIC one of 6. By the table the kernel's Reno would need 15 % of
+  its packets dropped for that, CUBIC 3 %, and Prague, which sets how much PIE marks, is beside both of them. So the cause
+  depends on which of the two is there, and is not how it answers; only traces of the testbed, or its kernel of 2020, could show more.
+
+What three flows each get on average with a round trip of 35 ms if packets are dropped or marked at random, or only in the
+first part of each period, in Mbit/s of data (Linux 6.18: one run of 25 to 30 s; perhop: 4 runs of 60 s):
+
+| hit | Linux, Reno | perhop, Reno | Linux, CUBIC | perhop, CUBIC |
+| --- | ---: | ---: | ---: | ---: |
+| 1 % dropped | 3.75 | 3.75 | 3.62 | 3.41 |
+| 3 % dropped | 1.96 | 1.88 | 1.94 | 1.60 |
+| 8 % dropped | 1.11 | 1.01 | 0.92 | 0.80 |
+| 1 % marked | 3.83 | 3.66 | 3.36 | 3.38 |
+| 3 % marked | 2.04 | 1.85 | 1.80 | 1.57 |
+| 8 % marked | 1.16 | 1.10 | 1.06 | 0.89 |
+| 10 % marked, 0.1 of 0.3 s | 2.16 | 2.00 | 1.86 | 1.60 |
+| 30 % marked, 0.1 of 0.3 s | 1.37 | 1.24 | 1.09 | 0.85 |
+| 30 % marked, 0.2 of 1 s | 3.25 | 3.32 | 2.19 | 1.96 |
+| 60 % marked, 0.1 of 0.5 s | 2.03 | 1.76 | 1.45 | 1.09 |
+
+With windows of a few segments Linux's CUBIC gets up to a quarter more than ours: it computes its target and its Reno-friendly window in whole
+segments, which rounds growth up (`bictcp_update`), where ours follows RFC 9438 exactly."""
 """What docs/validity.md says of the comparison."""
 
 WIRE_BYTES = 1514
@@ -63,6 +98,8 @@ SPANS = {1: (118, 178), 6: (18, 58)}
 HOST_NOISE = "100us"
 """Each packet leaves its host up to so much later: timers and interrupts of a host. Without any, two flows
 over a full drop-tail queue stay in phase for minutes, and the one loses that the phase has chosen."""
+PINGS = {"udp": "cbr", "rate": "15680bps", "packet": "98B"}
+"""What flent's ping sends beside the flows: 64 bytes of ICMP each 50 ms, the step of the batch, with all headers."""
 WITHOUT_TWIN = {"cnq_codel_af": "fq_codel"}
 """Queues that perhop does not have, and what stands for them."""
 
@@ -143,7 +180,7 @@ def all_of_the_testbed(seeds: Sequence[int] = SEEDS) -> Iterator[Agreement]:
 def measured(row: Row, seeds: Sequence[int]) -> list[list[float]]:
     """Both rates of data for each seed, in Mbit/s."""
     return [
-        [float(bps) * DATA_BYTES / WIRE_BYTES / 1e6 for bps in run["flows"]["throughput_bps"]]
+        [float(bps) * DATA_BYTES / WIRE_BYTES / 1e6 for bps in run["flows"]["throughput_bps"][:2]]
         for run in simulate(scenario(row), seeds)
     ]
 
@@ -157,7 +194,10 @@ def scenario(row: Row) -> dict[str, Any]:
         "duration": f"{end}s",
         "warmup": f"{warmup}s",
         "links": {"bottleneck": {**link, "queue": queue(WITHOUT_TWIN.get(row.queue, row.queue))}},
-        "flows": [flow(name, end) for name, end in zip(("first", "second"), row.ends, strict=True)],
+        "flows": [
+            *(flow(name, end) for name, end in zip(("first", "second"), row.ends, strict=True)),
+            {**between(row.ends[0].rtt_ms), "name": "ping", "transport": PINGS},
+        ],
     }
 
 
@@ -174,17 +214,24 @@ def flow(name: str, end: End) -> dict[str, Any]:
     if control == "prague":
         transport["target-rtt"] = "0s"
     found: dict[str, Any] = {
+        **between(end.rtt_ms),
         "name": name,
-        "from": "a",
-        "to": "b",
-        "start": "0s..50ms",
-        "access": {"rate": "10Gbps", "delay": f"{500 * end.rtt_ms}us"},
         "dispatch-jitter": HOST_NOISE,
         "transport": transport,
     }
     if ecn != "noecn":
         found["ecn"] = "l4s" if control == "prague" else "accurate"
     return found
+
+
+def between(rtt_ms: int) -> dict[str, Any]:
+    """The hosts of a flow with this round trip: a packet and its acknowledgement pass two access links each."""
+    return {
+        "from": "a",
+        "to": "b",
+        "start": "0s..50ms",
+        "access": {"rate": "10Gbps", "delay": f"{250 * rtt_ms}us"},
+    }
 
 
 def queue(name: str) -> dict[str, Any]:
