@@ -80,6 +80,7 @@ export interface Column {
     | "dropped" // packets: by `color` with the name "all", and by reason (`name`) with color null (link)
     | "marked" // packets marked with ECN, likewise (link)
     | "sentBytes" // bytes that left (link)
+    | "capacity" // bytes that could have left: the integral of the rate (link)
     | "delivered" // bytes delivered (flow)
     | "window" // packets; NaN if none (flow)
     | "rtt" // smoothed round-trip time in s; NaN before the first sample (flow)

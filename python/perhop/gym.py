@@ -301,7 +301,8 @@ class AqmEnv(_Env):
             link = self.simulation.links[self._link]
             delays.append(link.queueing_delay_s)
         seconds = max(1e-9, self.simulation.now - began)
-        delivered = (self._delivered() - bytes_before) * 8 / seconds / link.rate_bps
+        possible = link.capacity_bits - before.capacity_bits
+        delivered = (self._delivered() - bytes_before) * 8 / possible if possible else 0.0
         seen = Interval(
             seconds,
             float(np.mean(delays)),

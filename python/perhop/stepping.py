@@ -92,15 +92,18 @@ class Link:
 
     Attributes:
         name: Its name; that of the other direction ends in ` (reverse)`.
-        rate_bps: Its rate in bit/s.
+        rate_bps: Its rate in bit/s; of one that follows a trace, its `rate`.
         delay_s: Its propagation delay in s.
         queue: Its queue.
+        capacity_bits: What it could have sent since the run began: the integral of its rate, by its trace if it
+            has one, zero in outages.
     """
 
     name: str
     rate_bps: float
     delay_s: float
     queue: Queue
+    capacity_bits: float
 
     @property
     def queueing_delay_s(self) -> float:
@@ -215,7 +218,8 @@ class Links(Mapping[str, Link]):
         raw = self._stepper.link(name)
         if raw is None:
             raise PerhopError(f"no link `{name}` with a queue; there are: {', '.join(self._names) or 'none'}")
-        return Link(name, raw["rate_bps"], raw["delay_s"], queue_of(raw["classes"], dict(raw["gauges"])))
+        queue = queue_of(raw["classes"], dict(raw["gauges"]))
+        return Link(name, raw["rate_bps"], raw["delay_s"], queue, raw["capacity_bits"])
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

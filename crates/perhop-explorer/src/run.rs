@@ -283,6 +283,7 @@ fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
         add("bytes", "bytes", "bytes", None);
         add("delay", "delay", "s", None);
         add("sentBytes", "sentBytes", "bytes", None);
+        add("capacity", "capacity", "bytes", None);
         for gauge in &gauges[link] {
             let unit = if gauge.ends_with("_s") { "s" } else { "" };
             add("gauge", gauge, unit, None);
@@ -315,14 +316,15 @@ fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
 }
 
 fn sample_link(stepping: &mut Stepping, link: usize, gauges: &[String], sent_bytes: u64, out: &mut Vec<f64>) {
-    let rate = stepping.network().links[link].rate.as_bps() as f64;
+    let capacity = stepping.capacity(link).unwrap_or(f64::NAN) / 8.0;
     let Some(view) = stepping.link(link) else { return };
     let (mut packets, mut bytes) = (0, 0);
     for (_, class) in &view.classes {
         packets += class.occupancy.packets();
         bytes += class.occupancy.bytes();
     }
-    out.extend([packets as f64, bytes as f64, bytes as f64 * 8.0 / rate, sent_bytes as f64]);
+    let rate = view.statistics.rates.rate() as f64;
+    out.extend([packets as f64, bytes as f64, bytes as f64 * 8.0 / rate, sent_bytes as f64, capacity]);
     let gauge =
         |name: &String| view.gauges.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, v)| *v);
     out.extend(gauges.iter().map(gauge));

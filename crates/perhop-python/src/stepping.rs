@@ -100,10 +100,12 @@ impl Stepper {
     fn link<'py>(&mut self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let links = &self.stepping.network().links;
         let Some(number) = links.iter().position(|link| link.name == name) else { return Ok(None) };
-        let (rate, delay) = (links[number].rate.as_bps() as f64, links[number].delay.as_secs_f64());
+        let delay = links[number].delay.as_secs_f64();
+        let capacity = self.stepping.capacity(number);
         let Some(view) = self.stepping.link(number) else { return Ok(None) };
         let dict = PyDict::new(py);
-        dict.set_item("rate_bps", rate)?;
+        dict.set_item("rate_bps", view.statistics.rates.rate() as f64)?;
+        dict.set_item("capacity_bits", capacity)?;
         dict.set_item("delay_s", delay)?;
         dict.set_item("gauges", view.gauges.clone())?;
         dict.set_item("classes", parts(py, &view)?)?;

@@ -294,17 +294,16 @@ export interface Figure {
 
 /** Key figures of a link over the last `span` seconds of a run. */
 export function figures(history: History, link: number, span: number): Figure[] {
-  const { times, opened } = history;
-  const info = opened.links[link];
+  const { times } = history;
   const now = times.at(-1) ?? 0;
   const since = Math.max(0, now - span);
   const of = (kind: string) =>
     history.sum(
-      (column) => column.kind === kind && column.link === link && (column.color !== null || kind === "sentBytes"),
+      (column) => column.kind === kind && column.link === link && (column.color !== null || kind === "sentBytes" || kind === "capacity"),
     );
   const sent = growth(times, of("sentBytes"), since);
+  const capacity = growth(times, of("capacity"), since);
   const arrived = growth(times, of("arrived"), since);
-  const elapsed = now - since;
   const delay = mean(
     times,
     history.values(({ kind, link: at }) => kind === "delay" && at === link),
@@ -314,7 +313,7 @@ export function figures(history: History, link: number, span: number): Figure[] 
   return [
     {
       name: "link utilization",
-      value: elapsed > 0 && info ? Math.min(100, (800 * sent) / info.rateBps / elapsed) : null,
+      value: capacity > 0 ? Math.min(100, (100 * sent) / capacity) : null,
       unit: "%",
       good: "more",
     },

@@ -20,6 +20,11 @@ impl RateHistory {
         Self { rows: vec![(Instant::ZERO, rate.as_bps())], rate: rate.as_bps(), is_down: false }
     }
 
+    /// The rate in bit/s; during an outage, the one after it.
+    pub fn rate(&self) -> u64 {
+        self.rate
+    }
+
     /// Times from which the link has a rate in bit/s, in order, from zero on; empty if it has always been the same.
     pub fn changes(&self) -> &[(Instant, u64)] {
         if self.rows.len() > 1 { &self.rows } else { &[] }

@@ -249,6 +249,18 @@ impl Stepping {
         }
     }
 
+    /// The bits that the link of this number could send since the run began: the integral of its rate, zero in outages. `None` for a link
+    /// without a queue under an AQM.
+    pub fn capacity(&mut self, number: usize) -> Option<f64> {
+        let (trace, now) = (self.network.links.get(number)?.medium.trace.clone(), self.now());
+        let rates = &self.link(number)?.statistics.rates;
+        let parts = match trace {
+            None => rates.capacity(Instant::ZERO, now),
+            Some(trace) => rates.capacity_by(Instant::ZERO, now, |from, to| trace.capacity(from, to)),
+        };
+        Some(parts as f64 / 1e9)
+    }
+
     /// The flow of this number.
     ///
     /// # Errors
