@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).parent / "ns2" / "finite.tcl"
 SIZES: Mapping[int, float] = {5: 0.4, 20: 0.4, 100: 0.15, 500: 0.05}
 """Data packets of 1000 bytes, and how often."""
+PAYLOAD = 960
+"""Of such a packet, in bytes; a `volume` is payload."""
 LOSS = "dropped, %"
 MARGINS: Mapping[str, float] = {LOSS: 0.1, "95th percentile, ms": 0.1}
 """What counts as no difference, as a part of ns-2's mean, where it is not `MARGIN`."""
@@ -130,7 +132,7 @@ def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
         {"aqm": "red", "spare-short-queue": True, **red} if setting.queue == "RED" else {"aqm": "drop-tail"}
     )
     flows = [
-        flow(f"flow {index}", start, transport, volume=f"{volume}kB")
+        flow(f"flow {index}", start, transport, volume=f"{volume * PAYLOAD}B")
         for index, (start, volume) in enumerate(setting.transfers(seed))
     ]
     return setting.scenario("Finite flows, as ns-2 simulates them", queue, flows)

@@ -151,7 +151,8 @@ def processor_sharing(seeds: Sequence[int]) -> Iterator[Agreement]:
             {
                 **_cbr(size, "8Gbps", "100B"),
                 "count": count,
-                "volume": size,
+                # Payload of packets of 100 bytes with headers of 28.
+                "volume": f"{int(size.removesuffix('kB')) * 10 * 72}B",
                 "start": f"0s..{round(work / load * 1e6)}us",
             }
             for size, count in volumes.items()
@@ -515,8 +516,7 @@ def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], 
             "count": count,
             "from": "a",
             "to": "b",
-            "transport": {"udp": "cbr", "rate": "8Mbps", "packet": f"{size}B"},
-            "volume": f"{size}B",
+            "replay": {"data": f"time_s,size_B\n0,{size}\n"},
             "start": f"0s..{round(span * 1e6)}us",
         }
         for size, count in counts.items()
@@ -544,7 +544,7 @@ def _poisson(
             "from": "a",
             "to": "b",
             "transport": {"udp": "cbr", "rate": "8Mbps", "packet": "1kB"},
-            "volume": "1kB",
+            "volume": "972B",
             "start": f"0s..{round(span * 1e6)}us",
             **({"dscp": 46} if name == "high" else {}),
         }

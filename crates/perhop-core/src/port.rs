@@ -4,7 +4,7 @@
 use std::slice;
 
 use crate::control::Message;
-use crate::measure::{PortStatistics, PortView, TransitCounts};
+use crate::measure::{PortStatistics, PortView, RateHistory, TransitCounts};
 use crate::prefetch::{prefetch, prefetch_start};
 use crate::scheduler::{
     AnyScheduler, Dequeued, Discipline, DisciplineVisitor, Part, Retuning, SchedulerParams,
@@ -139,17 +139,16 @@ impl<P: Packet> Port<P> {
         self.line.link.busy_until() <= now && self.queue.occupancy().is_empty()
     }
 
-    /// The link has this rate from now on. A packet that it is sending is sent at the earlier rate.
-    pub fn set_rate(&mut self, rate: Bitrate, now: Instant) {
-        self.line.statistics.rates.set_rate(rate, now);
+    /// The link has this rate from its next packet on. [`rates`](Self::rates) says when, for statistics.
+    pub fn set_rate(&mut self, rate: Bitrate) {
         let busy_until = self.line.link.busy_until();
         self.line.link = Serializer::new(rate);
         self.line.link.transmit(0, busy_until);
     }
 
-    /// An outage of the link begins or ends now. Whoever serves the port does not during an outage; this is for statistics alone.
-    pub fn set_down(&mut self, is_down: bool, now: Instant) {
-        self.line.statistics.rates.set_down(is_down, now);
+    /// The rates of the link over time, to which its use refers.
+    pub fn rates(&mut self) -> &mut RateHistory {
+        &mut self.line.statistics.rates
     }
 
     /// The scheduler and its AQMs have other parameters from now on, and keep their packets and what they have measured: see

@@ -316,6 +316,7 @@ fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
 }
 
 fn sample_link(stepping: &mut Stepping, link: usize, gauges: &[String], sent_bytes: u64, out: &mut Vec<f64>) {
+    let now = stepping.now();
     let capacity = stepping.capacity(link).unwrap_or(f64::NAN) / 8.0;
     let Some(view) = stepping.link(link) else { return };
     let (mut packets, mut bytes) = (0, 0);
@@ -323,7 +324,7 @@ fn sample_link(stepping: &mut Stepping, link: usize, gauges: &[String], sent_byt
         packets += class.occupancy.packets();
         bytes += class.occupancy.bytes();
     }
-    let rate = view.statistics.rates.rate() as f64;
+    let rate = view.statistics.rates.rate_at(now).as_bps() as f64;
     out.extend([packets as f64, bytes as f64, bytes as f64 * 8.0 / rate, sent_bytes as f64, capacity]);
     let gauge =
         |name: &String| view.gauges.iter().find(|(known, _)| known == name).map_or(f64::NAN, |(_, v)| *v);

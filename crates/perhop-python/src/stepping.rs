@@ -101,10 +101,10 @@ impl Stepper {
         let links = &self.stepping.network().links;
         let Some(number) = links.iter().position(|link| link.name == name) else { return Ok(None) };
         let delay = links[number].delay.as_secs_f64();
-        let capacity = self.stepping.capacity(number);
+        let (capacity, now) = (self.stepping.capacity(number), self.stepping.now());
         let Some(view) = self.stepping.link(number) else { return Ok(None) };
         let dict = PyDict::new(py);
-        dict.set_item("rate_bps", view.statistics.rates.rate() as f64)?;
+        dict.set_item("rate_bps", view.statistics.rates.rate_at(now).as_bps() as f64)?;
         dict.set_item("capacity_bits", capacity)?;
         dict.set_item("delay_s", delay)?;
         dict.set_item("gauges", view.gauges.clone())?;

@@ -367,7 +367,7 @@ pub struct Flow {
     /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// How much data each flow sends, rounded up to whole packets. Default: unlimited.
+    /// How much data each flow sends: payload, without headers, as the sizes of a population, rounded up to whole packets. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
     /// Finite flows begin again and again, from `start` until `stop`: the group is a population in place of `count` flows.
@@ -391,7 +391,7 @@ pub struct Flow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Arrivals {
-    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6`.
+    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6`: of its mean rate while flows begin, if that changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<AboveZero>,
     /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links not counted.

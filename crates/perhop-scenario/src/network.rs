@@ -210,7 +210,7 @@ impl Scenario {
             out_feedback: group.out_feedback,
             start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
             stop: group.stop.map(|stop| Instant::ZERO + stop),
-            volume: group.volume,
+            volume: group.volume.and_then(|payload| group.transport_spec().on_wire(payload)),
             population: None,
         }
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use perhop_core::{Bitrate, Duration};
+use perhop_core::{Duration, Instant};
 use perhop_sim::workload::{ArrivalTrace, Arrivals as Process, Listed, Refused, Sizes};
-use perhop_sim::{Network, Workload};
+use perhop_sim::{LinkSpec, Network, Workload};
 
 use crate::error::{Problem, did_you_mean, steps};
 use crate::format::{Arrivals, Flow, MeasuredArrivals, Scenario, Start, Transport};
@@ -172,8 +172,8 @@ pub(crate) fn workload(
     let mean = sizes.mean().map_err(|refused| at_sizes(&refused))?;
     let process = match (load, rate, every) {
         (Some(load), ..) => {
-            let rate = loaded_rate(of.as_deref(), network, number)?;
-            Process::Poisson(load.get() * rate.as_bps() as f64 / (8.0 * mean))
+            let rate = loaded_rate(of.as_deref(), group, network, number)?;
+            Process::Poisson(load.get() * rate / (8.0 * mean))
         }
         (_, Some(rate), _) => Process::poisson(*rate),
         (.., every) => Process::Every(every.expect("one is given")),
@@ -230,25 +230,36 @@ fn overload<'a>(
     let packets = (mean / payload as f64).max(1.0);
     let bits = 8.0 * (mean + packets * f64::from(workload.headers));
     let route = network.route_of(&network.flows[number], false)?;
-    let link = route.iter().map(|&link| &network.links[link]).min_by_key(|link| link.rate)?;
-    let times = per_second * bits / link.rate.as_bps() as f64;
+    let (from, to) = span(group, network);
+    let rates = route.iter().map(|&link| (&network.links[link], network.links[link].mean_rate(from, to)));
+    let (link, rate) = rates.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let times = per_second * bits / rate;
     (times > 1.0).then_some((link.name.as_str(), times))
 }
 
-/// The rate of the link to which a load refers.
+/// From when and until when flows of a group begin.
+fn span(group: &Flow, network: &Network) -> (Instant, Instant) {
+    let end = group.stop.map_or(network.duration, |stop| stop.min(network.duration));
+    (Instant::ZERO + group.start.first, Instant::ZERO + end)
+}
+
+/// The mean rate in bit/s of the link to which a load refers, while flows begin.
 fn loaded_rate(
     of: Option<&str>,
+    group: &Flow,
     network: &Network,
     number: usize,
-) -> Result<Bitrate, (&'static str, String)> {
+) -> Result<f64, (&'static str, String)> {
+    let (from, to) = span(group, network);
+    let mean = |link: &LinkSpec| link.mean_rate(from, to);
     let route = network.route_of(&network.flows[number], false).unwrap_or_default();
     let mut links = route.iter().map(|&link| &network.links[link]);
     let Some(of) = of else {
-        return Ok(links.map(|link| link.rate).min().expect("a flow passes a link"));
+        return Ok(links.map(mean).min_by(f64::total_cmp).expect("a flow passes a link"));
     };
     let is_it = |name: &str| name == of || name.strip_suffix(REVERSE) == Some(of);
     let on_route: Vec<&str> = links.clone().map(|link| link.name.trim_end_matches(REVERSE)).collect();
-    links.find(|link| is_it(&link.name)).map(|link| link.rate).ok_or_else(|| {
+    links.find(|link| is_it(&link.name)).map(mean).ok_or_else(|| {
         let hint = did_you_mean(of, on_route.iter().copied());
         let known = on_route.join(", ");
         ("arrivals.of", format!("the flows do not pass a link `{of}`{hint} (links on their route: {known})"))

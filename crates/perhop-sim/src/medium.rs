@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use perhop_core::measure::TransitCounts;
+use perhop_core::measure::{RateChange, RateHistory, TransitCounts};
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Duration, Instant, Probability, Rng, Streams};
 use schemars::JsonSchema;
@@ -29,6 +29,20 @@ pub struct Medium {
 }
 
 impl Medium {
+    /// Tells when the link has which rate, and when there are outages.
+    pub(crate) fn note_rates(&self, rates: &mut RateHistory) {
+        let at = |time| Instant::ZERO + time;
+        for change in &self.changes {
+            if let Some(rate) = change.rate {
+                rates.add(at(change.at), RateChange::Rate(rate));
+            }
+        }
+        for outage in &self.outages {
+            rates.add(at(outage.from), RateChange::Down);
+            rates.add(at(outage.to), RateChange::Up);
+        }
+    }
+
     /// It never changes, loses nothing and delays all packets alike.
     pub fn is_constant(&self) -> bool {
         *self == Self::default()

@@ -6,6 +6,7 @@ use std::fmt;
 
 use perhop_core::aqm::{AqmParams, DropTailParams};
 use perhop_core::control::WindowControl;
+use perhop_core::measure::RateHistory;
 use perhop_core::meter::{AggregateMeter, ForeignMeterParams, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Rng};
@@ -159,6 +160,21 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
+    /// Its mean rate between two times, in bit/s: by its trace or its changes, zero in outages. Its own rate where nothing is between them.
+    pub fn mean_rate(&self, from: Instant, to: Instant) -> f64 {
+        let mut rates = RateHistory::new(self.rate);
+        self.medium.note_rates(&mut rates);
+        let parts = match &self.medium.trace {
+            None => rates.capacity(from, to),
+            Some(trace) => rates.capacity_by(from, to, |from, to| trace.capacity(from, to)),
+        };
+        let nanos = u128::from(to.since(from).as_nanos());
+        if nanos == 0 {
+            return self.rate.as_bps() as f64;
+        }
+        (parts / nanos) as f64 + (parts % nanos) as f64 / nanos as f64
+    }
+
     /// A FIFO queue without a limit: that of a link without a `queue`, where it is measured or changes.
     pub fn unlimited() -> SchedulerParams {
         AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }).into()
@@ -221,7 +237,7 @@ pub struct FlowSpec {
     pub start: (Instant, Instant),
     /// It has nothing more to send after this.
     pub stop: Option<Instant>,
-    /// It has this much to send; `None` for endless.
+    /// It has this much to send, in bytes on the wire with the headers of each packet ([`TransportSpec::on_wire`]); `None` for endless.
     pub volume: Option<Bytes>,
     /// It stands for a population of finite flows that are otherwise like it, and begin from its earliest start on until it stops.
     /// Its own volume is not used.
@@ -347,9 +363,24 @@ impl TransportSpec {
         matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
     }
 
-    /// How many data packets a volume takes: the last one is full, too.
+    /// How many data packets a volume in bytes on the wire takes: the last one is full, too.
     pub fn packets_of(&self, volume: Bytes) -> u64 {
         volume.get().div_ceil(u64::from(self.packet_sizes().0))
+    }
+
+    /// What each packet of data carries besides payload: the headers of TCP are as large as an ACK, the others have those of IPv4 and UDP.
+    pub fn headers(&self) -> u16 {
+        match self {
+            Self::Tcp(_) => self.packet_sizes().1,
+            Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => 28,
+        }
+    }
+
+    /// The bytes on the wire of so much payload, in whole packets: the last one is full, too. `None` if packets have no room for payload.
+    pub fn on_wire(&self, payload: Bytes) -> Option<Bytes> {
+        let full = u64::from(self.packet_sizes().0);
+        let room = full.checked_sub(u64::from(self.headers())).filter(|&room| room > 0)?;
+        Some(Bytes::new(payload.get().div_ceil(room).saturating_mul(full)))
     }
 
     /// The trace whose packets it sends, if it does.

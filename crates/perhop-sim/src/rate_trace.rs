@@ -121,6 +121,11 @@ impl RateTrace {
         }
     }
 
+    /// An opportunity sends its bytes at one time.
+    pub(crate) fn is_at_once(&self) -> bool {
+        matches!(self, Self::Opportunities(_))
+    }
+
     /// What can be sent between two times, in 10⁻⁹ bit: opportunities after the first and up to the second.
     pub fn capacity(&self, from: Instant, to: Instant) -> u128 {
         let by = |at: Instant| {

@@ -217,7 +217,7 @@ impl Recorder {
             }
             let mut outcome = LinkOutcome::of(name, *rate, &port);
             if let Some(trace) = trace {
-                let usage = port.statistics.usage_by(|from, to| trace.capacity(from, to));
+                let usage = port.statistics.usage_by(trace.is_at_once(), |from, to| trace.capacity(from, to));
                 outcome = outcome.used(usage);
             }
             outcomes.push(outcome.after(at_warmup));

@@ -7,6 +7,7 @@ mod ordinary;
 mod parameters;
 
 mod accounting;
+mod active_time;
 mod applications;
 mod asymmetric_best_effort;
 mod completion;

@@ -173,7 +173,7 @@ live = { max-lateness = "100ms" }
 links.l = { from = "a", to = "b", rate = "9Mbps", delay = "9ms", queue = { aqm = "drop-tail", limit = "99p" }}
 flows = [
   { name = "tcp", transport = { tcp = "newreno" }, volume = "50kB" },
-  { name = "udp", transport = { udp = "cbr", rate = "800kbps", packet = "1kB" }, volume = "9.9kB" },
+  { name = "udp", transport = { udp = "cbr", rate = "800kbps", packet = "1kB" }, volume = "9720B" },
   { name = "rap", transport = { rap = "aimd", ack = "100B" }, volume = "5kB" },
   { name = "tfrc", transport = { tfrc = "rfc5348", ack = "100B" }, volume = "5kB" },
   { name = "stopped", transport = { tcp = "newreno" }, volume = "900MB", stop = "1s" },

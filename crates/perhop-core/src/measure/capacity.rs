@@ -5,52 +5,79 @@ use crate::{Bitrate, Duration, Instant};
 /// Bits are counted in units of this part of a bit, so that a rate times a time is a whole number.
 const PARTS: u128 = 1_000_000_000;
 
-/// The rates of a link over time. Its integral over a time is the capacity of the link in that time.
+/// A change of what a link can send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateChange {
+    /// It has this rate from then on; during an outage, from its end on.
+    Rate(Bitrate),
+    /// An outage begins.
+    Down,
+    /// It ends.
+    Up,
+}
+
+/// The rates of a link over time, also those that are known beforehand. Its integral over a time is the capacity of the link in that time.
 #[derive(Clone, Debug)]
 pub struct RateHistory {
-    /// Times from which the link has a rate in bit/s, in order; the first is zero. During an outage the rate is zero.
-    rows: Vec<(Instant, u64)>,
-    rate: u64,
-    is_down: bool,
+    first: Bitrate,
+    /// In the order of time.
+    changes: Vec<(Instant, RateChange)>,
 }
 
 impl RateHistory {
     /// The same rate for ever.
     pub fn new(rate: Bitrate) -> Self {
-        Self { rows: vec![(Instant::ZERO, rate.as_bps())], rate: rate.as_bps(), is_down: false }
+        Self { first: rate, changes: Vec::new() }
     }
 
-    /// The rate in bit/s; during an outage, the one after it.
-    pub fn rate(&self) -> u64 {
-        self.rate
+    /// Adds a change, after others of its time.
+    pub fn add(&mut self, at: Instant, change: RateChange) {
+        let place = self.changes.partition_point(|&(time, _)| time <= at);
+        self.changes.insert(place, (at, change));
     }
 
-    /// Times from which the link has a rate in bit/s, in order, from zero on; empty if it has always been the same.
-    pub fn changes(&self) -> &[(Instant, u64)] {
-        if self.rows.len() > 1 { &self.rows } else { &[] }
+    /// The rate at a time, whether or not there is an outage.
+    pub fn rate_at(&self, now: Instant) -> Bitrate {
+        let by_now = self.changes.iter().take_while(|&&(at, _)| at <= now);
+        let rates = by_now.filter_map(|&(_, change)| match change {
+            RateChange::Rate(rate) => Some(rate),
+            RateChange::Down | RateChange::Up => None,
+        });
+        rates.last().unwrap_or(self.first)
     }
 
-    /// The link has this rate from now on; during an outage, from its end on.
-    pub fn set_rate(&mut self, rate: Bitrate, now: Instant) {
-        self.rate = rate.as_bps();
-        self.note(now);
+    /// Times from which the link has a rate in bit/s, in order, from zero on; during an outage it is zero.
+    fn rows(&self) -> Vec<(Instant, u64)> {
+        let (mut rate, mut is_down) = (self.first.as_bps(), false);
+        let mut rows = vec![(Instant::ZERO, rate)];
+        for &(at, change) in &self.changes {
+            match change {
+                RateChange::Rate(new) => rate = new.as_bps(),
+                RateChange::Down => is_down = true,
+                RateChange::Up => is_down = false,
+            }
+            let now = if is_down { 0 } else { rate };
+            if rows.last().is_some_and(|&(last, _)| last == at) {
+                rows.pop();
+            }
+            if rows.last().is_none_or(|&(_, last)| last != now) {
+                rows.push((at, now));
+            }
+        }
+        rows
     }
 
-    /// An outage begins or ends now.
-    pub fn set_down(&mut self, is_down: bool, now: Instant) {
-        self.is_down = is_down;
-        self.note(now);
-    }
-
-    fn note(&mut self, now: Instant) {
-        self.rows.push((now, if self.is_down { 0 } else { self.rate }));
+    /// The rates that begin before a time; empty if it is always the same.
+    pub fn changes_before(&self, end: Instant) -> Vec<(Instant, u64)> {
+        let mut rows = self.rows();
+        rows.retain(|&(at, _)| at < end);
+        if rows.len() > 1 { rows } else { Vec::new() }
     }
 
     /// The capacity between two times, in 10⁻⁹ bit.
     pub fn capacity(&self, from: Instant, to: Instant) -> u128 {
-        self.spans(from, to)
-            .map(|(rate, from, to)| u128::from(rate) * u128::from(to.since(from).as_nanos()))
-            .sum()
+        let spans = self.spans(from, to).into_iter();
+        spans.map(|(rate, from, to)| u128::from(rate) * u128::from(to.since(from).as_nanos())).sum()
     }
 
     /// The same of a link that sends by a trace in place of its own rate, whenever there is no outage: `of_trace` has the capacity of the trace.
@@ -60,15 +87,19 @@ impl RateHistory {
         to: Instant,
         of_trace: impl Fn(Instant, Instant) -> u128,
     ) -> u128 {
-        self.spans(from, to).filter(|&(rate, ..)| rate > 0).map(|(_, from, to)| of_trace(from, to)).sum()
+        let spans = self.spans(from, to).into_iter().filter(|&(rate, ..)| rate > 0);
+        spans.map(|(_, from, to)| of_trace(from, to)).sum()
     }
 
     /// Each rate between two times, from when and until when.
-    fn spans(&self, from: Instant, to: Instant) -> impl Iterator<Item = (u64, Instant, Instant)> {
-        let ends = self.rows[1..].iter().map(|&(at, _)| at).chain([Instant::NEVER]);
-        let spans =
-            self.rows.iter().zip(ends).map(move |(&(at, rate), end)| (rate, at.max(from), end.min(to)));
-        spans.filter(|(_, from, to)| from < to)
+    fn spans(&self, from: Instant, to: Instant) -> Vec<(u64, Instant, Instant)> {
+        if self.changes.is_empty() {
+            return vec![(self.first.as_bps(), from, to.max(from))];
+        }
+        let rows = self.rows();
+        let ends = rows[1..].iter().map(|&(at, _)| at).chain([Instant::NEVER]);
+        let spans = rows.iter().zip(ends).map(|(&(at, rate), end)| (rate, at.max(from), end.min(to)));
+        spans.filter(|(_, from, to)| from < to).collect()
     }
 }
 
@@ -114,22 +145,27 @@ mod tests {
     #[test]
     fn integrals_by_hand() {
         let mut history = RateHistory::new(kbps(1000));
-        history.set_rate(kbps(500), at(2000));
-        history.set_down(true, at(3000));
-        history.set_rate(kbps(2000), at(3500));
-        history.set_down(false, at(4000));
+        history.add(at(3000), RateChange::Down);
+        history.add(at(4000), RateChange::Up);
+        history.add(at(2000), RateChange::Rate(kbps(500)));
+        history.add(at(3500), RateChange::Rate(kbps(2000)));
         let bits = |from, to| history.capacity(at(from), at(to)) / PARTS;
         assert_eq!([bits(0, 2000), bits(0, 3000), bits(1500, 2500)], [2_000_000, 2_500_000, 750_000]);
         assert_eq!([bits(0, 4000), bits(0, 5000), bits(3000, 4000)], [2_500_000, 4_500_000, 0]);
         let ones = |from: Instant, to: Instant| u128::from(to.since(from).as_nanos());
         assert_eq!(history.capacity_by(at(2500), at(4500), ones), 1_000_000_000);
+        let rows = [(0, 1_000_000), (2000, 500_000), (3000, 0), (4000, 2_000_000)];
+        assert_eq!(history.changes_before(at(5000)), rows.map(|(millis, rate)| (at(millis), rate)));
+        assert_eq!([3499, 3500].map(|millis| history.rate_at(at(millis))), [kbps(500), kbps(2000)]);
+        history.add(at(6000), RateChange::Rate(kbps(2000)));
+        assert_eq!(history.changes_before(at(9000)).len(), 4, "a change to what it is anyway is none");
     }
 
     #[test]
     fn usage_by_hand() {
         // .4 Mbit/s over 1, then .5 Mbit/s, each for 10 s: 8 of 15 Mbit; then the last packet is half beyond the end.
         let mut history = RateHistory::new(kbps(1000));
-        history.set_rate(kbps(500), at(10_000));
+        history.add(at(10_000), RateChange::Rate(kbps(500)));
         let of = |last: Instant, size| {
             let all = history.capacity(at(0), at(20_000));
             Usage::of(Duration::from_secs(20), all, 1_000_000, (size, history.capacity(last, at(20_000))))

@@ -5,7 +5,7 @@ mod histogram;
 mod outcome;
 mod port;
 
-pub use capacity::{RateHistory, Usage};
+pub use capacity::{RateChange, RateHistory, Usage};
 pub use histogram::{DelayHistogram, FlowDelays, delay_bin};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
 pub use port::{Counted, PortStatistics, PortView, TransitCounts};

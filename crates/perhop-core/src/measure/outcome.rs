@@ -85,7 +85,7 @@ impl LinkOutcome {
             measured: port.counters(),
             waiting: port.waiting(),
             mean_rate_bps,
-            rates: port.statistics.rates.changes().to_vec(),
+            rates: port.statistics.rate_changes(),
             utilization,
             mean_queue_packets: port.statistics.mean_packets(),
             delays: DelayOutcome::of(&DelayHistogram::sum(histograms)),

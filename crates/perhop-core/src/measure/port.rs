@@ -74,15 +74,21 @@ impl PortStatistics {
         self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
     }
 
+    /// The rates of the link over the measured time and before; empty if it is always the same.
+    pub(super) fn rate_changes(&self) -> Vec<(Instant, u64)> {
+        self.rates.changes_before(self.window.1)
+    }
+
     /// What the link could send and did, the packet at the end counted as far as it got.
     pub fn usage(&self) -> Usage {
         self.usage_of(Duration::ZERO, |from, to| self.rates.capacity(from, to))
     }
 
-    /// The same of a link that sends by a trace, whose capacity after one time and up to another this says.
-    pub fn usage_by(&self, of_trace: impl Fn(Instant, Instant) -> u128) -> Usage {
-        // A trace may send a packet at the very time at which it begins.
-        self.usage_of(Duration::from_nanos(1), |from, to| self.rates.capacity_by(from, to, &of_trace))
+    /// The same of a link that sends by a trace, whose capacity after one time and up to another this says; `at_once` if it sends a packet
+    /// at the very time at which it begins.
+    pub fn usage_by(&self, at_once: bool, of_trace: impl Fn(Instant, Instant) -> u128) -> Usage {
+        let earlier = Duration::from_nanos(u64::from(at_once));
+        self.usage_of(earlier, |from, to| self.rates.capacity_by(from, to, &of_trace))
     }
 
     /// The last packet may have been sent by what the link could send from so much earlier on.

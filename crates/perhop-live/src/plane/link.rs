@@ -99,10 +99,7 @@ impl Link {
         }
         let Self { rate, queue, port, .. } = Self::new(spec, seed, window);
         self.earlier.push_back(std::mem::replace(&mut self.port, port));
-        self.earlier.iter_mut().for_each(|port| {
-            let from = port.busy_until();
-            port.set_rate(rate, from);
-        });
+        self.earlier.iter_mut().for_each(|port| port.set_rate(rate));
         (self.rate, self.queue) = (rate, queue);
         true
     }

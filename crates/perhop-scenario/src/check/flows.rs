@@ -62,6 +62,10 @@ impl Scenario {
                 let text = "a volume of 0 sends nothing; leave the key out for an endless flow";
                 return at("volume", text.into());
             }
+            if flow.volume.is_some_and(|volume| flow.transport_spec().on_wire(volume).is_none()) {
+                let text = "packets of a flow with a `volume` need room for payload beside their headers; choose larger ones";
+                return at("transport.packet", text.into());
+            }
             if flow.dispatch_jitter.is_some_and(Duration::is_zero) {
                 return at(
                     "dispatch-jitter",

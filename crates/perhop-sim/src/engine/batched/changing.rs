@@ -61,8 +61,9 @@ impl ChangingPort {
     /// The port of such a link at time zero; `None` if the link does not change.
     pub(super) fn of(spec: &LinkSpec, streams: Streams<'_>, window: (Instant, Instant)) -> Option<Box<Self>> {
         let medium = MediumState::new(&spec.medium, streams)?;
-        let port =
+        let mut port =
             Port::new(spec.queue.clone().unwrap_or_else(LinkSpec::unlimited), spec.rate, streams, window);
+        spec.medium.note_rates(port.rates());
         let timetable = spec.medium.trace.as_ref().map(Timetable::new);
         let services = Services::new();
         Some(Box::new(Self { port, services, medium, delay: spec.delay, is_down: false, timetable }))
@@ -127,15 +128,11 @@ impl ChangingPort {
 
     fn change(&mut self, change: Event, now: Instant, gone: &mut Vec<SimPacket>) {
         match change {
-            Event::Rate(rate) => self.port.set_rate(rate, now),
+            Event::Rate(rate) => self.port.set_rate(rate),
             Event::Delay(delay) => self.delay = delay,
-            Event::Down => {
-                self.is_down = true;
-                self.port.set_down(true, now);
-            }
+            Event::Down => self.is_down = true,
             Event::Up => {
                 self.is_down = false;
-                self.port.set_down(false, now);
                 self.serve(now, gone);
             }
         }

@@ -1,7 +1,7 @@
 //! Links that flows share: a port with a queue, or a wire that queues without a limit.
 
 use perhop_core::control::Message;
-use perhop_core::measure::PortView;
+use perhop_core::measure::{PortView, RateChange};
 use perhop_core::meter::AggregateMeters;
 use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
@@ -72,8 +72,9 @@ impl Link {
         let queue = match &spec.queue {
             None if spec.medium.is_steady() => Queue::Unlimited(Wire::new(spec.rate, spec.delay)),
             queue => {
-                let port =
+                let mut port =
                     Port::new(queue.clone().unwrap_or_else(LinkSpec::unlimited), spec.rate, streams, window);
+                spec.medium.note_rates(port.rates());
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
                 let delay = spec.delay;
@@ -143,7 +144,8 @@ impl Link {
         match &mut self.queue {
             Queue::Unlimited(wire) => *wire = wire.changed(rate, delay),
             Queue::Managed(managed) => {
-                managed.port.set_rate(rate, now);
+                managed.port.set_rate(rate);
+                managed.port.rates().add(now, RateChange::Rate(rate));
                 managed.delay = delay;
             }
         }
@@ -213,20 +215,15 @@ impl Reference {
 
     /// A link changes.
     fn change(&mut self, number: usize, event: medium::Event) {
-        let now = self.now;
         let Queue::Managed(managed) = &mut self.links[number].queue else {
             unreachable!("links that change have a port")
         };
         match event {
-            medium::Event::Rate(rate) => managed.port.set_rate(rate, now),
+            medium::Event::Rate(rate) => managed.port.set_rate(rate),
             medium::Event::Delay(delay) => managed.delay = delay,
-            medium::Event::Down => {
-                managed.is_down = true;
-                managed.port.set_down(true, now);
-            }
+            medium::Event::Down => managed.is_down = true,
             medium::Event::Up => {
                 managed.is_down = false;
-                managed.port.set_down(false, now);
                 self.serve(number);
             }
         }
