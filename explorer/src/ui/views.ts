@@ -299,7 +299,10 @@ export function figures(history: History, link: number, span: number): Figure[] 
   const since = Math.max(0, now - span);
   const of = (kind: string) =>
     history.sum(
-      (column) => column.kind === kind && column.link === link && (column.color !== null || kind === "sentBytes" || kind === "capacity"),
+      (column) =>
+        column.kind === kind &&
+        column.link === link &&
+        (column.color !== null || kind === "sentBytes" || kind === "capacity"),
     );
   const sent = growth(times, of("sentBytes"), since);
   const capacity = growth(times, of("capacity"), since);
