@@ -91,6 +91,38 @@ def test_statistics_json_and_report_together(perhop: Perhop, scenario: Path, tmp
 
 
 @needs_live
+def test_measures_that_do_not_apply_to_real_packets_have_no_value() -> None:
+    text = """
+duration = "2s"
+
+[links.link]
+from = "a"
+to = "b"
+rate = "2Mbps"
+delay = "5ms"
+queue = { aqm = "drop-tail", limit = "10p" }
+
+[[flows]]
+name = "calls"
+from = "a"
+to = "b"
+transport = { udp = "cbr", rate = "700kbps" }
+
+[[flows]]
+name = "bulk"
+from = "a"
+to = "b"
+transport = { tcp = "linux" }
+"""
+    flows = {row["class"]: row for row in live.run(text).flows.iter_rows(named=True)}
+    kernels = ("fast_retransmits", "ecn_reductions", "loss_events", "policed_green")
+    assert {flows[name][of] for name in flows for of in kernels} == {None}
+    of_tcp = ("acked_bps", "retransmitted_packets", "retransmission_ratio")
+    assert {flows["calls"][of] for of in (*of_tcp, "timeouts")} == {None}
+    assert None not in {flows["bulk"][of] for of in of_tcp}
+
+
+@needs_live
 def test_packets_balance_and_starts_are_the_seed_s() -> None:
     result = live.run(LIVE, seed=7)
     simulated = simulation.run(LIVE, seed=7)
