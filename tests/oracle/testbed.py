@@ -68,8 +68,8 @@ What differs:
       interval (4 to 30 ms), noise of hosts (none to 4 ms) and delayed acknowledgements (none to 100 ms).
 
   Under PIE, with a round trip of 35 ms, the published rates are those of windows of 2.9 segments (Reno) and 6
-  (CUBIC). By the table the kernel's CUBIC has that with 3 % of its packets dropped, its Reno with far more
-  than 8 %, though Prague, which decides how much PIE marks, is beside both. So the two had different queues
+  (CUBIC). By the table the kernel's CUBIC has that with 3 % of its packets marked, its Reno with far more
+  than 8 % dropped, though Prague, which decides how much PIE marks, is beside both. So the two had different queues
   there, or the kernel of 2020 answered otherwise; traces of the testbed could show which.
 
 What each of three flows gets with a round trip of 35 ms if packets are dropped or marked at random, or only
