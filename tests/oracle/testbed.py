@@ -69,8 +69,8 @@ What differs:
 
   Under PIE, with a round trip of 35 ms, the published rates are those of windows of 2.9 segments (Reno) and 6
   (CUBIC). By the table the kernel's CUBIC has that with 3 % of its packets marked, its Reno with far more
-  than 8 % dropped, though Prague, which decides how much PIE marks, is beside both. So the two had different queues
-  there, or the kernel of 2020 answered otherwise; traces of the testbed could show which.
+  than 8 % dropped, though Prague, which decides how much PIE marks, is beside both. So the two had different
+  queues there, or the kernel of 2020 answered otherwise; traces of the testbed could show which.
 
 What each of three flows gets with a round trip of 35 ms if packets are dropped or marked at random, or only
 in the first part of each period, in Mbit/s of data. Linux 6.18: one run of 25 or 30 s between two network
