@@ -60,7 +60,8 @@ fn network(sources: &[Source], medium: Medium, (warmup, end): (u64, u64)) -> Net
 /// The rate at a time, in bit/s, and whether there is an outage.
 fn rate_at(medium: &Medium, now: u64) -> (u64, bool) {
     let changes = medium.changes.iter().filter(|change| change.at.as_nanos() <= now);
-    let rate = changes.filter_map(|change| change.rate).last().map_or(4_000_000, |rate| rate.as_bps());
+    let rate =
+        changes.filter_map(|change| change.rate).next_back().map_or(4_000_000, perhop_core::Bitrate::as_bps);
     let is_down = medium.outages.iter().any(|of| of.from.as_nanos() <= now && now < of.to.as_nanos());
     (rate, is_down)
 }
