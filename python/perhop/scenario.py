@@ -2395,7 +2395,7 @@ class Arrivals(Table):
 
     Attributes:
         load: As a Poisson process whose flows fill this share of a link with payload on average, such
-            as `0.6`.
+            as `0.6`: of its mean rate while flows begin, if that changes.
         of: The link on the flows' route to which `load` refers. Default: the slowest one, the hosts'
             own links not counted.
         rate: As a Poisson process of this frequency, such as `40/s`.
@@ -2583,7 +2583,8 @@ class Flow(Table):
             random (`0s..1s`). The arrivals of a population begin at a time, `0s` by default. Default:
             "0s..1s".
         stop: When the flows stop sending new data. Default: never.
-        volume: How much data each flow sends, rounded up to whole packets. Default: unlimited.
+        volume: How much data each flow sends: payload, without headers, as the sizes of a population,
+            rounded up to whole packets. Default: unlimited.
         arrivals: Finite flows begin again and again, from `start` until `stop`: the group is a
             population in place of `count` flows.
         sizes: How much each flow of a population sends.

@@ -9,6 +9,7 @@ import pytest
 
 import perhop as package
 from perhop import catalog
+from perhop.errors import ScenarioError
 from perhop.sweep.metrics import measure
 
 if TYPE_CHECKING:
@@ -201,3 +202,50 @@ def test_the_target_of_a_flow_is_its_part_of_the_link_while_it_was_active(engine
     found = catalog.Flows.of(package.run(text, engine=engine).runs[0].raw)
     assert found.targets == pytest.approx([375e3, 250e3])
     assert len(found.aimed) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*begin during the warm-up")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_flow_counts_by_its_beginning(engine: Engine) -> None:
+    tcp, starts = 'tcp = "newreno"', ("9.9s", "10s", "10.1s")
+    sized = "".join(flow(at, tcp, f'volume = "100kB"\nstart = "{at}"') for at in starts)
+    listed = ", ".join(f'["{at}", "100kB"]' for at in starts)
+    population = flow("population", tcp, f"arrivals = {{ list = [{listed}] }}")
+    text = scenario(sized + population, head='warmup = "10s"', duration="20s")
+    result = package.run(text, engine=engine)
+    times = column(result, "completion_s")[:3]
+    assert [math.isnan(time) for time in times] == [True, False, False]
+    assert [math.isnan(one) for one in column(result, "unfinished")[:3]] == [True, False, False]
+    assert metrics(result)["populations.population.flows_begun"] == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_volume_is_payload_as_the_sizes_of_a_population_are(engine: Engine) -> None:
+    tcp = 'tcp = "newreno", packet = "1500B", ack = "40B"'
+    flows = flow("sized", tcp, 'volume = "100kB"\nstart = "1s"')
+    flows += flow("population", tcp, 'arrivals = { list = [["30s", "100kB"]] }')
+    result = package.run(scenario(flows), engine=engine)
+    # 68.5 packets with 1460 bytes of payload; the last of a volume is full.
+    assert column(result, "delivered_packets") == [69, 69]
+    assert column(result, "delivered_bytes") == [69 * 1500, 100_000 + 69 * 40]
+
+
+def test_packets_of_a_volume_have_room_for_payload() -> None:
+    text = scenario(flow("f", 'tcp = "newreno", packet = "40B", ack = "40B"', 'volume = "1kB"'))
+    with pytest.raises(
+        package.PerhopError, match=r"transport\.packet: packets of a flow with a `volume` need"
+    ):
+        package.run(text)
+
+
+def test_a_load_is_of_the_mean_rate_of_a_link_while_flows_begin() -> None:
+    keys = 'arrivals = { load = 0.5 }\nsizes = { constant = "10kB" }'
+    halved = 'changes = [{ at = "30s", rate = "5Mbps" }]'
+    begun = [
+        metrics(package.run(scenario(flow("p", 'tcp = "newreno"', keys), link=link)))[
+            "populations.p.flows_begun"
+        ]
+        for link in ("", halved)
+    ]
+    # 62.5 flows a second at 10 Mbit/s, for 60 s, and three quarters of them.
+    assert begun == [pytest.approx(3750, rel=0.08), pytest.approx(2812, rel=0.08)]
