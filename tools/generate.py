@@ -250,9 +250,49 @@ def measures() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+PRESETS = """\
+A TCP flow's key `tcp` names a preset: what stands in the scenario wins, and the rest is as the system has
+it that the preset stands for. Each default has its source and since when it is so; the table is made from
+the declaration that scenarios are read by.
+
+A congestion control does not choose a preset: `tcp = "linux", congestion = "bbr"` has the sizes of hosts
+of today, `tcp = "newreno", congestion = "bbr"` those of the papers, of which a notice tells where the
+window holds the flow below its link.
+
+A packet (`p`) is of the flow's size: 1000 bytes in the papers' presets, 1500 in those of today. A queue
+of `417p` holds one bandwidth-delay product of 10 Mbit/s and 500 ms with packets of 1500 bytes, and .67 of
+it with packets of 1000. Say windows, buffers and limits in bytes (`"625kB"`) where flows of different
+sizes are compared.
+
+In *italics*: what the sender does where the key is left out; it does not appear in canonical scenarios."""
+
+
+def presets() -> str:
+    """`docs/presets.md`: every default of every preset of TCP, where it comes from, and since when."""
+    found = json.loads(_engine.tcp_presets())
+    parts = [NOTE, "# Defaults of TCP", PRESETS]
+    for preset in found:
+        heading = "The papers" if preset["name"] == "newreno" else f'`tcp = "{preset["name"]}"`'
+        said = f"What it stands for: {preset['stands-for']}."
+        if preset["name"] != "newreno":
+            said += " What is not listed is as in [the papers' preset](#the-papers)."
+        rows = [
+            [
+                f"`{one['key']}`",
+                f"*{one['value']}*" if one["rule"] else f"`{one['value']}`",
+                one["source"].replace("|", "\\|"),
+                one["since"],
+            ]
+            for one in preset["defaults"]
+        ]
+        parts += [f"## {heading}", said, table(["key", "default", "where it comes from", "since"], rows)]
+    return "\n\n".join(parts) + "\n"
+
+
 VIEWS: dict[str, Callable[[], str]] = {
     "docs/blocks.md": blocks,
     "docs/measures.md": measures,
+    "docs/presets.md": presets,
     "docs/scenario.md": scenario_format,
     **{f"docs/{kind}.schema.json": partial(json_schema, kind) for kind in schemas.KINDS},
     "fuzz/dictionaries/toml.dict": lambda: dictionary(

@@ -64,7 +64,15 @@ SECTIONS = {
         "Validity <validity>",
         "benchmarks",
     ],
-    "Reference": ["scenario", "blocks", "measures", "reference/commands", "reference/python", "glossary"],
+    "Reference": [
+        "scenario",
+        "presets",
+        "blocks",
+        "measures",
+        "reference/commands",
+        "reference/python",
+        "glossary",
+    ],
     "Project": ["cite", "architecture", "project/*", "dependencies", "fuzzing", "mutants", "unsafe"],
 }
 """What the navigation shows: pages, by path, some with a shorter title.

@@ -208,7 +208,7 @@ fn segment(
             TcpEcn::Accurate | TcpEcn::L4s => AE | CWR | ECE,
         };
         tcp((sequence, 0), SYN | flags, protocol, out);
-        return fill(opening(payload, sack), size, out);
+        return fill(opening(headers, payload, sack), size, out);
     }
     let (marked, echo) = acknowledged.map_or((0, false), |(ack, _)| (ack.marked, ack.echo));
     let flags = match (ecn.counts(), reduced) {
@@ -231,7 +231,7 @@ fn acknowledgement(
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) -> usize {
-    let Protocol::Tcp { payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
+    let Protocol::Tcp { headers, payload, handshake, sack, ecn, .. } = protocol else { return out.len() };
     let expected = edge(ack.expected, ack, protocol);
     if handshake && ack.is_first {
         let flags = match ecn {
@@ -240,7 +240,7 @@ fn acknowledgement(
             TcpEcn::Accurate | TcpEcn::L4s => CWR, // the SYN was not capable
         };
         tcp((0, expected), SYN | ACK | flags, protocol, out);
-        return fill(opening(payload, sack), size, out);
+        return fill(opening(headers, payload, sack), size, out);
     }
     let flags = match (ecn.counts(), ack.echo) {
         (true, _) => ((ACE_START.wrapping_add(ack.marked) & 7) << ACE) as u16,
@@ -262,9 +262,11 @@ fn acknowledgement(
     fill(options, size, out)
 }
 
-/// The options of a SYN: maximum segment size, window scale and, with SACK, that it is permitted.
-fn opening(payload: u32, sack: bool) -> Vec<u8> {
-    let most = u16::try_from(payload).unwrap_or(u16::MAX);
+/// The options of a SYN: maximum segment size, window scale and, with SACK, that it is permitted. Options that each segment has, such
+/// as timestamps, count as payload there (RFC 6691): 1460 of 1500 bytes.
+fn opening(headers: usize, payload: u32, sack: bool) -> Vec<u8> {
+    let options = headers.saturating_sub(IP + TCP) as u32;
+    let most = u16::try_from(payload + options).unwrap_or(u16::MAX);
     let mut options = vec![2, 4];
     options.extend(most.to_be_bytes());
     options.extend([NOP, 3, 3, WINDOW_SCALE]);

@@ -411,6 +411,14 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     control.origin.linux.map(|linux| linux.name.to_owned()).ok_or_else(missing)
 }
 
+/// What is said of windows and buffers that are given.
+fn of_sizes(params: &TcpParams) -> Option<String> {
+    let sizes = |params: &TcpParams| (params.window, params.send_buffer, params.window_tuning);
+    let text = "`window`, `send-buffer` and `window-tuning` act in the simulator only: the kernel's buffers grow up to the maxima of \
+                tcp_rmem and tcp_wmem, which `live.sysctl` sets, such as { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
+    (sizes(params) != sizes(&TcpParams::new(params.tcp))).then(|| text.into())
+}
+
 /// Where the kernel differs from the scenario.
 fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     use perhop_scenario::format::{Flow, Transport};
@@ -428,6 +436,7 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
                 .into(),
         );
     }
+    notes.extend(tcp().find_map(of_sizes));
     let is_unopened = |flow: &Flow| {
         flow.arrivals.is_some() && matches!(&flow.transport, Transport::Tcp(params) if !params.handshake)
     };

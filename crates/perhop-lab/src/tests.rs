@@ -298,6 +298,12 @@ fn a_recovery_that_is_not_the_kernels_is_reported() {
     assert!(says("tcp = \"newreno\", newreno-timer = \"slow-but-steady\""));
     assert!(!says("tcp = \"newreno\""));
     assert!(!says("tcp = \"linux\""));
+    let is_sized =
+        |transport| notes(transport).iter().any(|note| note.starts_with("`window`, `send-buffer`"));
+    assert!(is_sized("tcp = \"newreno\", window = \"20p\""));
+    assert!(is_sized("tcp = \"linux\", send-buffer = \"1MB\""));
+    assert!(is_sized("tcp = \"linux\", window-tuning = \"none\""));
+    assert!(!is_sized("tcp = \"newreno\"") && !is_sized("tcp = \"linux\""));
     let is_paced = |transport| notes(transport).iter().any(|note| note.contains("`pacing = "));
     assert!(is_paced("tcp = \"newreno\", pacing = \"window\""));
     assert!(!is_paced("tcp = \"newreno\", pacing = \"none\""));

@@ -194,6 +194,12 @@ fn blocks() -> String {
     perhop_scenario::blocks().to_string()
 }
 
+/// The presets of TCP with the source of each default, as JSON.
+#[pyfunction]
+fn tcp_presets() -> String {
+    perhop_scenario::tcp_presets().to_string()
+}
+
 /// The catalogue of measures, as JSON.
 #[pyfunction]
 fn measures() -> String {
@@ -325,7 +331,7 @@ mod _engine {
     use super::{
         Cancel, Cancelled, CaptureError, LiveUnavailable, ScenarioError, blocks, engine_for, excess,
         measures, memory, read_json, read_toml, scenario_from_json, scenario_from_toml, scenario_schema,
-        scenario_to_toml, shape, simulate, threads_for, with_limits, written_out,
+        scenario_to_toml, shape, simulate, tcp_presets, threads_for, with_limits, written_out,
     };
     #[pymodule_export]
     use crate::by_hand::{MeterByHand, QueueByHand};

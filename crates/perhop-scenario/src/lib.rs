@@ -39,7 +39,7 @@ pub use read::{notices_in, read_json, read_toml};
 pub use topology::{Shape, Tier};
 
 use perhop_core::{Origin, Role};
-use perhop_sim::transport::tcp::Congestion;
+use perhop_sim::transport::tcp::{Congestion, presets};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -68,6 +68,18 @@ pub fn blocks() -> Value {
         listed(control.name, &role, control.summary, &control.origin, &json!({}))
     });
     blocks.chain(controls).collect()
+}
+
+/// Every preset of TCP: its defaults, where each comes from, and since when that is so.
+pub fn tcp_presets() -> Value {
+    let presets = presets::PRESETS.iter().map(|preset| {
+        let defaults = preset.defaults.iter().map(|default| {
+            let (value, is_rule) = (default.value.text(), matches!(default.value, presets::Given::Rule(_)));
+            json!({ "key": default.key, "value": value, "rule": is_rule, "source": default.source, "since": default.since })
+        });
+        json!({ "name": preset.name, "stands-for": preset.stands_for, "defaults": defaults.collect::<Value>() })
+    });
+    presets.collect()
 }
 
 fn listed(name: &str, role: &Value, summary: &str, origin: &Origin, parameters: &Value) -> Value {

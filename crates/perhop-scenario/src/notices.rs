@@ -7,14 +7,19 @@ use std::ops::RangeInclusive;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::{AnyScheduler, ClassKey, Discipline, DualPi2Params, SchedulerParams, Within};
 use perhop_core::{
-    Bitrate, Bytes, Codepoints, Color, Depth, Dscp, Ecn, Environment, FlowId, Header, Onset, Streams,
+    Bitrate, Bytes, Codepoints, Color, Depth, Dscp, Duration, Ecn, Environment, FlowId, Header, Onset,
+    Streams,
 };
 use perhop_sim::transport::packet_trace::PacketTrace;
+use perhop_sim::transport::tcp::{TcpParams, Variant};
 use perhop_sim::{FlowSpec, LinkSpec, Network, TransportSpec};
 
 use crate::error::{KeyPart, Problem, steps};
 use crate::files::LEFT_OUT;
 use crate::format::{Codec, Flow, FlowProfile, RateTrace, ReplayedPackets, Scenario, Transport};
+
+/// The year of CUBIC, the oldest of the congestion controls of hosts of today.
+const CUBIC: u16 = 2005;
 
 impl Scenario {
     /// What in it cannot act, or acts otherwise than it seems; each where it stands.
@@ -56,7 +61,50 @@ impl Scenario {
         notices.extend(self.other_codecs());
         notices.extend(self.idle_meters(&outline, &sizes));
         notices.extend(self.population_notices(&outline.network));
+        notices.extend(self.papers_windows(&outline));
         notices
+    }
+
+    /// Congestion controls of today whose window is the default of the papers' presets, which holds them below their share of a link.
+    fn papers_windows(&self, outline: &Outline) -> Vec<Problem> {
+        let mut notices = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (flow, spec) in outline.network.flows.iter().enumerate() {
+            let name = &outline.groups[flow];
+            let TransportSpec::Tcp(params) = &spec.transport else { continue };
+            let Some(group) = self.flows.iter().position(|group| &group.name == name) else { continue };
+            let is_papers = matches!(params.tcp, Variant::Reno | Variant::NewReno);
+            let is_modern = params.control().info().origin.year >= CUBIC;
+            let papers = TcpParams::new(params.tcp);
+            if !is_papers || !is_modern || params.window != papers.window || spec.volume.is_some() {
+                continue;
+            }
+            let Some((link, round_trip)) = outline.narrowest(flow) else { continue };
+            let window = params.packet.bits() * u64::from(params.most_offered());
+            let most = window as f64 / round_trip.as_secs_f64();
+            let rate = link.rate.as_bps() as f64 / f64::from(self.sharing(outline, &link.name));
+            if most < rate && seen.insert(group) {
+                let text = format!(
+                    "`{}` beside `tcp = \"{}\"`, which has the papers' packets of {} and window of {}: at most {:.3} Mbit/s in a round \
+                     trip of {round_trip}, less than its share of link {}; `tcp = \"linux\"` has those of hosts of today, or give `window`",
+                    params.control_name(),
+                    if params.tcp == Variant::Reno { "reno" } else { "newreno" },
+                    params.packet,
+                    params.window,
+                    most / 1e6,
+                    link.name,
+                );
+                notices.push(Problem::at(steps(&format!("flows[{group}].transport.congestion")), text));
+            }
+        }
+        notices
+    }
+
+    /// The flows whose data pass a link of this name.
+    fn sharing(&self, outline: &Outline, link: &str) -> u32 {
+        let groups: BTreeSet<&str> = outline.passing(Spot::link(link)).map(|(group, _)| group).collect();
+        let counts = self.flows.iter().filter(|group| groups.contains(&*group.name)).map(|group| group.count);
+        counts.sum::<u32>().max(1)
     }
 
     /// Traces after which a link sends nothing.
@@ -242,6 +290,18 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
+    /// The slowest link that a flow's data pass, and the flow's round trip without queues.
+    fn narrowest(&self, flow: usize) -> Option<(&LinkSpec, Duration)> {
+        let links = |route: &[usize]| route.iter().map(|&link| &self.network.links[link]).collect::<Vec<_>>();
+        let (there, back) = (links(&self.routes[flow]), links(&self.returns[flow]));
+        let spec = &self.network.flows[flow];
+        let hosts = spec.access.iter().chain(&spec.egress).map(|access| access.delay.as_nanos() * 2);
+        let round_trip =
+            there.iter().chain(&back).map(|link| link.delay.as_nanos()).chain(hosts).sum::<u64>();
+        let link = there.into_iter().min_by_key(|link| link.rate)?;
+        (round_trip > 0).then_some((link, Duration::from_nanos(round_trip)))
+    }
+
     /// The groups whose data pass the link of this name, each with its flow.
     pub(crate) fn passing<'a>(&'a self, link: Spot<'a>) -> impl Iterator<Item = (&'a str, &'a FlowSpec)> {
         self.passing_numbers(link).map(|flow| (self.groups[flow].as_str(), &self.network.flows[flow]))

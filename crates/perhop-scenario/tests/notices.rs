@@ -624,3 +624,48 @@ fn a_codec_whose_packets_the_flows_do_not_send_is_noticed() {
     let expected = "flows[1].codec: `g711-plc`: the E-model's parameters are for packets of 20ms, and these flows send one every 8ms";
     assert!(said.contains(expected), "{said}");
 }
+
+#[test]
+fn a_control_of_today_in_the_window_of_the_papers_is_noticed_where_the_window_decides() {
+    let said = |transport: &str, rate: &str, count: u32| {
+        let text = format!(
+            r#"
+duration = "10s"
+links.wide = {{ from = "a", to = "b", rate = "{rate}", delay = "10ms" }}
+
+[[flows]]
+name = "f"
+count = {count}
+from = "a"
+to = "b"
+transport = {{ {transport} }}
+"#
+        );
+        let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+        let notices = notices_in(Some(&text), "s.toml", scenario.notices());
+        notices.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for control in ["cubic", "bbr", "bbr3", "ledbat"] {
+        for variant in ["newreno", "reno"] {
+            let transport = format!("tcp = \"{variant}\", congestion = \"{control}\"");
+            let found = said(&transport, "1Gbps", 1);
+            // 1000 packets of 1 kB in 20 ms.
+            assert_eq!(found.len(), 1, "{transport}: {found:?}");
+            for part in ["flows[0].transport.congestion", control, "1000p", "400.000 Mbit/s", "20ms", "wide"]
+            {
+                assert!(found[0].contains(part), "{part}: {found:?}");
+            }
+        }
+        // Where it does not decide: a share or a link below what it allows, a window that is given, or sizes of today.
+        for (transport, rate, count) in [
+            (format!("tcp = \"newreno\", congestion = \"{control}\""), "1Gbps", 3),
+            (format!("tcp = \"newreno\", congestion = \"{control}\""), "300Mbps", 1),
+            (format!("tcp = \"newreno\", congestion = \"{control}\", window = \"2000p\""), "1Gbps", 1),
+            (format!("tcp = \"linux\", congestion = \"{control}\""), "1Gbps", 1),
+            (format!("tcp = \"quic\", congestion = \"{control}\""), "10Gbps", 1),
+        ] {
+            assert_eq!(said(&transport, rate, count), [""; 0], "{transport} {rate}");
+        }
+    }
+    assert_eq!(said("tcp = \"newreno\"", "1Gbps", 1), [""; 0], "of the papers' time");
+}

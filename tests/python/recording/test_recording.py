@@ -246,9 +246,9 @@ def test_tshark_sees_handshakes_ranges_and_ecn(tmp_path: Path) -> None:
     opened = tshark(capture, "-Y", here, *fields("ip.src", "tcp.flags", "tcp.options.mss_val"))
     # Flows 0 and 1 are linux, 2 accurate, 3 and 4 plain (no handshake), 5 sack. ECE is 40, CWR 80, AE 100.
     assert {tuple(row) for row in opened} == {
-        ("10.0.0.1", "0x00c2", "1448"),
-        ("10.0.0.2", "0x00c2", "1448"),
-        ("10.0.0.3", "0x01c2", "1448"),
+        ("10.0.0.1", "0x00c2", "1460"),
+        ("10.0.0.2", "0x00c2", "1460"),
+        ("10.0.0.3", "0x01c2", "1460"),
         ("10.0.0.6", "0x0002", "536"),
     }
     back = f'{syn} and frame.interface_name == "core (reverse) in"'

@@ -132,6 +132,15 @@ fn a_connection_opens_with_its_options() {
     assert_eq!(syn, (0, 0, "S".into(), u16::MAX, options.clone()));
     let first = Acknowledgement { is_first: true, ..ack(1) };
     assert_eq!(of_tcp(Contents::Acknowledgement(first), SACK), (0, 1, "SA".into(), u16::MAX, options));
+    // Timestamps in each segment leave it 1448 bytes, but not its maximum segment size (RFC 6691).
+    let with_timestamps = match SACK {
+        Protocol::Tcp { window, handshake, scaled, sack, ecn, .. } => {
+            Protocol::Tcp { headers: 52, payload: 1448, window, handshake, scaled, sack, ecn }
+        }
+        Protocol::Udp => SACK,
+    };
+    let syn = of_tcp(Contents::Segment { number: 0, reduced: false, acknowledged: None }, with_timestamps);
+    assert_eq!(syn.4[0], MaximumSegmentSize(1460));
     // 1 MiB in units of 16 KiB; without a handshake there is no scale.
     assert_eq!(of_tcp(Contents::Acknowledgement(ack(1)), SACK), (1, 1, "A".into(), 64, vec![]));
     assert_eq!(of_tcp(Contents::Acknowledgement(first), PLAIN), (1, 537, "A".into(), 20_000, vec![]));

@@ -12,7 +12,7 @@ pub struct Preset {
     pub name: &'static str,
     /// What it stands for, in one line.
     pub stands_for: &'static str,
-    /// Its defaults that are not those of `tcp = "newreno"`.
+    /// Its defaults; of those that `tcp = "newreno"` has, too, only what it needs beside others.
     pub defaults: &'static [PresetDefault],
 }
 
@@ -72,6 +72,85 @@ const fn rule(
 ) -> PresetDefault {
     PresetDefault { key, value: Given::Rule(value), source, since }
 }
+
+/// The agents of ns-2.35, which the papers' variants are: every key, since the other presets have what they do not change from here.
+const PAPERS: Preset = Preset {
+    name: "newreno",
+    stands_for: "an agent of ns-2.35, with which papers simulated; also `reno` and `two-windows`",
+    defaults: &[
+        text("packet", "1000B", "`packetSize_` 1000 (`ns-default.tcl`)", "ns-2.1"),
+        text("ack", "40B", "IPv4 and TCP without options, 20 + 20 bytes (`tcpip_base_hdr_size_`)", "ns-2.1"),
+        text(
+            "window",
+            "1000p",
+            "perhop's own: an agent of ns-2 has 20 packets (`window_`), and the papers' rates need more",
+            "perhop 0.1",
+        ),
+        text("window-tuning", "none", "an agent of ns-2 has one window (`window_`)", "ns-2.1"),
+        rule("send-buffer", "unlimited", "an agent of ns-2 has no buffer", "ns-2.1"),
+        text("initial-window", "1p", "RFC 2001, section 1; ns-2's `windowInit_` before it became 2", "1997"),
+        rule(
+            "initial-ssthresh",
+            "the largest window",
+            "RFC 5681, section 3.1: arbitrarily high, such as the receiver's window",
+            "1997",
+        ),
+        text("tick", "10ms", "`tcpTick_` 0.01, 0.1 before", "ns-2.35"),
+        text("rtt-arithmetic", "real", "RFC 6298, section 2", "2000"),
+        text("min-rto", "200ms", "`minrto_` 0.2; RFC 6298, section 2.4, asks for 1 s", "ns-2.35"),
+        text("min-rto-bounds", "timeout", "RFC 6298, section 2.4", "2000"),
+        text(
+            "initial-rto",
+            "3s",
+            "`rtxcur_init_` 3.0, 6 before (RFC 2988, section 2.1; 1 s since RFC 6298)",
+            "January 2006",
+        ),
+        text("max-rto", "60s", "`maxrto_` 60; RFC 6298, section 2.5: at least", "ns-2.35"),
+        text("delayed-ack", "0s", "`Agent/TCPSink` acknowledges every packet", "ns-2.1"),
+        text("quick-acks", "0p", "without `delayed-ack` there is nothing to hurry", "ns-2.1"),
+        text("newreno-timer", "impatient", "RFC 6582, section 3.2; `newreno_changes1_` 1", "May 2003"),
+        text(
+            "partial-window-deflation",
+            "by-acknowledged",
+            "RFC 6582, section 3.2; `partial_window_deflation_` 1",
+            "May 2003",
+        ),
+        flag("handshake", false, "an agent that sends data at once", "ns-2.1"),
+        flag("limited-transmit", false, "ns-2's `singledup_` before it became 1 (RFC 3042)", "ns-2.1"),
+        flag("sack", false, "`Agent/TCP/Newreno`; SACK is an agent of its own", "ns-2.1"),
+        flag("prr", false, "ns-2 has none", "ns-2.1"),
+        rule("loss-detection", "duplicate-acks", "RFC 5681, section 3.2, and RFC 6675", "1990"),
+        text("congestion", "reno", "RFC 5681", "1990"),
+        flag("byte-counting", false, "RFC 5681, section 3.1: by ACKs", "1990"),
+        flag("ecn-backoff", false, "RFC 3168, section 6.1.2: a mark is as a loss", "2001"),
+        text(
+            "accecn",
+            "exact",
+            "perhop's own: a count without a limit, so that no ACK needs options; `ace` has RFC 9768's three bits",
+            "perhop 0.1",
+        ),
+        rule("slow-start", "standard", "RFC 5681, section 3.1", "1990"),
+        rule("cubic-alpha", "raised", "RFC 9438, section 4.3 (`congestion = \"cubic\"`)", "2023"),
+        rule("reduction", "exact", "RFC 5681, section 3.2", "1990"),
+        rule("target-rtt", "25ms", "Linux's Prague, `prague_rtt_target` (`congestion = \"prague\"`)", "2021"),
+        rule("estimation-gain", "0.0625", "RFC 8257, section 4.2 (`congestion = \"dctcp\"`)", "2010"),
+        rule(
+            "target-delay",
+            "100ms",
+            "RFC 6817, section 2.5: the most allowed (`congestion = \"ledbat\"`)",
+            "2012",
+        ),
+        rule(
+            "pacing",
+            "none",
+            "windows are not paced; `bbr`, `bbr3` and `prague` have rates of their own",
+            "1990",
+        ),
+        rule("idle-restart", "rfc5681", "RFC 5681, section 4.1", "1999"),
+        rule("cwnd-validation", "rfc7661", "RFC 7661, section 4.3", "2015"),
+        text("send-jitter", "0s", "`overhead_` 0", "ns-2.1"),
+    ],
+};
 
 /// See [`Variant::Linux`](super::Variant::Linux).
 const LINUX: Preset = Preset {
@@ -246,13 +325,13 @@ const NS_1998: Preset = Preset {
     ],
 };
 
-/// All presets.
-pub const PRESETS: [&Preset; 3] = [&LINUX, &QUIC, &NS_1998];
+/// All presets; the first has every key.
+pub const PRESETS: [&Preset; 4] = [&PAPERS, &LINUX, &QUIC, &NS_1998];
 
 /// Fills in what a table leaves out of its preset, as far as it has a place beside what is given.
 pub(super) fn complete(table: &mut Map<String, Value>) {
     let name = table.get("tcp").and_then(Value::as_str);
-    let Some(preset) = PRESETS.iter().find(|preset| Some(preset.name) == name) else { return };
+    let Some(preset) = PRESETS[1..].iter().find(|preset| Some(preset.name) == name) else { return };
     let beside = Beside::of(table);
     for default in preset.defaults.iter().filter(|default| beside.leaves_place(default)) {
         let value = match default.value {
@@ -297,6 +376,73 @@ impl Beside {
             ("slow-start", _) => self.slow_start,
             ("pacing", _) => self.pacing,
             _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TcpParams, Variant};
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_papers_preset_declares_every_key_with_the_default_that_it_has() {
+        let given = |default: &&PresetDefault| !matches!(default.value, Given::Rule(_));
+        let mut table = Map::new();
+        table.insert("tcp".into(), "newreno".into());
+        for default in PAPERS.defaults.iter().filter(given) {
+            let value = match default.value {
+                Given::Flag(flag) => Value::from(flag),
+                other => Value::from(other.text()),
+            };
+            assert_eq!(table.insert(default.key.into(), value), None, "{}: twice", default.key);
+        }
+        let read: TcpParams = serde_json::from_value(table.into()).unwrap();
+        assert_eq!(read, TcpParams::new(Variant::NewReno));
+        let schema = schemars::schema_for!(TcpParams).to_value();
+        let known: BTreeSet<&str> =
+            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let declared = PAPERS.defaults.iter().map(|default| default.key).chain(["tcp"]).collect();
+        assert_eq!(known, declared, "every key has a line in the table of defaults");
+    }
+
+    #[test]
+    fn what_a_preset_changes_has_a_source_and_a_time() {
+        let plain = serde_json::to_value(TcpParams::new(Variant::NewReno)).unwrap();
+        for preset in PRESETS {
+            let declared: BTreeSet<&str> = preset.defaults.iter().map(|default| default.key).collect();
+            assert_eq!(declared.len(), preset.defaults.len(), "{}: a key twice", preset.name);
+            let params: TcpParams =
+                serde_json::from_value(serde_json::json!({ "tcp": preset.name })).unwrap();
+            let all = serde_json::to_value(params).unwrap();
+            for (key, value) in all.as_object().unwrap().iter().filter(|(key, _)| *key != "tcp") {
+                let is_changed = plain.get(key) != Some(value);
+                assert!(!is_changed || declared.contains(key.as_str()), "{}: {key} = {value}", preset.name);
+            }
+            for default in preset.defaults {
+                assert!(
+                    default.source.len() >= 8 && default.since.len() >= 4,
+                    "{}: {default:?}",
+                    preset.name
+                );
+                assert!(PAPERS.defaults.iter().any(|plain| plain.key == default.key), "{}", default.key);
+            }
+        }
+    }
+
+    #[test]
+    fn rules_say_what_the_sender_does() {
+        let rule = |preset: &Preset, key: &str| {
+            preset.defaults.iter().find(|default| default.key == key).map(|default| default.value.text())
+        };
+        for preset in PRESETS {
+            let params: TcpParams =
+                serde_json::from_value(serde_json::json!({ "tcp": preset.name })).unwrap();
+            let alpha = rule(preset, "cubic-alpha").or(rule(&PAPERS, "cubic-alpha"));
+            assert_eq!(alpha == Some("raised"), params.raises_alpha(), "{}", preset.name);
+            let idle = rule(preset, "idle-restart").or(rule(&PAPERS, "idle-restart"));
+            assert_eq!(idle == Some("rfc5681"), params.restarts_after_idle(), "{}", preset.name);
         }
     }
 }
