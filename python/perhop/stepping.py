@@ -95,8 +95,8 @@ class Link:
         rate_bps: Its rate in bit/s; of one that follows a trace, its `rate`.
         delay_s: Its propagation delay in s.
         queue: Its queue.
-        capacity_bits: What it could have sent since the run began: the integral of its rate, by its trace if it
-            has one, zero in outages.
+        capacity_bits: What it could have sent since the run began: the integral of its rate, by its trace if
+            it has one, zero in outages.
     """
 
     name: str
