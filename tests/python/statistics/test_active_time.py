@@ -232,9 +232,7 @@ def test_a_volume_is_payload_as_the_sizes_of_a_population_are(engine: Engine) ->
 
 def test_packets_of_a_volume_have_room_for_payload() -> None:
     text = scenario(flow("f", 'tcp = "newreno", packet = "40B", ack = "40B"', 'volume = "1kB"'))
-    with pytest.raises(
-        package.PerhopError, match=r"transport\.packet: packets of a flow with a `volume` need"
-    ):
+    with pytest.raises(ScenarioError, match=r"transport\.packet: packets of a flow with a `volume` need"):
         package.run(text)
 
 
