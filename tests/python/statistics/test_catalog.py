@@ -39,7 +39,7 @@ count = 2
 from = "a"
 to = "b"
 transport = { udp = "cbr", rate = "4Mbps", packet = "1000B", jitter = 0 }
-volume = "10kB"
+volume = "9720B"
 
 [[flows]]
 name = "stopped"
