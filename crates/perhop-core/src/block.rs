@@ -87,10 +87,10 @@ pub trait Block: Sized {
         None
     }
 
-    /// For an AQM or a scheduler that acts on queueing delay: below which delay it drops and marks no packet that the queue has
-    /// room for.
-    fn onset(_params: &Self::Params) -> Option<Onset> {
-        None
+    /// The queueing delays on which an AQM or a scheduler acts, each with the delay from which on it may act; none for
+    /// other blocks.
+    fn onsets(_params: &Self::Params) -> Vec<Onset> {
+        Vec::new()
     }
 }
 
@@ -241,9 +241,9 @@ macro_rules! register_params {
                 match self { $(Self::$variant(params) => <$block as $crate::Block>::limit(params, rate),)+ }
             }
 
-            /// The queueing delay at which it aims: [`Block::onset`](crate::Block::onset).
-            pub fn onset(&self) -> Option<$crate::Onset> {
-                match self { $(Self::$variant(params) => <$block as $crate::Block>::onset(params),)+ }
+            /// The queueing delays at which it aims: [`Block::onsets`](crate::Block::onsets).
+            pub fn onsets(&self) -> Vec<$crate::Onset> {
+                match self { $(Self::$variant(params) => <$block as $crate::Block>::onsets(params),)+ }
             }
 
             /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).

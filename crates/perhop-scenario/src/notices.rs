@@ -512,7 +512,7 @@ pub fn idle_keys(
 ) -> Vec<(String, String)> {
     let rules = queue.aqms(None).into_iter().zip(queue.least_rates(rate));
     let idle = rules.flat_map(|((place, rule), least)| {
-        let idle = Room::of(rule.limit(least.unwrap_or(rate)), sizes).idle(least, rule.onset(), || {
+        let idle = Room::of(rule.limit(least.unwrap_or(rate)), sizes).idle(least, &rule.onsets(), || {
             let at_rate = least.into_iter().flat_map(|least| rule.idle_keys_at(least));
             rule.idle_keys(sizes).into_iter().chain(at_rate).collect()
         });
@@ -520,7 +520,7 @@ pub fn idle_keys(
     });
     let own = queue.all_within(rate).into_iter().flat_map(|Within { key: place, scheduler, rate: least }| {
         let limit = scheduler.limit(least.unwrap_or(rate));
-        let own = Room::of(limit, sizes).idle(least, scheduler.onset(), || scheduler.idle_keys(sizes));
+        let own = Room::of(limit, sizes).idle(least, &scheduler.onsets(), || scheduler.idle_keys(sizes));
         own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
     });
     own.chain(idle).collect()
@@ -572,7 +572,7 @@ impl<'a> Room<'a> {
     fn idle(
         &self,
         least: Option<Bitrate>,
-        onset: Option<Onset>,
+        onsets: &[Onset],
         others: impl FnOnce() -> Vec<(&'static str, String)>,
     ) -> Vec<(&'static str, String)> {
         if let Some(limit) = self.limit.filter(|limit| !self.holds_a_packet(*limit)) {
@@ -582,7 +582,11 @@ impl<'a> Room<'a> {
             return vec![("limit", text)];
         }
         let mut idle = others();
-        idle.extend(least.zip(onset).and_then(|(least, onset)| self.out_of_reach(least, onset)));
+        idle.extend(
+            least
+                .iter()
+                .flat_map(|least| onsets.iter().filter_map(|onset| self.out_of_reach(*least, *onset))),
+        );
         idle
     }
 
@@ -606,8 +610,7 @@ impl<'a> Room<'a> {
         let effect = if longest < acts {
             format!("no packet waits for {acts}, and none is dropped that the queue has room for")
         } else {
-            "the delay stays below the target, and packets are lost for want of room, hardly by this rule"
-                .into()
+            "the delay stays below it, and packets are lost for want of room, hardly by this rule".into()
         };
         let text = || {
             format!(

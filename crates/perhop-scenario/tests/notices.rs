@@ -364,14 +364,26 @@ fn a_target_that_no_packet_can_wait_for_is_named() {
     );
     let pie = |keys: &str| said_of_queue(&format!("{{ aqm = \"pie\", limit = \"10p\", {keys} }}"));
     assert!(
-        pie("target = \"8.8ms\"")[0].contains("so the delay stays below the target"),
+        pie("target = \"8.8ms\"")[0].contains("so the delay stays below it"),
         "above half of the target, but below it"
     );
     assert_eq!(pie("target = \"4.4ms\""), [""; 0]);
     assert!(pie("target = \"9ms\"")[0].contains("no packet waits for 4.5ms, and none"), "half of the target");
     assert!(
-        pie("target = \"9ms\", beta = 100")[0].contains("so the delay stays below the target"),
+        pie("target = \"9ms\", beta = 100")[0].contains("so the delay stays below it"),
         "its drop probability may rise at shorter delays"
+    );
+    // DualPI2 has two: ten packets leave room for the controller's target, not for the step.
+    let dualpi2 =
+        |keys: &str| said_of_queue(&format!("{{ scheduler = \"dualpi2\", limit = \"10p\", {keys} }}"));
+    assert_eq!(dualpi2("target = \"4.4ms\", step = \"4.4ms\""), [""; 0]);
+    let step = dualpi2("target = \"4.4ms\", step = \"5ms\"");
+    assert!(
+        step.len() == 1
+            && step[0].contains(
+                "queue.step: `5ms`: the queue holds at most 10p, which leaves at 20Mbps within 4.4ms"
+            ),
+        "{step:?}"
     );
     assert_eq!(said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"4.4ms\" }"), [""; 0]);
     let bytes = said_of_queue("{ aqm = \"codel\", limit = \"10kB\", target = \"5ms\" }");

@@ -117,8 +117,8 @@ impl Block for Cobalt {
         Some(room::limit(params.limit, rate))
     }
 
-    fn onset(params: &CobaltParams) -> Option<Onset> {
-        Some(Onset { key: "target", target: params.target, least: Duration::ZERO })
+    fn onsets(params: &CobaltParams) -> Vec<Onset> {
+        vec![Onset { key: "target", target: params.target, least: Duration::ZERO }]
     }
 }
 

@@ -218,8 +218,8 @@ impl Block for Codel {
         Some(params.room(rate))
     }
 
-    fn onset(params: &CodelParams) -> Option<Onset> {
-        Some(Onset { key: "target", target: params.target, least: params.target })
+    fn onsets(params: &CodelParams) -> Vec<Onset> {
+        vec![Onset { key: "target", target: params.target, least: params.target }]
     }
 }
 

@@ -149,8 +149,8 @@ impl Block for Pi2 {
         Some(room::limit(params.limit, rate))
     }
 
-    fn onset(params: &Pi2Params) -> Option<Onset> {
-        Some(Onset { key: "target", target: params.target, least: Duration::ZERO })
+    fn onsets(params: &Pi2Params) -> Vec<Onset> {
+        vec![Onset { key: "target", target: params.target, least: Duration::ZERO }]
     }
 }
 

@@ -316,9 +316,13 @@ impl Block for Red {
         notice.into_iter().collect()
     }
 
-    fn onset(params: &RedParams) -> Option<Onset> {
-        let target = params.target_delay?;
-        Some(Onset { key: "target-delay", target, least: Duration::from_nanos(target.as_nanos() / 2) })
+    fn onsets(params: &RedParams) -> Vec<Onset> {
+        let onset = |target: Duration| Onset {
+            key: "target-delay",
+            target,
+            least: Duration::from_nanos(target.as_nanos() / 2),
+        };
+        params.target_delay.map(onset).into_iter().collect()
     }
 
     fn limit(params: &RedParams, _: Bitrate) -> Option<Depth> {

@@ -292,11 +292,11 @@ impl Block for Pie {
         Some(params.room(rate))
     }
 
-    fn onset(params: &PieParams) -> Option<Onset> {
+    fn onsets(params: &PieParams) -> Vec<Onset> {
         let Settings { target, half_target, beta, .. } = Settings::of(params);
         // Delays below half of the target raise the drop probability by no more than this.
         let most = beta * half_target.as_secs_f64();
-        Some(Onset { key: "target", target, least: if most < LITTLE { half_target } else { Duration::ZERO } })
+        vec![Onset { key: "target", target, least: if most < LITTLE { half_target } else { Duration::ZERO } }]
     }
 }
 

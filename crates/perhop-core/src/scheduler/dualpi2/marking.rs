@@ -66,11 +66,10 @@ pub(super) fn new(params: &DualPi2Params) -> (PiLaw, Marking) {
     let step_length = params.step_length();
     match params.law {
         DualPi2Law::Rfc => {
-            let least = params.step.unwrap_or(Duration::from_nanos(800_000));
             let exact = Exact {
                 k,
                 drops,
-                ramp: Ramp { least, range: params.range },
+                ramp: Ramp { least: params.step(), range: params.range },
                 step_length,
                 l4s_marks: Recur::default(),
                 l4s_drops: Recur::default(),
@@ -79,11 +78,10 @@ pub(super) fn new(params: &DualPi2Params) -> (PiLaw, Marking) {
             (PiLaw::exact(alpha, beta, most), Marking::Exact(exact))
         }
         DualPi2Law::Linux => {
-            let step = params.step.unwrap_or(Duration::from_millis(1));
             let (k, spared) = ((k * 65_536.0) as u64, params.mtu.get().saturating_mul(2));
             (
                 PiLaw::quantized(alpha, beta, most),
-                Marking::Linux(Linux { k, drops, step, step_length, spared }),
+                Marking::Linux(Linux { k, drops, step: params.step(), step_length, spared }),
             )
         }
     }

@@ -116,8 +116,8 @@ pub struct DualPi2Params {
     /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
     #[serde(default = "fifty_ms")]
     pub shift: Duration,
-    /// The room in both queues together, in packets or bytes. Default: what the link sends in 250 ms; `10000p` with
-    /// `law = "linux"`.
+    /// The room in both queues together, in packets or bytes. Default: what the link sends in 250 ms, and at
+    /// least 30 kB; `10000p` with `law = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Depth>,
     /// What happens when marking each L4S packet is not enough.
@@ -248,8 +248,11 @@ impl<P: Packet> Block for DualPi2<P> {
         Some(params.room(rate))
     }
 
-    fn onset(params: &DualPi2Params) -> Option<Onset> {
-        Some(Onset { key: "target", target: params.target, least: Duration::ZERO })
+    fn onsets(params: &DualPi2Params) -> Vec<Onset> {
+        // The controller and the step act each for itself.
+        [("target", params.target), ("step", params.step())]
+            .map(|(key, target)| Onset { key, target, least: Duration::ZERO })
+            .into()
     }
 
     fn idle_keys(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
@@ -314,6 +317,15 @@ impl DualPi2Params {
     }
 
     /// `Th_len`
+    /// The sojourn time above which packets of the L4S queue are marked.
+    fn step(&self) -> Duration {
+        self.step.unwrap_or(if self.is_linux() {
+            Duration::from_millis(1)
+        } else {
+            Duration::from_nanos(800_000)
+        })
+    }
+
     fn step_length(&self) -> usize {
         self.step_length.unwrap_or_else(|| u32::from(!self.is_linux())) as usize
     }
@@ -338,7 +350,7 @@ impl DualPi2Params {
     }
 
     fn room(&self, rate: Bitrate) -> Depth {
-        let of_link = u128::from(rate.as_bps()) / 8 / 4;
+        let of_link = (u128::from(rate.as_bps()) / 8 / 4).max(LEAST_ROOM);
         let derived = if self.is_linux() {
             Depth::Packets(10_000)
         } else {
@@ -347,6 +359,10 @@ impl DualPi2Params {
         self.limit.unwrap_or(derived)
     }
 }
+
+/// The least derived limit, in bytes: twice the first window of today's TCP (RFC 6928), in packets of 1500 bytes. What a slow link
+/// sends in 250 ms (RFC 9332, appendix A.1) holds less than one packet.
+const LEAST_ROOM: u128 = 2 * 10 * 1500;
 
 /// Credits stay far from the end of their range.
 const MOST_MTU: u64 = 1 << 32;

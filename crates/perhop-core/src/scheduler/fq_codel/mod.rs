@@ -222,8 +222,8 @@ impl<P: Packet> Block for FqCodel<P> {
         Some(Depth::Packets(params.limit.get()))
     }
 
-    fn onset(params: &FqCodelParams) -> Option<Onset> {
-        Some(Onset { key: "target", target: params.target, least: params.target })
+    fn onsets(params: &FqCodelParams) -> Vec<Onset> {
+        vec![Onset { key: "target", target: params.target, least: params.target }]
     }
 
     fn idle_keys(params: &FqCodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
