@@ -72,7 +72,9 @@ class _Watch:
         Raises:
             ScarceMemoryError: It does not.
         """
-        most = limit() if name in NEEDS else None
+        if sys.platform == "win32" or name not in NEEDS:
+            return
+        most = limit()
         if most is None:
             return
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - `pathlib` may not be loaded
