@@ -501,7 +501,7 @@ impl Drawn<'_, '_> {
         let variant = self.choices.of(&["reno", "newreno", "two-windows", "linux", "quic", "ns-1998"]);
         let mut transport = json!({ "tcp": variant });
         let keys: [(&str, &[Value]); 11] = [
-            ("ack", &[json!("1B"), json!("1500B")]),
+            ("ack", &[json!("1B"), json!("500B")]),
             ("window", &[json!("5p"), json!("20p")]),
             ("delayed-ack", &[json!("1ms"), json!("100ms")]),
             ("handshake", &[json!(true)]),
