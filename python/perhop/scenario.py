@@ -1329,7 +1329,7 @@ class Dualpi2(Table):
         shift: By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
             Default: "50ms".
         limit: The room in both queues together, in packets or bytes. Default: what the link sends in
-            250 ms; `10000p` with `law = "linux"`.
+            250 ms, and at least 30 kB; `10000p` with `law = "linux"`.
         overload: What happens when marking each L4S packet is not enough. Default: "drop".
         mtu: The largest packet: from it follows where round robin begins, and with `law = "linux"` how
             much must wait for the controller to decide. With `order = "time-shifted-fifo"` and the
