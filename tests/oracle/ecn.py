@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from tests.oracle.bottleneck import NEWRENO, Bottleneck, flow, random_starts, records
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def perhop_run(setting: Setting, run: Mapping[str, Any]) -> dict[str, float]:
         "bytes": round(link["utilization"] * setting.rate * seconds / 8),
     }
     acked = round(float(flows["acked_bps"].sum()) * seconds / 8000)
-    return setting.found(acked_packets=acked, reductions=int(flows["ecn_reductions"].sum()), queue=queue)
+    return setting.found(acked_packets=acked, reductions=int(np.nansum(flows["ecn_reductions"])), queue=queue)
 
 
 def arguments(setting: Setting, seed: int) -> list[str]:

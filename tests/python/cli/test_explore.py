@@ -206,7 +206,8 @@ def answer_to(port: int, request: bytes) -> bytes:
         answer = b""
         with suppress(ConnectionError):  # closed before all was read
             connection.sendall(request)
-            connection.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # not connected any more
+                connection.shutdown(socket.SHUT_WR)
             while part := connection.recv(65_536):
                 answer += part
         return answer

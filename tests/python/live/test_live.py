@@ -370,15 +370,13 @@ def test_users_do_as_in_a_simulation(version: int) -> None:
     assert 0.5 * calm["responses"] < rpc["responses"] < 1.1 * calm["responses"]
     # A request is a packet of 200 bytes and headers, a response ten packets; nobody began in the warm-up.
     by_class = result.flows.group_by("class").agg(
-        pl.col("delivered_packets").sum(), pl.col("throughput_bps").sum()
+        pl.col("delivered_packets").sum(), (pl.col("throughput_bps") * pl.col("active_s")).sum().alias("bits")
     )
     flows = {row["class"]: row for row in by_class.iter_rows(named=True)}
     header = 52 if version == 4 else 72
     requests, responses = flows["rpc (reverse)"], flows["rpc"]
     assert rpc["responses"] <= requests["delivered_packets"] <= rpc["responses"] + rpc["unfinished_responses"]
-    assert requests["throughput_bps"] * 5.5 / 8 == pytest.approx(
-        (200 + header) * requests["delivered_packets"], rel=1e-9
-    )
+    assert requests["bits"] / 8 == pytest.approx((200 + header) * requests["delivered_packets"], rel=1e-9)
     assert responses["delivered_packets"] >= 10 * rpc["responses"]
     # The pages are those that the simulated reader opens, as far as both came.
     pages = [
