@@ -251,20 +251,20 @@ def measures() -> str:
 
 
 PRESETS = """\
-A TCP flow's key `tcp` names a preset: what stands in the scenario wins, and the rest is as the system has
-it that the preset stands for. Each default has its source and since when it is so; the table is made from
-the declaration that scenarios are read by.
+The key `tcp` of a TCP flow names a preset: the defaults of a system, for every key that the scenario does
+not give. Each default is listed with its source, and with the version or year since which it holds. The
+simulator reads scenarios by the same declaration.
 
 A congestion control does not choose a preset: `tcp = "linux", congestion = "bbr"` has the sizes of hosts
-of today, `tcp = "newreno", congestion = "bbr"` those of the papers, of which a notice tells where the
-window holds the flow below its link.
+of today, `tcp = "newreno", congestion = "bbr"` those of the papers. A notice says where the papers' window
+limits such a flow to less than its share of the link.
 
 A packet (`p`) is of the flow's size: 1000 bytes in the papers' presets, 1500 in those of today. A queue
 of `417p` holds one bandwidth-delay product of 10 Mbit/s and 500 ms with packets of 1500 bytes, and .67 of
 it with packets of 1000. Say windows, buffers and limits in bytes (`"625kB"`) where flows of different
 sizes are compared.
 
-In *italics*: what the sender does where the key is left out; it does not appear in canonical scenarios."""
+In *italics*: what the sender does if the key is left out. Canonical scenarios do not contain such a key."""
 
 
 def presets() -> str:
@@ -273,14 +273,14 @@ def presets() -> str:
     parts = [NOTE, "# Defaults of TCP", PRESETS]
     for preset in found:
         heading = "The papers" if preset["name"] == "newreno" else f'`tcp = "{preset["name"]}"`'
-        said = f"What it stands for: {preset['stands-for']}."
+        said = f"The defaults of {preset['system']}."
         if preset["name"] != "newreno":
             said += " What is not listed is as in [the papers' preset](#the-papers)."
         rows = [
             [
                 f"`{one['key']}`",
                 f"*{one['value']}*" if one["rule"] else f"`{one['value']}`",
-                one["source"].replace("|", "\\|"),
+                one["source"],
                 one["since"],
             ]
             for one in preset["defaults"]

@@ -162,7 +162,7 @@ class LiveOutcome(Outcome):
 '''
 SCALARS = {"count": "int", "number": "float", "optional-count": "int | None", "optional": "float | None"}
 ARRAYS = {"count": "Counts", "by-color": "Counts"}
-"""Those of whole numbers that are always there."""
+"""The types of arrays of whole numbers that every flow has; the others are floats with NaN."""
 
 
 def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:

@@ -148,7 +148,7 @@ def memory(scenario: str) -> dict[str, Any]:
 def tcp_presets() -> str:
     """The presets of TCP as JSON; docs/presets.md shows them.
 
-    A list of objects with `name`, `stands-for` and `defaults`: each a `key`, its `value`, its `source`,
+    A list of objects with `name`, `system` and `defaults`: each a `key`, its `value`, its `source`,
     `since` when that is so, and whether it is a `rule` of the sender, where the key stays out of scenarios.
     """
 

@@ -23,6 +23,8 @@ from perhop.errors import BlockError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_HERE = Path(__file__).parent
+_LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PATIENCE_S = 1.0
 """How long the parent waits for a child to return or to end; after that it looks at each call of a class."""
 
@@ -35,6 +37,8 @@ class _State(threading.local):
 _state = _State()
 _children: list[tuple[int, str]] = []
 """Where children say that they have returned, and what forked them."""
+_waited: set[tuple[int, str]] = set()
+"""The children that were waited for once."""
 _parent: int | None = None
 """In a child that has not returned: where it says so."""
 
@@ -86,10 +90,6 @@ def returned() -> None:
     _engine.set_forked(bool(_children))
 
 
-_waited: set[tuple[int, str]] = set()
-"""The children that were waited for once."""
-
-
 def _before() -> None:
     if not (_engine.inside_class() or _state.loading):
         return
@@ -103,10 +103,6 @@ def _before() -> None:
         "a class in Python",
     )
     _state.pipe = (*os.pipe(), place)
-
-
-_HERE = Path(__file__).parent
-_LIBRARY = str(Path(os.__file__).parent) + os.sep
 
 
 def _in_parent() -> None:

@@ -1,7 +1,7 @@
 """One flow of each preset of today, alone on a link: what it uses, and why where that is below 90 %.
 
-A cause is not guessed. The measured shares of time say what held the flow; that is exchanged, and what
-the flow uses then is kept beside it. Where one exchange is not enough, the next is made on top of it.
+A cause is not guessed. The measured shares of time say what limited the flow; that is exchanged, and the use
+that the flow then has is kept beside it. Where one exchange is not enough, the next is made on top of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import polars.selectors as cs
 
 import perhop
 
@@ -22,6 +24,10 @@ ROUND_TRIPS = (1, 10, 100, 300)
 ENOUGH = 0.9
 """A flow that uses less of the link has its cause in a sentence."""
 PACKET_BITS = 12_000
+RANDOM = ("bbr", "bbr3", "prague")
+"""Presets with random numbers: the phases of BBR, the marks of DualPI2."""
+SEEDS = 3
+"""Runs of those; one of the others, whose runs are all alike."""
 LONGER = 10
 """So many times as long is the ramp where time is exchanged."""
 
@@ -36,14 +42,16 @@ PRESETS: Mapping[str, str] = {
 }
 
 ABOUT = """\
-One flow alone on a link, one run, no access links; packets of 1500 bytes. The queue is drop-tail with the
-bandwidth-delay product, at least 20 packets; for LEDBAT with what the link sends in 200 ms, twice its
-target (RFC 6817), if that is more. Prague's is DualPI2 with its defaults (RFC 9332), DCTCP's a step that
-marks, and drops none, above a seventh of the bandwidth-delay product, at least 5 packets (Alizadeh et al.
-2010, section 3.4). Measured after a ramp of 200 round trips, at least 20 s, for a third of that, at least
-20 s; at 100 kbit/s after 120 s for 120 s. Use is that of the link, the queue the mean number and wait of
-packets, the round trip a mean. Shares of time say what held the flow: its receiver's window, the sender
-(its buffer), the congestion window (also the pace that its control sets), recovery.
+One flow alone on a link, no access links; packets of 1500 bytes. BBR, BBR v3 and Prague are means of
+three seeds, with the least and the greatest use where they differ by a point; the runs of the others are
+all alike. The queue is drop-tail with the bandwidth-delay product, at least 20 packets; for LEDBAT with
+what the link sends in 200 ms, twice its target (RFC 6817), if that is more. Prague's is DualPI2 with its
+defaults (RFC 9332), DCTCP's a step that marks, and drops none, above a seventh of the bandwidth-delay
+product, at least 5 packets (Alizadeh et al. 2010, section 3.4). Measured after a ramp of 200 round
+trips, at least 20 s, for a third of that, at least 20 s; at 100 kbit/s after 120 s for 120 s. Use is
+that of the link, the queue the mean number and wait of packets, the round trip a mean. Shares of time
+say what limited the flow: its receiver's window, the sender (its buffer), the congestion window (also
+the pace that its control sets), recovery.
 
 Below 90 % the cause is what was exchanged for more: **room** is a window and a send buffer of 1.5
 bandwidth-delay products, **time** a ramp ten times as long, **queue** marks from a wait of a round trip
@@ -132,9 +140,11 @@ def _scaled(value: float | None, scale: float = 1.0) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one run shows."""
+    """What the runs of a setting show: means, and the least and the greatest use."""
 
     use: float
+    least_use: float
+    most_use: float
     queue_packets: float
     queue_ms: float
     rtt_ms_mean: float | None
@@ -142,17 +152,22 @@ class Use:
     receiver_window: float | None
     send_buffer: float | None
     losses: float
-    timeouts: int
+    timeouts: float
 
     @classmethod
     def of(cls, setting: Setting) -> Use:
         """Measures it."""
         with warnings.catch_warnings():  # A target that the limit cannot reach, where the queue is exchanged.
             warnings.simplefilter("ignore", perhop.PerhopWarning)
-            result = perhop.run(setting.scenario(), jobs=1)
-        flow, link = result.flows.row(0, named=True), result.links.row(0, named=True)
+            result = perhop.run(setting.scenario(), runs=SEEDS if setting.preset in RANDOM else 1, jobs=1)
+        flow, link = (
+            frame.select(cs.numeric().mean()).row(0, named=True) for frame in (result.flows, result.links)
+        )
+        uses = [round(float(use), 4) for use in result.links["utilization"]]
         return cls(
             use=round(float(link["utilization"]), 4),
+            least_use=min(uses),
+            most_use=max(uses),
             queue_packets=round(float(link["mean_queue_packets"]), 2),
             queue_ms=round(float(link["mean_queue_packets"]) * PACKET_BITS / setting.rate * 1e3, 3),
             rtt_ms_mean=_scaled(flow["mean_rtt_s"], 1e3),
@@ -160,7 +175,7 @@ class Use:
             receiver_window=_scaled(flow["receiver_window_bytes"]),
             send_buffer=_scaled(flow["send_buffer_bytes"]),
             losses=round(float(link["loss"] or 0), 6),
-            timeouts=int(flow["timeouts"]),
+            timeouts=round(float(flow["timeouts"]), 1),
         )
 
 
@@ -237,7 +252,7 @@ def all_of_the_presets() -> list[Cell]:
 
 
 def limited(shares: Sequence[float]) -> str:
-    """What held a flow, the largest share first."""
+    """What limited a flow, the largest share first."""
     names = ("receiver's window", "sender", "congestion window", "recovery", "idle")
     found = sorted(zip(shares, names, strict=True), reverse=True)
     return ", ".join(f"{name} {100 * share:.0f} %" for share, name in found if share >= 0.01)
@@ -277,6 +292,13 @@ def rate(bps: float) -> str:
     return f"{bps / 1e9:.3g} Gbit/s" if bps >= 1e9 else f"{bps / 1e6:.3g} Mbit/s"
 
 
+def use_of(cell: Mapping[str, Any]) -> str:
+    """The use of the link, with that of the least and of the greatest seed where these differ by a point."""
+    least, most = cell["least_use"], cell["most_use"]
+    seeds = f" ({100 * least:.1f} to {100 * most:.1f})" if most - least >= 0.01 else ""
+    return f"{100 * cell['use']:.1f} %{seeds}"
+
+
 def rows(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """The table as the page shows it."""
     names = {value: name for name, value in RATES.items()}
@@ -285,7 +307,7 @@ def rows(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
             "preset": cell["preset"],
             "rate": names[cell["rate"]],
             "rtt": f"{cell['rtt_ms']:g} ms",
-            "use": f"{100 * cell['use']:.1f} %",
+            "use": use_of(cell),
             "queue": f"{cell['queue_packets']:.3g} p, {cell['queue_ms']:.3g} ms",
             "round_trip": "" if cell["rtt_ms_mean"] is None else f"{cell['rtt_ms_mean']:.4g} ms",
             "limited": limited(cell["shares"]),

@@ -411,8 +411,8 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     control.origin.linux.map(|linux| linux.name.to_owned()).ok_or_else(missing)
 }
 
-/// What is said of windows and buffers that are given.
-fn of_sizes(params: &TcpParams) -> Option<String> {
+/// A note that windows and buffers act in the simulator only; `None` if the flow has its preset's.
+fn note_of_buffers(params: &TcpParams) -> Option<String> {
     let sizes = |params: &TcpParams| (params.window, params.send_buffer, params.window_tuning);
     let text = "`window`, `send-buffer` and `window-tuning` act in the simulator only: the kernel's buffers grow up to the maxima of \
                 tcp_rmem and tcp_wmem, which `live.sysctl` sets, such as { \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
@@ -436,7 +436,7 @@ fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
                 .into(),
         );
     }
-    notes.extend(tcp().find_map(of_sizes));
+    notes.extend(tcp().find_map(note_of_buffers));
     let is_unopened = |flow: &Flow| {
         flow.arrivals.is_some() && matches!(&flow.transport, Transport::Tcp(params) if !params.handshake)
     };

@@ -77,7 +77,7 @@ pub fn tcp_presets() -> Value {
             let (value, is_rule) = (default.value.text(), matches!(default.value, presets::Given::Rule(_)));
             json!({ "key": default.key, "value": value, "rule": is_rule, "source": default.source, "since": default.since })
         });
-        json!({ "name": preset.name, "stands-for": preset.stands_for, "defaults": defaults.collect::<Value>() })
+        json!({ "name": preset.name, "system": preset.system, "defaults": defaults.collect::<Value>() })
     });
     presets.collect()
 }

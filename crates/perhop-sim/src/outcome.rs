@@ -82,7 +82,7 @@ pub struct FlowOutcome {
     /// When it began; `None` if it had not by the end of the run.
     pub started: Option<Instant>,
     /// How long it was active in the measured time: from its start until all of its volume had arrived, or until it was stopped or its
-    /// source ended, and the last of its packets had arrived. `None` for a flow that stands for a population.
+    /// source ended, and the last of its packets had arrived. `None` for the sum of a population's flows.
     pub active: Option<Duration>,
     /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
@@ -185,7 +185,7 @@ impl Completion {
     }
 }
 
-/// So many bytes over a time, in bit/s; zero over none.
+/// The rate in bit/s of so many bytes over a time; zero over no time.
 pub fn rate(bytes: u64, over: Duration) -> f64 {
     if over.is_zero() { 0.0 } else { bytes as f64 * 8.0 / over.as_secs_f64() }
 }

@@ -8,11 +8,11 @@ const PARTS: u128 = 1_000_000_000;
 /// A change of what a link can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateChange {
-    /// It has this rate from then on; during an outage, from its end on.
+    /// The link has this rate from then on; if it is down, from the end of the outage on.
     Rate(Bitrate),
     /// An outage begins.
     Down,
-    /// It ends.
+    /// The outage ends.
     Up,
 }
 
@@ -25,7 +25,7 @@ pub struct RateHistory {
 }
 
 impl RateHistory {
-    /// The same rate for ever.
+    /// A history of one rate, to which changes can be [added](Self::add).
     pub fn new(rate: Bitrate) -> Self {
         Self { first: rate, changes: Vec::new() }
     }
@@ -80,7 +80,8 @@ impl RateHistory {
         spans.map(|(rate, from, to)| u128::from(rate) * u128::from(to.since(from).as_nanos())).sum()
     }
 
-    /// The same of a link that sends by a trace in place of its own rate, whenever there is no outage: `of_trace` has the capacity of the trace.
+    /// The capacity between two times of a link that follows a trace, in 10⁻⁹ bit: that of the trace, `of_trace`, wherever there is no
+    /// outage.
     pub fn capacity_by(
         &self,
         from: Instant,
@@ -113,8 +114,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of a link of this capacity over a time that began to send so many bytes. `last` is the size of the last of these packets, and the
-    /// capacity from its beginning on: what is beyond that was not sent.
+    /// The usage of a link of this capacity, in 10⁻⁹ bit, that began to send so many bytes over a time. `last` is the size of the last
+    /// packet, and the capacity since its transmission began: bits beyond that were not sent.
     pub(super) fn of(over: Duration, capacity: u128, bytes: u64, last: (u16, u128)) -> Self {
         let (all, nanos) = (capacity, u128::from(over.as_nanos()));
         if all == 0 || nanos == 0 {

@@ -99,7 +99,7 @@ impl LinkOutcome {
         }
     }
 
-    /// The same of a link that sends by a trace and has been used so.
+    /// Replaces the usage: that of a link that follows a trace refers to the trace.
     #[must_use]
     pub fn used(self, usage: Usage) -> Self {
         let Usage { mean_rate_bps, utilization } = usage;

@@ -84,14 +84,14 @@ impl PortStatistics {
         self.usage_of(Duration::ZERO, |from, to| self.rates.capacity(from, to))
     }
 
-    /// The same of a link that sends by a trace, whose capacity after one time and up to another this says; `at_once` if it sends a packet
-    /// at the very time at which it begins.
+    /// What a link could send and did that follows a trace. `of_trace` returns the trace's capacity after one time and up to another. `at_once`:
+    /// the transmission of a packet takes no time, as with delivery opportunities.
     pub fn usage_by(&self, at_once: bool, of_trace: impl Fn(Instant, Instant) -> u128) -> Usage {
         let earlier = Duration::from_nanos(u64::from(at_once));
         self.usage_of(earlier, |from, to| self.rates.capacity_by(from, to, &of_trace))
     }
 
-    /// The last packet may have been sent by what the link could send from so much earlier on.
+    /// The usage by this capacity. The transmission of the last packet uses capacity from `earlier` before its start on.
     fn usage_of(&self, earlier: Duration, capacity: impl Fn(Instant, Instant) -> u128) -> Usage {
         let ((begin, end), (service, size)) = (self.window, self.last);
         let from = Instant::ZERO + service.since(Instant::ZERO + earlier);

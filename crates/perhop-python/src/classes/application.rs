@@ -8,7 +8,7 @@ use perhop_sim::application::{Action, Direction, Event, ForeignUser, UserImpleme
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::{Fault, MODULE, Place, RandomView, called, settle};
+use super::{Fault, MODULE, Place, RandomView, called};
 
 /// More bytes at once are a slip of the keyboard.
 const MOST_BYTES: u64 = 1_000_000_000_000;
@@ -85,7 +85,7 @@ impl UserImplementation for PythonUsers {
     fn build(&self, member: usize, rng: Rng) -> Box<dyn ForeignUser> {
         let at = format!("user {member} of `{}`", self.place.at);
         let place = Place { at, ..self.place.clone() };
-        let returned = called(|py| {
+        called(|py| {
             let created = || {
                 let create = py.import(MODULE)?.getattr("create")?;
                 let object = create.call1(("application", &place.class, &self.parameters, py.None()))?;
@@ -101,9 +101,8 @@ impl UserImplementation for PythonUsers {
             let (connections, fault) = (self.connections, self.fault.clone());
             let woken = (Instant::ZERO, 0);
             Box::new(PythonUser { object, rng, connections, woken, place, fault }) as Box<dyn ForeignUser>
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 }
 
@@ -242,8 +241,8 @@ impl ForeignUser for PythonUser {
                 actions.truncate(before);
                 self.fault.set(self.place.error(py, error, method.0, Some(now), None));
             }
-        });
-        settle(&self.fault);
+        })
+        .settle(&self.fault);
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignUser> {
@@ -251,15 +250,14 @@ impl ForeignUser for PythonUser {
             Object::around(&py.import("copy")?.getattr("deepcopy")?.call1((&object.user,))?)
         };
         let object = self.object.as_ref().and_then(|object| {
-            let returned = called(|py| match copied(py, object) {
+            called(|py| match copied(py, object) {
                 Ok(object) => Some(object),
                 Err(error) => {
                     self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                     None
                 }
-            });
-            settle(&self.fault);
-            returned
+            })
+            .settle(&self.fault)
         });
         let Self { rng, connections, woken, place, fault, .. } = self;
         let (place, fault) = (place.clone(), fault.clone());

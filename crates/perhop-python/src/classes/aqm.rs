@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Fault, MODULE, PacketView, Place, QueueView, RandomView, Verdict, called, changed, own_method, renew,
-    settle, text_of,
+    text_of,
 };
 
 /// Makes the objects of one table.
@@ -38,15 +38,14 @@ impl PythonAqms {
 
 impl Implementation for PythonAqms {
     fn build(&self, environment: Environment) -> Box<dyn ForeignAqm> {
-        let returned = called(|py| match self.created(py, environment) {
+        called(|py| match self.created(py, environment) {
             Ok(aqm) => Box::new(aqm) as Box<dyn ForeignAqm>,
             Err(error) => {
                 self.fault.set(self.place.error(py, error, "__init__", None, None));
                 Box::new(Broken)
             }
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 }
 
@@ -153,7 +152,7 @@ impl PythonAqm {
         if self.fault.is_set() {
             return aqm::Verdict::Pass;
         }
-        let returned = called(|py| {
+        called(|py| {
             let Some(method) = method(self) else { return aqm::Verdict::Pass };
             let judged = self.judge(py, method, seen, cx).and_then(|verdict| {
                 renew(py, &mut self.packet)?;
@@ -164,9 +163,8 @@ impl PythonAqm {
                 self.fault.set(self.place.error(py, error, name, Some(cx.now), Some(seen.0)));
                 aqm::Verdict::Pass
             })
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 
     fn gauges_of(py: Python<'_>, method: &Py<PyAny>) -> PyResult<Vec<(&'static str, f64)>> {
@@ -233,8 +231,8 @@ impl ForeignAqm for PythonAqm {
             if let Err(error) = method.call1(py, (since.as_nanos(),)) {
                 self.fault.set(self.place.error(py, error, "on_idle", Some(since), None));
             }
-        });
-        settle(&self.fault);
+        })
+        .settle(&self.fault);
     }
 
     fn gauges(&self) -> Vec<(&'static str, f64)> {
@@ -242,7 +240,7 @@ impl ForeignAqm for PythonAqm {
         if self.fault.is_set() {
             return Vec::new();
         }
-        let returned = called(|py| {
+        called(|py| {
             Self::gauges_of(py, method).unwrap_or_else(|error| {
                 let called = self.called.map_or_else(String::new, |called| {
                     format!(", last called at {:.9} s", called.as_secs_f64())
@@ -251,9 +249,8 @@ impl ForeignAqm for PythonAqm {
                 self.fault.set(place.error(py, error, "gauges", None, None));
                 Vec::new()
             })
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 
     fn set_parameters(&mut self, parameters: &Map<String, Value>, environment: Environment) {
@@ -263,8 +260,8 @@ impl ForeignAqm for PythonAqm {
             if let Err(error) = changed(py, arguments) {
                 self.fault.set(self.place.error(py, error, "set_parameters", self.called, None));
             }
-        });
-        settle(&self.fault);
+        })
+        .settle(&self.fault);
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignAqm> {
@@ -272,14 +269,13 @@ impl ForeignAqm for PythonAqm {
             let object = py.import("copy")?.getattr("deepcopy")?.call1((&self.object,))?;
             Self::around(&object, self.place.clone(), self.fault.clone())
         };
-        let returned = called(|py| match copied(py) {
+        called(|py| match copied(py) {
             Ok(aqm) => Box::new(aqm) as Box<dyn ForeignAqm>,
             Err(error) => {
                 self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                 Box::new(Broken)
             }
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 }

@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, MODULE, Place, RandomView, called, changed, renew, settle, text_of};
+use super::{Fault, MODULE, Place, RandomView, called, changed, renew, text_of};
 
 /// Makes the objects of one flow, or of one population.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct PythonControls {
 impl CongestionImplementation for PythonControls {
     fn build(&self, setup: &Setup) -> Box<dyn ForeignCongestion> {
         let state = State { window: setup.window, threshold: setup.threshold, rate: None };
-        let returned = called(|py| {
+        called(|py| {
             let object = match self.created(py, setup) {
                 Ok(object) => Some(object),
                 Err(error) => {
@@ -41,9 +41,8 @@ impl CongestionImplementation for PythonControls {
             let paces = self.needs.contains(&Need::Pacing);
             let (most, place, fault) = (f64::from(setup.most), self.place.clone(), self.fault.clone());
             Box::new(PythonControl { object, state, most, paces, place, fault }) as Box<dyn ForeignCongestion>
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 }
 
@@ -361,8 +360,8 @@ impl PythonControl {
             object.random.borrow_mut(py).exchange(&mut object.rng);
             let acted = acted.and_then(|()| object.renewed(py)).and_then(|()| object.state(py, self.paces));
             acted.map_err(|error| self.place.error(py, error, name, now, None))
-        });
-        settle(&self.fault);
+        })
+        .settle(&self.fault);
         match acted {
             Ok(state) => self.state = state,
             Err(error) => self.fault.set(error),
@@ -450,15 +449,14 @@ impl ForeignCongestion for PythonControl {
 
     fn boxed_clone(&self) -> Box<dyn ForeignCongestion> {
         let object = self.object.as_ref().and_then(|object| {
-            let returned = called(|py| match object.copied(py) {
+            called(|py| match object.copied(py) {
                 Ok(object) => Some(object),
                 Err(error) => {
                     self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                     None
                 }
-            });
-            settle(&self.fault);
-            returned
+            })
+            .settle(&self.fault)
         });
         let Self { state, most, paces, place, fault, .. } = self;
         let (place, fault) = (place.clone(), fault.clone());

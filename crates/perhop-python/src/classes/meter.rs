@@ -8,7 +8,7 @@ use perhop_core::{Color, Context, Environment, FlowId, Header};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::{Fault, MODULE, PacketView, Place, RandomView, called, changed, renew, settle};
+use super::{Fault, MODULE, PacketView, Place, RandomView, called, changed, renew};
 
 /// Makes the objects of one table.
 #[derive(Debug)]
@@ -33,15 +33,14 @@ impl PythonMeters {
 
 impl MeterImplementation for PythonMeters {
     fn build(&self, environment: Environment) -> Box<dyn ForeignMeter> {
-        let returned = called(|py| match self.created(py, environment) {
+        called(|py| match self.created(py, environment) {
             Ok(meter) => Box::new(meter) as Box<dyn ForeignMeter>,
             Err(error) => {
                 self.fault.set(self.place.error(py, error, "__init__", None, None));
                 Box::new(Broken)
             }
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 }
 
@@ -117,14 +116,13 @@ impl ForeignMeter for PythonMeter {
         if self.fault.is_set() {
             return Color::Green;
         }
-        let returned = called(|py| {
+        called(|py| {
             self.colored(py, packet, cx).unwrap_or_else(|error| {
                 self.fault.set(self.place.error(py, error, "on_packet", Some(cx.now), Some(packet)));
                 Color::Green
             })
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 
     fn set_parameters(&mut self, params: &ForeignMeterParams, environment: Environment) {
@@ -133,8 +131,8 @@ impl ForeignMeter for PythonMeter {
             if let Err(error) = changed(py, (&self.object, text, environment.rate.as_bps())) {
                 self.fault.set(self.place.error(py, error, "set_parameters", None, None));
             }
-        });
-        settle(&self.fault);
+        })
+        .settle(&self.fault);
     }
 
     fn boxed_clone(&self) -> Box<dyn ForeignMeter> {
@@ -142,14 +140,13 @@ impl ForeignMeter for PythonMeter {
             let object = py.import("copy")?.getattr("deepcopy")?.call1((&self.object,))?;
             Self::around(&object, self.place.clone(), self.fault.clone())
         };
-        let returned = called(|py| match copied(py) {
+        called(|py| match copied(py) {
             Ok(meter) => Box::new(meter) as Box<dyn ForeignMeter>,
             Err(error) => {
                 self.fault.set(self.place.error(py, error, "__deepcopy__", None, None));
                 Box::new(Broken)
             }
-        });
-        settle(&self.fault);
-        returned
+        })
+        .settle(&self.fault)
     }
 }

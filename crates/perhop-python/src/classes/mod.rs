@@ -247,19 +247,25 @@ impl Fault {
 
 /// Calls a class.
 #[inline]
-fn called<R>(call: impl FnOnce(Python<'_>) -> R) -> R {
+fn called<R>(call: impl FnOnce(Python<'_>) -> R) -> Returned<R> {
     INSIDE.set(INSIDE.get() + 1);
     let returned = Python::attach(call);
     INSIDE.set(INSIDE.get() - 1);
-    returned
+    Returned(returned)
 }
 
-/// After a call: a child that the class has forked ends here, and in the parent the class has failed, since its child would go on
-/// with the simulation.
-#[inline]
-fn settle(fault: &Fault) {
-    if FORKED.load(Ordering::Relaxed) {
-        returned_after_fork(fault);
+/// What a call of a class returned, before forks are looked for.
+#[must_use = "a child that the class has forked must end"]
+struct Returned<R>(R);
+
+impl<R> Returned<R> {
+    /// A child that the class has forked ends here. In the parent the class has failed, since its child would go on with the simulation.
+    #[inline]
+    fn settle(self, fault: &Fault) -> R {
+        if FORKED.load(Ordering::Relaxed) {
+            returned_after_fork(fault);
+        }
+        self.0
     }
 }
 

@@ -42,7 +42,7 @@ pub enum Value<O> {
     Optional(fn(&O) -> Option<f64>),
     /// A whole number for each of green, yellow and red.
     ByColor(fn(&O) -> [u64; 3]),
-    /// The same, which some outcomes do not have.
+    /// A whole number for each of green, yellow and red, which some outcomes do not have.
     OptionalByColor(fn(&O) -> Option<[u64; 3]>),
 }
 

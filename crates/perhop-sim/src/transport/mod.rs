@@ -100,7 +100,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// The sender sends lost packets again, and is told what arrived in order.
+    /// The sender retransmits lost packets, and ACKs tell it what arrived in order.
     pub fn repairs(self) -> bool {
         matches!(self, Self::Segments { .. } | Self::Kernel { .. })
     }

@@ -316,7 +316,6 @@ impl DualPi2Params {
         (self.alpha.map_or(alpha, AboveZero::get), self.beta.map_or(beta, AboveZero::get))
     }
 
-    /// `Th_len`
     /// The sojourn time above which packets of the L4S queue are marked.
     fn step(&self) -> Duration {
         self.step.unwrap_or(if self.is_linux() {
@@ -326,6 +325,7 @@ impl DualPi2Params {
         })
     }
 
+    /// `Th_len`
     fn step_length(&self) -> usize {
         self.step_length.unwrap_or_else(|| u32::from(!self.is_linux())) as usize
     }

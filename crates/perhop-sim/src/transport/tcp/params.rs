@@ -41,16 +41,16 @@ pub enum Variant {
     /// wait, and a round trip measured by every ACK (one a window is measured, except by RACK and HyStart).
     Linux,
     /// One stream of QUIC (RFC 9000 and 9002) as stacks of today send it, as far as this sender can act like it: a preset for the keys
-    /// that are not given, whichever `congestion` stands beside it. It sets `packet = "1500B"` (1452 bytes of UDP payload, UDP and
+    /// that are not given, with any `congestion`. It sets `packet = "1500B"` (1452 bytes of UDP payload, UDP and
     /// IPv6), `ack = "85B"` (headers of a packet), `window = "16.777216MB"`, `initial-window = "10p"`, `loss-detection = "quic"`, `sack`,
     /// `byte-counting`, `handshake` and `limited-transmit` = true, `congestion = "cubic"`, `slow-start = "hystart++"`,
     /// `pacing = "window"`, `delayed-ack = "25ms"`, `tick = "1us"`, `initial-rto = "999ms"`, `min-rto = "25ms"`,
     /// `min-rto-bounds = "persistent-congestion"` and `max-rto = "60s"`; the window stays after idle time (`idle-restart`), and
     /// after a first packet that was lost. Not as in QUIC: a timeout after
     /// three probe timeouts lowers the window, to one segment, where QUIC waits for an ACK that proves that the congestion was persistent, and keeps two;
-    /// one probe is sent before it, where QUIC sends one after each doubled timeout; what is sent again has the number of the
-    /// segment, so that its round trip is not measured, and other round trips once a window; ACKs name three ranges; the window is its largest from the start, where stacks begin with less and
-    /// double it; pacing has a ratio of 1.2 where RFC 9002 suggests 1.25; the handshake's packets have the size `ack`, where QUIC's are 1200
+    /// one probe is sent before it, where QUIC sends one after each doubled timeout; a retransmission has the number of its
+    /// segment, so that its round trip is not measured, and other round trips are measured once a window; ACKs name three ranges; the window
+    /// is its largest from the start, where stacks begin with less and double it; pacing has a ratio of 1.2 where RFC 9002 suggests 1.25; the handshake's packets have the size `ack`, where QUIC's are 1200
     /// bytes and more; an ACK every second packet, where some stacks send fewer; and captures show TCP.
     Quic,
     /// The NewReno agent of ns-2 in 1998 and 1999 (versions 2.1b2 to 2.1b5), with which the papers of the time simulated: a

@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 
 use super::congestion::Congestion;
 
-/// A preset: what one value of the key `tcp` stands for.
+/// A preset: the system that one value of the key `tcp` names, and its defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// The value of `tcp`.
     pub name: &'static str,
-    /// What it stands for, in one line.
-    pub stands_for: &'static str,
+    /// The system, in one line.
+    pub system: &'static str,
     /// Its defaults; of those that `tcp = "newreno"` has, too, only what it needs beside others.
     pub defaults: &'static [PresetDefault],
 }
@@ -76,7 +76,7 @@ const fn rule(
 /// The agents of ns-2.35, which the papers' variants are: every key, since the other presets have what they do not change from here.
 const PAPERS: Preset = Preset {
     name: "newreno",
-    stands_for: "an agent of ns-2.35, with which papers simulated; also `reno` and `two-windows`",
+    system: "an agent of ns-2.35, with which papers simulated; also `reno` and `two-windows`",
     defaults: &[
         text("packet", "1000B", "`packetSize_` 1000 (`ns-default.tcl`)", "ns-2.1"),
         text("ack", "40B", "IPv4 and TCP without options, 20 + 20 bytes (`tcpip_base_hdr_size_`)", "ns-2.1"),
@@ -155,7 +155,7 @@ const PAPERS: Preset = Preset {
 /// See [`Variant::Linux`](super::Variant::Linux).
 const LINUX: Preset = Preset {
     name: "linux",
-    stands_for: "hosts of Linux 6.18 on Ethernet, with 4 GiB of memory or more",
+    system: "hosts of Linux 6.18 on Ethernet, with 4 GiB of memory or more",
     defaults: &[
         text("packet", "1500B", "Ethernet's MTU (RFC 894)", "1984"),
         text(
@@ -219,7 +219,7 @@ const LINUX: Preset = Preset {
 /// See [`Variant::Quic`](super::Variant::Quic).
 const QUIC: Preset = Preset {
     name: "quic",
-    stands_for: "one stream of QUIC (RFC 9000 and 9002) over IPv6, as far as this sender can act like it",
+    system: "one stream of QUIC (RFC 9000 and 9002) over IPv6, as far as this sender can act like it",
     defaults: &[
         text(
             "packet",
@@ -306,7 +306,7 @@ const QUIC: Preset = Preset {
 /// See [`Variant::Ns1998`](super::Variant::Ns1998).
 const NS_1998: Preset = Preset {
     name: "ns-1998",
-    stands_for: "the NewReno agent of ns-2.1b2 to 2.1b5",
+    system: "the NewReno agent of ns-2.1b2 to 2.1b5",
     defaults: &[
         text("newreno-timer", "slow-but-steady", "`tcp-newreno.cc` of May 1997", "1997 to May 2003"),
         text(

@@ -1,5 +1,5 @@
-//! RACK-TLP (RFC 8985), or the loss detection of QUIC (RFC 9002, section 6), in whole segments. RACK finds losses by the times at which segments were sent; TLP sends a probe where a
-//! flight's last segments may be lost.
+//! RACK-TLP (RFC 8985), or the loss detection of QUIC (RFC 9002, section 6), in whole segments. RACK finds losses by the times at which
+//! segments were sent; TLP sends a probe where a flight's last segments may be lost.
 //!
 //! What the receiver holds is on the [scoreboard](super::scoreboard::Scoreboard); here are the times, and what follows from them.
 //!
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use perhop_core::{Duration, Instant};
 
 use super::outstanding::Outstanding;
-use super::rto::PROBE_TIMEOUTS;
+use super::rto::{PROBE_TIMEOUTS, QUIC_GRANULARITY};
 use super::scoreboard::DUP_THRESH;
 
 /// The reordering window in units of a fourth of the least round trip falls back to one after so many recoveries without a
@@ -33,8 +33,6 @@ const FIRST_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// `kPacketThreshold` of QUIC: a transmission is lost if one so many later has arrived (RFC 9002, section 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
-/// The least time after which QUIC takes one for lost: `kGranularity` (RFC 9002, section 6.1.2).
-const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
 
 /// When segments were sent, which of them are lost, and when to look again.
 #[derive(Clone, Debug)]

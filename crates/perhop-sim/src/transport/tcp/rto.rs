@@ -6,8 +6,8 @@ use super::{MinRtoBounds, RttArithmetic, TcpParams};
 
 /// The timeout of data after a SYN that was sent again (RFC 6298, section 5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-/// `kGranularity` of RFC 9002, section 6.1.2.
-const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
+/// `kGranularity` of RFC 9002, section 6.1.2: the least variation, and the least time after which a packet is lost.
+pub(super) const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
 /// `kPersistentCongestionThreshold` of RFC 9002, section 7.6.1: so many probe timeouts.
 pub(super) const PROBE_TIMEOUTS: u32 = 3;
 
@@ -19,8 +19,9 @@ pub struct RtoEstimator {
     max: u64,
     /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or more.
     margin: f64,
-    /// What is added beside the variation, in ticks, and how many times the sum is the timeout.
+    /// The receiver's longest delay of an ACK in ticks, a part of the probe timeout of QUIC; else zero.
     ack_delay: f64,
+    /// The timeout is so many times the sum of round trip, variation and delay of ACKs.
     times: f64,
     arithmetic: RttArithmetic,
     /// Round trip and variation in ticks.
