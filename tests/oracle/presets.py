@@ -55,8 +55,8 @@ the pace that its control sets), recovery.
 
 Below 90 % the cause is what was exchanged for more: **room** is a window and a send buffer of 1.5
 bandwidth-delay products, **time** a ramp ten times as long, **queue** marks from a wait of a round trip
-and of four packets on (Prague) or eight times the limit or threshold, **start** a first window of one
-bandwidth-delay product."""
+and of four packets on (Prague) or eight times the limit or threshold, **start** that room and a first window
+of one bandwidth-delay product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +259,15 @@ def limited(shares: Sequence[float]) -> str:
 
 
 def cause(cell: Mapping[str, Any]) -> str:
-    """Why a flow uses less than 90 % of its link: a sentence for each exchange that mattered."""
-    said, use = [], cell["use"]
+    """Why a flow uses less than 90 % of its link: a sentence for each exchange that mattered.
+
+    That is one after which the flow uses enough, or a point more than with any seed before.
+    """
+    said, most = [], cell["most_use"]
     for one in cell["exchanged"]:
-        if one["use"] >= use + 0.01:
-            use = one["use"]
-            said.append(f"{_why(one['what'], cell)} ({one['what']}: {100 * use:.0f} %)")
+        if one["use"] >= min(ENOUGH, most + 0.01):
+            most = one["most_use"]
+            said.append(f"{_why(one['what'], cell)} ({one['what']}: {100 * one['use']:.0f} %)")
     return "; ".join(said) + "." if said else "Not found."
 
 
