@@ -175,10 +175,11 @@ export const EVENT_FIELDS = 7;
 /** Places in an event: its number (for `explain`), time, link, flow, color, reason, 0 for a drop and 1 for a mark. */
 export const EVENT = { id: 0, time: 1, link: 2, flow: 3, color: 4, reason: 5, isMark: 6 } as const;
 
-/** What a link's packets waited, since the end of the warm-up: `counts[i]` packets up to `upperS[i]`. */
+/** What a link's packets waited, since the end of the warm-up: `counts[i]` packets up to `upperS[i]`, the longest of them `longestS[i]`. */
 export interface Histogram {
   link: number;
   upperS: Float64Array;
+  longestS: Float64Array;
   counts: Float64Array;
 }
 

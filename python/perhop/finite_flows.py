@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.measures import quantile
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -91,8 +93,8 @@ def _average(values: NDArray[np.float64]) -> float:
 
 
 def _quantile(share: float, fewest: int, values: NDArray[np.float64]) -> float:
-    """The least value that this share of the values does not exceed."""
-    return float(np.quantile(values, share, method="inverted_cdf")) if len(values) >= fewest else math.nan
+    """A quantile of at least so many values, else NaN."""
+    return quantile(values, share) if len(values) >= fewest else math.nan
 
 
 def _of_flows(

@@ -5,11 +5,13 @@ Rates may be in any unit as long as all arguments of a call share it.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 T = TypeVar("T")
 
@@ -202,36 +204,50 @@ def holds_up_to(levels: Sequence[T], values: Sequence[float], wanted: float) -> 
     return last
 
 
+def quantile(values: Iterable[float], q: float) -> float:
+    """The q-quantile of numbers: the least that at least the share q of them does not exceed (nearest rank).
+
+    All quantiles of measures have this definition (numpy's `inverted_cdf`). Those of the resampled means of
+    an interval by the bootstrap are no measures.
+
+    Args:
+        values: At least one number.
+        q: In [0, 1].
+
+    Returns:
+        One of the numbers.
+    """
+    ordered = sorted(values)
+    return float(ordered[_nearest_rank(q, len(ordered)) - 1])
+
+
+def _nearest_rank(q: float, values: int) -> int:
+    """The place, from 1, of the q-quantile among so many sorted values, at least one."""
+    return min(max(1, math.ceil(q * values)), values)
+
+
 def histogram_quantile(
-    edges: Sequence[float], counts: Sequence[int], q: float, longest: float = math.inf
+    edges: Sequence[float], counts: Sequence[int], q: float, longest: float | Sequence[float] = math.inf
 ) -> float | None:
-    """The q-quantile of a histogram, linear within its bin, in the unit of the edges.
+    """The bin with the `quantile` of a histogram's values, as the largest value that it can hold.
 
     Args:
         edges: b + 1 ascending bin edges; the last may be infinite, and its bin then reads as its lower edge.
         counts: b counts.
         q: In [0, 1].
-        longest: The largest value, if it is known: the last bin ends there.
+        longest: The largest value in each bin, or the largest of all, if it is known.
 
     Returns:
-        The quantile, or None if the histogram is empty.
+        The quantile in the unit of the edges, or None if the histogram is empty.
     """
     total = sum(counts)
     if total == 0:
         return None
-    wanted, below = q * total, 0
-    value = float(edges[0])
-    for low, edge, count in zip(edges[:-1], edges[1:], counts, strict=True):
-        if count == 0:
-            continue
-        high = min(edge, longest)
-        value = (
-            float(low) if math.isinf(high) else float(low + (high - low) * min(1, (wanted - below) / count))
-        )
-        below += count
-        if below >= wanted:
-            break
-    return value
+    rank = _nearest_rank(q, total)
+    bin_ = next(bin_ for bin_, below in enumerate(itertools.accumulate(counts)) if below >= rank)
+    low, high = edges[bin_], edges[bin_ + 1]
+    largest = min(high, longest[bin_] if isinstance(longest, Sequence) else longest)
+    return float(low if math.isinf(largest) else largest)
 
 
 def histogram_cdf(edges: Sequence[float], counts: Sequence[int], at: float) -> float | None:

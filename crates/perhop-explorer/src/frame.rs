@@ -77,11 +77,13 @@ fn histograms(run: &mut LiveRun, now: Instant, numbers: &mut Vec<f64>) -> Vec<Va
     let mut shown = Vec::new();
     for link in sampled(stepping) {
         let Some(view) = stepping.link(link) else { continue };
-        let (edges, counts) = DelayHistogram::sum(&view.statistics.delays).bins();
+        let delays = DelayHistogram::sum(&view.statistics.delays);
+        let (edges, counts) = delays.bins();
         // Each bin has an upper edge; bins before the first packet are left out.
         let first =
             counts.iter().position(|counts| counts.iter().any(|&count| count > 0)).unwrap_or(counts.len());
         numbers.extend(edges.iter().skip(first + 1));
+        numbers.extend(delays.longest()[first..].iter().map(|longest| longest.as_secs_f64()));
         numbers.extend(counts[first..].iter().map(|counts| counts.iter().sum::<u64>() as f64));
         shown.push(json!({"link": link, "bins": counts.len() - first}));
     }

@@ -7,6 +7,8 @@ use perhop_core::Duration;
 #[derive(Clone, Debug)]
 pub struct Lateness {
     nanos: Histogram<u64>,
+    least: Duration,
+    largest: Duration,
     /// The longest time between two reads of the devices while there was work.
     pause: Duration,
 }
@@ -17,7 +19,7 @@ const LONGEST: u64 = 60_000_000_000;
 impl Default for Lateness {
     fn default() -> Self {
         let nanos = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds that make sense");
-        Self { nanos, pause: Duration::ZERO }
+        Self { nanos, least: Duration::AGES, largest: Duration::ZERO, pause: Duration::ZERO }
     }
 }
 
@@ -26,6 +28,8 @@ impl Lateness {
     #[inline]
     pub fn record(&mut self, late: Duration) {
         self.nanos.saturating_record(late.as_nanos());
+        self.least = self.least.min(late);
+        self.largest = self.largest.max(late);
     }
 
     /// Records the time between two reads of the devices.
@@ -39,18 +43,19 @@ impl Lateness {
         self.nanos.len()
     }
 
-    /// The lateness that this share of packets does not exceed; zero if there were none.
+    /// The least lateness that at least this share of packets does not exceed, to three digits and between the least and the largest;
+    /// zero if there were none.
     pub fn quantile(&self, share: f64) -> Duration {
         if self.nanos.is_empty() {
             Duration::ZERO
         } else {
-            Duration::from_nanos(self.nanos.value_at_quantile(share))
+            Duration::from_nanos(self.nanos.value_at_quantile(share)).clamp(self.least, self.largest)
         }
     }
 
     /// The latest.
     pub fn largest(&self) -> Duration {
-        if self.nanos.is_empty() { Duration::ZERO } else { Duration::from_nanos(self.nanos.max()) }
+        self.largest
     }
 
     /// The longest time between two reads of the devices.
@@ -61,7 +66,7 @@ impl Lateness {
     /// Forgets everything.
     pub fn reset(&mut self) {
         self.nanos.reset();
-        self.pause = Duration::ZERO;
+        (self.least, self.largest, self.pause) = (Duration::AGES, Duration::ZERO, Duration::ZERO);
     }
 }
 
@@ -80,6 +85,14 @@ mod tests {
         };
         within(0.5, 500);
         within(0.99, 990);
-        assert!(lateness.largest().as_nanos().abs_diff(1_000_000) <= 1000);
+        assert_eq!(lateness.largest(), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_constant_lateness_is_its_own_quantile() {
+        let mut lateness = Lateness::default();
+        let constant = Duration::from_nanos(5_000_501);
+        (0..100).for_each(|_| lateness.record(constant));
+        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| lateness.quantile(share)), [constant; 4]);
     }
 }

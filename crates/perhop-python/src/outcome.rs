@@ -149,12 +149,13 @@ fn queue<O: Queue>(py: Python<'_>, dict: &Bound<'_, PyDict>, queue: &O) -> PyRes
     let after_warmup = PyDict::new(py);
     counts(py, &after_warmup, queue.measured())?;
     dict.set_item("measured", after_warmup)?;
-    let DelayOutcome { edges, counts, largest } = queue.delays();
+    let DelayOutcome { edges, counts, longest, largest } = queue.delays();
     let delay = PyDict::new(py);
     delay.set_item("edges", edges.clone().into_pyarray(py))?;
     delay.set_item("counts", by_color(py, counts.iter().copied())?)?;
-    let largest: Vec<f64> = largest.iter().map(|delay| delay.as_secs_f64()).collect();
-    delay.set_item("max", largest.into_pyarray(py))?;
+    let seconds = |delays: &[Duration]| delays.iter().map(|delay| delay.as_secs_f64()).collect::<Vec<_>>();
+    delay.set_item("longest", seconds(longest).into_pyarray(py))?;
+    delay.set_item("max", seconds(largest).into_pyarray(py))?;
     dict.set_item("delay_s", delay)
 }
 

@@ -142,7 +142,7 @@ pub struct QueueRow {
 /// Waiting times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DelayRow {
-    /// Median in seconds, at most 3.1 % or 1 µs off.
+    /// Median in seconds, at most 3.1 % or 1 µs above it.
     pub delay_p50_s: Option<f64>,
     /// 99th percentile.
     pub delay_p99_s: Option<f64>,

@@ -95,7 +95,7 @@ pub struct FlowOutcome {
     /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets that arrived
     /// after the warm-up; `None` for TCP and where none did.
     pub mean_transit_s: Option<f64>,
-    /// Their 99th percentile, at most 3.1 % or 1 µs off; `None` likewise.
+    /// Their 99th percentile, at most 3.1 % or 1 µs above it; `None` likewise.
     pub p99_transit_s: Option<f64>,
     /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
     /// came.

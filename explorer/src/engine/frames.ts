@@ -33,7 +33,7 @@ export function frameOf(header: Header, numbers: Float64Array, columns: number[]
     const flight = Float32Array.from(next(run.flight * 4));
     const waiting = Float32Array.from(next(run.waiting * 3));
     const histograms = run.histograms.map(
-      ({ link, bins }): Histogram => ({ link, upperS: next(bins), counts: next(bins) }),
+      ({ link, bins }): Histogram => ({ link, upperS: next(bins), longestS: next(bins), counts: next(bins) }),
     );
     return { samples, events, eventsLeftOut: run.eventsLeftOut, flight, waiting, histograms };
   });
@@ -49,7 +49,7 @@ export function buffersOf(frame: Frame): ArrayBuffer[] {
     events,
     flight,
     waiting,
-    ...histograms.flatMap(({ upperS, counts }) => [upperS, counts]),
+    ...histograms.flatMap(({ upperS, longestS, counts }) => [upperS, longestS, counts]),
   ]);
   return arrays.map((array) => array.buffer as ArrayBuffer);
 }

@@ -134,10 +134,16 @@ export function cumulative(histogram: Histogram): { upperMs: number[]; percent: 
   return { upperMs, percent };
 }
 
-/** The delay that this share of packets does not exceed, in ms; `null` without packets. */
+/** The least delay that at least this share of packets does not exceed (nearest rank), as the longest in its bucket, in ms; `null`
+ * without packets. */
 export function quantile(histogram: Histogram | undefined, share: number): number | null {
   if (!histogram) return null;
-  const { upperMs, percent } = cumulative(histogram);
-  const at = percent.findIndex((value) => value >= share * 100);
-  return at > 0 ? (upperMs[at] ?? null) : null;
+  const total = histogram.counts.reduce((sum, count) => sum + count, 0);
+  const rank = Math.max(1, Math.ceil(share * total));
+  let below = 0;
+  for (let i = 0; i < histogram.counts.length; i++) {
+    below += histogram.counts[i] ?? 0;
+    if (below >= rank) return (histogram.longestS[i] ?? 0) * 1000;
+  }
+  return null;
 }

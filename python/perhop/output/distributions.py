@@ -179,4 +179,4 @@ def _grid(pooled: Numbers, *, logarithmic: bool) -> Numbers:
     if distinct.size <= POINTS:
         return distinct
     at = np.append(np.linspace(0.0, 1.0, POINTS), (0.995, 0.999))
-    return np.unique(np.quantile(pooled, at))
+    return np.unique(np.quantile(pooled, at, method="inverted_cdf"))

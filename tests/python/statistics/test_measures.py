@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from perhop.measures import (
     histogram_quantile,
     holds_up_to,
     jain_index,
+    quantile,
     reservation_success,
     rmse,
     subscription,
@@ -189,11 +191,31 @@ def test_holds_up_to_stops_at_the_first_gap() -> None:
 
 def test_histogram_quantile() -> None:
     assert histogram_quantile([0.0, 1.0, 2.0], [1, 1], 0.5) == 1.0
-    assert histogram_quantile([0.0, 1.0, 2.0, 4.0], [0, 2, 2], 0.75) == 3.0
+    assert histogram_quantile([0.0, 1.0, 2.0, 4.0], [0, 2, 2], 0.75) == 4.0
     assert histogram_quantile([0.0, 1.0, math.inf], [0, 3], 0.99) == 1.0
+    assert histogram_quantile([0.0, 1.0, math.inf], [0, 3], 0.99, longest=7.0) == 7.0
     assert histogram_quantile([0.0, 1.0], [0], 0.5) is None
     assert histogram_quantile([0.0, 1.0, 2.0], [2, 2], 1.0, longest=1.5) == 1.5
-    assert histogram_quantile([0.0, 1.0, 2.0], [2, 2], 0.75, longest=1.5) == 1.25
+    assert histogram_quantile([0.0, 1.0, 2.0], [2, 2], 0.75, longest=1.5) == 1.5
+    assert histogram_quantile([0.0, 1.0, 2.0], [2, 2], 0.5, longest=[0.7, 1.5]) == 0.7
+
+
+@given(
+    st.lists(st.floats(0, 19.9), min_size=1, max_size=50), st.floats(0, 1), st.booleans(), st.integers(1, 40)
+)
+def test_one_definition_of_a_quantile(values: list[float], q: float, known: bool, repeats: int) -> None:
+    """A histogram's quantile lies in the bin of that of the numbers; a constant is its own quantile."""
+    edges = [float(edge) for edge in range(21)]
+    counts = np.histogram(values, edges)[0].tolist()
+    longest = [max((v for v in values if low <= v < low + 1), default=0.0) for low in edges[:-1]]
+    exact = quantile(values, q)
+    found = histogram_quantile(edges, counts, q, longest if known else max(values))
+    assert found is not None
+    assert exact <= found <= min(math.floor(exact) + 1, max(values))
+    assert exact == np.quantile(values, q, method="inverted_cdf")
+    constant = values[0]
+    in_bin = [len(values) * repeats if low <= constant < low + 1 else 0 for low in edges[:-1]]
+    assert histogram_quantile(edges, in_bin, q, constant) == quantile([constant] * repeats, q) == constant
 
 
 @pytest.mark.parametrize(

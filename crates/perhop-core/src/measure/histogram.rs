@@ -6,6 +6,7 @@
 
 #![expect(clippy::inline_always, reason = "each packet that leaves a queue comes through here")]
 
+use super::inverted_cdf;
 use crate::{Color, Duration};
 
 /// 32 bins to an octave: a bin is at most 1/32 of its value wide.
@@ -15,27 +16,29 @@ const UNIT_SHIFT: u32 = 10;
 const OCTAVES: usize = 27;
 const BINS: usize = BINS_PER_OCTAVE as usize * OCTAVES;
 
-/// Counts of delays by color, in bins that are at most 3.1 % (or 1.024 µs) wide. The largest is kept exactly.
+/// Counts of delays by color, in bins that are at most 3.1 % (or 1.024 µs) wide. The largest of each bin is kept exactly, so that a
+/// [quantile](inverted_cdf) is a delay that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHistogram {
     colors: [OfColor; 3],
 }
 
 /// So many delays are noted before they are counted: then what is noted fills a line of the cache.
-const NOTED: usize = 10;
+const NOTED: usize = 7;
 
 /// The delays of one color.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct OfColor {
-    /// How many of the bins that are `noted` are not in the counts yet.
+    /// How many of the delays that are `noted` are not in the bins yet.
     pending: u8,
     /// Delays are noted first.
     notes: bool,
-    noted: [u16; NOTED],
+    /// In nanoseconds. A delay that is too long for it is counted at once.
+    noted: [u32; NOTED],
     largest: Duration,
     /// Up to the end of the octave of the largest delay that is counted; without [`carries`](Self::carries).
-    counts: Vec<u32>,
+    bins: Box<[Bin]>,
     /// A bin for each time that its count began anew, after 2³² delays; `None` until one has.
     #[expect(
         clippy::box_collection,
@@ -45,6 +48,32 @@ struct OfColor {
 }
 
 const _: () = assert!(size_of::<OfColor>() == 64);
+
+/// The delays of one bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bin {
+    count: u32,
+    /// The last 32 bits of the largest in nanoseconds: those before them are the same in all of a bin, if it is not [wide](WIDE).
+    largest: u32,
+}
+
+/// From this bin on, of delays above 275 s, bins are wider than 32 bits of nanoseconds.
+const WIDE: usize = 24 * BINS_PER_OCTAVE as usize;
+
+impl Bin {
+    #[inline(always)]
+    fn raise(&mut self, delay: u32) {
+        self.largest = self.largest.max(delay);
+    }
+
+    /// The largest delay of the bin of this number, none of which exceeds `longest`; of a wide one, its end.
+    fn longest(self, number: usize, longest: Duration) -> Duration {
+        if number >= WIDE {
+            return if number == BINS - 1 { longest } else { lower_edge(number + 1).min(longest) };
+        }
+        Duration::from_nanos(lower_edge(number).as_nanos() & !u64::from(u32::MAX) | u64::from(self.largest))
+    }
+}
 
 impl DelayHistogram {
     /// All delays of several histograms.
@@ -72,12 +101,26 @@ impl DelayHistogram {
         self.colors.each_ref().map(|of_color| of_color.largest)
     }
 
+    /// The largest delay of each of the [bins](Self::bins); zero of one that was not hit.
+    pub fn longest(&self) -> Vec<Duration> {
+        let of_colors = self.colors.each_ref().map(|of_color| (of_color.counted(), of_color.largest));
+        let end = of_colors.iter().map(|(bins, _)| bins.len()).max().unwrap_or(0);
+        let of = |number: usize| {
+            let hit = of_colors.iter().filter_map(|(bins, largest)| {
+                bins.get(number).filter(|(count, _)| *count > 0).map(|(_, bin)| bin.longest(number, *largest))
+            });
+            hit.max().unwrap_or_default()
+        };
+        (0..end).map(of).collect()
+    }
+
     /// The bins that were hit and those between them: their edges in seconds (one more than bins) and counts by color.
     pub fn bins(&self) -> (Vec<f64>, Vec<[u64; 3]>) {
-        let of_colors = self.colors.each_ref().map(OfColor::counts);
+        let of_colors = self.colors.each_ref().map(OfColor::counted);
         let end = of_colors.iter().map(Vec::len).max().unwrap_or(0);
         let edges = (0..=end).map(|bin| lower_edge(bin).as_secs_f64()).collect();
-        let count = |bin: usize| of_colors.each_ref().map(|counts| counts.get(bin).copied().unwrap_or(0));
+        let count =
+            |bin: usize| of_colors.each_ref().map(|bins| bins.get(bin).map_or(0, |(count, _)| *count));
         (edges, (0..end).map(count).collect())
     }
 }
@@ -85,45 +128,47 @@ impl DelayHistogram {
 impl OfColor {
     #[inline(always)]
     fn record(&mut self, delay: Duration) {
-        let bin = bin(delay);
         self.largest = delay.max(self.largest);
         if self.notes {
-            self.note(bin);
+            self.note(delay);
         } else {
-            if bin >= self.counts.len() {
-                self.grow(bin);
-            }
-            self.count(bin, 1);
+            self.count(delay);
         }
     }
 
     #[inline(always)]
-    fn note(&mut self, bin: usize) {
+    fn note(&mut self, delay: Duration) {
+        let Ok(nanos) = u32::try_from(delay.as_nanos()) else { return self.count(delay) };
         if usize::from(self.pending) >= NOTED {
             self.count_noted();
         }
-        self.noted[usize::from(self.pending)] = bin as u16;
+        self.noted[usize::from(self.pending)] = nanos;
         self.pending += 1;
     }
 
-    /// Counts the delays whose bins are noted.
+    /// Counts the delays that are noted.
     #[inline(never)]
     fn count_noted(&mut self) {
-        let noted = self.noted;
+        let noted = self.noted.map(|nanos| Duration::from_nanos(u64::from(nanos)));
         let pending = &noted[..usize::from(std::mem::take(&mut self.pending))];
-        let last = usize::from(pending.iter().copied().max().unwrap_or(0));
-        if last >= self.counts.len() {
-            self.grow(last);
-        }
-        for &bin in pending {
-            self.count(usize::from(bin), 1);
-        }
+        pending.iter().for_each(|&delay| self.count(delay));
     }
 
-    #[inline]
-    fn count(&mut self, bin: usize, delays: u32) {
-        let (count, is_anew) = self.counts[bin].overflowing_add(delays);
-        self.counts[bin] = count;
+    #[inline(always)]
+    fn count(&mut self, delay: Duration) {
+        let bin = bin(delay);
+        if bin >= self.bins.len() {
+            self.grow(bin);
+        }
+        self.add_to(bin, 1, delay.as_nanos() as u32);
+    }
+
+    /// Adds so many delays to a bin; the last 32 bits of the largest are `largest`.
+    #[inline(always)]
+    fn add_to(&mut self, bin: usize, delays: u32, largest: u32) {
+        let (count, is_anew) = self.bins[bin].count.overflowing_add(delays);
+        self.bins[bin].count = count;
+        self.bins[bin].raise(largest);
         if is_anew {
             self.carry(bin);
         }
@@ -135,8 +180,10 @@ impl OfColor {
     fn grow(&mut self, bin: usize) {
         let octave = BINS_PER_OCTAVE as usize;
         let bins = (bin / octave + 1) * octave;
-        self.counts.reserve_exact(bins - self.counts.len());
-        self.counts.resize(bins, 0);
+        let mut grown = std::mem::take(&mut self.bins).into_vec();
+        grown.reserve_exact(bins - grown.len());
+        grown.resize(bins, Bin::default());
+        self.bins = grown.into_boxed_slice();
     }
 
     #[cold]
@@ -149,37 +196,31 @@ impl OfColor {
         self.carries.iter().flat_map(|carries| carries.iter().copied())
     }
 
-    /// The bins that are noted and not counted yet.
-    fn pending(&self) -> impl Iterator<Item = usize> {
-        self.noted[..usize::from(self.pending)].iter().map(|&bin| usize::from(bin))
+    /// The delays that are noted and not counted yet.
+    fn pending(&self) -> impl Iterator<Item = Duration> {
+        self.noted[..usize::from(self.pending)].iter().map(|&nanos| Duration::from_nanos(u64::from(nanos)))
     }
 
     fn add(&mut self, other: &Self) {
-        let counted = other.counts.len().max(other.pending().max().map_or(0, |bin| bin + 1));
-        if counted > self.counts.len() {
-            self.counts.resize(counted, 0);
+        if other.bins.len() > self.bins.len() {
+            self.grow(other.bins.len() - 1);
         }
-        for (bin, &theirs) in other.counts.iter().enumerate() {
-            self.count(bin, theirs);
+        for (number, bin) in other.bins.iter().enumerate() {
+            self.add_to(number, bin.count, bin.largest);
         }
-        other.pending().for_each(|bin| self.count(bin, 1));
+        other.pending().for_each(|delay| self.count(delay));
         other.carries().for_each(|bin| self.carry(bin));
         self.largest = self.largest.max(other.largest);
     }
 
-    /// The counts up to the last bin that was hit.
-    fn counts(&self) -> Vec<u64> {
-        let mut counts: Vec<u64> = self.counts.iter().copied().map(u64::from).collect();
-        self.carries().for_each(|bin| counts[bin] += 1 << 32);
-        for bin in self.pending() {
-            if bin >= counts.len() {
-                counts.resize(bin + 1, 0);
-            }
-            counts[bin] += 1;
-        }
-        let end = counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
-        counts.truncate(end);
-        counts
+    /// The bins up to the last one that was hit, and their counts.
+    fn counted(&self) -> Vec<(u64, Bin)> {
+        let mut all = self.clone();
+        all.count_noted();
+        let mut bins: Vec<_> = all.bins.iter().map(|&bin| (u64::from(bin.count), bin)).collect();
+        all.carries().for_each(|bin| bins[bin].0 += 1 << 32);
+        bins.truncate(bins.iter().rposition(|(count, _)| *count > 0).map_or(0, |last| last + 1));
+        bins
     }
 }
 
@@ -188,7 +229,7 @@ impl OfColor {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowDelays {
     first: usize,
-    counts: Vec<u32>,
+    bins: Vec<Bin>,
     longest: Duration,
 }
 
@@ -199,44 +240,33 @@ impl FlowDelays {
         self.longest = self.longest.max(delay);
         // One before the first is far behind the last.
         let place = bin.wrapping_sub(self.first);
-        if let Some(count) = self.counts.get_mut(place) {
-            *count = count.saturating_add(1);
-        } else {
-            self.count_beyond(bin);
+        if place >= self.bins.len() {
+            self.extend_to(bin);
         }
+        let bin = &mut self.bins[bin - self.first];
+        bin.count = bin.count.saturating_add(1);
+        bin.raise(delay.as_nanos() as u32);
     }
 
-    /// Counts one in a bin that has no place yet.
+    /// Makes room for a bin that has no place yet.
     #[cold]
-    fn count_beyond(&mut self, bin: usize) {
-        if self.counts.is_empty() {
+    fn extend_to(&mut self, bin: usize) {
+        if self.bins.is_empty() {
             self.first = bin;
         }
         if bin < self.first {
-            self.counts.splice(..0, std::iter::repeat_n(0, self.first - bin));
+            self.bins.splice(..0, std::iter::repeat_n(Bin::default(), self.first - bin));
             self.first = bin;
         }
-        let place = bin - self.first;
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] = 1;
+        self.bins.resize(self.bins.len().max(bin - self.first + 1), Bin::default());
     }
 
-    /// The `q`-quantile in seconds, linear within its bin, which ends at the longest; `None` without a delay.
+    /// The [`q`-quantile](inverted_cdf) in seconds: the longest delay in its bin; `None` without a delay.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let total: u64 = self.counts.iter().copied().map(u64::from).sum();
-        let wanted = q * total as f64;
-        let mut below = 0.0;
-        for (bin, &count) in (self.first..).zip(&self.counts) {
-            let count = f64::from(count);
-            if count > 0.0 && below + count >= wanted {
-                let [low, high] = [bin, bin + 1].map(|bin| lower_edge(bin).min(self.longest).as_secs_f64());
-                return Some(low + (high - low) * (wanted - below) / count);
-            }
-            below += count;
-        }
-        None
+        let bins = (self.first..).zip(&self.bins);
+        let longest =
+            |(number, bin): (usize, &Bin)| (u64::from(bin.count), bin.longest(number, self.longest));
+        inverted_cdf(bins.map(longest), q).map(Duration::as_secs_f64)
     }
 }
 
@@ -267,22 +297,23 @@ fn lower_edge(bin: usize) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{DelayOutcome, nearest_rank};
     use super::*;
     use proptest::prelude::*;
 
     #[test]
     fn quantiles_of_a_flow_by_hand() {
         // 1 to 100 units of 1.024 µs, in an order that extends the bins on both sides: one in each of the bins 1 to 63, two in
-        // each of the 18 after them. 50 lie up to the upper edge of bin 50, and 99 up to that of units 98 and 99.
+        // each of the 18 after them: the 97th is the first of units 96 and 97.
         let mut delays = FlowDelays::default();
         assert_eq!(delays.quantile(0.5), None);
         for units in (50..=100).chain(1..50) {
             delays.record(Duration::from_nanos(units << UNIT_SHIFT));
         }
         let units = |units: u64| Duration::from_nanos(units << UNIT_SHIFT).as_secs_f64();
-        assert_eq!((delays.first, delays.counts.len()), (1, 82));
-        assert_eq!(delays.quantile(0.5), Some(units(51)));
-        assert_eq!(delays.quantile(0.99), Some(units(100)));
+        assert_eq!((delays.first, delays.bins.len()), (1, 82));
+        assert_eq!(delays.quantile(0.5), Some(units(50)));
+        assert_eq!(delays.quantile(0.96), Some(units(97)));
         assert_eq!(delays.quantile(1.0), Some(units(100)));
         assert_eq!(delays.quantile(0.0), Some(units(1)));
     }
@@ -295,7 +326,7 @@ mod tests {
             histogram.record(Color::Yellow, Duration::from_nanos(5 << UNIT_SHIFT));
             let of_color = &mut histogram.colors[Color::Yellow.index()];
             of_color.count_noted();
-            of_color.counts[5] = count;
+            of_color.bins[5].count = count;
             histogram
         };
         let mut histogram = one(u32::MAX);
@@ -308,7 +339,51 @@ mod tests {
         assert_eq!(sum.largest(), [2_u64, 5, 0].map(|units| Duration::from_nanos(units << UNIT_SHIFT)));
     }
 
+    /// Draws delays of all octaves, some of them many times.
+    fn delays() -> impl Strategy<Value = Vec<(usize, u64)>> {
+        let delay = prop_oneof![0..3_000_u64, 0..3_000_000_u64, 0..3_000_000_000_000_u64, 0..=u64::MAX];
+        let some =
+            (0_usize..3, delay, 1_usize..30).prop_map(|(color, nanos, times)| vec![(color, nanos); times]);
+        prop::collection::vec(some, 0..20).prop_map(|all| all.concat())
+    }
+
     proptest! {
+        /// Each quantile is a delay that was seen, in the bin of the one that the inverted CDF has, and not below it. A constant is itself.
+        #[test]
+        fn quantiles_beside_the_sorted_delays(delays in delays(), shares in prop::collection::vec(0.0..=1.0_f64, 1..9), notes: bool) {
+            let (mut of_port, mut of_flow) = (DelayHistogram::default(), FlowDelays::default());
+            if notes {
+                of_port.note();
+            }
+            for &(color, nanos) in &delays {
+                of_port.record(Color::ALL[color], Duration::from_nanos(nanos));
+                of_flow.record(Duration::from_nanos(nanos));
+            }
+            let of_port = DelayOutcome::of(&of_port);
+            let mut sorted: Vec<u64> = delays.iter().map(|&(_, nanos)| nanos).collect();
+            sorted.sort_unstable();
+            let mut before = 0.0;
+            let mut shares = [&[0.0, 0.5, 0.99, 1.0], &shares[..]].concat();
+            shares.sort_by(f64::total_cmp);
+            for share in shares {
+                let [Some(found), Some(found_of_flow)] = [of_port.quantile(share), of_flow.quantile(share)] else {
+                    prop_assert!(delays.is_empty());
+                    continue;
+                };
+                let exact = Duration::from_nanos(sorted[nearest_rank(share, sorted.len() as u64) as usize - 1]);
+                let fellows = || sorted.iter().map(|&nanos| Duration::from_nanos(nanos)).filter(|&delay| bin(delay) == bin(exact));
+                prop_assert!(exact.as_secs_f64() <= found && before <= found, "{share}: {exact:?} {found}");
+                if bin(exact) < WIDE {
+                    prop_assert_eq!(found, found_of_flow);
+                    prop_assert_eq!(Some(found), fellows().max().map(Duration::as_secs_f64));
+                } else {
+                    prop_assert!(found <= lower_edge(bin(exact) + 1).as_secs_f64() || bin(exact) == BINS - 1);
+                }
+                prop_assert!(found <= Duration::from_nanos(*sorted.last().unwrap()).as_secs_f64());
+                before = found;
+            }
+        }
+
         /// Delays are counted whether they are noted or in the counts already, and so are those of a sum.
         #[test]
         fn every_delay_is_counted_once(
@@ -334,7 +409,7 @@ mod tests {
             prop_assert_eq!(&all.bins().1, &by_hand[..end]);
             let sum = DelayHistogram::sum(&halves);
             prop_assert_eq!(sum.bins(), all.bins());
-            prop_assert_eq!(sum.largest(), all.largest());
+            prop_assert_eq!((sum.largest(), sum.longest()), (all.largest(), all.longest()));
         }
 
         #[test]

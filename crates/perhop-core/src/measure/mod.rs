@@ -4,8 +4,10 @@ mod capacity;
 mod histogram;
 mod outcome;
 mod port;
+mod quantile;
 
 pub use capacity::{RateChange, RateHistory, Usage};
 pub use histogram::{DelayHistogram, FlowDelays, delay_bin};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
 pub use port::{Counted, PortStatistics, PortView, TransitCounts};
+pub use quantile::{inverted_cdf, nearest_rank, quantile_of_sorted};

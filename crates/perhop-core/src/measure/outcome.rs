@@ -1,6 +1,6 @@
 //! The results of a port at the end of a run.
 
-use super::{Counted, DelayHistogram, PortView, TransitCounts, Usage};
+use super::{Counted, DelayHistogram, PortView, TransitCounts, Usage, inverted_cdf};
 use crate::meter::MeterCounts;
 use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Instant};
 
@@ -42,6 +42,8 @@ pub struct DelayOutcome {
     pub edges: Vec<f64>,
     /// Packets in each bin, by color.
     pub counts: Vec<[u64; 3]>,
+    /// The longest waiting time in each bin; zero in one without packets.
+    pub longest: Vec<Duration>,
     /// The longest waiting time of each color.
     pub largest: [Duration; 3],
 }
@@ -141,23 +143,13 @@ impl DelayOutcome {
     /// The delays of a histogram.
     pub fn of(histogram: &DelayHistogram) -> Self {
         let (edges, counts) = histogram.bins();
-        Self { edges, counts, largest: histogram.largest() }
+        Self { edges, counts, longest: histogram.longest(), largest: histogram.largest() }
     }
 
-    /// The `q`-quantile in seconds, linear within its bin, which ends at the longest; `None` without a packet.
+    /// The [`q`-quantile](inverted_cdf) in seconds: the longest waiting time in its bin; `None` without a packet.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let longest = self.largest.iter().max().map_or(0.0, |longest| longest.as_secs_f64());
-        let packets = || self.counts.iter().map(|by_color| by_color.iter().sum::<u64>());
-        let wanted = q * packets().sum::<u64>() as f64;
-        let mut below = 0;
-        for (edges, count) in self.edges.windows(2).zip(packets()).filter(|(_, count)| *count > 0) {
-            if (below + count) as f64 >= wanted {
-                let part = (wanted - below as f64) / count as f64;
-                return Some(edges[0] + (edges[1].min(longest) - edges[0]) * part.min(1.0));
-            }
-            below += count;
-        }
-        None
+        let packets = self.counts.iter().map(|by_color| by_color.iter().sum());
+        inverted_cdf(packets.zip(&self.longest), q).map(|longest| longest.as_secs_f64())
     }
 }
 
@@ -171,17 +163,23 @@ mod tests {
         let delays = DelayOutcome {
             edges: vec![0.0, 1.0, 2.0, 3.0],
             counts: vec![[1, 2, 1], [0; 3], [6, 0, 0]],
+            longest: [700, 0, 2500].map(Duration::from_millis).to_vec(),
             largest: [Duration::from_millis(2500); 3],
         };
-        assert_eq!(delays.quantile(0.2), Some(0.5));
-        assert_eq!(delays.quantile(0.4), Some(1.0));
-        // The last bin ends at the longest wait.
-        assert_eq!(delays.quantile(0.7), Some(2.25));
-        assert_eq!(delays.quantile(1.0), Some(2.5));
-        let no_wait =
-            DelayOutcome { edges: vec![0.0, 1.0], counts: vec![[5, 0, 0]], largest: [Duration::ZERO; 3] };
-        assert_eq!(no_wait.quantile(0.5), Some(0.0));
-        let none = DelayOutcome { edges: vec![0.0], counts: Vec::new(), largest: [Duration::ZERO; 3] };
+        assert_eq!([0.0, 0.4, 0.41, 1.0].map(|q| delays.quantile(q)), [0.7, 0.7, 2.5, 2.5].map(Some));
+        let none = DelayOutcome::of(&DelayHistogram::default());
         assert_eq!(none.quantile(0.5), None);
+    }
+
+    #[test]
+    fn a_constant_wait_has_no_variation() {
+        let mut histogram = DelayHistogram::default();
+        let constant = Duration::from_nanos(804_800_000);
+        histogram.record(Color::Green, Duration::ZERO);
+        (0..1000).for_each(|_| histogram.record(Color::Yellow, constant));
+        histogram.record(Color::Red, Duration::from_millis(900));
+        let delays = DelayOutcome::of(&histogram);
+        assert_eq!([0.01, 0.5, 0.99].map(|q| delays.quantile(q)), [Some(0.8048); 3]);
+        assert_eq!((delays.quantile(0.0), delays.quantile(1.0)), (Some(0.0), Some(0.9)));
     }
 }

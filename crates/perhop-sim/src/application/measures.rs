@@ -1,5 +1,7 @@
 //! What is measured of the users of a group: recorded numbers, and what becomes of them.
 
+use perhop_core::measure::quantile_of_sorted;
+
 use crate::measures::Unit;
 
 /// What the users of a group have recorded, by name.
@@ -78,7 +80,7 @@ pub enum Estimate {
     Sum(&'static str),
     /// The mean of samples.
     Mean(&'static str),
-    /// A quantile of samples.
+    /// A quantile of samples ([`quantile_of_sorted`]).
     Quantile(&'static str, f64),
     /// The share of samples above a bound.
     ShareAbove(&'static str, f64),
@@ -109,15 +111,10 @@ impl Measure {
     }
 }
 
-/// A quantile, linear between two samples (type 7 of Hyndman & Fan 1996, numpy's default).
 fn quantile(samples: &[f64], share: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = share * sorted.len().checked_sub(1)? as f64;
-    let (below, part) = (place as usize, place - place.floor());
-    let low = sorted[below];
-    let high = sorted.get(below + 1).copied().unwrap_or(low);
-    Some(low + part * (high - low))
+    quantile_of_sorted(&sorted, share)
 }
 
 #[cfg(test)]
@@ -152,8 +149,8 @@ mod tests {
         };
         assert_eq!(value(Estimate::Count("x")), Some(4.0));
         assert_eq!(value(Estimate::Mean("x")), Some(2.5));
-        assert_eq!(value(Estimate::Quantile("x", 0.5)), Some(2.5));
-        assert_eq!(value(Estimate::Quantile("x", 0.75)), Some(3.25));
+        assert_eq!(value(Estimate::Quantile("x", 0.5)), Some(2.0));
+        assert_eq!(value(Estimate::Quantile("x", 0.76)), Some(4.0));
         assert_eq!(value(Estimate::Quantile("x", 1.0)), Some(4.0));
         assert_eq!(value(Estimate::ShareAbove("x", 1.0)), Some(0.75));
         assert_eq!(value(Estimate::Ratio("part", "whole", 10.0)), Some(5.0));

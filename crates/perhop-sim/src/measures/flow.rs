@@ -116,7 +116,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "p99_transit_s",
         unit: Seconds,
-        description: "99th percentile of the one-way delay, at most 3.1 % or 1 µs off; none for TCP.",
+        description: "99th percentile of the one-way delay, at most 3.1 % or 1 µs above it; none for TCP.",
         value: Optional(|flow| flow.p99_transit_s),
         summary: Some(Summary {
             table: Table::All(30),

@@ -171,7 +171,7 @@ impl<O: Queue> QueueMeasures<O> {
         Measure {
             name: "delay_p50_s",
             unit: Seconds,
-            description: "Waiting time in the queue: median, at most 3.1 % or 1 µs off.",
+            description: "Waiting time in the queue: median, as the longest in its bin of the histogram: at most 3.1 % or 1 µs above it, and a constant exactly.",
             value: Optional(|queue| queue.delays().quantile(0.5)),
             summary: Some(Summary {
                 table: Table::All(30),

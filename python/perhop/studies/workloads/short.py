@@ -9,6 +9,7 @@ import numpy as np
 
 from perhop.finite_flows import SIZES, FiniteFlows
 from perhop.judging import above, at_most
+from perhop.measures import quantile
 from perhop.studies.paper import claims
 from perhop.studies.today.common import link_samples, together
 from perhop.studies.workloads.common import (
@@ -99,8 +100,8 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
             sized = {**key, "size": size}
             means[name, size] = math.fsum(chosen.slowdowns) / len(chosen.slowdowns)
             yield Sample(sized, "slowdown", "", means[name, size])
-            yield Sample(sized, "slowdown_p50", "", float(np.median(chosen.slowdowns)))
-            yield Sample(sized, "slowdown_p95", "", float(np.quantile(chosen.slowdowns, 0.95)))
+            yield Sample(sized, "slowdown_p50", "", quantile(chosen.slowdowns, 0.5))
+            yield Sample(sized, "slowdown_p95", "", quantile(chosen.slowdowns, 0.95))
         unfinished = float(np.isnan(flows.completion_s).mean())
         yield Sample(key, "unfinished", "%", 100 * unfinished)
     yield Sample(factors, "greedy_ratio", "gold/basic", greedy[GOLD] / greedy[BASIC])
