@@ -49,6 +49,11 @@ nothing came), has no value: null in data frames, JSON and Parquet, a dash in ta
 `Run.raw`. A mean over flows, runs or seeds is over those that have a value, and so is its interval; it has
 no value where none has.
 
+A quantile is the least value that at least the share p of all does not exceed (the inverse of the cumulative
+distribution function, nearest rank; numpy's `inverted_cdf`). Of histograms of delays it is the longest delay
+in the bin where that value lies: at most 3.1 % or 1 µs above it. So a constant is its own quantile, and no
+quantile exceeds the maximum.
+
 `perhop list measures` prints the same. CONTRIBUTING.md says how to add one."""
 # The name of a scenario's table in the type of a block's parameter.
 TABLES = re.compile(r"`(\w+)`(?= tables)")

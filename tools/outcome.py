@@ -42,6 +42,8 @@ DELAYS = '''class Delays(TypedDict):
     """Edges of the bins in seconds, f64[b + 1]."""
     counts: Counts
     """Packets in each bin, i64[b, 3]."""
+    longest: Numbers
+    """The longest in each bin, f64[b]; 0 in an empty one."""
     max: Numbers
     """The longest of each color, f64[3]."""
 

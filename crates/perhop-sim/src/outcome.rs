@@ -88,6 +88,8 @@ pub struct FlowOutcome {
     pub delivered_packets: u64,
     /// Their bytes on the wire.
     pub delivered_bytes: u64,
+    /// Packets that reached the receiver again; not counted on real packets.
+    pub repeated_packets: u64,
     /// First deliveries, in bit/s over the time in which it was active, zero if it never was; of a population, over the measured time.
     pub throughput_bps: f64,
     /// Segments acknowledged in order, in bit/s on the wire over the same time (TCP; else 0).
@@ -212,6 +214,7 @@ impl FlowOutcome {
         };
         self.delivered_packets += other.delivered_packets;
         self.delivered_bytes += other.delivered_bytes;
+        self.repeated_packets += other.repeated_packets;
         self.throughput_bps += other.throughput_bps;
         self.acked_bps += other.acked_bps;
         by_color(&mut self.marked, other.marked);
@@ -229,9 +232,17 @@ impl FlowOutcome {
         self.sender.add(&other.sender);
     }
 
-    /// The mean of the round trips measured, if any was.
+    /// The mean round trip of the data packets that were sent once and acknowledged, if any was.
     pub fn mean_rtt(&self) -> Option<Duration> {
-        let (samples, sum) = self.sender.rtt_samples;
-        (samples > 0).then(|| Duration::from_nanos((sum / u128::from(samples)) as u64))
+        mean(self.sender.rtt_samples)
     }
+
+    /// The mean of the round trips that a TCP sender timed for its retransmission timer, if it timed any.
+    pub fn mean_timed_rtt(&self) -> Option<Duration> {
+        mean(self.sender.timed_rtt_samples)
+    }
+}
+
+fn mean((samples, sum): (u64, u128)) -> Option<Duration> {
+    (samples > 0).then(|| Duration::from_nanos((sum / u128::from(samples)) as u64))
 }

@@ -1,6 +1,6 @@
 //! What is measured of a run, and what the batched engine relies on.
 
-use crate::common::{aqm, duplex, flow, tcp};
+use crate::common::{aqm, duplex, flow, run_alike, tcp};
 use perhop_core::{Duration, Instant};
 use perhop_sim::{Engine, FlowOutcome, Network, Simulation};
 
@@ -9,7 +9,41 @@ fn a_mean_round_trip_needs_a_sample() {
     let mut flow = FlowOutcome::default();
     assert_eq!(flow.mean_rtt(), None);
     flow.sender.rtt_samples = (4, 1_000);
-    assert_eq!(flow.mean_rtt(), Some(Duration::from_nanos(250)));
+    assert_eq!((flow.mean_rtt(), flow.mean_timed_rtt()), (Some(Duration::from_nanos(250)), None));
+}
+
+#[test]
+fn the_round_trip_of_any_sender_is_that_of_all_its_packets() {
+    // Limited by the window of 60 packets of 8 ms each on the link, after slow start: a path of 40 ms and a standing queue. All senders
+    // send the same packets at the same times, so the measure is the same, though some time one segment a round trip and some use SACK.
+    let of = |sender: &str| {
+        let transport = tcp(&format!(
+            r#"{{"window": "60p", "packet": "1kB", "ack": "40B", "handshake": true, {sender}}}"#
+        ));
+        let network = Network {
+            nodes: 2,
+            links: duplex("bottleneck", 0, 1, "1Mbps", "20ms", aqm("drop-tail", r#"{"limit": "200p"}"#))
+                .into(),
+            flows: vec![flow("only".into(), 0, 1, transport, None)],
+            ..Network::new(Duration::from_secs(30))
+        };
+        let outcome = run_alike(&network);
+        let sender = outcome.flows[0].sender.clone();
+        assert_eq!(sender.retransmitted, 0);
+        (sender.sent, sender.rtt_samples, sender.timed_rtt_samples.0)
+    };
+    let all = [
+        r#""tcp": "newreno""#,
+        r#""tcp": "reno""#,
+        r#""tcp": "newreno", "sack": true"#,
+        r#""tcp": "newreno", "sack": true, "loss-detection": "rack""#,
+        r#""tcp": "newreno", "congestion": "cubic""#,
+    ]
+    .map(of);
+    let (sent, (samples, sum), timed) = all[0];
+    assert!(samples > 3_600 && sent - samples <= 61 && timed < samples / 40, "{all:?}");
+    assert!((440..485).contains(&(sum / u128::from(samples) / 1_000_000)), "{sum} / {samples}");
+    assert!(all.iter().all(|&(_, one, _)| one == (samples, sum)), "{all:?}");
 }
 
 #[test]

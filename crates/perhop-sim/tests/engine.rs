@@ -1,6 +1,8 @@
 //! Whole runs: both engines, determinism, conservation, and integers that must not change unnoticed.
 
-use crate::common::{RIO, aqm, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, traced, udp};
+use crate::common::{
+    RIO, aqm, check_measures, duplex, every_transport, flow, profile, rap, table1, tcp, tfrc, traced, udp,
+};
 use crate::media::{set_medium, some_media};
 use crate::{ordinary, parameters};
 use perhop_core::aqm::AqmParams;
@@ -18,6 +20,7 @@ fn run(network: &Network, seed: u64, engine: Engine) -> Outcome {
 
 /// Compares what both engines must agree on: everything but what it cost (and NaN with NaN).
 pub(crate) fn assert_same(one: &Outcome, other: &Outcome) {
+    check_measures(one);
     assert_eq!(one.flows, other.flows);
     assert_eq!(one.populations, other.populations);
     assert_eq!(one.applications, other.applications);
@@ -232,7 +235,10 @@ fn one_window_limited_flow_by_hand() {
     assert_eq!((flow.sender.retransmitted, flow.dropped), (0, [0; 3]));
     assert!((flow.throughput_bps / 783_700.0 - 1.0).abs() < 1e-3, "{}", flow.throughput_bps);
     // The ten come back to back: the last waits behind nine at the access link, once.
-    assert_eq!(flow.mean_rtt(), Some(Duration::from_nanos(102_080_000)));
+    assert_eq!(flow.mean_timed_rtt(), Some(Duration::from_nanos(102_080_000)));
+    // Of the first ten the nth waits n x 0.8 ms there, and no other packet of some 97 950: 36 ms in all, 367 ns each.
+    let mean = flow.mean_rtt().unwrap().as_nanos();
+    assert!(mean.abs_diff(102_080_367) < 10, "{mean}");
 }
 
 #[test]

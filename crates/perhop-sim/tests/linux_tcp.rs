@@ -132,7 +132,7 @@ fn table1_of_linux_senders_in_integers() {
         of(|flow| flow.sender.retransmitted),
         of(|flow| flow.sender.timeouts),
         of(|flow| flow.sender.fast_retransmits),
-        of(|flow| flow.sender.rtt_samples.0),
+        of(|flow| flow.sender.timed_rtt_samples.0),
     ];
     assert_eq!((link.counters.arrived, link.counters.sent, link.waiting, senders), SNAPSHOT);
 }

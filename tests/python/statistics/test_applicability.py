@@ -67,6 +67,7 @@ APPLIES: Mapping[str, Callable[[Features], bool]] = {
     "play_out_delay_s": datagrams,
     "loss_burst_packets": datagrams,
     "mean_rtt_s": lambda features: "udp" not in features,
+    "mean_timed_rtt_s": tcp,
     "policed": having("policed"),
     "policing_ratio": having("policed"),
     "completion_s": having("volume"),

@@ -7,6 +7,8 @@ use crate::transport::SenderStatistics;
 pub(crate) struct Counts {
     pub(super) delivered: u64,
     pub(super) short: u64,
+    /// Packets of data that reached the receiver again.
+    pub(super) repeated: u64,
     pub(super) congested: u64,
     pub(super) acknowledged: u64,
     pub(super) marked: [u64; 3],
@@ -25,6 +27,7 @@ impl Counts {
         };
         self.delivered += other.delivered;
         self.short += other.short;
+        self.repeated += other.repeated;
         self.congested += other.congested;
         self.acknowledged += other.acknowledged;
         by_color(&mut self.marked, other.marked);
@@ -41,6 +44,7 @@ impl Counts {
         Self {
             delivered: self.delivered - before.delivered,
             short: self.short - before.short,
+            repeated: self.repeated - before.repeated,
             congested: self.congested - before.congested,
             acknowledged: self.acknowledged - before.acknowledged,
             marked: by_color(self.marked, before.marked),

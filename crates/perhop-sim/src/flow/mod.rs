@@ -100,6 +100,8 @@ struct Rare {
     /// Which of its statistics its sender counts.
     counted: Counted,
     congested: u64,
+    /// Packets of data that reached the receiver again.
+    repeated: u64,
     /// Bytes by which packets that arrived were shorter than the flow's full packets.
     short: u64,
     /// What its application has granted.
@@ -353,6 +355,8 @@ impl Flow {
             // A smaller packet of data, or the first; one that opens a connection carries none.
             self.rare.short += u64::from(self.data_size() - content.size());
             self.deliver(now);
+        } else if !first {
+            self.rare.repeated += 1;
         }
         if content.ecn() == Ecn::Congested {
             self.rare.congested += 1;
@@ -470,6 +474,7 @@ impl Flow {
         if times.ends_warmup(sample) {
             self.rare.at_warmup.delivered = delivered;
             self.rare.at_warmup.short = self.rare.short;
+            self.rare.at_warmup.repeated = self.rare.repeated;
             self.rare.at_warmup.congested = self.rare.congested;
         }
         let Some((row, interval)) = times.row(sample) else { return };
@@ -575,6 +580,7 @@ impl Flow {
             play_out: transit.and_then(TransitMeter::played),
             marked: new.marked,
             policed: self.rare.is_policed.then_some(new.all_policed()),
+            repeated_packets: new.repeated,
             congested: self.rare.is_capable.then_some(new.congested),
             dropped: new.dropped,
             lost: self.rare.is_lossy.then_some(new.lost),
@@ -607,6 +613,7 @@ impl Flow {
         Counts {
             delivered: self.delivered(),
             short: self.rare.short,
+            repeated: self.rare.repeated,
             congested: self.rare.congested,
             acknowledged: self.sender.acknowledged(),
             marked: self.sending.marked(),
@@ -651,6 +658,7 @@ impl Rare {
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             counted: spec.transport.counted(spec.tcp_ecn),
             congested: 0,
+            repeated: 0,
             short: 0,
             grants: Grants { opens: spec.transport.opens(), ..Grants::default() },
             riding: Riding::default(),

@@ -32,6 +32,7 @@ impl Flow {
         let own = &mut self.rare;
         own.at_warmup.add(&rare.at_warmup);
         own.lost += rare.lost;
+        own.repeated += rare.repeated;
         own.congested += rare.congested;
         own.short += rare.short;
         for color in 0..3 {

@@ -176,7 +176,9 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "mean_rtt_s",
         unit: Seconds,
-        description: "Mean of the round trips that the sender measured; none for UDP.",
+        description: "Mean round trip of the data packets that were sent once, each from its sending to the ACK that first covers it, a delay \
+            of that ACK included; of TFRC, of the packets that its feedback answers; on real packets, of the kernel's smoothed round trip; \
+            none for UDP.",
         value: Optional(|flow| flow.mean_rtt().map(Duration::as_secs_f64)),
         summary: Some(Summary {
             table: Table::All(10),
@@ -185,6 +187,14 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             compared: Some(Compared { id: "rtt", margin: "rtt", digits: 1 }),
             ..Summary::of("RTT")
         }),
+    },
+    Measure {
+        name: "mean_timed_rtt_s",
+        unit: Seconds,
+        description: "Mean of the round trips that the sender timed for its retransmission timer, one at a time, the SYN's included; none but \
+            for simulated TCP.",
+        value: Optional(|flow| flow.mean_timed_rtt().map(Duration::as_secs_f64)),
+        summary: None,
     },
     Measure {
         name: "marked",
@@ -274,11 +284,11 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "link_loss",
         unit: Fraction,
-        description: "Data packets that links lost after they had sent them, over these and those that reached the receiver; none for \
-            a flow whose data pass no link that loses packets, on real packets and where there are none of either.",
+        description: "Data packets that links lost after they had sent them, over these and all that reached the receiver, those sent \
+            again included; none for a flow whose data pass no link that loses packets, on real packets and where there are none of either.",
         value: Optional(|flow| {
             let lost = flow.lost? as f64;
-            let all = lost + flow.delivered_packets as f64;
+            let all = lost + arrived(flow) as f64;
             (all > 0.0).then(|| lost / all)
         }),
         summary: Some(Summary { importance: 60, ..Summary::of("link loss") }),
@@ -294,11 +304,11 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "congestion_marking_ratio",
         unit: Fraction,
-        description: "Packets that reached the receiver marked as having met congestion (CE), over all that reached it for the \
-            first time; none for a flow without ECN, on real packets and where nothing came.",
+        description: "Packets that reached the receiver marked as having met congestion (CE), over all that reached it, those \
+            sent again included; none for a flow without ECN, on real packets and where nothing came.",
         value: Optional(|flow| {
-            let marked = flow.congested.filter(|_| flow.delivered_packets > 0)?;
-            Some(marked as f64 / flow.delivered_packets as f64)
+            let marked = flow.congested.filter(|_| arrived(flow) > 0)?;
+            Some(marked as f64 / arrived(flow) as f64)
         }),
         summary: Some(Summary { importance: 50, ..Summary::of("CE marks") }),
     },
@@ -402,6 +412,11 @@ fn retransmitted(flow: &FlowOutcome) -> Option<u64> {
     flow.counted.repairs().then_some(flow.sender.retransmitted)
 }
 
+/// Data packets that reached the receiver, as often as they did.
+fn arrived(flow: &FlowOutcome) -> u64 {
+    flow.delivered_packets + flow.repeated_packets
+}
+
 fn share(flow: &FlowOutcome, limit: Limit) -> Option<f64> {
     flow.sender.limits.share(limit)
 }
@@ -425,6 +440,26 @@ mod tests {
         assert_eq!(ratio(&flow(40, 0)), Some(0.0));
         assert_eq!(ratio(&flow(0, 0)), None);
         assert_eq!(ratio(&FlowOutcome { counted: Counted::Sent, ..flow(40, 0) }), None);
+    }
+
+    #[test]
+    fn ratios_of_arrivals_by_hand() {
+        // 10 packets arrived for the first time and 4 again, 12 of them marked; 6 were lost.
+        let flow = FlowOutcome {
+            delivered_packets: 10,
+            repeated_packets: 4,
+            congested: Some(12),
+            lost: Some(6),
+            ..FlowOutcome::default()
+        };
+        let ratio = |name: &str| {
+            let Optional(of) = FLOW.iter().find(|measure| measure.name == name).unwrap().value else {
+                panic!("{name}")
+            };
+            of(&flow)
+        };
+        assert_eq!(ratio("congestion_marking_ratio"), Some(12.0 / 14.0));
+        assert_eq!(ratio("link_loss"), Some(0.3));
     }
 
     #[test]

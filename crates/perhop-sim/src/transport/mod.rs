@@ -145,8 +145,11 @@ pub struct SenderStatistics {
     pub ecn_reductions: u64,
     /// Loss events, each of which lowers the rate once.
     pub loss_events: u64,
-    /// Round-trip samples taken, and their exact sum in nanoseconds.
+    /// Data packets sent once that were acknowledged (TFRC: that feedback answered), and the exact sum of their round trips in nanoseconds, each
+    /// from its sending to the ACK that first covers it.
     pub rtt_samples: (u64, u128),
+    /// Round trips that the sender timed for its retransmission timer, the SYN's included, and their exact sum in nanoseconds (TCP).
+    pub timed_rtt_samples: (u64, u128),
     /// What kept it from sending more, and for how long (TCP).
     pub limits: LimitTimes,
 }
@@ -162,14 +165,15 @@ impl SenderStatistics {
         self.loss_events += other.loss_events;
         self.rtt_samples.0 += other.rtt_samples.0;
         self.rtt_samples.1 += other.rtt_samples.1;
+        self.timed_rtt_samples.0 += other.timed_rtt_samples.0;
+        self.timed_rtt_samples.1 += other.timed_rtt_samples.1;
         self.limits.join(&other.limits);
     }
 
     /// What has come since an earlier count.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        let (samples, sum) = self.rtt_samples;
-        let (samples_before, sum_before) = before.rtt_samples;
+        let new = |now: (u64, u128), then: (u64, u128)| (now.0 - then.0, now.1 - then.1);
         Self {
             sent: self.sent - before.sent,
             retransmitted: self.retransmitted - before.retransmitted,
@@ -177,7 +181,8 @@ impl SenderStatistics {
             fast_retransmits: self.fast_retransmits - before.fast_retransmits,
             ecn_reductions: self.ecn_reductions - before.ecn_reductions,
             loss_events: self.loss_events - before.loss_events,
-            rtt_samples: (samples - samples_before, sum - sum_before),
+            rtt_samples: new(self.rtt_samples, before.rtt_samples),
+            timed_rtt_samples: new(self.timed_rtt_samples, before.timed_rtt_samples),
             limits: self.limits.since(&before.limits),
         }
     }

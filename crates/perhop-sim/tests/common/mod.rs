@@ -7,6 +7,7 @@ use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Duration, Ecn, Instant};
+use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Unit, Value};
 use perhop_sim::transport::packet_trace::{PacketTrace, TracedPacket};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
@@ -213,8 +214,44 @@ pub fn run(network: &Network, engine: Engine) -> Outcome {
 /// Runs on both engines, which must agree.
 pub fn run_alike(network: &Network) -> Outcome {
     let [batched, reference] = [Engine::Batched, Engine::Reference].map(|engine| run(network, engine));
+    check_measures(&batched);
     assert_eq!(batched.flows, reference.flows);
     assert_eq!(batched.applications, reference.applications);
     assert_eq!((&batched.links, batched.hops), (&reference.links, reference.hops));
     batched
+}
+
+/// What holds of the measures of any run: parts of a whole lie between 0 and 1, and quantiles in their order up to the largest.
+pub fn check_measures(outcome: &Outcome) {
+    outcome.flows.iter().for_each(|flow| check_fractions(FLOW, flow));
+    for link in &outcome.links {
+        check_fractions(LINK, link);
+        check_queue(link);
+        link.classes.iter().for_each(check_queue);
+    }
+}
+
+fn check_queue<O: Queue>(queue: &O) {
+    check_fractions(QueueMeasures::<O>::ALL, queue);
+    let waits = ["delay_p50_s", "delay_p95_s", "delay_p99_s", "delay_max_s"];
+    let waits = waits.map(|name| {
+        value(QueueMeasures::<O>::ALL.iter().find(|measure| measure.name == name).unwrap(), queue)
+    });
+    assert!(waits.is_sorted(), "{waits:?}");
+}
+
+fn check_fractions<O>(measures: &[Measure<O>], outcome: &O) {
+    for measure in measures.iter().filter(|measure| measure.unit == Unit::Fraction) {
+        let share = value(measure, outcome);
+        assert!(share.is_none_or(|share| (0.0..=1.0 + 1e-9).contains(&share)), "{}: {share:?}", measure.name);
+    }
+}
+
+fn value<O>(measure: &Measure<O>, outcome: &O) -> Option<f64> {
+    match measure.value {
+        Value::Count(of) => Some(of(outcome) as f64),
+        Value::Number(of) => Some(of(outcome)),
+        Value::Optional(of) => of(outcome),
+        Value::ByColor(_) => None,
+    }
 }

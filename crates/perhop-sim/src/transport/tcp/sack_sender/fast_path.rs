@@ -126,6 +126,7 @@ impl SackSender {
         }
         acks.take_first_of(number);
         board.hold_next();
+        tcp.note_arrived(sequence, now);
         let held = board.held();
         rack.take_next(Path { smoothed_rtt: tcp.smoothed_span(), is_recovering: true, held }, tcp.acked, now);
         let pipe = board.outstanding() - held - rack.lost();

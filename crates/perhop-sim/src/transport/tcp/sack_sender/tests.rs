@@ -137,9 +137,9 @@ fn a_second_loss_in_a_recovery_does_not_lower_the_window_again() {
 fn a_round_trip_ends_with_the_selective_acknowledgement() {
     let (mut wire, _) = Wire::new(r#","initial-window": "3p""#, 100);
     assert_eq!(wire.ack(1, &[]), [3, 4]);
-    assert_eq!(wire.sender.statistics().rtt_samples.0, 1);
+    assert_eq!(wire.sender.statistics().timed_rtt_samples.0, 1);
     wire.ack(1, &[(3, 4)]);
-    assert_eq!(wire.sender.statistics().rtt_samples, (2, 2_000_000));
+    assert_eq!(wire.sender.statistics().timed_rtt_samples, (2, 2_000_000));
 }
 
 /// What an ACK leaves, and what is then sent, by each of the short cuts that take it.

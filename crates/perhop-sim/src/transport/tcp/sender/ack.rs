@@ -159,18 +159,26 @@ impl TcpSender {
         }
     }
 
-    /// Notes a segment that has arrived, for what the congestion control needs.
+    /// Notes a segment that has arrived, for reports and for what the congestion control needs.
     #[cold]
     pub(in crate::transport::tcp) fn note_delivered(&mut self, sequence: u32, now: Instant) {
+        self.rare.trips.on_arrived(sequence, now);
         if let Some(delivery) = &mut self.rare.delivery {
             delivery.on_delivered(sequence, now);
         }
+    }
+
+    /// Notes a segment that has arrived, for reports alone.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn note_arrived(&mut self, sequence: u32, now: Instant) {
+        self.rare.trips.on_arrived(sequence, now);
     }
 
     /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent once).
     pub(in crate::transport::tcp) fn advance(&mut self, expected: u32, now: Instant) {
         self.acked = expected;
         self.next = self.next.max(expected);
+        self.rare.trips.pass(expected, now);
         if expected > self.timed {
             self.sample(now);
         }

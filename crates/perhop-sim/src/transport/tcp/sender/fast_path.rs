@@ -58,7 +58,7 @@ impl TcpSender {
             return None;
         }
         self.limit = self.take_some(expected, now);
-        let segments = self.send_some();
+        let segments = self.send_some(now);
         self.note_limit(now);
         Some(segments)
     }
@@ -78,7 +78,7 @@ impl TcpSender {
             return None;
         }
         self.limit = self.take_timed(expected, now);
-        let segments = self.send_some();
+        let segments = self.send_some(now);
         if self.timed == UNTIMED && !segments.is_empty() {
             (self.timed, self.timed_at) = (segments.start, now);
         }
@@ -155,6 +155,7 @@ impl TcpSender {
             self.rare.paced_until = self.rare.paced_until.max(now) + gap;
         }
         self.highest = self.next;
+        self.rare.trips.on_sent(1, now);
         if self.timed == UNTIMED {
             (self.timed, self.timed_at) = (sequence, now);
         }
@@ -192,16 +193,18 @@ impl TcpSender {
     fn take_some(&mut self, expected: u32, now: Instant) -> u32 {
         let delivered = expected - self.acked;
         self.acked = expected;
+        self.rare.trips.pass(expected, now);
         self.expiry = now.later(self.timeout);
         (self.tell_control(delivered, now) as u32).min(self.most)
     }
 
     #[inline(always)]
-    fn send_some(&mut self) -> Range<u32> {
+    fn send_some(&mut self, now: Instant) -> Range<u32> {
         let first = self.next;
         let end = (u64::from(self.acked) + u64::from(self.limit)).min(u64::from(self.end)) as u32;
         let end = end.max(first);
         (self.next, self.highest) = (end, end);
+        self.rare.trips.on_sent(end - first, now);
         first..end
     }
 }

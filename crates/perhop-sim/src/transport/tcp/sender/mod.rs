@@ -24,6 +24,7 @@ mod limit;
 mod opening;
 mod pacing;
 mod recovery;
+mod round_trips;
 mod slow_start;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use delivery::DeliveryRate;
 use ecn::EcnState;
 use granted::Granted;
 pub(super) use recovery::Recovery;
+use round_trips::RoundTrips;
 use slow_start::EarlyExit;
 use transmit::Release;
 
@@ -107,6 +109,8 @@ pub(super) const UNTIMED: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Rare {
     rto: RtoEstimator,
+    /// The round trips of all segments, which each ACK touches: there is no room for them beside what stands together.
+    trips: RoundTrips,
     /// The recovery that is on, or the last one.
     pub(super) recovery: Recovery,
     /// The color of each segment sent, if the congestion control asks for it.
@@ -186,6 +190,7 @@ impl TcpSender {
             notes: false,
             rare: Box::new(Rare {
                 rto,
+                trips: RoundTrips::from_segment(handshake),
                 recovery: Recovery::default(),
                 ecn: EcnState::new(ecn, params.accecn, params.is_l4s(), needs.marks),
                 delivery: None,
@@ -302,7 +307,8 @@ impl TcpSender {
 
     pub(in crate::transport) fn statistics(&self) -> SenderStatistics {
         let again = self.rare.statistics.retransmitted;
-        SenderStatistics { sent: u64::from(self.highest) + again, ..self.rare.statistics.clone() }
+        let (sent, rtt_samples) = (u64::from(self.highest) + again, self.rare.trips.samples());
+        SenderStatistics { sent, rtt_samples, ..self.rare.statistics.clone() }
     }
 
     /// How many segments may be unacknowledged by the receiver's window and the sender's buffer.

@@ -381,9 +381,9 @@ fn karn_takes_no_sample_from_a_retransmission() {
     let (mut wire, _) = Wire::new("");
     let base = wire.grow(8);
     wire.acks(&[base; 3]);
-    let samples = wire.sender.rare.statistics.rtt_samples.0;
+    let samples = wire.sender.rare.statistics.timed_rtt_samples.0;
     wire.ack(base + 8);
-    assert_eq!(wire.sender.rare.statistics.rtt_samples.0, samples);
+    assert_eq!(wire.sender.rare.statistics.timed_rtt_samples.0, samples);
 }
 
 #[test]

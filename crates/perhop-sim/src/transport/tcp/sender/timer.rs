@@ -77,7 +77,7 @@ impl TcpSender {
             self.most = tuner.on_round_trip(self.acked);
         }
         self.timeout = rto.timeout();
-        let (samples, sum) = &mut statistics.rtt_samples;
+        let (samples, sum) = &mut statistics.timed_rtt_samples;
         *samples += 1;
         *sum += u128::from(now.since(self.timed_at).as_nanos());
     }

@@ -145,6 +145,7 @@ impl TcpSender {
         if !again {
             debug_assert_eq!(sequence, self.highest);
             self.highest = sequence + 1;
+            self.rare.trips.on_sent(u32::from(self.is_data(sequence)), now);
             if self.timed == UNTIMED {
                 self.timed = sequence;
                 self.timed_at = now;
@@ -155,6 +156,7 @@ impl TcpSender {
         }
         if again {
             self.rare.statistics.retransmitted += 1;
+            self.rare.trips.on_resent(sequence);
         }
         let mut transmit = Transmit::plain(sequence, size);
         // Neither retransmissions nor a SYN are capable (RFC 3168, sections 6.1.1 and 6.1.5).
