@@ -252,6 +252,7 @@ fn value<O>(measure: &Measure<O>, outcome: &O) -> Option<f64> {
         Value::Count(of) => Some(of(outcome) as f64),
         Value::Number(of) => Some(of(outcome)),
         Value::Optional(of) => of(outcome),
-        Value::ByColor(_) => None,
+        Value::OptionalCount(of) => of(outcome).map(|count| count as f64),
+        Value::ByColor(_) | Value::OptionalByColor(_) => None,
     }
 }
