@@ -69,8 +69,8 @@ class Flows(TypedDict):
     """Mean one-way delay from the sending host to the receiving one; none for TCP; f64[n], NaN where there is
     none."""
     p99_transit_s: Numbers
-    """99th percentile of the one-way delay, at most 3.1 % or 1 µs off; none for TCP; f64[n], NaN where there
-    is none."""
+    """99th percentile of the one-way delay, at most 3.1 % or 1 µs above it; none for TCP; f64[n], NaN where
+    there is none."""
     jitter_s: Numbers
     """Mean interarrival jitter (RFC 3550, section 6.4.1); none for TCP; f64[n], NaN where there is none."""
     late_packets: Numbers
@@ -90,7 +90,12 @@ class Flows(TypedDict):
     in which they were sent; none for TCP, where nothing came and where none was; f64[n], NaN where there is
     none."""
     mean_rtt_s: Numbers
-    """Mean of the round trips that the sender measured; none for UDP; f64[n], NaN where there is none."""
+    """Mean round trip of the data packets that were sent once, each from its sending to the ACK that first
+    covers it, a delay of that ACK included; of TFRC, of the packets that its feedback answers; on real
+    packets, of the kernel's smoothed round trip; none for UDP; f64[n], NaN where there is none."""
+    mean_timed_rtt_s: Numbers
+    """Mean of the round trips that the sender timed for its retransmission timer, one at a time, the SYN's
+    included; none but for simulated TCP; f64[n], NaN where there is none."""
     marked: Counts
     """Data packets sent, by the color that they were given; i64[n, 3]."""
     dropped: Counts
@@ -120,16 +125,16 @@ class Flows(TypedDict):
     are no drops of a queue; none for a flow whose data pass no such link, and on real packets; f64[n], NaN
     where there is none."""
     link_loss: Numbers
-    """Data packets that links lost after they had sent them, over these and those that reached the receiver;
-    none for a flow whose data pass no link that loses packets, on real packets and where there are none of
-    either (a fraction); f64[n], NaN where there is none."""
+    """Data packets that links lost after they had sent them, over these and all that reached the receiver,
+    those sent again included; none for a flow whose data pass no link that loses packets, on real packets and
+    where there are none of either (a fraction); f64[n], NaN where there is none."""
     congestion_marked_packets: Numbers
     """Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN,
     and on real packets; f64[n], NaN where there is none."""
     congestion_marking_ratio: Numbers
-    """Packets that reached the receiver marked as having met congestion (CE), over all that reached it for
-    the first time; none for a flow without ECN, on real packets and where nothing came (a fraction); f64[n],
-    NaN where there is none."""
+    """Packets that reached the receiver marked as having met congestion (CE), over all that reached it, those
+    sent again included; none for a flow without ECN, on real packets and where nothing came (a fraction);
+    f64[n], NaN where there is none."""
     ecn_reductions: Numbers
     """Reductions of the congestion window because of ECN; none but for simulated TCP with ECN; f64[n], NaN
     where there is none."""
@@ -204,7 +209,8 @@ class LinkClass(TypedDict):
     loss_red: float | None
     """The same of red packets (a fraction)."""
     delay_p50_s: float | None
-    """Waiting time in the queue: median, at most 3.1 % or 1 µs off."""
+    """Waiting time in the queue: median, as the longest in its bin of the histogram: at most 3.1 % or 1 µs
+    above it, and a constant exactly."""
     delay_p95_s: float | None
     """Waiting time in the queue: 95th percentile."""
     delay_p99_s: float | None
@@ -290,7 +296,8 @@ class Link(TypedDict):
     loss_red: float | None
     """The same of red packets (a fraction)."""
     delay_p50_s: float | None
-    """Waiting time in the queue: median, at most 3.1 % or 1 µs off."""
+    """Waiting time in the queue: median, as the longest in its bin of the histogram: at most 3.1 % or 1 µs
+    above it, and a constant exactly."""
     delay_p95_s: float | None
     """Waiting time in the queue: 95th percentile."""
     delay_p99_s: float | None
