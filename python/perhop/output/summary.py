@@ -141,6 +141,9 @@ def _counted(result: Result) -> str:
     return " ".join(sentences)
 
 
+_MOSTLY = 0.9
+"""A flow that is active for less of the measured time has a rate that is not a part of the link's."""
+
 _CLASSES = {
     "jitter_s": "Jitter: RFC 3550, from host to host.",
     "policing_ratio": "Policed: packets that the meter dropped, of those sent.",
@@ -168,6 +171,9 @@ def _explained(result: Result) -> list[str]:
     """What the columns are that this result has and others lack."""
     classes, links = result.classes(), result.links
     sentences = [text for name, text in _CLASSES.items() if classes[name].is_not_null().any()]
+    raw = result.runs[0].raw
+    if (result.flows["active_s"] < _MOSTLY * (raw["duration_s"] - raw["warmup_s"])).any():
+        sentences.append("Throughput: of each flow over the time in which it was active (`active_s`).")
     comes_and_goes = any(run.raw["populations"] for run in result.runs)
     if classes["unfinished"].is_not_null().any() or comes_and_goes:
         sentences.append("FCT: flow completion time, over the flows that completed.")

@@ -239,6 +239,17 @@ def test_everything_but_what_says_so_excludes_the_warm_up() -> None:
     assert "All figures exclude the warm-up (the first 4 s), loss and drops included." in text
 
 
+@pytest.mark.usefixtures("place")
+def test_rates_over_a_part_of_the_time_are_explained() -> None:
+    link = "links.l = { from = 'a', to = 'b', rate = '1Mbps', delay = '5ms' }"
+    flow = "from = 'a', to = 'b', transport = { udp = 'cbr', rate = '500kbps' }"
+    for keys, is_said in (("stop = '9s'", True), ("start = '11s'", True), ("start = '1s'", False)):
+        flows = f"flows = [{{ name = 'one', {flow} }}, {{ name = 'other', {flow}, {keys} }}]"
+        Path("part.toml").write_text(f"duration = '20s'\n{link}\n{flows}\n")
+        said = " ".join(typed("run", "part.toml", "--runs", "1").stdout.split())
+        assert ("Throughput: of each flow over the time in which it was active" in said) == is_said, keys
+
+
 def test_jitter_and_delay_variation_are_two_names(place: Path) -> None:
     result = package.run(Path(__file__).parents[3] / "examples" / "queues.toml")
     assert "delay_variation_s" in result.link_classes.columns
