@@ -38,23 +38,28 @@ impl RoundTrips {
     pub(super) fn on_arrived(&mut self, sequence: u32, now: Instant) {
         if let Some(at) = self.sent.get_mut(sequence) {
             let sent = std::mem::replace(at, Instant::NEVER);
-            if sent != Instant::NEVER {
-                self.samples.0 += 1;
-                self.samples.1 += u128::from(now.since(sent).as_nanos());
-            }
+            add(&mut self.samples, sent, now);
         }
     }
 
     /// An ACK covers all below `expected`.
     #[inline(always)]
     pub(super) fn pass(&mut self, expected: u32, now: Instant) {
-        (self.sent.first()..expected.min(self.sent.end()))
-            .for_each(|sequence| self.on_arrived(sequence, now));
-        self.sent.pass(expected);
+        let samples = &mut self.samples;
+        self.sent.take_below(expected, |sent| add(samples, sent, now));
     }
 
     pub(super) fn samples(&self) -> (u64, u128) {
         self.samples
+    }
+}
+
+/// A segment that was sent at `sent`, if it has a round trip, is acknowledged.
+#[inline(always)]
+fn add(samples: &mut (u64, u128), sent: Instant, now: Instant) {
+    if sent != Instant::NEVER {
+        samples.0 += 1;
+        samples.1 += u128::from(now.since(sent).as_nanos());
     }
 }
 
