@@ -107,5 +107,5 @@ def test_packets_that_the_meters_of_a_link_drop_are_in_its_table() -> None:
     assert row["policing_ratio"] == pytest.approx(dropped / 4000)
     unmetered = perhop.run(SCENARIO).links.row(0, named=True)
     assert (unmetered["policed_packets"], unmetered["policing_ratio"]) == (None, None)
-    _, of_links = summarize(result).text(80).split("\nlink  used", maxsplit=1)
+    _, of_links = summarize(result).text(80).split("\nlink ", maxsplit=1)
     assert re.search(r"\bpoliced,", of_links.split("─")[0])
