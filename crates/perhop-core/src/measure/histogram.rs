@@ -151,7 +151,9 @@ impl OfColor {
     fn count_noted(&mut self) {
         let noted = self.noted.map(|nanos| Duration::from_nanos(u64::from(nanos)));
         let pending = &noted[..usize::from(std::mem::take(&mut self.pending))];
-        pending.iter().for_each(|&delay| self.count(delay));
+        for &delay in pending.iter() {
+            self.count(delay);
+        }
     }
 
     #[inline(always)]
