@@ -151,7 +151,7 @@ impl OfColor {
     fn count_noted(&mut self) {
         let noted = self.noted.map(|nanos| Duration::from_nanos(u64::from(nanos)));
         let pending = &noted[..usize::from(std::mem::take(&mut self.pending))];
-        for &delay in pending.iter() {
+        for &delay in pending {
             self.count(delay);
         }
     }
