@@ -12,8 +12,8 @@ pub enum TcpEcn {
     #[default]
     Off,
     /// RFC 3168: after a marked packet every ACK carries ECN-Echo until the sender says that it has reduced its window (CWR).
-    /// New data is ECT(0); retransmissions, SYNs and ACKs are not capable. With `congestion = "dctcp"` each ACK instead says
-    /// whether the packets that it acknowledges were marked (RFC 8257, section 3.2).
+    /// New data is ECT(0); retransmissions, SYNs and ACKs are not capable. With `congestion = "dctcp"` retransmissions are capable,
+    /// as Linux's are, and each ACK instead says whether the packets that it acknowledges were marked (RFC 8257, section 3.2).
     Classic,
     /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped; needs `sack`.
     /// `"dctcp"` and `"prague"`, whose data is ECT(1) in place of ECT(0), use the number; the other congestion controls answer to

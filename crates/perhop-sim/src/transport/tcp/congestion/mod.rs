@@ -138,8 +138,9 @@ pub struct Needs {
     /// A record of each outstanding segment: [`AckSample::delivery`].
     pub delivery: bool,
     /// ACKs that report marked packets, with the number of these: [`AckSample::marked`]. Other controls do not get such ACKs,
-    /// because they must not increase the window. The receiver then echoes each mark, and the flow must be ECN-capable; a loss
-    /// reduces the window even if a mark has just done so, since that may have been by little.
+    /// because they must not increase the window. The receiver then echoes each mark, and the flow must be ECN-capable, its
+    /// retransmissions, too, as in Linux (`TCP_CONG_NEEDS_ECN`); a loss reduces the window even if a mark has just done so, since
+    /// that may have been by little.
     pub marks: bool,
     /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
     pub pacing: bool,

@@ -25,7 +25,7 @@ pub(in crate::transport::tcp) struct EcnState {
     held_until: u32,
     /// The next new segment says that the window was reduced (CWR).
     says_reduced: bool,
-    /// The congestion control gets the ACKs that report marks.
+    /// The congestion control gets the ACKs that report marks, and its retransmissions are ECN-capable, too.
     hears_marks: bool,
     /// Marks that the ACK at hand reports, and, with accurate feedback, all that were reported.
     pub(super) marks: u32,
@@ -51,6 +51,12 @@ impl EcnState {
         self.reported += new;
         let echoed = if self.hears_marks { delivered.max(1) } else { 1 };
         self.marks = new.max(if ece { echoed } else { 0 });
+    }
+
+    /// What a segment that was sent before is sent with. RFC 3168, section 6.1.5, makes it not ECN-capable. Linux's `tcp_ecn_send()`
+    /// leaves it as new data is where the control needs ECN (`TCP_CONG_NEEDS_ECN`): it responds to the share of marked packets.
+    pub(super) fn codepoint_of_retransmissions(&self) -> Ecn {
+        if self.hears_marks { self.codepoint } else { Ecn::NotCapable }
     }
 
     /// Whether new data is ECN-capable.

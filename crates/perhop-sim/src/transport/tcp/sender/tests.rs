@@ -4,6 +4,7 @@ use super::*;
 use perhop_core::{Context, Ecn, Rng};
 use proptest::prelude::*;
 
+use crate::transport::tcp::Congestion;
 use crate::transport::{Ack, Transmit};
 
 struct Wire {
@@ -182,6 +183,49 @@ fn data_is_ect_0_or_of_an_l4s_control_ect_1() {
         let sender = TcpSender::new(serde_json::from_str(&params).unwrap(), None, None, ecn, 1);
         let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
         assert_eq!(wire.transmits(TcpSender::start)[0].ecn, codepoint, "{control}");
+    }
+}
+
+#[test]
+fn retransmissions_of_a_control_that_needs_ecn_are_capable_and_others_are_not() {
+    // tcp_ecn_send() clears ECT of a retransmission unless tcp_ca_needs_ecn(): of DCTCP and Prague in Linux.
+    for control in
+        Congestion::ALL.iter().map(|control| control.info()).filter(|control| control.answers_marks)
+    {
+        let mut extra = String::new();
+        if control.name == "two-windows" {
+            continue; // it needs a traffic profile
+        }
+        if control.needs.delivery {
+            extra += r#", "sack": true"#;
+        }
+        let params = format!(
+            r#"{{"tcp": "newreno", "initial-window": "10p", "congestion": "{}"{extra}}}"#,
+            control.name
+        );
+        let params: TcpParams = serde_json::from_str(&params).unwrap();
+        for ecn in [TcpEcn::Off, TcpEcn::Classic, TcpEcn::Accurate, TcpEcn::L4s] {
+            let sender = TcpSender::new(params.clone(), None, None, ecn, 1);
+            let mut wire = Wire { sender, rng: Rng::stream(1, "tcp"), now: Instant::ZERO };
+            let new = wire.transmits(TcpSender::start)[0];
+            // Fast retransmission after three duplicates, then the timer.
+            let fast = (0..3).flat_map(|_| echo(&mut wire, 0, false)).find(|segment| segment.sequence == 0);
+            let timed = loop {
+                wire.now = wire.sender.wake();
+                let sent = wire.transmits(TcpSender::on_wake);
+                if let Some(&again) = sent.iter().find(|segment| segment.sequence == 0) {
+                    break again;
+                }
+            };
+            let expected =
+                if ["dctcp", "prague"].contains(&control.name) { new.ecn } else { Ecn::NotCapable };
+            assert_eq!(timed.ecn, expected, "{}, {ecn:?}", control.name);
+            assert!(
+                fast.is_none_or(|again| again.ecn == expected && !again.reduced),
+                "{}, {ecn:?}",
+                control.name
+            );
+        }
     }
 }
 

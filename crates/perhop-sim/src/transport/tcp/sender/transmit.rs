@@ -159,10 +159,14 @@ impl TcpSender {
             self.rare.trips.on_resent(sequence);
         }
         let mut transmit = Transmit::plain(sequence, size);
-        // Neither retransmissions nor a SYN are capable (RFC 3168, sections 6.1.1 and 6.1.5).
-        if self.notes && !again && self.is_data(sequence) {
-            transmit.ecn = self.rare.ecn.codepoint;
-            transmit.reduced = self.rare.ecn.take_reduced();
+        // A SYN is not capable (RFC 3168, section 6.1.1).
+        if self.notes && self.is_data(sequence) {
+            if again {
+                transmit.ecn = self.rare.ecn.codepoint_of_retransmissions();
+            } else {
+                transmit.ecn = self.rare.ecn.codepoint;
+                transmit.reduced = self.rare.ecn.take_reduced();
+            }
         }
         transmit
     }
