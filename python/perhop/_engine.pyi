@@ -132,7 +132,7 @@ def with_limits(scenario: str) -> str:
     """
 
 def memory(scenario: str) -> dict[str, Any]:
-    """How much memory a run takes, packets that wait or are on their way not counted.
+    """How much memory a run takes; packets on their way are counted in large networks only.
 
     Args:
         scenario: In JSON, as `scenario_from_toml` returns it.

@@ -305,7 +305,7 @@ fn raised(failure: &Failure) -> PyErr {
     }
 }
 
-/// How much memory a run takes, packets not counted.
+/// How much memory a run takes; packets not counted, except in large networks.
 #[pyfunction]
 fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> {
     let scenario =

@@ -1,5 +1,5 @@
-//! The memory that a run takes, as far as its scenario determines it: flows and probe samples. Packets in queues and in
-//! transit need more.
+//! The memory that a run takes, as far as its scenario determines it: flows, links, and probe samples. Packets that collect behind
+//! links without a limit need more.
 
 use std::fmt;
 
@@ -12,9 +12,12 @@ use crate::network::REVERSE;
 /// hundred thousand flows, and rounded up.
 const TCP_FLOW: u64 = 3100;
 const CARRYING_FLOW: u64 = 4200;
-/// Bytes that one direction of a link takes, and each queue behind it: its part of the network, its counters and histograms. Measured at ten
-/// thousand links, and rounded up.
-const LINK: u64 = 11_000;
+/// Bytes that a flow of a large network adds once it sends: its packets in transit and in queues, and the waiting times of classes that grow
+/// with traffic. Measured with two to ten flows for each direction of a link, and rounded up; a second thread adds a sixth.
+const SENDING: u64 = 3200;
+/// Bytes that one direction of a link takes, and each queue behind it: its tables as they are read, its part of the network, its counters and
+/// histograms. Measured at ten thousand links, and rounded up.
+const LINK: u64 = 25_000;
 const QUEUE: u64 = 15_000;
 /// Bytes of the results of a link with a queue, and as many for each class that it tells apart.
 const LINK_RESULT: u64 = 20_000;
@@ -101,17 +104,18 @@ impl fmt::Display for Memory {
 }
 
 impl Scenario {
-    /// How much memory a run takes, packets not counted.
+    /// How much memory a run takes; packets not counted, except in large networks.
     pub fn memory(&self) -> Memory {
         let both = |flow: &Flow| u64::from(flow.flows()) * if flow.application.is_some() { 2 } else { 1 };
-        let flows = self.flows.iter().map(both).sum();
-        let flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
+        let flows: u64 = self.flows.iter().map(both).sum();
+        let mut flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
         let records = self.expected_flows() as u64;
         let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
         let queues: u64 = self.links.values().map(values_of).sum();
         let links = 2 * self.links.len() as u64;
         let (mut link_bytes, mut link_result_bytes) = (0, 0);
         if links > MANY_LINKS {
+            flow_bytes += flows * SENDING;
             link_bytes = links * LINK;
             for (name, queue) in self.links.iter().flat_map(|(name, link)| measured(name, link)) {
                 let classes = queue.map_or(1, |queue| queue.scheduler.aqms(None).len().max(1) as u64);

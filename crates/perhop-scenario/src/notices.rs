@@ -69,10 +69,12 @@ impl Scenario {
     fn papers_windows(&self, outline: &Outline) -> Vec<Problem> {
         let mut notices = Vec::new();
         let mut seen = BTreeSet::new();
+        let numbers: BTreeMap<&str, usize> = self.flows.iter().map(|group| &*group.name).zip(0..).collect();
+        let mut sharing = BTreeMap::new();
         for (flow, spec) in outline.network.flows.iter().enumerate() {
             let name = &outline.groups[flow];
             let TransportSpec::Tcp(params) = &spec.transport else { continue };
-            let Some(group) = self.flows.iter().position(|group| &group.name == name) else { continue };
+            let Some(&group) = numbers.get(name.as_str()) else { continue };
             let is_papers = matches!(params.tcp, Variant::Reno | Variant::NewReno);
             let is_modern = params.control().info().origin.year >= CUBIC;
             let papers = TcpParams::new(params.tcp);
@@ -82,7 +84,8 @@ impl Scenario {
             let Some((link, round_trip)) = outline.narrowest(flow) else { continue };
             let window = params.packet.bits() * u64::from(params.most_offered());
             let most = window as f64 / round_trip.as_secs_f64();
-            let rate = link.rate.as_bps() as f64 / f64::from(self.sharing(outline, &link.name));
+            let sharing = *sharing.entry(&link.name).or_insert_with(|| self.sharing(outline, &link.name));
+            let rate = link.rate.as_bps() as f64 / f64::from(sharing);
             if most < rate && seen.insert(group) {
                 let text = format!(
                     "`{}` beside `tcp = \"{}\"`, which has the papers' packets of {} and window of {}: at most {:.3} Mbit/s in a round \
@@ -236,7 +239,13 @@ impl Scenario {
         };
         let [routes, returns]: [Vec<Vec<usize>>; 2] = [routes(false), routes(true)];
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); network.links.len()];
+        let mut senders = users.clone();
         for (flow, (route, back)) in routes.iter().zip(&returns).enumerate() {
+            for &link in route {
+                if senders[link].last() != Some(&flow) {
+                    senders[link].push(flow);
+                }
+            }
             for &link in route.iter().chain(back) {
                 if users[link].last() != Some(&flow) {
                     users[link].push(flow);
@@ -246,6 +255,8 @@ impl Scenario {
         Outline {
             numbers: (0..).zip(&network.links).map(|(number, link)| (link.name.clone(), number)).collect(),
             users,
+            senders,
+            is_metered: network.links.iter().any(|link| !link.meters.is_empty()),
             groups: outline
                 .classes()
                 .into_iter()
@@ -283,6 +294,10 @@ pub(crate) struct Outline {
     returns: Vec<Vec<usize>>,
     /// The flows whose data or acknowledgements pass each link, and the links' numbers.
     users: Vec<Vec<usize>>,
+    /// The flows whose data pass each link, in order.
+    senders: Vec<Vec<usize>>,
+    /// Whether a link has meters.
+    is_metered: bool,
     numbers: BTreeMap<String, usize>,
     /// The names of the network's paths.
     paths: Vec<String>,
@@ -308,17 +323,22 @@ impl Outline {
     }
 
     fn passing_numbers(&self, link: Spot<'_>) -> impl Iterator<Item = usize> {
-        let number = self.numbers.get(link.name);
-        let passes = move |&flow: &usize| {
-            link.anywhere || number.is_some_and(|number| self.routes[flow].contains(number))
-        };
-        self.users_of(link).filter(passes)
+        self.of_link(link, &self.senders)
     }
 
     /// The flows whose data or acknowledgements may pass there, in order.
     fn users_of(&self, link: Spot<'_>) -> impl Iterator<Item = usize> {
+        self.of_link(link, &self.users)
+    }
+
+    /// The flows of a link in such a list; all flows anywhere.
+    fn of_link<'a>(
+        &'a self,
+        link: Spot<'_>,
+        lists: &'a [Vec<usize>],
+    ) -> impl Iterator<Item = usize> + use<'a> {
         let number = self.numbers.get(link.name).filter(|_| !link.anywhere);
-        let these = number.map_or(&[][..], |&number| &self.users[number]);
+        let these = number.map_or(&[][..], |&number| &lists[number]);
         let all = if link.anywhere { self.network.flows.len() } else { 0 };
         these.iter().copied().chain(0..all)
     }
@@ -448,20 +468,23 @@ impl Outline {
     fn headers(&self, sent: Vec<Header>, route: &[usize], link: Spot<'_>) -> Option<Passage> {
         if link.anywhere {
             // What other links make of packets on the way is not followed.
-            let are_changed = self.network.links.iter().any(|link| !link.meters.is_empty());
-            return (!are_changed).then(|| Passage { before: sent.clone(), behind: sent });
+            return (!self.is_metered).then(|| Passage { before: sent.clone(), behind: sent });
         }
+        let &number = self.numbers.get(link.name)?;
+        let place = route.iter().position(|&passed| passed == number)?;
+        let changed = |number: usize, packets: &[Header]| {
+            let meters = &self.network.links[number].meters;
+            let behind = packets.iter().flat_map(|packet| AggregateMeter::possible(meters, *packet));
+            each_once(behind.collect())
+        };
         let mut before = sent;
-        for &number in route {
-            let LinkSpec { name, meters, .. } = &self.network.links[number];
-            let behind = before.iter().flat_map(|packet| AggregateMeter::possible(meters, *packet));
-            let behind = each_once(behind.collect());
-            if name == link.name {
-                return Some(Passage { before, behind });
+        if self.is_metered {
+            for &passed in &route[..place] {
+                before = changed(passed, &before);
             }
-            before = behind;
         }
-        None
+        let behind = changed(number, &before);
+        Some(Passage { before, behind })
     }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -422,15 +423,17 @@ def _growth(
 ) -> tuple[tuple[Demand, ...], float]:
     GROWTH.check(table, where)
     names = DEMANDS.read(table, "demands", where, default=growth.default_demands(scenario))
+    counts = Counter(names)
     for name in names:
-        if names.count(name) > 1:
+        if counts[name] > 1:
             raise PerhopError(f"{where}: `demands` has {name!r} twice")
     most = MOST.read(table.get("most", DEFAULT_MOST), "most", where)
     precision = PRECISION.read(table, "precision", where)
     levels = growth.Levels(most, precision)
-    demands = [growth.demand_of(scenario, (name,), name, levels, where) for name in names]
+    groups = growth.groups_of(scenario)
+    demands = [growth.demand_of(scenario, (name,), name, levels, where, groups=groups) for name in names]
     if TOGETHER.read(table, "together", where) and len(names) > 1:
-        demands.append(growth.demand_of(scenario, names, growth.TOGETHER, levels, where))
+        demands.append(growth.demand_of(scenario, names, growth.TOGETHER, levels, where, groups=groups))
     return tuple(demands), precision
 
 

@@ -29,6 +29,8 @@ State: TypeAlias = "bool | None"
 _QUANTITY = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({UNIT})\s*")
 TOGETHER = "all together"
 """The name of the demand that is all others, growing by the same factor."""
+Groups: TypeAlias = "Mapping[str, Mapping[str, Any]]"
+"""Groups of flows by name."""
 _ARRIVALS = ("load", "rate", "every")
 
 
@@ -124,7 +126,13 @@ class Levels:
 
 
 def demand_of(
-    scenario: Mapping[str, Any], names: Sequence[str], name: str, levels: Levels, where: str
+    scenario: Mapping[str, Any],
+    names: Sequence[str],
+    name: str,
+    levels: Levels,
+    where: str,
+    *,
+    groups: Groups | None = None,
 ) -> Demand:
     """The demand of these groups of flows or paths, which grow by the same factor.
 
@@ -134,11 +142,13 @@ def demand_of(
         name: What it is called.
         levels: What multiples to look at.
         where: For messages.
+        groups: The scenario's groups, as `groups_of` returns them, where many demands are of one scenario.
 
     Raises:
         PerhopError: One of them cannot grow.
     """
-    targets = tuple(_target(scenario, one, where) for one in names)
+    groups = groups_of(scenario) if groups is None else groups
+    targets = tuple(_target(scenario, groups, one, where) for one in names)
     return Demand(name, targets, levels.of(targets))
 
 
@@ -156,8 +166,12 @@ def _arrivals(arrivals: object) -> str | None:
     return next((key for key in _ARRIVALS if isinstance(arrivals, Mapping) and key in arrivals), None)
 
 
-def _target(scenario: Mapping[str, Any], name: str, where: str) -> Target:
-    groups = {group["name"]: group for group in scenario.get("flows", ()) if "name" in group}
+def groups_of(scenario: Mapping[str, Any]) -> Groups:
+    """The groups of flows of a scenario, by name."""
+    return {group["name"]: group for group in scenario.get("flows", ()) if "name" in group}
+
+
+def _target(scenario: Mapping[str, Any], groups: Groups, name: str, where: str) -> Target:
     group = groups.get(name)
     if group is None:
         return _number(scenario, name, where)

@@ -17,7 +17,7 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from perhop import catalog
@@ -262,10 +262,12 @@ class Subjects:
         groups: The groups of flows as the canonical scenario has them, by name; those of requests, which go
             back, beside them.
         names: Every metric that its runs have.
+        candidates: Who has a measure, by the measure's name and statistic, once it was asked for.
     """
 
     groups: Mapping[str, Mapping[str, Any]]
     names: frozenset[str]
+    candidates: dict[tuple[str, str], dict[str, tuple[str, ...]]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, scenario: str, names: Sequence[str]) -> Subjects:
@@ -288,7 +290,10 @@ class Subjects:
                     f"{place}: no such metric; near it are {', '.join(near)} (docs/measures.md)"
                 )
             return Bound(objective, ((objective.subject,),), _metric_unit(objective.subject))
-        candidates = dict(self._candidates(measure, objective.statistic))
+        key = (measure.name, objective.statistic)
+        candidates = self.candidates.get(key)
+        if candidates is None:
+            candidates = self.candidates[key] = dict(self._candidates(measure, objective.statistic))
         parts = self._chosen(objective, candidates, place)
         return Bound(objective, tuple(parts), measure.unit)
 
@@ -341,14 +346,14 @@ class Subjects:
     ) -> list[tuple[str, ...]]:
         measure, subject = objective.measure, objective.subject
         assert measure is not None
+        if subject in candidates:
+            return [candidates[subject]]
         own = {name: parts for name, parts in candidates.items() if not name.endswith(" (reverse)")}
         listed = ", ".join(f"`{name}`" for name in own) or "nothing in this scenario"
         if not subject:
             if len(own) != 1:
                 raise PerhopError(f"{place}: say whose {measure.name}: of {listed}")
             return list(own.values())
-        if subject in candidates:
-            return [candidates[subject]]
         alike = [name for name in candidates if name.lower() == subject.lower()]
         if len(alike) == 1:
             return [candidates[alike[0]]]

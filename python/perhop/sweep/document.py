@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.inputs import SCENARIO_NEEDS, read_text, toml
-from perhop.sweep.paths import Keys, put
+from perhop.sweep.paths import Entries, Keys, put
 from perhop.sweep.space import text_of
 
 if TYPE_CHECKING:
@@ -71,28 +71,23 @@ class Base:
             puts.append((path, _filled(value, values, factors, f"{self.origin}: [set] `{path}`"), False))
         # A link of a topology with a value of its own has the others of the topology as it is in the end.
         puts.sort(key=lambda one: one[0].partition(".")[0] != "topology")
-        varied: dict[str, Keys] = {}
+        entries = Entries()
+        # Every table that a factor lies in, and its own place.
+        varied: dict[Keys, str] = {}
         for path, value, is_factor in puts:
             what = f"`{path}`" if is_factor else f"[set] `{path}`"
-            keys = put(scenario, path, value, f"{self.origin}: {what}", self.folder)
-            self._still_varied(varied, keys, what)
+            keys = put(scenario, path, value, f"{self.origin}: {what}", self.folder, entries=entries)
+            # Tables would then show a value that no run had.
+            if keys in varied:
+                raise PerhopError(
+                    f"{self.origin}: {what} overwrites `{varied[keys]}`, which is varied; give one of them"
+                )
             if is_factor:
-                varied[path] = keys
+                for length in range(1, len(keys) + 1):
+                    varied.setdefault(keys[:length], path)
         origin = f"{self.origin}: {label}"
         text, notices = _engine.read_json(json.dumps(scenario), origin, folder=self.folder)
         return text, tuple(notice.removeprefix(f"{origin}: ") for notice in notices)
-
-    def _still_varied(self, varied: Mapping[str, Keys], keys: Keys, what: str) -> None:
-        """Refuse to overwrite a factor: tables would then show a value that no run had.
-
-        Raises:
-            PerhopError: A factor lies there.
-        """
-        for name, own in varied.items():
-            if own[: len(keys)] == keys:
-                raise PerhopError(
-                    f"{self.origin}: {what} overwrites `{name}`, which is varied; give one of them"
-                )
 
 
 def read(path: Path, needs: str = SCENARIO_NEEDS) -> dict[str, Any]:

@@ -20,7 +20,40 @@ MOST_NAMED = 12
 """Names that a message lists."""
 
 
-def put(scenario: dict[str, Any], path: str, value: object, where: str, folder: Path | None = None) -> Keys:
+class Entries:
+    """The indices of the entries of lists by name, kept while many paths are looked up in one scenario."""
+
+    def __init__(self) -> None:
+        """Nothing is looked up yet."""
+        # With each list, so that no other one gets its identity.
+        self._known: dict[int, tuple[Sequence[Any], Mapping[str, int]]] = {}
+
+    def of(self, entries: Sequence[Any]) -> Mapping[str, int]:
+        """Of a list: of equal names the first entry's, and a name before a number."""
+        if id(entries) not in self._known:
+            numbers = {str(index): index for index in range(len(entries))}
+            named: dict[str, int] = {}
+            for index, entry in enumerate(entries):
+                if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+                    named.setdefault(entry["name"], index)
+            self._known[id(entries)] = (entries, numbers | named)
+        return self._known[id(entries)][1]
+
+    def changed(self, table: object, key: object) -> None:
+        """Forgets what a new value there may have made wrong."""
+        if key == "name" or isinstance(table, list):
+            self._known.clear()
+
+
+def put(
+    scenario: dict[str, Any],
+    path: str,
+    value: object,
+    where: str,
+    folder: Path | None = None,
+    *,
+    entries: Entries | None = None,
+) -> Keys:
     """Set what a path names; the last key may be new, all before it must be there.
 
     Entries of a list are named by their `name`, or counted from 0. Names may hold dots: the longest name that
@@ -33,6 +66,7 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str, folder: 
         value: What to put there.
         where: The place in the user's file, for messages.
         folder: Where the files are that the scenario names.
+        entries: The same for all paths of a scenario that nothing else changes meanwhile.
 
     Returns:
         The place by keys and indices: the same for every name that it goes by.
@@ -41,32 +75,34 @@ def put(scenario: dict[str, Any], path: str, value: object, where: str, folder: 
         PerhopError: There is no such table.
     """
     links = write_link(scenario, path, folder)
+    entries = Entries() if entries is None else entries
     table: Any = scenario
     rest, passed = path, ""
     keys: Keys = ()
     while True:
-        name = _leading(table, rest)
+        name = _leading(table, rest, entries)
         if name is None and isinstance(table, dict) and "." not in rest and rest:
             table[rest] = value
+            entries.changed(table, rest)
             return (*keys, rest)
         if name is None:
             raise PerhopError(f"{where}: {_missing(table, rest, passed, links)}")
-        keys = (*keys, _index(table, name))
+        keys = (*keys, entries.of(table)[name] if isinstance(table, list) else name)
         if name == rest:
             table[keys[-1]] = value
+            entries.changed(table, keys[-1])
             return keys
         table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
 
 
-def _leading(table: object, path: str) -> str | None:
+def _leading(table: object, path: str, entries: Entries) -> str | None:
     """The longest name of an entry with which a path begins."""
-    if not isinstance(table, Mapping):
-        return max((n for n in _names(table) if n == path or path.startswith(f"{n}.")), key=len, default=None)
     # Its own beginnings are fewer than the names of a large table; no name has more dots than that.
     parts = path.split(".", MOST_DOTS)
     beginnings = (path, *(".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)))
-    return next((name for name in beginnings if name in table), None)
+    names = table if isinstance(table, Mapping) else entries.of(table) if isinstance(table, list) else ()
+    return next((name for name in beginnings if name in names), None)
 
 
 def write_link(scenario: dict[str, Any], path: str, folder: Path | None = None) -> Sequence[str]:
@@ -112,13 +148,6 @@ def _names(table: object) -> Iterator[str]:
             yield str(index)
             if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
                 yield entry["name"]
-
-
-def _index(table: Mapping[str, Any] | Sequence[Any], name: str) -> Any:  # noqa: ANN401 - a key or an index
-    if isinstance(table, Mapping):
-        return name
-    named = [i for i, entry in enumerate(table) if isinstance(entry, Mapping) and entry.get("name") == name]
-    return named[0] if named else int(name)
 
 
 def _missing(table: object, rest: str, passed: str, links: Iterable[str]) -> str:

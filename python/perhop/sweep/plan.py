@@ -8,6 +8,7 @@ import importlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ DEFAULT_LEAST_RUNS = 5
 DEFAULT_METRICS = ("flows.*.throughput_bps", "links.*.utilization", "rmse_to_targets_bps")
 DEFAULT_WATCHED = ("flows.*.throughput_bps",)
 MAX_POINTS = 1_000_000
+WILDCARDS = frozenset("*?[")
 MAX_ALL_RUNS = 10_000_000
 TITLE = Text(says="The title of reports; the file's name without one.")
 SCENARIO = Other(
@@ -223,7 +225,8 @@ def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) 
         if not left:
             return
         names = names_of(point.scenario)
-        left = [pattern for pattern in left if not any(fnmatchcase(name, pattern) for name in names)]
+        known = frozenset(names)
+        left = [pattern for pattern in left if not _meets(pattern, names, known)]
     if left:
         plain = left[0].replace("*", "").replace("?", "")
         if left[0].startswith("links.") and "jitter" in left[0]:
@@ -236,6 +239,13 @@ def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) 
             f"{where}: nothing measured is called `{left[0]}`; near it are {', '.join(near)} "
             "(docs/sweeps.md lists the names)"
         )
+
+
+def _meets(pattern: str, names: Sequence[str], known: AbstractSet[str]) -> bool:
+    """Whether a pattern meets one of the names; one without wildcards is looked up."""
+    if not WILDCARDS.isdisjoint(pattern):
+        return any(fnmatchcase(name, pattern) for name in names)
+    return pattern in known
 
 
 def make_point(base: Base, factors: Mapping[str, Value], values: Mapping[str, Any], label: str) -> Point:

@@ -170,16 +170,16 @@ def peak():  # getrusage would count the process that started this one, too
     return 1024 * int(re.search("VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1])
 scenario = sys.stdin.read()
 before = peak()
-raw = _engine.simulate(scenario, 1)
+raw = _engine.simulate(scenario, 1, threads=int(sys.argv[1]))
 after = peak()
 print(json.dumps({"took": after - before, "samples": raw["series"]["throughput_bps"].shape}))
 """
 
 
-def measured(scenario: str) -> tuple[int, tuple[int, ...]]:
+def measured(scenario: str, threads: int = 1) -> tuple[int, tuple[int, ...]]:
     """What a run takes at most, in bytes, and how many samples it has."""
     done = subprocess.run(
-        [sys.executable, "-c", MEASURED],
+        [sys.executable, "-c", MEASURED, str(threads)],
         input=scenario,
         capture_output=True,
         text=True,
@@ -240,6 +240,51 @@ def test_what_links_are_said_to_take_is_what_they_take(queue: str) -> None:
     took, _ = measured(scenario)
     assert said["links"] == 3000
     assert 0.4 * said["run_bytes"] < took < 1.1 * (said["run_bytes"] + said["kept_bytes"])
+
+
+RULES = (
+    '{ aqm = "wred", green = "40/80/0.05", limit = "100p" }',
+    '{ aqm = "wred", yellow = "20/60/0.1", limit = "100p" }',
+)
+AF = f'{{ name = "af", match = {{ dscp = ["AF11", "AF12", "AF13"] }}, rule = {RULES[0]} }}'
+SEVERAL = f'scheduler = "wfq"\nqueues = [{AF}, {{ name = "rest", rule = {RULES[1]} }}]'
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("queue", "core", "flows", "threads", "most"),
+    [
+        ("", 6, 12_000, 1, 1.15),
+        ("", 6, 12_000, 2, 1.25),
+        ('aqm = "red"\nlimit = "100p"\nthresholds = "30/60/0.1"', 6, 2000, 1, 1.15),
+        ('aqm = "red"\nlimit = "100p"\nthresholds = "30/60/0.1"', 6, 12_000, 1, 1.15),
+        ('aqm = "codel"', 8, 16_000, 1, 1.15),
+        ('scheduler = "fq-codel"', 6, 12_000, 1, 1.15),
+        ('scheduler = "fq-codel"', 6, 12_000, 2, 1.25),
+        ('scheduler = "dualpi2"', 6, 12_000, 1, 1.15),
+        (SEVERAL, 8, 16_000, 1, 1.15),
+    ],
+)
+def test_what_a_large_network_is_said_to_take_is_what_it_takes(
+    queue: str, core: int, flows: int, threads: int, most: float
+) -> None:
+    """With packets on their way. A second thread keeps flows that cross the border, too."""
+    profile = 'profile = { marker = "token-bucket", rate = "100kbps", burst = "15kB" }\n'
+    group = '[[flows]]\nname = "{}"\ncount = {}\nbetween = {{}}\ntransport = {}\n{}'
+    tcp, udp = '{ tcp = "newreno", packet = "1500B" }', '{ udp = "cbr", rate = "80kbps", packet = "200B" }'
+    scenario = simulation.canonical(
+        f'duration = "1s"\n[topology]\nisp = {{ core = {core}, aggregation = 9, edge = 10 }}\n'
+        'results = ["core"]\ntiers.core = { rate = "10Gbps", delay = "5ms" }\n'
+        'tiers.aggregation = { rate = "200Mbps", delay = "2ms" }\n'
+        '[topology.link]\nrate = "10Mbps"\ndelay = "1ms"\n'
+        + (f"[topology.link.queue]\n{queue}\n" if queue else "")
+        + group.format("in", flows * 2 // 5, tcp, profile)
+        + group.format("out", flows * 2 // 5, tcp, "")
+        + group.format("calls", flows // 5, udp, "")
+    )
+    said = _engine.memory(scenario)
+    took, _ = measured(scenario, threads)
+    assert 0.5 < took / said["run_bytes"] < most
 
 
 @LINUX
