@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
 REVERSE = " (reverse)"
@@ -72,6 +73,20 @@ class Run:
             raise KeyError(name)
         values: NDArray[np.float64] = self.flows(column)[self.flows("group") == names.index(name)]
         return values
+
+    def carried_bps(self, *names: str) -> float:
+        """What the flows of these `[[flows]]` entries got together, over the measured time.
+
+        The rate of a flow is over the time in which it was active, so the sum of rates may be more.
+
+        Raises:
+            KeyError: No entry has one of these names.
+        """
+        bits = sum(
+            float(np.nansum(self.of_group(name, "throughput_bps") * self.of_group(name, "active_s")))
+            for name in names
+        )
+        return bits / (self.raw["duration_s"] - self.raw["warmup_s"])
 
     def link(self, name: str) -> Mapping[str, Any]:
         """The statistics of one link.

@@ -247,3 +247,26 @@ def test_a_load_is_of_the_mean_rate_of_a_link_while_flows_begin() -> None:
     ]
     # 62.5 flows a second at 10 Mbit/s, for 60 s, and three quarters of them.
     assert begun == [pytest.approx(3750, rel=0.08), pytest.approx(2812, rel=0.08)]
+
+
+def test_what_flows_that_come_and_go_carry_together_is_of_the_whole_time() -> None:
+    """A flow of 500 kbit/s, one that begins in the middle, and one after the end: on average 750 kbit/s."""
+    udp = {"from": "a", "to": "b", "transport": {"udp": "cbr", "rate": "500kbps"}}
+    result = package.run(
+        {
+            "duration": "20s",
+            "warmup": "2s",
+            "links": {"l": {"from": "a", "to": "b", "rate": "1Mbps", "delay": "1ms"}},
+            "flows": [
+                {"name": "all", **udp},
+                {"name": "half", **udp, "start": "11s"},
+                {"name": "never", **udp, "start": "30s"},
+            ],
+        }
+    )
+    (run,) = result.runs
+    assert run.carried_bps("all", "half", "never") == pytest.approx(750e3, rel=0.01)
+    assert run.carried_bps("never") == 0.0
+    assert run.carried_bps("all", "half", "never") == pytest.approx(
+        1e6 * run.link("l")["utilization"], rel=0.01
+    )

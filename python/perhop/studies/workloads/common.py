@@ -201,7 +201,7 @@ def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 
 def rate_mbps(run: Run, *groups: str) -> float:
     """What the flows of these groups get together."""
-    return sum(float(run.of_group(group, "throughput_bps").sum()) for group in groups) / 1e6
+    return run.carried_bps(*groups) / 1e6
 
 
 # ---------------------------------------------------------------- judges
