@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import typer
 
 from perhop import _engine, filesystem, terminal
 from perhop.errors import PerhopError, ScenarioError
-from perhop.quantities import RATES, with_printed
+from perhop.quantities import NUMBER, RATES, with_printed
 from perhop.wording import counted
 
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 UNITS = with_printed(RATES)
-RATE = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?({'|'.join(UNITS)})")
+RATE = re.compile(rf"({NUMBER}) ?({'|'.join(UNITS)})")
 NOTHING = "nothing"
 """Nobody was promised anything."""
 PACKET_BITS = 12_000
 """Of the senders' packet of 1500 bytes."""
 LIMIT_S = 0.16
 """A full queue delays a packet by this long: a few round-trip times, as access routers have it."""
+TARGET_US = 5_000
+"""CoDel's target by default."""
 LEAST_LIMIT = 20
 """Packets: a slow link needs them for its thresholds to lie apart."""
 BURST_S = 0.08
@@ -46,18 +49,22 @@ class Kind:
         words: Which words say so, in the singular; plurals are known, too.
         does: For a comment.
         keys: Of their flows in the scenario.
+        ends: Between what their data go.
     """
 
     name: str
     words: frozenset[str]
     does: str
     keys: str
+    ends: tuple[str, str] = ("internet", "office")
 
 
 _TCP = 'transport = { tcp = "linux" } # as hosts of today have it: CUBIC, packets of 1500 bytes\n'
 DOWNLOADS = Kind("downloads", frozenset({"download", "transfer"}), "download without end", _TCP)
+UPLOADS = Kind("uploads", frozenset({"upload", "backup"}), "upload without end", _TCP, ("office", "internet"))
 KINDS = (
     DOWNLOADS,
+    UPLOADS,
     Kind(
         "calls",
         frozenset({"call", "voip"}),
@@ -131,7 +138,7 @@ def init(
         typer.Option(
             "--users",
             metavar='"2 downloads, 1 call"',
-            help="Who uses it: how many downloads, calls, videos, web users, games, requests; people such as "
+            help="Who uses it: how many downloads, uploads, calls, videos, web users, games, requests; people such as "
             "customers download.",
         ),
     ] = None,
@@ -151,7 +158,7 @@ def init(
 
     The questions: how fast is the link, who uses it, and what was promised to them? Each has an option, so
     that scripts need not answer. The scenario has one link. Its users do what their name says: downloads,
-    calls, videos, web users, games, requests; other people, such as customers and staff, download without
+    uploads, calls, videos, web users, games, requests; other people, such as customers and staff, download without
     end by TCP. Nothing is promised unless it is said. Where something was promised, the queue is RIO, and
     token buckets color what keeps to the promise; else it is CoDel. A file that exists is not written over.
 
@@ -195,24 +202,15 @@ def scenario(name: str, rate: str, groups: list[Group]) -> str:
         rate: Of the link, such as `10Mbps`.
         groups: Who uses it.
     """
-    limit = max(LEAST_LIMIT, round(_bps(rate) * LIMIT_S / PACKET_BITS))
-    if any(group.promised for group in groups):
-        queue = f"""\
-# RIO drops early and at random, by the average queue: packets beyond a promise ("total") sooner than
-# those within it ("in"). Each is lowest/highest average in packets, and the probability reached there.
-[links.access.queue]
-aqm = "rio"
-limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets
-in = "{limit * 3 // 10}/{limit * 9 // 10}/0.02"
-total = "{limit * 3 // 20}/{limit * 9 // 20}/0.05"
-"""
-    else:
-        queue = f"""\
-# CoDel drops where packets have waited longer than 5 ms for 100 ms.
-[links.access.queue]
-aqm = "codel"
-limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets
-"""
+
+    def queue(ends: tuple[str, str], table: str) -> str:
+        promised = any(group.promised for group in groups if group.kind.ends == ends)
+        return _queue(rate, table, promised=promised)
+
+    queues = queue(DOWNLOADS.ends, "links.access.queue")
+    if any(group.kind is UPLOADS for group in groups):
+        up = queue(UPLOADS.ends, "links.access.reverse.queue")
+        queues += f"\n# The other direction, in which data are sent, too; its rate is the same unless a key `rate` says otherwise.\n{up}"
     run = terminal.escaped(terminal.command("run", name))
     report = f"{run} --out results/first"
     return f"""\
@@ -232,7 +230,35 @@ to = "office"
 rate = "{rate}"
 delay = "20ms" # one way, without waiting
 
-{queue}{"".join(map(_flows, groups))}"""
+{queues}{"".join(map(_flows, groups))}"""
+
+
+def _queue(rate: str, table: str, *, promised: bool) -> str:
+    """The queue of a direction, with comments."""
+    limit = max(LEAST_LIMIT, round(_bps(rate) * LIMIT_S / PACKET_BITS))
+    full = (
+        f'limit = "{limit}p" # full after {LIMIT_S * 1e3:.0f} ms at this rate, at least {LEAST_LIMIT} packets'
+    )
+    if promised:
+        return f"""\
+# RIO drops early and at random, by the average queue: packets beyond a promise ("total") sooner than
+# those within it ("in"). Each is lowest/highest average in packets, and the probability reached there.
+[{table}]
+aqm = "rio"
+{full}
+in = "{limit * 3 // 10}/{limit * 9 // 10}/0.02"
+total = "{limit * 3 // 20}/{limit * 9 // 20}/0.05"
+"""
+    packet_us = math.ceil(PACKET_BITS * 1e6 / _bps(rate))
+    slow = packet_us > TARGET_US
+    target = f'target = "{packet_us}us" # not below the time of a packet (RFC 8290, 5.2.2)\n' if slow else ""
+    waits = "one packet takes to leave" if slow else f"{TARGET_US / 1000:.0f} ms"
+    return f"""\
+# CoDel drops where packets have waited longer than {waits} for 100 ms.
+[{table}]
+aqm = "codel"
+{target}{full}
+"""
 
 
 def _flows(group: Group) -> str:
@@ -242,8 +268,8 @@ def _flows(group: Group) -> str:
 [[flows]]
 name = {json.dumps(group.name, ensure_ascii=False)}
 count = {group.count}
-from = "internet"
-to = "office"
+from = "{group.kind.ends[0]}"
+to = "{group.kind.ends[1]}"
 {group.kind.keys}start = "0s..1s" # each at random
 """
     if not group.promised:
@@ -373,7 +399,7 @@ def _promised(text: str, groups: list[Group]) -> list[Group]:
         return groups
     rates: dict[str, str] = {}
     for part in _parts(text):
-        found = re.fullmatch(r"(.+?) +([0-9][^ ]*(?: [^ ]+)?)", part)
+        found = re.fullmatch(r"(.+?) +(\.?[0-9][^ ]*(?: [^ ]+)?)", part)
         if found is None:
             raise PerhopError(
                 f"--promised: `{part}` is no name and rate; write such as "

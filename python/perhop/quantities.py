@@ -19,6 +19,8 @@ PRINTED: Mapping[str, str] = {
     "bytes": "B",
 }
 """Units as tables and figures print them, each with its name in scenarios; the engine reads the same ones."""
+NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
+"""A decimal as a regular expression: `1`, `1.5` or `.5`."""
 UNIT = r"(?:[A-Za-zµμ%]+(?:/[a-z]+)?|/[a-z]+)?"
 """What a unit looks like, as a regular expression; also none."""
 RATES: Mapping[str, float] = {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}

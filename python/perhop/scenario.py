@@ -2562,7 +2562,8 @@ class Flow(Table):
         profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
             the name of a shared profile. Default: none (best effort).
         color: The color of the flows' packets if they have no profile, and that with which they come to
-            a color-aware meter. Default: "yellow".
+            a color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding
+            (AFx1 green, AFx2 yellow, AFx3 red); without one `yellow`.
         service: The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a
             profile, can be green. Default: "blue".
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's

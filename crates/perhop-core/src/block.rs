@@ -103,6 +103,8 @@ pub struct Onset {
     pub target: Duration,
     /// The least delay at which the AQM may act: below it, no packet is dropped or marked that the queue has room for.
     pub least: Duration,
+    /// Whether another parameter spares short queues on a slow link, where a packet is on the wire for longer than the target.
+    pub spares_short: bool,
 }
 
 /// A block that is created from its parameters and its place alone. A scheduler also gets random streams for its parts:

@@ -333,9 +333,10 @@ pub struct Flow {
     /// profile. Default: none (best effort).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
-    /// The color of the flows' packets if they have no profile, and that with which they come to a color-aware meter.
-    #[serde(default)]
-    pub color: Color,
+    /// The color of the flows' packets if they have no profile, and that with which they come to a color-aware meter. Default: the
+    /// drop precedence of their codepoint of Assured Forwarding (AFx1 green, AFx2 yellow, AFx3 red); without one `yellow`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<Color>,
     /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be green.
     #[serde(default)]
     pub service: Service,

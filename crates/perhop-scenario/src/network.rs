@@ -1,8 +1,9 @@
 //! From a checked scenario to the network that the simulator runs.
 
+use perhop_core::marker::AfClass;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Depth, Ecn, Instant};
+use perhop_core::{Bitrate, Bytes, Color, Depth, Ecn, Instant};
 use perhop_sim::application::{ApplicationParams, Carrier};
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::udp::UdpParams;
@@ -201,7 +202,7 @@ impl Scenario {
             play_out: group.play_out,
             dispatch_jitter: group.dispatch_jitter,
             marking: self.marking(group),
-            color: group.color,
+            color: group.color(),
             dscp: group.dscp.unwrap_or(group.service.dscp()),
             ecn: if is_tcp { Ecn::NotCapable } else { group.ecn.codepoint() },
             tcp_ecn: if is_tcp { group.ecn } else { TcpEcn::Off },
@@ -283,6 +284,12 @@ pub struct Class {
 }
 
 impl Flow {
+    /// The color of its packets: the given one, else the drop precedence of a codepoint of Assured Forwarding (RFC 2597).
+    pub fn color(&self) -> Color {
+        let of_codepoint = || AfClass::of(self.dscp?).map(|(_, color)| color);
+        self.color.or_else(of_codepoint).unwrap_or_default()
+    }
+
     /// The connections of each of its users; none without an application.
     pub(crate) fn connections(&self) -> u32 {
         self.application.as_ref().map_or(0, ApplicationParams::connections)

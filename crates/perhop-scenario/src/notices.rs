@@ -167,11 +167,11 @@ impl Scenario {
                 FlowProfile::Own(profile) => &profile.0,
                 FlowProfile::Shared(name) => &self.profiles.get(name)?.0,
             };
-            (flow.color != Color::default() && !meter.reads_color()).then(|| {
+            flow.color.filter(|color| *color != Color::default() && !meter.reads_color()).map(|color| {
                 let text = format!(
                     "`{}`: no effect, since the meter `{}` of the profile gives each packet its color and does not look at \
                      this one; leave the key out, or choose a meter that has mode = \"color-aware\"",
-                    flow.color.name(),
+                    color.name(),
                     meter.name()
                 );
                 Problem::at(steps(&format!("flows[{number}].color")), text)
@@ -610,6 +610,11 @@ impl<'a> Room<'a> {
                 .iter()
                 .flat_map(|least| onsets.iter().filter_map(|onset| self.out_of_reach(*least, *onset))),
         );
+        idle.extend(
+            least
+                .iter()
+                .flat_map(|least| onsets.iter().filter_map(|onset| self.below_a_packet(*least, *onset))),
+        );
         idle
     }
 
@@ -623,7 +628,7 @@ impl<'a> Room<'a> {
     /// The target of an AQM, if no packet can wait that long: at most all that the queue holds, and the packet that is being sent, go
     /// before it.
     fn out_of_reach(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
-        let Onset { key, target, least: acts } = onset;
+        let Onset { key, target, least: acts, .. } = onset;
         let limit = self.limit?;
         let most = match limit {
             Depth::Packets(packets) => packets.saturating_mul(*self.sizes.end()),
@@ -643,6 +648,20 @@ impl<'a> Room<'a> {
         };
         (longest < target.max(acts)).then(|| (key, text()))
     }
+
+    /// The target of an AQM, if the largest packet takes longer to leave (RFC 8290, section 5.2.2): whatever waits, waits too long.
+    fn below_a_packet(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
+        let largest = Bytes::new(*self.sizes.end());
+        let takes = least.time_of(largest);
+        (!onset.spares_short && onset.target < takes).then(|| {
+            let text = format!(
+                "`{}`: a packet of {largest} takes {takes} to leave at {least}, so each that waits behind one waits for longer than \
+                 this; write {takes} or more",
+                onset.target
+            );
+            (onset.key, text)
+        })
+    }
 }
 
 /// The keys of a meter that cannot act on the packets of these flows, and why.
@@ -656,8 +675,8 @@ fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, Stri
     let best = flows.iter().map(|flow| {
         let transport = flow.transport_spec();
         let own =
-            transport.trace().and_then(|trace| trace.codepoints(flow.color).map(|(_, color)| color).min());
-        own.unwrap_or(flow.color)
+            transport.trace().and_then(|trace| trace.codepoints(flow.color()).map(|(_, color)| color).min());
+        own.unwrap_or_else(|| flow.color())
     });
     idle_keys_of_meter(meter, &(smallest..=largest), best.min())
 }

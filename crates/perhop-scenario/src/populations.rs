@@ -58,7 +58,7 @@ impl Scenario {
     fn check_trace(&self, group: &Flow, arrivals: &Arrivals) -> Result<(), (&'static str, String)> {
         let Some(trace) = arrivals.trace.as_ref().and_then(MeasuredArrivals::read) else { return Ok(()) };
         let start = group.start.first;
-        let end = group.stop.map_or(self.duration, |stop| stop.min(self.duration));
+        let end = self.end_of(group);
         match trace.first() {
             Some(first) if start + first < end => Ok(()),
             first => {
@@ -71,6 +71,31 @@ impl Scenario {
         }
     }
 
+    /// When flows stop sending.
+    fn end_of(&self, group: &Flow) -> Duration {
+        group.stop.map_or(self.duration, |stop| stop.min(self.duration))
+    }
+
+    /// What to know of flows whose start time, or part of its range, is after their end.
+    fn late_starts(&self, group: &Flow) -> Option<String> {
+        let (first, last) = (group.start.first, group.start.last);
+        let end = self.end_of(group);
+        let ends = if end < self.duration { "the flows stop" } else { "the run ends" };
+        if first >= end {
+            return Some(format!(
+                "{ends} at {end}, so flows from {first} on never begin; choose an earlier time, or a later end"
+            ));
+        }
+        (last > end && group.arrivals.is_none()).then(|| {
+            let never = (last - end).as_secs_f64() / (last - first).as_secs_f64();
+            format!(
+                "{ends} at {end}, so {:.0} % of the flows that begin within {first}..{last} never begin; choose an earlier time, or a \
+                 later end",
+                never * 100.0
+            )
+        })
+    }
+
     /// Flows that never begin, flows with a volume that begin too early to count, and populations that bring more than their links carry.
     pub(crate) fn population_notices(&self, network: &Network) -> Vec<Problem> {
         let mut notices = Vec::new();
@@ -78,13 +103,11 @@ impl Scenario {
             let mut say = |key: &str, text: String| {
                 notices.push(Problem::at(steps(&format!("flows[{number}].{key}")), text));
             };
-            let first = group.start.first;
-            if first >= self.duration {
-                let text = format!(
-                    "the run ends at {}, so flows from {first} on never begin; choose an earlier time, or a longer run",
-                    self.duration
-                );
+            if let Some(text) = self.late_starts(group) {
                 say("start", text);
+            }
+            let (first, end) = (group.start.first, self.end_of(group));
+            if first >= end {
                 continue;
             }
             if group.volume.is_some() && group.start.last < self.warmup {
@@ -98,7 +121,6 @@ impl Scenario {
                 continue;
             };
             let Ok(workload) = workload(group, arrivals, network, number) else { continue };
-            let end = group.stop.map_or(self.duration, |stop| stop.min(self.duration));
             let expected = workload.expected(end - first);
             if expected < 1.0 {
                 let text = format!(

@@ -395,7 +395,9 @@ fn a_target_that_no_packet_can_wait_for_is_named() {
 #[test]
 fn a_limit_without_room_for_a_packet_is_named() {
     let limit = |limit: &str| {
-        said_of_queue(&format!("{{ aqm = \"codel\", limit = \"{limit}\", mtu = \"20B\", target = \"1us\" }}"))
+        said_of_queue(&format!(
+            "{{ aqm = \"codel\", limit = \"{limit}\", mtu = \"20B\", target = \"400us\" }}"
+        ))
     };
     assert_eq!(
         limit("0p"),
@@ -677,4 +679,88 @@ transport = {{ {transport} }}
         }
     }
     assert_eq!(said("tcp = \"newreno\"", "1Gbps", 1), [""; 0], "of the papers' time");
+}
+
+#[test]
+fn a_target_below_the_time_of_a_packet_is_named() {
+    // A packet of 1000 bytes takes .4 ms at 20 Mbit/s.
+    let said = |queue: &str| {
+        let said = said_of_queue(&format!("{{ {queue} }}"));
+        said.into_iter().filter(|one| !one.contains("queue.scheduler")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        said("aqm = \"codel\", target = \"399us\""),
+        [
+            "s.toml:9: links.bottleneck.queue.target: `399us`: a packet of 1kB takes 400us to leave at 20Mbps, so each that waits \
+             behind one waits for longer than this; write 400us or more"
+        ]
+    );
+    for (block, more) in [
+        ("aqm = \"codel\"", ""),
+        ("aqm = \"pie\"", ""),
+        ("aqm = \"pi2\"", ", update = \"1ms\""),
+        ("aqm = \"cobalt\"", ""),
+        ("scheduler = \"fq-codel\"", ""),
+        ("scheduler = \"dualpi2\"", ", interval = \"1ms\""),
+    ] {
+        assert_eq!(said(&format!("{block}, target = \"400us\"{more}")), [""; 0], "{block}");
+        let low = said(&format!("{block}, target = \"399us\"{more}"));
+        assert!(low.len() == 1 && low[0].contains("a packet of 1kB takes 400us"), "{block}: {low:?}");
+    }
+    // What spares short queues has no such target: the least length of DualPI2's step, the MTU of COBALT.
+    assert_eq!(said("scheduler = \"dualpi2\", step = \"100us\""), [""; 0]);
+    assert_eq!(said("scheduler = \"dualpi2\", step = \"100us\", step-length = 0").len(), 1);
+    assert_eq!(said("aqm = \"cobalt\", target = \"100us\", mtu = \"1500B\""), [""; 0]);
+}
+
+#[test]
+fn flows_that_begin_after_their_end_are_named() {
+    let start = |keys: &str| {
+        said(
+            "profile = { rate = \"1Mbps\", marker = \"tsw\" }",
+            &format!("profile = {{ rate = \"1Mbps\", marker = \"tsw\" }}\n{keys}"),
+        )
+    };
+    for fine in ["start = \"0s..10s\"", "start = \"9.9s\"", "start = \"1s..2s\"\nstop = \"2s\""] {
+        assert_eq!(start(fine), [""; 0], "{fine}");
+    }
+    let ends = |keys: &str| start(keys).concat();
+    assert!(
+        ends("start = \"10s\"")
+            .contains("flows[1].start: the run ends at 10s, so flows from 10s on never begin")
+    );
+    assert!(
+        ends("start = \"0s..40s\"")
+            .contains("the run ends at 10s, so 75 % of the flows that begin within 0s..40s never begin")
+    );
+    assert!(
+        ends("start = \"3s\"\nstop = \"2s\"")
+            .contains("the flows stop at 2s, so flows from 3s on never begin")
+    );
+    assert!(ends("start = \"1s..3s\"\nstop = \"2s\"").contains("the flows stop at 2s, so 50 % of the flows"));
+}
+
+#[test]
+fn the_color_of_a_flow_is_the_drop_precedence_of_its_codepoint() {
+    let color = |keys: &str| {
+        let text = ASSURED.replace("profile = { rate = \"1Mbps\", marker = \"tsw\" }", keys);
+        let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+        let again = Scenario::from_json(&serde_json::to_string(&scenario).unwrap(), "s.json").unwrap();
+        assert_eq!(again.network().flows[1].color, scenario.network().flows[1].color);
+        scenario.network().flows[1].color.name()
+    };
+    for class in 1..=4 {
+        for (precedence, name) in [(1, "green"), (2, "yellow"), (3, "red")] {
+            assert_eq!(color(&format!("dscp = \"AF{class}{precedence}\"")), name);
+            assert_eq!(color(&format!("dscp = {}", class * 8 + precedence * 2)), name);
+            assert_eq!(
+                color(&format!("dscp = \"AF{class}{precedence}\"\ncolor = \"red\"")),
+                "red",
+                "as it says"
+            );
+        }
+    }
+    for other in ["", "dscp = \"EF\"", "dscp = \"CS1\"", "dscp = 5", "dscp = 62"] {
+        assert_eq!(color(other), "yellow", "{other}");
+    }
 }

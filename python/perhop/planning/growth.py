@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.errors import PerhopError
-from perhop.quantities import UNIT, canonical
+from perhop.quantities import NUMBER, UNIT, canonical
 from perhop.sweep.paths import put
 from perhop.sweep.space import COUNTED, plain
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 State: TypeAlias = "bool | None"
 """Of all objectives together: they hold, one breaks, or the runs cannot tell."""
 
-_QUANTITY = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({UNIT})\s*")
+_QUANTITY = re.compile(rf"\s*({NUMBER})\s*({UNIT})\s*")
 TOGETHER = "all together"
 """The name of the demand that is all others, growing by the same factor."""
 Groups: TypeAlias = "Mapping[str, Mapping[str, Any]]"

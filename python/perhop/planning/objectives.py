@@ -31,7 +31,7 @@ from perhop.planning.words import (
     UNITS,
     Measure,
 )
-from perhop.quantities import UNIT
+from perhop.quantities import NUMBER, UNIT
 from perhop.routers import units as codepoints
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_PERCENTILE = r"[0-9]+(?:\.[0-9]+)?"
 _BOUND = re.compile(
-    rf"(?P<left>.+?)\s*(?P<comparison><=|>=|≤|≥|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>{UNIT})"
-    rf"(?:\s+in\s+(?P<runs>{_NUMBER})\s*%\s+of(?:\s+the)?\s+runs)?"
+    rf"(?P<left>.+?)\s*(?P<comparison><=|>=|≤|≥|<|>)\s*(?P<value>{NUMBER})\s*(?P<unit>{UNIT})"
+    rf"(?:\s+in\s+(?P<runs>{NUMBER})\s*%\s+of(?:\s+the)?\s+runs)?"
 )
 _PROFILE = re.compile(
-    rf"(?:at\s+least\s+)?(?P<value>{_NUMBER})\s*%\s+of(?:\s+the)?\s+(?P<name>.+?)\s+flows\s+"
-    rf"(?:get|reach)\s+their\s+profiles?(?:\s+in\s+(?P<runs>{_NUMBER})\s*%\s+of(?:\s+the)?\s+runs)?"
+    rf"(?:at\s+least\s+)?(?P<value>{NUMBER})\s*%\s+of(?:\s+the)?\s+(?P<name>.+?)\s+flows\s+"
+    rf"(?:get|reach)\s+their\s+profiles?(?:\s+in\s+(?P<runs>{NUMBER})\s*%\s+of(?:\s+the)?\s+runs)?"
 )
-_STATISTIC = rf"(?P<statistic>P{_NUMBER}|{'|'.join(STATISTICS)})"
+_STATISTIC = rf"(?P<statistic>P{_PERCENTILE}|{'|'.join(STATISTICS)})"
 _BEFORE = re.compile(rf"{_STATISTIC}\s+(?:of\s+)?(?:the\s+)?(?P<rest>.+)", re.IGNORECASE)
 _AFTER = re.compile(rf"{_STATISTIC}(?:\s+(?P<rest>.+))?", re.IGNORECASE)
 _OF = re.compile(r"(?:of\s+)(?:the\s+)?(?P<name>.+)")

@@ -14,8 +14,15 @@ ROUNDING = 0.005
 """A ramp that is off by less, in probability, stands for a curve."""
 Color = Literal["green", "yellow", "red"]
 COLORS: tuple[Color, Color, Color] = ("green", "yellow", "red")
+
 SLIVER = 0.0101
 """A jump to 1 within this part of the limit counts as a step: tables of fill levels have whole percents."""
+
+
+def drop_precedence(codepoint: int) -> Color | None:
+    """The color of a codepoint of Assured Forwarding (RFC 2597, section 6); None: it has none."""
+    group, rest = divmod(codepoint, 8)
+    return COLORS[rest // 2 - 1] if 1 <= group <= 4 and rest in {2, 4, 6} else None
 
 
 @dataclass(frozen=True, slots=True)

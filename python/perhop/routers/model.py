@@ -229,6 +229,14 @@ class Queue:
     mean_packet: Quantity | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """What a class of hfsc is sure of, and its share of what the class around it has, as long-run rates in bit/s."""
+
+    real_time: float
+    link_share: float
+
+
 @dataclass(slots=True)
 class TreeClass:
     """A class of a hierarchical token bucket: with the name of its queue, or with classes within it."""
@@ -244,6 +252,8 @@ class TreeClass:
     quantum: Quantity | None = None
     queue: str = ""
     classes: list[TreeClass] = field(default_factory=list)
+    curves: Curves | None = None
+    """Of a class of hfsc."""
 
 
 @dataclass(slots=True)

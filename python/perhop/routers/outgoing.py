@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.routers import units
-from perhop.routers.curves import COLORS
+from perhop.routers.curves import COLORS, drop_precedence
 from perhop.routers.model import ALL_CODEPOINTS
 
 if TYPE_CHECKING:
@@ -97,10 +97,7 @@ class QueueOut:
 
     def color(self, codepoint: int) -> Color:
         """That of the scenario's flows; else the drop precedence of AF (RFC 2597); else green."""
-        if codepoint in self.colors:
-            return self.colors[codepoint]
-        group, rest = divmod(codepoint, 8)
-        return COLORS[rest // 2 - 1] if 1 <= group <= 4 and rest in {2, 4, 6} else "green"
+        return self.colors.get(codepoint) or drop_precedence(codepoint) or "green"
 
 
 @dataclass(slots=True)
@@ -522,8 +519,8 @@ def _colors(scenario: dict[str, Any], metered: frozenset[int]) -> dict[int, Colo
     found: dict[int, set[Color]] = {}
     for flow in scenario.get("flows") or []:
         code = flow.get("dscp", 0)
-        if isinstance(code, int) and "profile" not in flow and flow.get("color") in COLORS:
-            found.setdefault(code, set()).add(flow["color"])
+        if isinstance(code, int) and "profile" not in flow:
+            found.setdefault(code, set()).add(flow.get("color") or drop_precedence(code) or "yellow")
     return {
         code: next(iter(colors)) for code, colors in found.items() if len(colors) == 1 and code not in metered
     }

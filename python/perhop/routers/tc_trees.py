@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perhop.routers import tc_units, units
-from perhop.routers.model import How, Quantity, Rate, RateUnit, TreeClass, Unit
+from perhop.routers.model import Curves, How, Quantity, Rate, RateUnit, TreeClass, Unit
 from perhop.routers.tc_qdiscs import Options
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Tree:
         """Report classes whose rates together are above that of the class around them."""
         if any(rate.unit is not RateUnit.BPS for rate in (made.rate, *(c.rate for c in made.classes))):
             return
-        total = sum(inner.rate.number for inner in made.classes)
+        total = sum(c.curves.real_time if c.curves else c.rate.number for c in made.classes)
         if total > made.rate.number * (1 + 1e-9):
             text = f"class {made.name}: its classes are sure of {units.rate_text(total)} together"
             text += f", above its `{made.rate.text}`: Linux gives them their rates all the same"
@@ -195,6 +195,8 @@ class Tree:
         ceil = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "no ul: the link's rate")
         if most is not None:
             ceil = most.rate
+        elif share is None and sure is not None:  # without a share it has nothing of what others leave
+            ceil = replace(sure.rate, text=f"`{sure.rate.text}` without `ls`: no more than this")
         if ceil.unit is RateUnit.BPS and rate.number > ceil.number:
             text = (
                 f"hfsc class {command.handle}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
@@ -202,6 +204,7 @@ class Tree:
             self._account.find("W16", command.line, text)
             rate = ceil
         made = TreeClass(command.handle, command.line, rate, ceil)
+        made.curves = Curves(sure.rate.number if sure else 0.0, share.rate.number if share else 0.0)
         turn = rate if share is None else share.rate
         made.quantum = Quantity(turn.number, Unit.BYTES, turn.line, How.ASSUMED, text=turn.text)
         return made

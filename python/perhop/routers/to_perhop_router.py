@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.errors import PerhopError
 from perhop.routers import units
-from perhop.routers.curves import COLORS
+from perhop.routers.curves import drop_precedence
 from perhop.routers.document import key, quoted
 from perhop.routers.outgoing import depth
 
@@ -185,7 +185,7 @@ class _Writer:
             code = flow.get("dscp")
             if code is None:
                 code = GREEN if flow.get("service") == "green" else 0
-            colors.setdefault(code, set()).add(flow.get("color", "yellow"))
+            colors.setdefault(code, set()).add(flow.get("color") or _trusted(code))
         result: list[str] = []
         for code, found in sorted(colors.items()):
             shown = units.shown_codepoints([code])[0]
@@ -205,8 +205,7 @@ class _Writer:
 
 def _trusted(code: int) -> str:
     """The color that the router gives a codepoint with `trust` (RFC 2597, section 6)."""
-    group, rest = divmod(code, 8)
-    return COLORS[rest // 2 - 1] if 1 <= group <= 4 and rest in {2, 4, 6} else "yellow"
+    return drop_precedence(code) or "yellow"
 
 
 def _tables(value: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - of a scenario

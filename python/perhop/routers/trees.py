@@ -24,6 +24,7 @@ LEAST = 1000.0
 """Bit/s of a class that is sure of nothing."""
 BYPASS = 0.01
 """The part of the link's rate for packets that bypass a tree with all of the link's rate."""
+BISECTIONS = 60
 LAST_PRIO = 7
 """The highest `prio` that there is, which goes last."""
 
@@ -46,6 +47,7 @@ def sections(
         top.entries.append(Entry("r2q", str(divisor), line, How.CONFIGURED))
     named = {queue.name: queue for queue in queues}
     given = [_resolved(root, link_bps) for root in port.tree]
+    _settle(given, link_bps)
     roots = [made for root in given if (made := _kept(root, named)) is not None]
     known = _queues(roots)
     others = [queue for queue in queues if queue.name not in known]
@@ -128,6 +130,49 @@ def _resolved(tree: TreeClass, link_bps: float) -> TreeClass:
     )
     rate = replace(rate, number=min(rate.number, ceil.number))
     return replace(tree, rate=rate, ceil=ceil, classes=[_resolved(c, link_bps) for c in tree.classes])
+
+
+def _settle(classes: list[TreeClass], capacity: float) -> None:
+    """Give classes of hfsc the rates that they have if all of them send: the real-time curve, or the share if that is more.
+
+    Real-time service counts for the shares (Linux, net/sched/sch_hfsc.c: `cl_total` is of both criteria).
+    """
+    curves = [made.curves for made in classes if made.curves is not None]
+    if curves and len(curves) == len(classes):
+        most = [min(made.ceil.number, capacity) for made in classes]
+        least = [min(_real_time(made), limit) for made, limit in zip(classes, most, strict=True)]
+        shares = [curve.link_share for curve in curves]
+        if sum(least) <= capacity:
+            rates = _filled(capacity, least, shares, most)
+            for made, rate in zip(classes, rates, strict=True):
+                made.rate = replace(made.rate, number=float(int(max(rate, LEAST) + 1e-3)))
+    for made in classes:
+        _settle(made.classes, min(made.rate.number if made.curves else capacity, made.ceil.number))
+
+
+def _real_time(made: TreeClass) -> float:
+    """What a class of hfsc is sure of: that of the leaves in it, since only these have a real-time curve."""
+    if made.classes:
+        return sum(_real_time(inner) for inner in made.classes)
+    return made.curves.real_time if made.curves is not None else 0.0
+
+
+def _filled(
+    capacity: float, least: Sequence[float], shares: Sequence[float], most: Sequence[float]
+) -> list[float]:
+    """A capacity in proportion to shares, each part within its bounds."""
+
+    def at(level: float) -> list[float]:
+        return [
+            min(max(bottom, level * share), top)
+            for bottom, share, top in zip(least, shares, most, strict=True)
+        ]
+
+    low, high = 0.0, capacity / min((share for share in shares if share > 0), default=1.0)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(at(middle)) <= capacity else (low, middle)
+    return at(low)
 
 
 def _kept(tree: TreeClass, named: Mapping[str, Queue]) -> TreeClass | None:

@@ -52,7 +52,7 @@ def whole(text: str) -> int | None:
 
 def scaled(text: str, factors: dict[str, float]) -> float | None:
     """A number with one of these suffixes, whatever their case, or with none if `""` is one."""
-    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([A-Za-zµμ%]*(?:/s)?)", text)
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([A-Za-zµμ%]*(?:/s)?)", text)
     if found is None:
         return None
     factor = factors.get(found[2].lower())

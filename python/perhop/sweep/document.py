@@ -25,7 +25,7 @@ _NAMED_TABLES = frozenset({"links", "flows", "paths", "profiles"})
 """The tables of a scenario that hold others by name."""
 MOST_ENTRIES = 1000
 """Of a table: each factor and each setting is looked for in the scenario of every point."""
-FRACTION = r"\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*"
+FRACTION = rf"\s*({NUMBER})\s*(%?)\s*"
 """A fraction as text."""
 _FRACTION = re.compile(FRACTION)
 

@@ -16,7 +16,7 @@ from perhop.output.report import HtmlPlot, html_plot
 from perhop.output.sheet import MARKS as SHAPES
 from perhop.output.sheet import SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
-from perhop.quantities import UNIT, canonical
+from perhop.quantities import NUMBER, UNIT, canonical
 from perhop.study import Axis, Plot, Row
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import metric_names, short_names, shown_name, unit_of
@@ -32,7 +32,7 @@ MOST_SERIES = 6
 MOST_PANELS = 9
 MOST_VECTORS = 1000
 """More marks than this are drawn as pixels."""
-_QUANTITY = re.compile(rf"([0-9]+(?:\.[0-9]+)?) ?((?!$){UNIT})")
+_QUANTITY = re.compile(rf"({NUMBER}) ?((?!$){UNIT})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from perhop.errors import PerhopError
-from perhop.quantities import UNIT, canonical
+from perhop.quantities import NUMBER, UNIT, canonical
 
 Value: TypeAlias = "str | int | float | bool"
 
-_NUMBER = rf"([0-9]+(?:\.[0-9]+)?)(?: (?!log))?({UNIT})"
+_NUMBER = rf"({NUMBER})(?: (?!log))?({UNIT})"
 RANGE = rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}(\s+log)?\s*"
 """A range as text."""
 _RANGE = re.compile(RANGE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
-from perhop.quantities import RATES, TIMES, UNIT, with_printed
+from perhop.quantities import NUMBER, RATES, TIMES, UNIT, with_printed
 from perhop.sweep import document
 from perhop.sweep.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
 from perhop.sweep.plan import SCENARIO, SEED, SET, TITLE, Point, check_metrics, column, make_point
@@ -32,7 +32,7 @@ Derive: TypeAlias = "Callable[[Mapping[str, Sequence[float]]], Mapping[str, Sequ
 """From values by metric, one for each run, to those of others, one for each run or one for all."""
 _UNITS = with_printed({"": 1.0, "%": 0.01, **RATES, **TIMES, "p": 1.0})
 _AN_OBJECTIVE = r"\s*(minimize|maximize)\s+(.+?)\s*"
-_A_CONSTRAINT = r"\s*(.+?)\s*(>=|<=)\s*([0-9]+(?:\.[0-9]+)?)\s*"
+_A_CONSTRAINT = rf"\s*(.+?)\s*(>=|<=)\s*({NUMBER})\s*"
 _OBJECTIVE = re.compile(_AN_OBJECTIVE)
 _CONSTRAINT = re.compile(rf"{_A_CONSTRAINT}({UNIT})\s*")
 TRIALS = Whole(says="Settings that are tried.", default=DEFAULT_TRIALS, most=MAX_TRIALS)

@@ -109,6 +109,45 @@ def test_users_do_what_their_name_says(
     assert perhop("run", "my.toml", "--runs", "1").code == 0
 
 
+def test_uploads_go_the_other_way(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop("init", "--rate", "10Mbps", "--users", "1 download, 1 upload", "--yes")
+    assert (done.code, done.err) == (0, "")
+    scenario = tomllib.loads((tmp_path / "my.toml").read_text())
+    assert [(flow["from"], flow["to"]) for flow in scenario["flows"]] == [
+        ("internet", "office"), ("office", "internet"),
+    ]  # fmt: skip
+    assert scenario["links"]["access"]["reverse"]["queue"] == scenario["links"]["access"]["queue"]
+    got = classes(tmp_path / "my.toml")
+    rates = [float(str(got[name]["throughput_bps"])) for name in ("download", "upload")]
+    assert min(rates) > 8e6, "each has a direction for itself"
+    assert perhop("run", "my.toml", "--runs", "1").err == ""
+    promised = perhop(
+        "init",
+        "up.toml",
+        "--users",
+        "2 downloads, 3 backups",
+        "--promised",
+        "backups 1Mbps",
+        "--rate",
+        "10Mbps",
+    )
+    assert promised.code == 0
+    link = tomllib.loads((tmp_path / "up.toml").read_text())["links"]["access"]
+    assert (link["queue"]["aqm"], link["reverse"]["queue"]["aqm"]) == ("codel", "rio")
+
+
+@pytest.mark.parametrize(
+    ("rate", "target"), [("64kbps", "187500us"), ("1Mbps", "12000us"), ("2.4Mbps", None)]
+)
+def test_a_slow_link_has_a_target_of_a_packet(
+    perhop: Perhop, tmp_path: Path, rate: str, target: str | None
+) -> None:
+    done = perhop("init", "--rate", rate, "--users", "1 download", "--yes")
+    assert (done.code, done.err) == (0, "")
+    queue = tomllib.loads((tmp_path / "my.toml").read_text())["links"]["access"]["queue"]
+    assert queue.get("target") == target
+
+
 def test_calls_are_calls(perhop: Perhop, tmp_path: Path) -> None:
     done = perhop("init", "--rate", "1Gbps", "--users", "3 calls", "--yes")
     assert (done.code, done.err) == (0, "")

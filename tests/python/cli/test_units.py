@@ -12,7 +12,7 @@ from perhop import _engine, import_command, quantities
 from perhop.errors import PerhopError
 from perhop.live import equivalence
 from perhop.output import figures
-from perhop.planning import words
+from perhop.planning import objectives, words
 from perhop.sweep import space, tuning
 
 if TYPE_CHECKING:
@@ -64,6 +64,34 @@ def test_ranges_constraints_bounds_and_margins() -> None:
     assert found_margins == pytest.approx([2e6, 50e-6, 3.0])
     with pytest.raises(PerhopError, match="throughput=5Mbps"):
         equivalence.margins(["throughput=2 Mbit"])
+
+
+def test_a_decimal_may_begin_with_its_point(perhop: Perhop) -> None:
+    """The engine and all readers of Python: `.5Mbps` is 0.5 Mbit/s."""
+
+    def read(rate: str, delay: str = "1ms") -> str:
+        return _engine.scenario_from_json(json.dumps(scenario(rate, delay, "10p")), "")
+
+    assert read(".5Mbps", ".25 ms") == read("0.5Mbps", "250us") == read("500kbps", "0.25ms")
+    found = space.parse_range(".5Mbps..1.5Mbps", "here")
+    assert (found.low, found.high) == (0.5, 1.5)
+    margins = equivalence.margins(["throughput=.5Mbps"])
+    assert margins["throughput"].absolute == 5e5
+    assert import_command._quantity("--link-rate", ".5Mbps", import_command.RATES, "20Mbps") == 5e5
+    assert words.UNITS["bit/s"]["Mbit/s"] == 1e6
+    done = perhop("init", "--rate", ".5Mbps", "--users", "2 calls", "--promised", "calls .2Mbps")
+    assert (done.code, done.err) == (0, "")
+    assert objectives.parse("throughput of gold >= .5 Mbit/s", "here") == objectives.parse(
+        "throughput of gold >= 0.5 Mbit/s", "here"
+    )
+
+
+@pytest.mark.parametrize("number", [".", "5.", "1.2.3", "..5"])
+def test_what_is_no_decimal_is_said_to_be_none(number: str) -> None:
+    with pytest.raises(perhop.ScenarioError, match=rf"has `{number}` where a number such as 1.5 or .5 must"):
+        perhop.run(scenario(f"{number}Mbps", "1ms", "10p"))
+    with pytest.raises(perhop.ScenarioError, match="is not a whole number of bps, or too large"):
+        perhop.run(scenario(".5bps", "1ms", "10p"))
 
 
 def test_options_of_import() -> None:

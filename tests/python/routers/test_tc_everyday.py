@@ -163,11 +163,39 @@ tc filter add dev e parent 1: protocol ip u32 match ip tos 0xb8 0xfc flowid 1:10
     assert done.link["rate"] == "20Mbps"
     queues = done.queues
     assert {name: (q["rate"], q.get("ceil")) for name, q in queues.items()} == {
-        "1:10": ("2Mbps", "20Mbps"),
+        "1:10": ("4Mbps", "20Mbps"),
         "1:20": ("16Mbps", "18Mbps"),
     }
     assert [queue["quantum"] for queue in queues.values()] == ["1.514kB", "6.056kB"]
     assert any("`rt m1 5mbit d 10ms m2 2mbit` is not simulated" in text for text in done.texts)
+
+
+@pytest.mark.parametrize(
+    ("curves", "rate", "first"),
+    [  # of 9 Mbit/s, `first` is the part of the first class: its real-time curve, or its share if that is more
+        (("rt rate 5mbit ls rate 3mbit", "ls rate 5mbit"), 9.0, 5 / 9),
+        (("rt rate 2mbit ls rate 3mbit", "ls rate 5mbit"), 9.0, 3 / 8),
+        (("rt rate 6mbit ls rate 1mbit", "rt rate 1mbit ls rate 8mbit"), 9.0, 6 / 9),
+        (("sc rate 2mbit", "ls rate 1mbit"), 9.0, 2 / 3),
+        (("ls rate 3mbit ul rate 2mbit", "ls rate 5mbit"), 9.0, 2 / 9),
+        (("rt rate 2mbit", "ls rate 5mbit"), 9.0, 2 / 9),
+    ],
+)
+def test_real_time_curves_of_hfsc_beside_shares(curves: tuple[str, str], rate: float, first: float) -> None:
+    """As sch_hfsc: what the real-time criterion serves counts for the share; without one, no more than that."""
+    text = f"""\
+tc qdisc add dev e root handle 1: hfsc default 20
+tc class add dev e parent 1: classid 1:1 hfsc ls rate {rate:g}mbit ul rate {rate:g}mbit
+tc class add dev e parent 1:1 classid 1:10 hfsc {curves[0]}
+tc class add dev e parent 1:1 classid 1:20 hfsc {curves[1]}
+tc filter add dev e parent 1: protocol ip u32 match ip tos 0xb8 0xfc flowid 1:10
+"""
+    done = of_text(text)
+    carried = done.carried({46: 2 * rate, 0: 2 * rate})
+    assert carried == pytest.approx({46: first * rate, 0: (1 - first) * rate}, rel=0.03)
+    alone = {"ul": 2.0}.get(curves[0].split()[-3], rate) if "ul" in curves[0] else rate
+    alone = alone if "s" in curves[0] else 2.0
+    assert done.carried({46: 2 * rate})[46] == pytest.approx(alone, rel=0.03)
 
 
 def test_a_policer_over_several_lines() -> None:

@@ -118,7 +118,8 @@ impl Block for Cobalt {
     }
 
     fn onsets(params: &CobaltParams) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: Duration::ZERO }]
+        let spares_short = params.mtu.is_some();
+        vec![Onset { key: "target", target: params.target, least: Duration::ZERO, spares_short }]
     }
 }
 

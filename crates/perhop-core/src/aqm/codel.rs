@@ -219,7 +219,7 @@ impl Block for Codel {
     }
 
     fn onsets(params: &CodelParams) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: params.target }]
+        vec![Onset { key: "target", target: params.target, least: params.target, spares_short: false }]
     }
 }
 

@@ -150,7 +150,7 @@ impl Block for Pi2 {
     }
 
     fn onsets(params: &Pi2Params) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: Duration::ZERO }]
+        vec![Onset { key: "target", target: params.target, least: Duration::ZERO, spares_short: false }]
     }
 }
 

@@ -321,6 +321,7 @@ impl Block for Red {
             key: "target-delay",
             target,
             least: Duration::from_nanos(target.as_nanos() / 2),
+            spares_short: true,
         };
         params.target_delay.map(onset).into_iter().collect()
     }

@@ -158,12 +158,12 @@ text_unit!(
     [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)]
 );
 text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
-text_serde!(Frequency, "text with its unit", r"^[0-9]+(\.[0-9]+)? ?(/s|/min|/h)$", "40/s");
+text_serde!(Frequency, "text with its unit", r"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?(/s|/min|/h)$", "40/s");
 text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
 text_serde!(
     Bitrate,
     "text with its unit",
-    r"^[0-9]+(\.[0-9]+)? ?(bps|kbps|Mbps|Gbps|bit/s|kbit/s|Mbit/s|Gbit/s)$",
+    r"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?(bps|kbps|Mbps|Gbps|bit/s|kbit/s|Mbit/s|Gbit/s)$",
     "20Mbps"
 );
 

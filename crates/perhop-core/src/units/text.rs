@@ -69,8 +69,8 @@ macro_rules! text_unit {
 pub(crate) use text_unit;
 
 /// The forms of a time, a size and a number of packets, as regular expressions.
-pub const TIME: &str = r"[0-9]+(\.[0-9]+)? ?(ns|us|µs|μs|ms|s)";
-pub(super) const SIZE: &str = r"[0-9]+(\.[0-9]+)? ?(B|bytes|kB|MB|GB)";
+pub const TIME: &str = r"([0-9]+(\.[0-9]+)?|\.[0-9]+) ?(ns|us|µs|μs|ms|s)";
+pub(super) const SIZE: &str = r"([0-9]+(\.[0-9]+)?|\.[0-9]+) ?(B|bytes|kB|MB|GB)";
 pub(super) const COUNT: &str = r"[0-9]+(\.0+)? ?p(ackets?)?";
 
 /// Units as tables and figures print them, each with its name in a scenario's canonical form.
@@ -152,19 +152,28 @@ pub(crate) fn parse_scaled(
                 .replace("is ambiguous of", "is ambiguous beside"),
         );
     };
+    if !is_decimal(number) {
+        return refuse(format!("has `{number}` where a number such as 1.5 or .5 must stand"));
+    }
     match exact(number, scale) {
         Some(value) => Ok(value),
         None => refuse(format!("is not a whole number of {}, or too large", suffixes[suffixes.len() - 1].0)),
     }
 }
 
-/// `number` times `scale`, if that is a whole number that fits.
+/// Whether a text of digits and points is a decimal: `1`, `1.5` or `.5`.
+fn is_decimal(number: &str) -> bool {
+    match number.split_once('.') {
+        Some((_, fraction)) => !fraction.is_empty() && !fraction.contains('.'),
+        None => true,
+    }
+}
+
+/// The decimal `number` times `scale`, if that is a whole number that fits.
 fn exact(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
-        return None;
-    }
-    let mut value = whole.parse::<u64>().ok()?.checked_mul(scale)?;
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
+    let mut value = whole.checked_mul(scale)?;
     let mut place = scale;
     for digit in fraction.bytes() {
         let digit = u64::from(digit - b'0');

@@ -296,7 +296,8 @@ impl Block for Pie {
         let Settings { target, half_target, beta, .. } = Settings::of(params);
         // Delays below half of the target raise the drop probability by no more than this.
         let most = beta * half_target.as_secs_f64();
-        vec![Onset { key: "target", target, least: if most < LITTLE { half_target } else { Duration::ZERO } }]
+        let least = if most < LITTLE { half_target } else { Duration::ZERO };
+        vec![Onset { key: "target", target, least, spares_short: false }]
     }
 }
 

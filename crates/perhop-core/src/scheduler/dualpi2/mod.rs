@@ -250,8 +250,8 @@ impl<P: Packet> Block for DualPi2<P> {
 
     fn onsets(params: &DualPi2Params) -> Vec<Onset> {
         // The controller and the step act each for itself.
-        [("target", params.target), ("step", params.step())]
-            .map(|(key, target)| Onset { key, target, least: Duration::ZERO })
+        [("target", params.target, false), ("step", params.step(), params.step_length() > 0)]
+            .map(|(key, target, spares_short)| Onset { key, target, least: Duration::ZERO, spares_short })
             .into()
     }
 

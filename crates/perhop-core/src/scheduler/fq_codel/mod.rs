@@ -223,7 +223,7 @@ impl<P: Packet> Block for FqCodel<P> {
     }
 
     fn onsets(params: &FqCodelParams) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: params.target }]
+        vec![Onset { key: "target", target: params.target, least: params.target, spares_short: false }]
     }
 
     fn idle_keys(params: &FqCodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
