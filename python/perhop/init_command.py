@@ -138,8 +138,8 @@ def init(
         typer.Option(
             "--users",
             metavar='"2 downloads, 1 call"',
-            help="Who uses it: how many downloads, uploads, calls, videos, web users, games, requests; people such as "
-            "customers download.",
+            help="Who uses it: how many downloads, uploads, calls, videos, web users, games, "
+            "requests; people such as customers download.",
         ),
     ] = None,
     promised: Annotated[
@@ -158,9 +158,10 @@ def init(
 
     The questions: how fast is the link, who uses it, and what was promised to them? Each has an option, so
     that scripts need not answer. The scenario has one link. Its users do what their name says: downloads,
-    uploads, calls, videos, web users, games, requests; other people, such as customers and staff, download without
-    end by TCP. Nothing is promised unless it is said. Where something was promised, the queue is RIO, and
-    token buckets color what keeps to the promise; else it is CoDel. A file that exists is not written over.
+    uploads, calls, videos, web users, games, requests; other people, such as customers and staff,
+    download without end by TCP. Nothing is promised unless it is said. Where something was
+    promised, the queue is RIO, and token buckets color what keeps to the promise; else it is CoDel. A file
+    that exists is not written over.
 
     \b
     Examples:
@@ -210,7 +211,9 @@ def scenario(name: str, rate: str, groups: list[Group]) -> str:
     queues = queue(DOWNLOADS.ends, "links.access.queue")
     if any(group.kind is UPLOADS for group in groups):
         up = queue(UPLOADS.ends, "links.access.reverse.queue")
-        queues += f"\n# The other direction, in which data are sent, too; its rate is the same unless a key `rate` says otherwise.\n{up}"
+        queues += (
+            f"\n# The other direction, in which data are sent, too; a key `rate` would give it its own.\n{up}"
+        )
     run = terminal.escaped(terminal.command("run", name))
     report = f"{run} --out results/first"
     return f"""\

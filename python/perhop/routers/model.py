@@ -231,7 +231,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """What a class of hfsc is sure of, and its share of what the class around it has, as long-run rates in bit/s."""
+    """What a class of hfsc is sure of, and its share of the class around it: long-run rates in bit/s."""
 
     real_time: float
     link_share: float

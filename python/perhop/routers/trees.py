@@ -133,7 +133,7 @@ def _resolved(tree: TreeClass, link_bps: float) -> TreeClass:
 
 
 def _settle(classes: list[TreeClass], capacity: float) -> None:
-    """Give classes of hfsc the rates that they have if all of them send: the real-time curve, or the share if that is more.
+    """Give classes of hfsc what they have if all of them send: the real-time curve, or a larger share.
 
     Real-time service counts for the shares (Linux, net/sched/sch_hfsc.c: `cl_total` is of both criteria).
     """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.inputs import SCENARIO_NEEDS, read_text, toml
+from perhop.quantities import NUMBER
 from perhop.sweep.paths import Entries, Keys, put
 from perhop.sweep.space import text_of
 

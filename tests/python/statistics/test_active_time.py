@@ -249,6 +249,7 @@ def test_a_load_is_of_the_mean_rate_of_a_link_while_flows_begin() -> None:
     assert begun == [pytest.approx(3750, rel=0.08), pytest.approx(2812, rel=0.08)]
 
 
+@pytest.mark.filterwarnings("ignore:.*never begin")
 def test_what_flows_that_come_and_go_carry_together_is_of_the_whole_time() -> None:
     """A flow of 500 kbit/s, one that begins in the middle, and one after the end: on average 750 kbit/s."""
     udp = {"from": "a", "to": "b", "transport": {"udp": "cbr", "rate": "500kbps"}}
