@@ -86,7 +86,7 @@ class Run:
             float(np.nansum(self.of_group(name, "throughput_bps") * self.of_group(name, "active_s")))
             for name in names
         )
-        return bits / (self.raw["duration_s"] - self.raw["warmup_s"])
+        return bits / float(self.raw["duration_s"] - self.raw["warmup_s"])
 
     def link(self, name: str) -> Mapping[str, Any]:
         """The statistics of one link.

@@ -2563,7 +2563,7 @@ class Flow(Table):
             the name of a shared profile. Default: none (best effort).
         color: The color of the flows' packets if they have no profile, and that with which they come to
             a color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding
-            (AFx1 green, AFx2 yellow, AFx3 red); without one `yellow`.
+            (`AF11` green, `AF12` yellow, `AF13` red, so all classes); without one `yellow`.
         service: The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a
             profile, can be green. Default: "blue".
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's

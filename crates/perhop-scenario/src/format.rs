@@ -334,7 +334,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
     /// The color of the flows' packets if they have no profile, and that with which they come to a color-aware meter. Default: the
-    /// drop precedence of their codepoint of Assured Forwarding (AFx1 green, AFx2 yellow, AFx3 red); without one `yellow`.
+    /// drop precedence of their codepoint of Assured Forwarding (`AF11` green, `AF12` yellow, `AF13` red, so all classes); without one `yellow`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
     /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be green.

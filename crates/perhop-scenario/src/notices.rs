@@ -585,6 +585,9 @@ struct Room<'a> {
     sizes: &'a RangeInclusive<u64>,
 }
 
+/// The largest frame that links carry, a jumbo frame: a larger size is that of several packets, or a bound.
+const LARGEST_FRAME: u64 = 9216;
+
 impl<'a> Room<'a> {
     const fn of(limit: Option<Depth>, sizes: &'a RangeInclusive<u64>) -> Self {
         Self { limit, sizes }
@@ -650,8 +653,9 @@ impl<'a> Room<'a> {
     }
 
     /// The target of an AQM, if the largest packet takes longer to leave (RFC 8290, section 5.2.2): whatever waits, waits too long.
+    /// None where packets may be larger than any frame, as those of a capture may before it is read.
     fn below_a_packet(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
-        let largest = Bytes::new(*self.sizes.end());
+        let largest = Some(*self.sizes.end()).filter(|size| *size <= LARGEST_FRAME).map(Bytes::new)?;
         let takes = least.time_of(largest);
         (!onset.spares_short && onset.target < takes).then(|| {
             let text = format!(

@@ -240,12 +240,11 @@ def test_more_promised_than_there_is_is_said(perhop: Perhop) -> None:
             ["--users", "5 printers"],
             [
                 "`printers`",
-                "downloads, calls, videos, web users, games, requests",
+                "downloads, uploads, calls, videos, web users, games, requests",
                 "staff",
                 "2 printers downloads",
             ],
         ),
-        (["--users", "3 uploads"], ["`uploads` does not say what they do"]),
         (["--users", "3 video calls"], ["`video calls` may be calls and videos"]),
         (["--users", "calls"], ["--users", "3 calls"]),
         (["--users", "2 a\tuser"], ["--users"]),

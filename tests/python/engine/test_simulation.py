@@ -239,7 +239,8 @@ def test_a_path_may_be_text(small: Path) -> None:
 def test_classes_of_many_groups_are_found_once(small: Path) -> None:
     plain = tomllib.loads(small.read_text())
     plain["duration"] = "0.1s"
-    plain["flows"] = [{**plain["flows"][1], "name": f"c{n}", "count": 1} for n in range(2000)]
+    several = {**plain["flows"][1], "count": 1, "start": "0s"}
+    plain["flows"] = [{**several, "name": f"c{n}"} for n in range(2000)]
     result = perhop.run(plain)
     began = time.perf_counter()
     classes = result.classes()

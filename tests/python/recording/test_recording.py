@@ -33,9 +33,9 @@ QUEUES: dict[str, dict[str, Any]] = {
     "drop-tail": {"aqm": "drop-tail", "limit": "20p"},
     "red": {"aqm": "red", "thresholds": "5/15/0.1", "limit": "30p", "weight": 0.02, "ecn": True},
     "rio": {"aqm": "rio", "in": "10/25/0.05", "total": "5/15/0.1", "limit": "30p", "weight": 0.02},
-    "codel": {"aqm": "codel", "target": "2ms", "interval": "30ms", "limit": "40p", "ecn": True},
+    "codel": {"aqm": "codel", "target": "3ms", "interval": "30ms", "limit": "40p", "ecn": True},
     "pie": {"aqm": "pie", "target": "5ms", "limit": "40p"},
-    "fq-codel": {"scheduler": "fq-codel", "target": "2ms", "interval": "30ms", "limit": "40p", "ecn": True},
+    "fq-codel": {"scheduler": "fq-codel", "target": "3ms", "interval": "30ms", "limit": "40p", "ecn": True},
     "dualpi2": {"scheduler": "dualpi2", "limit": "60p"},
 }
 

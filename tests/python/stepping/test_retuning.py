@@ -155,7 +155,7 @@ def moved(table: dict[str, Any], changes: dict[str, Any], engine: Engine = "refe
         ("priority", {"queues.gold.cap": "2Mbps", "excess": "idle"}),
         ("shaper", {"rate": "2Mbps"}),
         ("htb", {"classes.link.classes.gold.ceil": "1Mbps", "classes.link.classes.rest.rate": "3Mbps"}),
-        ("fq-codel", {"target": "1ms", "quantum": "300B"}),
+        ("fq-codel", {"target": "4ms", "quantum": "300B"}),
         ("dualpi2", {"target": "3ms"}),
         ("edf", {"blue": "200ms"}),
         ("dsd", {"bound": "5ms"}),

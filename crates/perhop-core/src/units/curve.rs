@@ -205,6 +205,7 @@ mod tests {
         ] {
             assert!(why(text).contains("write points fill/probability"), "{text}: {}", why(text));
         }
+        assert!(why("interpolate 99999999999999999999/0").contains("`99999999999999999999` is too large"));
         assert!(why("interpolate 30/0, 30/0.1").contains("write rising fills"));
         assert!(why("interpolate 30/0.2, 40/0.1").contains("it must not fall"));
         assert!(why("segmented 30/0.2, 40kB/0.3").contains("all be packets or all be bytes"));

@@ -99,8 +99,9 @@ impl Point {
 
 /// A queue length: packets, with or without their `p`, or bytes.
 fn level(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result<Depth, UnitError> {
-    if part.bytes().all(|byte| byte.is_ascii_digit()) {
-        return part.parse().map(Depth::Packets).map_err(|_| shape());
+    if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+        let too_large = |_| UnitError::new(format!("`{text}`: `{part}` is too large"));
+        return part.parse().map(Depth::Packets).map_err(too_large);
     }
     part.parse::<Depth>().map_err(|problem| {
         if part.ends_with('B') { UnitError::new(format!("`{text}`: {problem}")) } else { shape() }
