@@ -1,5 +1,7 @@
 //! From a checked scenario to the network that the simulator runs.
 
+use std::collections::BTreeMap;
+
 use perhop_core::marker::AfClass;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
@@ -29,7 +31,11 @@ impl Scenario {
         let shared_meters = self.profiles.iter();
         let shared_meters = shared_meters
             .map(|(name, profile)| SharedMeter { name: name.clone(), params: profile.0.clone() });
-        let flows = self.flows.iter().flat_map(|group| self.flow_specs(group, node));
+        let sharing = self.flows_of_profiles();
+        let flows = self.flows.iter().flat_map(|group| {
+            let reserved = self.reserved_among(group, &sharing);
+            self.flow_specs(group, reserved, node)
+        });
         let network = Network {
             duration: self.duration,
             warmup: self.warmup,
@@ -107,14 +113,19 @@ impl Scenario {
     }
 
     /// The flows of a group: those of its users' responses, then those of their requests.
-    fn flow_specs(&self, group: &Flow, node: impl Fn(&str) -> NodeId + Copy) -> Vec<FlowSpec> {
+    fn flow_specs(
+        &self,
+        group: &Flow,
+        reserved: Option<Bitrate>,
+        node: impl Fn(&str) -> NodeId + Copy,
+    ) -> Vec<FlowSpec> {
         let (connections, flows) = (group.connections(), group.flows());
         let data = (0..flows).map(|member| FlowSpec {
             transport: group.transport_spec(),
-            ..self.flow_spec(group, member, node)
+            ..self.flow_spec(group, member, reserved, node)
         });
         let requests = (0..if connections == 0 { 0 } else { flows }).map(|member| {
-            let response = self.flow_spec(group, member, node);
+            let response = self.flow_spec(group, member, reserved, node);
             FlowSpec {
                 name: format!("{}{REVERSE}/{member}", group.name),
                 from: response.to,
@@ -159,12 +170,13 @@ impl Scenario {
 
     /// The classes of flows in results, in the order of the flows.
     pub fn classes(&self) -> Vec<Class> {
+        let sharing = self.flows_of_profiles();
         let classes = self.flows.iter().flat_map(|group| {
             let flows = group.flows();
             let data = Class {
                 name: group.name.clone(),
                 flows,
-                reserved: self.reserved(group),
+                reserved: self.reserved_among(group, &sharing),
                 is_population: group.arrivals.is_some(),
                 codec: group.codec,
             };
@@ -180,7 +192,13 @@ impl Scenario {
         classes.collect()
     }
 
-    fn flow_spec(&self, group: &Flow, member: u32, node: impl Fn(&str) -> NodeId) -> FlowSpec {
+    fn flow_spec(
+        &self,
+        group: &Flow,
+        member: u32,
+        reserved: Option<Bitrate>,
+        node: impl Fn(&str) -> NodeId,
+    ) -> FlowSpec {
         let access = |access: &Access| AccessSpec { rate: access.rate, delay: access.delay };
         let is_tcp = matches!(group.transport, Transport::Tcp(_));
         let (from, to) = match &group.between {
@@ -207,7 +225,7 @@ impl Scenario {
             ecn: if is_tcp { Ecn::NotCapable } else { group.ecn.codepoint() },
             tcp_ecn: if is_tcp { group.ecn } else { TcpEcn::Off },
             service: self.profile_rate(group),
-            reserved: self.reserved(group),
+            reserved,
             out_feedback: group.out_feedback,
             start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
             stop: group.stop.map(|stop| Instant::ZERO + stop),
@@ -251,11 +269,25 @@ impl Scenario {
 
     /// The contracted rate of each flow of a group; with a shared profile, an equal part of its rate.
     pub fn reserved(&self, group: &Flow) -> Option<Bitrate> {
+        self.reserved_among(group, &self.flows_of_profiles())
+    }
+
+    fn reserved_among(&self, group: &Flow, sharing: &BTreeMap<&str, u64>) -> Option<Bitrate> {
         let rate = self.profile_rate(group)?;
-        let FlowProfile::Shared(_) = group.profile.as_ref()? else { return Some(rate) };
-        let sharing = self.flows.iter().filter(|other| other.profile == group.profile);
-        let flows: u64 = sharing.map(|other| u64::from(other.flows())).sum();
+        let FlowProfile::Shared(name) = group.profile.as_ref()? else { return Some(rate) };
+        let flows = sharing.get(name.as_str()).copied().unwrap_or_default();
         Bitrate::from_bps(rate.as_bps() / flows.max(1)).ok()
+    }
+
+    /// How many flows each shared profile has.
+    fn flows_of_profiles(&self) -> BTreeMap<&str, u64> {
+        let mut sharing = BTreeMap::new();
+        for group in &self.flows {
+            if let Some(FlowProfile::Shared(name)) = &group.profile {
+                *sharing.entry(name.as_str()).or_default() += u64::from(group.flows());
+            }
+        }
+        sharing
     }
 
     /// Routers, in the order of their names.

@@ -98,6 +98,8 @@ def inputs(folder: Path, n: int) -> dict[str, Callable[[], Read]]:
     )
     pairs = flows(9).partition("from")[0] + 'between = { file = "m.csv" }\ntransport = { tcp = "newreno" }\n'
     matrix = "".join(f"r{i % 40 + 1},r{(i + 1 + i // 40 % 38) % 40 + 1},1\n" for i in range(n))
+    shared = 'profile = "p"\n'
+    profile = '[profiles.p]\nmarker = "token-bucket"\nrate = "1Mbps"\nburst = "15kB"\n'
     groups = '"flows.f{n}.count"'
     return {
         "TOML, links": lambda: scenario(chain(n, 1)),
@@ -106,6 +108,7 @@ def inputs(folder: Path, n: int) -> dict[str, Callable[[], Read]]:
         "TOML, flows with CUBIC": lambda: scenario(
             ONE + flows(n, transport='{ tcp = "newreno", congestion = "cubic" }')
         ),
+        "TOML, flows of one profile": lambda: scenario(ONE + profile + flows(n, shared)),
         "TOML, changes of a link": lambda: scenario(
             ONE + "changes = " + listed(n, '{{ at = "{next}us", rate = "2Mbps" }}') + "\n" + flows(1)
         ),
