@@ -56,10 +56,22 @@ impl Window {
     #[inline(always)]
     pub fn grow(&mut self, delivered: u32) {
         let left = self.slow_start(delivered);
-        if left > 0.0 {
+        if self.whole_segments {
+            self.count(left);
+        } else if left > 0.0 {
             self.now += left / self.now;
         }
         self.limit();
+    }
+
+    /// Counts so many segments, as many as the window's whole ones of which make one more, as Linux does (`tcp_cong_avoid_ai`). The
+    /// window's fraction is what has been counted.
+    #[inline(never)]
+    fn count(&mut self, segments: f64) {
+        let whole = f64::from(self.now as u32).max(1.0);
+        let counted = ((self.now - whole) * whole).max(0.0).round() + segments;
+        let larger = whole + f64::from((counted / whole) as u32);
+        self.now = larger + counted % whole / larger;
     }
 
     /// Keeps to the receiver's window.
@@ -92,6 +104,26 @@ impl Window {
 mod tests {
     use super::super::tests::setup;
     use super::*;
+
+    #[test]
+    fn as_many_segments_as_the_whole_window_make_one_more_as_linux_counts() {
+        // From 5: after 5 segments 6, after 6 more 7; in fractions after 6 and 7. Of 13 at once 7 make one more, and 6 of 8 are counted.
+        let (mut whole, mut exact) = [true, false]
+            .map(|whole_segments| {
+                Window::by_segments(&Setup { window: 5.0, whole_segments, counts_acks: false, ..setup() })
+            })
+            .into();
+        let windows = [5, 6].map(|segments| {
+            (0..segments)
+                .for_each(|_| [&mut whole, &mut exact].map(|window| window.grow(1)).into_iter().collect());
+            (whole.now, exact.now as u32)
+        });
+        assert_eq!(windows, [(6.0, 5), (7.0, 6)]);
+        whole.grow(13);
+        assert_eq!(whole.now, 8.0 + 6.0 / 8.0);
+        (0..2).for_each(|_| whole.grow(1));
+        assert_eq!(whole.now, 9.0);
+    }
 
     #[test]
     fn whole_segments_are_left_where_linux_leaves_them() {
