@@ -155,6 +155,8 @@ def _transfers(result: Result) -> list[str]:
 
 
 def _answer(row: Mapping[str, Any], runs: int) -> str:
+    if row["throughput_bps"] is None:
+        return f"**{_plain(row['class'])}**: never active in the measured time."
     mean = estimate(row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6))
     text = f"**{_plain(row['class'])}**: {mean} Mbit/s per flow"
     if not row["profile_bps"]:

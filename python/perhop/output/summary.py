@@ -268,6 +268,7 @@ def class_plot(result: Result) -> tuple[Plot, list[Row]]:
             len(result.runs),
         )
         for row in frame.iter_rows(named=True)
+        if row["throughput_bps"] is not None  # a class that was never active has no rate
     ]
     names = frame["class"].to_list()
     profiles = dict(zip(names, (rate / 1e6 for rate in frame["profile_bps"]), strict=True))
