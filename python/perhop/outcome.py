@@ -201,7 +201,8 @@ class LinkClass(TypedDict):
     dropped_packets: int
     """Packets that the queue dropped."""
     loss: float | None
-    """Fraction of the arrived packets that the queue dropped (a fraction)."""
+    """Packets that the queue dropped over those that arrived, both after the warm-up: above 1 where packets
+    that waited when it ended are dropped and few arrive (a fraction)."""
     loss_green: float | None
     """The same of green packets (a fraction)."""
     loss_yellow: float | None
@@ -288,7 +289,8 @@ class Link(TypedDict):
     dropped_packets: int
     """Packets that the queue dropped."""
     loss: float | None
-    """Fraction of the arrived packets that the queue dropped (a fraction)."""
+    """Packets that the queue dropped over those that arrived, both after the warm-up: above 1 where packets
+    that waited when it ended are dropped and few arrive (a fraction)."""
     loss_green: float | None
     """The same of green packets (a fraction)."""
     loss_yellow: float | None

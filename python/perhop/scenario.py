@@ -2562,8 +2562,9 @@ class Flow(Table):
         profile: The traffic profile of each flow, metered at its host or, on a path, at the ingress; or
             the name of a shared profile. Default: none (best effort).
         color: The color of the flows' packets if they have no profile, and that with which they come to
-            a color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding
-            (`AF11` green, `AF12` yellow, `AF13` red, so all classes); without one `yellow`.
+            a color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding:
+            green for `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for `AF13` and
+            so on; without such a codepoint `yellow`.
         service: The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a
             profile, can be green. Default: "blue".
         dscp: The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's

@@ -334,7 +334,8 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
     /// The color of the flows' packets if they have no profile, and that with which they come to a color-aware meter. Default: the
-    /// drop precedence of their codepoint of Assured Forwarding (`AF11` green, `AF12` yellow, `AF13` red, so all classes); without one `yellow`.
+    /// drop precedence of their codepoint of Assured Forwarding: green for `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for
+    /// `AF13` and so on; without such a codepoint `yellow`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
     /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be green.

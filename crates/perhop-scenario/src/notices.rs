@@ -608,16 +608,10 @@ impl<'a> Room<'a> {
             return vec![("limit", text)];
         }
         let mut idle = others();
-        idle.extend(
-            least
-                .iter()
-                .flat_map(|least| onsets.iter().filter_map(|onset| self.out_of_reach(*least, *onset))),
-        );
-        idle.extend(
-            least
-                .iter()
-                .flat_map(|least| onsets.iter().filter_map(|onset| self.below_a_packet(*least, *onset))),
-        );
+        for (least, onset) in least.iter().flat_map(|least| onsets.iter().map(|onset| (*least, *onset))) {
+            idle.extend(self.out_of_reach(least, onset));
+            idle.extend(self.below_a_packet(least, onset));
+        }
         idle
     }
 

@@ -202,7 +202,7 @@ def _reached(goal: Goal, bench: Bench, scenario: str) -> tuple[bool, str]:
     inside = found.high < goal.bound if goal.relation == "below" else found.low > goal.bound
     on_average = found.mean < goal.bound if goal.relation == "below" else found.mean > goal.bound
     state = "reached" if inside else "within the interval only, leave more room" if on_average else "missed"
-    return inside, f"{goal.name} {_text(found)} {goal.unit}, {goal.relation} {goal.bound:g} asked: {state}"
+    return inside, f"{goal.name} {_text(found)} {goal.unit} (goal: {goal.relation} {goal.bound:g}), {state}"
 
 
 def _text(found: Estimate) -> str:

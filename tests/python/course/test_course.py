@@ -218,10 +218,10 @@ def test_what_a_setting_reaches_is_said(tmp_path: Path, perhop: Perhop) -> None:
     (tmp_path / "answers.toml").write_text('lab = "red"\ntune.max_p = 0.02\n', encoding="utf-8")
     done = perhop("course", "check", "red", "answers.toml")
     assert done.code == 1
-    told = " ".join(done.out.split())
-    assert "P95 of the wait 35.17 ± 1.7 ms, below 30 asked: missed; utilization 100 ±" in told
-    assert "above 97 asked: reached" in told
-    assert told.endswith("1 wrong, 8 missing, of 9")
+    printed = " ".join(done.out.split())
+    assert "P95 of the wait 35.17 ± 1.7 ms (goal: below 30), missed; utilization 100 ±" in printed
+    assert "(goal: above 97), reached" in printed
+    assert printed.endswith("1 wrong, 8 missing, of 9")
 
 
 def test_typical_mistakes_get_the_hint_that_fits(tmp_path: Path, perhop: Perhop) -> None:

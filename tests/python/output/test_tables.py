@@ -250,6 +250,21 @@ def test_rates_over_a_part_of_the_time_are_explained() -> None:
         assert ("Throughput: of each flow over the time in which it was active" in said) == is_said, keys
 
 
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("keys", ["volume = '10kB'", "stop = '1s'", "start = '9s'"])
+def test_a_class_that_was_never_active_has_no_rate(keys: str) -> None:
+    """It ends before the warm-up does, or begins after the run."""
+    link = "links.l = { from = 'a', to = 'b', rate = '1Mbps', delay = '5ms' }"
+    flow = "from = 'a', to = 'b', transport = { tcp = 'linux' }"
+    flows = f"flows = [{{ name = 'long', {flow} }}, {{ name = 'never', {flow}, {keys} }}]"
+    Path("never.toml").write_text(f"duration = '6s'\nwarmup = '3s'\n{link}\n{flows}\n")
+    done = typed("run", "never.toml", "--runs", "2", "--out", "results")
+    assert done.exit_code == 0, done.stderr
+    row = next(line for line in done.stdout.splitlines() if line.startswith("never"))
+    assert set(row.split()[2:]) == {"–"}
+    assert "never active in the measured time" in Path("results/report.html").read_text(encoding="utf-8")
+
+
 def test_jitter_and_delay_variation_are_two_names(place: Path) -> None:
     result = package.run(Path(__file__).parents[3] / "examples" / "queues.toml")
     assert "delay_variation_s" in result.link_classes.columns

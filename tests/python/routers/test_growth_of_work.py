@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.python.fuzzing.targets import ANSWERS, CONFIGURATIONS
+from tests.python.work import lines_run
 
 from perhop import routers
 from perhop.errors import PerhopError
@@ -31,24 +31,6 @@ PRODUCTS = {
     "ios-catalyst.cfg": "its copies are classes of one policy, which is read for each of its interfaces"
 }
 """Files whose copies with other names grow in two dimensions at once."""
-
-
-def lines_run(call: Callable[[], object]) -> int:
-    """How many lines of Python a call runs."""
-    count = 0
-
-    def trace(_frame: object, event: str, _argument: object) -> Any:  # noqa: ANN401 - as `sys.settrace` has it
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def work(text: bytes, dialect: str) -> int:

@@ -143,7 +143,7 @@ impl<O: Queue> QueueMeasures<O> {
         Measure {
             name: "loss",
             unit: Fraction,
-            description: "Fraction of the arrived packets that the queue dropped.",
+            description: "Packets that the queue dropped over those that arrived, both after the warm-up: above 1 where packets that waited when it ended are dropped and few arrive.",
             value: Optional(|queue| ratio(all(dropped(queue.measured())), all(queue.measured().arrived))),
             summary: Some(Summary { table: Table::All(10), importance: u8::MAX, ..Summary::of("lost") }),
         },

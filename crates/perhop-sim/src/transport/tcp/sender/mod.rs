@@ -109,7 +109,7 @@ pub(super) const UNTIMED: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Rare {
     rto: RtoEstimator,
-    /// The round trips of all segments, which each ACK touches: there is no room for them beside what stands together.
+    /// The round trips of all segments. Each ACK uses them, but the fields that share a cache line with the window leave no room for them.
     trips: RoundTrips,
     /// The recovery that is on, or the last one.
     pub(super) recovery: Recovery,
