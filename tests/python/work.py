@@ -1,4 +1,4 @@
-"""Work that a test may compare: lines of Python that run, whose number no other load of the machine changes."""
+"""Work that a test may compare: lines of Python that run. The load of the machine does not change them."""
 
 from __future__ import annotations
 

@@ -257,8 +257,8 @@ def test_a_class_that_was_never_active_has_no_rate(keys: str) -> None:
     link = "links.l = { from = 'a', to = 'b', rate = '1Mbps', delay = '5ms' }"
     flow = "from = 'a', to = 'b', transport = { tcp = 'linux' }"
     flows = f"flows = [{{ name = 'long', {flow} }}, {{ name = 'never', {flow}, {keys} }}]"
-    Path("never.toml").write_text(f"duration = '6s'\nwarmup = '3s'\n{link}\n{flows}\n")
-    done = typed("run", "never.toml", "--runs", "2", "--out", "results")
+    Path("some.toml").write_text(f"duration = '6s'\nwarmup = '3s'\n{link}\n{flows}\n")
+    done = typed("run", "some.toml", "--runs", "2", "--out", "results")
     assert done.exit_code == 0, done.stderr
     row = next(line for line in done.stdout.splitlines() if line.startswith("never"))
     assert set(row.split()[2:]) == {"–"}

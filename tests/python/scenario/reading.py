@@ -89,7 +89,7 @@ def tune(path: Path) -> object:
 
 
 def inputs(folder: Path, n: int) -> dict[str, Callable[[], Read]]:
-    """Return, by the name of each input, a function that writes its files and returns the call that reads them."""
+    """Return, by name, a function that writes the files of an input and returns the call that reads it."""
     few = n // 4
     of_graph = (
         'duration = "1s"\n[topology]\ngraph = { file = "g.graphml" }\n'
