@@ -123,7 +123,8 @@ PEERS: Mapping[str, Peer] = {
         "ns-3 for mechanisms of today",
         "ns-3.37: RED, Adaptive RED, CoDel, PIE, COBALT, FQ-CoDel and a step that marks, with NewReno, "
         "CUBIC, DCTCP and BBR; four flows, 6 runs of each program ([what differs, and why]"
-        "(../tests/oracle/README.md)). Margin 5 % of ns-3's mean. Rows such as *NewReno, which halves its "
+        "(../tests/oracle/README.md)). Margin 5 % of ns-3's mean; for the P99, whose values lie a "
+        "packet's transmission time apart, at least that time. Rows such as *NewReno, which halves its "
         "window* repeat others with one of ns-3's own ways taken out of it, and so show the cause. Where "
         "ns-3 marks or drops less than 0.01 % of the packets, that is not compared.",
         lambda: peers.all_of_ns3_today(range(1, 7)),

@@ -184,13 +184,14 @@ def all_of_ns3_today(
             for quantity in theirs[0]:
                 if ns3.is_negligible(quantity, [run[quantity] for run in theirs]):
                     continue
+                values = [run[quantity] for run in theirs]
                 yield compared(
                     "ns-3",
                     setting_name,
                     quantity,
                     ours=[run[quantity] for run in ours],
-                    theirs=[run[quantity] for run in theirs],
-                    margin=ns3.MARGIN,
+                    theirs=values,
+                    margin=ns3.margin(setting, quantity, float(np.mean(values))),
                 )
 
 

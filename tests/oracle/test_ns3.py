@@ -1,7 +1,7 @@
 """Today's AQMs and congestion controls against ns-3: runs, docs/validity.md, and ns-3's own test cases.
 
-A quantity agrees if it lies within the margin, or if the two 95 % intervals overlap. `make validity` measures
-all settings; here are three of them.
+A quantity agrees if it lies within the margin (`ns3.margin`), or if the two 95 % intervals overlap. `make
+validity` measures all settings; here are three of them.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ def _by_quantity(runs: list[dict[str, float]]) -> dict[str, list[float]]:
     return {quantity: [found[quantity] for found in runs] for quantity in runs[0]}
 
 
-def apart(ours: Estimate, theirs: Estimate) -> bool:
+def apart(setting: ns3.Setting, quantity: str, ours: Estimate, theirs: Estimate) -> bool:
     """By more than the margin, with intervals that do not overlap."""
     overlap = ours.low <= theirs.high and theirs.low <= ours.high
-    return not overlap and abs(ours.mean - theirs.mean) > ns3.MARGIN * theirs.mean
+    margin = ns3.margin(setting, quantity, theirs.mean)
+    return not overlap and abs(ours.mean - theirs.mean) > margin * theirs.mean
 
 
 def differing(setting: ns3.Setting, theirs: dict[str, list[float]]) -> list[str]:
@@ -73,7 +74,8 @@ def differing(setting: ns3.Setting, theirs: dict[str, list[float]]) -> list[str]
     return [
         f"{quantity}: perhop {estimate(ours[quantity]).text(4)}, ns-3 {estimate(values).text(4)}"
         for quantity, values in theirs.items()
-        if not ns3.is_negligible(quantity, values) and apart(estimate(ours[quantity]), estimate(values))
+        if not ns3.is_negligible(quantity, values)
+        and apart(setting, quantity, estimate(ours[quantity]), estimate(values))
     ]
 
 
@@ -104,7 +106,8 @@ def _estimate(found: dict[str, Any]) -> Estimate:
 @pytest.mark.parametrize("name", ns3.SETTINGS)
 def test_what_differs_is_known(name: str) -> None:
     """In docs/validity.md nothing is apart but what `DIFFERENCES` names, with its cause."""
-    found = {quantity for quantity, ours, theirs in measured(name) if apart(ours, theirs)}
+    setting = ns3.SETTINGS[name]
+    found = {quantity for quantity, ours, theirs in measured(name) if apart(setting, quantity, ours, theirs)}
     assert found == set(ns3.DIFFERENCES.get(name, {}))
 
 
