@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Dialect:
     """A language of configurations.
 
-    A reader is total: whatever the bytes are, it returns ports and reports lines, and raises nothing.
+    A reader is total: whatever the bytes are, it returns ports and reports lines, or raises a `PerhopError`
+    of one line for what no device has, such as a thousand blocks within one another.
     """
 
     name: str

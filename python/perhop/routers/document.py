@@ -89,7 +89,7 @@ def _comment(entry: Entry, source: Source) -> str:
 
 
 def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def rows(sections: list[Section]) -> list[Row]:

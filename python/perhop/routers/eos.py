@@ -9,6 +9,7 @@ Manual, chapter "Quality of Service"; defaults of maps are those of its tables f
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
@@ -518,12 +519,16 @@ class Reader:
             best.match = Match(None, (), best.match.line)
         port.queues = made
 
+    @cached_property
+    def _attached(self) -> dict[str, int]:
+        """The policies that interfaces have, each with the line of the last one."""
+        return {name: line for i in self.interfaces.values() for name, line in i.policies}
+
     def _codepoints(self, port: Port) -> tuple[dict[int, set[int]], dict[int, int]]:
         """The codepoints of each transmit queue, and the drop precedence of each."""
         classes = {code: (DEFAULT_CLASSES[code // 8], 0, 0) for code in ALL_CODEPOINTS}
         classes |= self._by_codepoint
-        attached = {name: line for i in self.interfaces.values() for name, line in i.policies}
-        for name in attached:
+        for name in self._attached:
             for entry in self.policies.get(name, {}).values():
                 found = self.class_maps.get(entry.name)
                 if entry.traffic_class is None or found is None:
@@ -637,7 +642,7 @@ def score(source: Source) -> float:
     words = (r"(?:uc-|mc-)?tx-queue \d", r"qos profile \S", r"qos map (?:dscp|traffic-class) ",
              r"service-profile \S", r"policy-map type quality-of-service ",
              r"qos random-detect ecn ")  # fmt: skip
-    return 10.0 * sum(re.search(rf"(?im)^\s*{word}", source.text) is not None for word in words)
+    return 10.0 * sum(source.starting(word) > 0 for word in words)
 
 
 DIALECT = Dialect("eos", "Arista EOS", score, read)

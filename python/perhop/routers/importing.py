@@ -62,7 +62,7 @@ def recognised(source: Source) -> Dialect:
 
 
 def read(source: Source, dialect: Dialect) -> Reading:
-    """The ports of a source. Total: whatever the text is, lines are reported and nothing is raised."""
+    """The ports of a source, as `Dialect` says: whatever the text is, lines are reported."""
     account = Account(source)
     return Reading(dialect, dialect.read(source, account), account)
 
@@ -82,8 +82,9 @@ def imported(
     reading = read(source, language)
     port = chosen(reading, interface)
     account = reading.account
-    others = _of_others(reading, port)
-    account.use(port.lines)
+    lines = port.lines.union(*port.shared)
+    others = _of_others(reading, port) - lines
+    account.use(lines)
     account.leave_out(others)
     for finding in port.findings:
         account.find(finding.code, finding.line, finding.text)
@@ -96,7 +97,7 @@ def imported(
         raise PerhopError(
             f"{source.names[0]}: --match {strange[0]}: {port.name} has no such class; there are {listed}"
         )
-    lost = account.lost(port.lines, others)
+    lost = account.lost(lines, others)
     if lost and not answers.lenient:
         more = f" ({len(lost) - 1} more)" if len(lost) > 1 else ""
         raise PerhopError(
@@ -133,9 +134,10 @@ def chosen(reading: Reading, interface: str | None) -> Port:
 
 
 def _of_others(reading: Reading, port: Port) -> set[int]:
-    """The lines that belong to other ports and not to this one."""
-    others = (other.lines for other in reading.ports if other is not port)
-    return set[int]().union(*others) - port.lines
+    """The lines that belong to other ports."""
+    others = [other for other in reading.ports if other is not port]
+    shared = {id(lines): lines for other in others for lines in other.shared}
+    return set[int]().union(*(other.lines for other in others), *shared.values())
 
 
 def _missing(source: Source, mapping: Mapping) -> str:

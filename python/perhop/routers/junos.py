@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -168,6 +169,8 @@ class Reader:
         self.interfaces: dict[str, Unit0] = {}
         self.speeds: dict[str, tuple[Rate, Statement]] = {}
         self.policers = Policers(account)
+        self._family: dict[str, dict[str, Unit0]] = {}
+        """By the name of an interface: it and its units, by their names."""
 
     def read(self) -> list[Port]:
         """A port for each interface, or unit of one, that has a scheduler map."""
@@ -437,6 +440,7 @@ class Reader:
         if rest[0] == "unit" and len(rest) > 2:
             name, rest = f"{name}.{rest[1]}", rest[2:]
         unit = self.interfaces.setdefault(name, Unit0(statement.line))
+        self._family.setdefault(name.partition(".")[0], {})[name] = unit
         unit.lines.update(statement.lines)
         line = statement.line
         if self._shaped(unit, rest, statement):
@@ -510,25 +514,27 @@ class Reader:
         if name.partition(".")[0] in self.speeds:
             port.rate, where = self.speeds[name.partition(".")[0]]
             port.lines.update(where.lines)
-        bound = [u for n, u in self.interfaces.items() if u.classifier and name in {n, n.partition(".")[0]}]
-        if bound:
-            port.lines |= bound[0].lines
-        self._queues(port, wanted, bound[0].classifier if bound else None)
+        bound = next((u for u in self._of(name).values() if u.classifier), None)
+        if bound is not None:
+            port.lines |= bound.lines
+        self._queues(port, wanted, None if bound is None else bound.classifier)
         return port
+
+    def _of(self, name: str) -> dict[str, Unit0]:
+        """An interface with its units, or a unit alone, by name."""
+        family = self._family.get(name.partition(".")[0], {})
+        return {name: family[name]} if "." in name and name in family else family
 
     def _shape(self, port: Port, name: str, unit: Unit0, base: Unit0) -> None:
         """The shaper: the unit's own, else the interface's, else that of the interface's only shaped unit."""
-        within = [
-            u for n, u in self.interfaces.items() if n.startswith(f"{name}.") and u.scheduler_map is None
-        ]
-        shaped = [u for u in (unit, base, *within) if u.shaping is not None]
-        shaped = [u for i, u in enumerate(shaped) if u not in shaped[:i]]
-        several = sum(u in within for u in shaped) > 1
-        chosen = None if not shaped or (several and shaped[0] in within) else shaped[0]
+        within = [u for n, u in self._of(name).items() if n != name and u.scheduler_map is None]
+        own = [unit] if base is unit else [unit, base]
+        shaped, inner = ([u for u in units if u.shaping is not None] for units in (own, within))
+        chosen = shaped[0] if shaped else inner[0] if len(inner) == 1 else None
         if chosen is not None:
             port.shaper, port.shaper_burst = chosen.shaping, chosen.shaping_burst
             port.lines |= chosen.lines
-        for other in shaped:
+        for other in (*shaped, *inner):
             if other is not chosen and other.shaping is not None:
                 text = f"`{other.shaping.text}`: a shaper beside another is not simulated"
                 self._account.find("W06", other.shaping.line, f"{port.name}: {text}")
@@ -555,9 +561,8 @@ class Reader:
             if found is None:
                 self._account.find("W15", classifier[1], f"classifier {classifier[0]} is not defined")
             return found
-        names = dict.fromkeys(u.classifier[0] for u in self.interfaces.values() if u.classifier)
-        bound = bool(names)
-        names = names or dict.fromkeys(self.classifiers)
+        bound = bool(self._bound_names)
+        names = self._bound_names or dict.fromkeys(self.classifiers)
         known = [name for name in names if name in self.classifiers]
         if known and not bound:
             text = f"classifier {known[0]} is bound to no interface; its codepoints are used"
@@ -569,6 +574,20 @@ class Reader:
             else:
                 return None
         return self.classifiers[known[0]]
+
+    @cached_property
+    def _bound_names(self) -> dict[str, None]:
+        """The classifiers that interfaces name."""
+        return dict.fromkeys(u.classifier[0] for u in self.interfaces.values() if u.classifier)
+
+    @cached_property
+    def _first_lines(self) -> dict[str, int]:
+        """The first line of a scheduler's priority, by priority; 0 where one has it by default."""
+        lines: dict[str, int] = {}
+        for scheduler in self.schedulers.values():
+            line = scheduler.priority_line
+            lines[scheduler.priority] = min(line, lines.get(scheduler.priority, line))
+        return lines
 
     def _queues(self, port: Port, name: str, bound: tuple[str, int] | None) -> None:
         classifier = self._bound(port, bound)
@@ -605,8 +624,7 @@ class Reader:
         ranks = {s.priority for n, _ in entries.values() if (s := self.schedulers.get(n))} - set(PRIORITIES)
         if len(ranks) > 1:
             text = f"priorities {', '.join(sorted(ranks))}: their order is not simulated; rates are kept"
-            place = min((s.priority_line for s in self.schedulers.values() if s.priority in ranks), default=0)
-            self._account.find("W06", place, text)
+            self._account.find("W06", min(self._first_lines.get(rank, 0) for rank in ranks), text)
         port.queues = queues
 
     def _queue(
@@ -623,7 +641,7 @@ class Reader:
         every = frozenset[int]().union(*codes.values())
         place = classifier.line if classifier is not None else 0
         chosen, lines = self.policers.chosen(forwarding)
-        port.lines |= lines
+        port.shared.append(lines)
         if every or chosen.codepoints:
             every |= chosen.codepoints or frozenset()
             queue.match = Match(every, chosen.unknown, place or chosen.line)

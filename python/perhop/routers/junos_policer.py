@@ -59,6 +59,9 @@ class Policers:
         """Interface, `policer` or `filter`, name, statement: of packets that leave."""
         self.arriving: list[tuple[str, str, str, Statement]] = []
         """The same of packets that arrive."""
+        self._read: dict[str, tuple[frozenset[int], list[tuple[str, Term]]]] = {}
+        """Filters that something applies: their lines, and the terms with policers."""
+        self._chosen: dict[str, tuple[Match, frozenset[int]]] = {}
 
     def statement(self, words: tuple[str, ...], statement: Statement) -> bool:
         """Read a statement of `firewall` or `interfaces`."""
@@ -87,23 +90,32 @@ class Policers:
             return True
         return False
 
-    def chosen(self, forwarding: str) -> tuple[Match, set[int]]:
+    def chosen(self, forwarding: str) -> tuple[Match, frozenset[int]]:
         """The packets for which a filter of arriving packets chooses a forwarding class, and its lines."""
+        if forwarding not in self._chosen:
+            self._chosen[forwarding] = self._choice(forwarding)
+        return self._chosen[forwarding]
+
+    def _choice(self, forwarding: str) -> tuple[Match, frozenset[int]]:
         codes: set[int] = set()
         unknown: list[tuple[int, str]] = []
         lines: set[int] = set()
         place = 0
+        attachments: dict[str, set[int]] = {}
         for _, kind, name, statement in self.arriving:
-            for term in self.filters.get(name, {}).values() if kind == "filter" else ():
-                if term.chosen != forwarding:
-                    continue
-                lines |= {*term.lines, *statement.lines}
+            if kind == "filter":
+                attachments.setdefault(name, set()).update(statement.lines)
+        for name, attached in attachments.items():
+            terms = [term for term in self.filters.get(name, {}).values() if term.chosen == forwarding]
+            lines |= attached if terms else set()
+            for term in terms:
+                lines |= term.lines
                 place = place or term.line
                 codes |= term.codes if not term.other else set()
                 unknown += term.other
                 if not term.codes and not term.other:
                     unknown.append((term.line, f"filter {name}, all packets"))
-        return Match(frozenset(codes) or None, tuple(dict.fromkeys(unknown)), place), lines
+        return Match(frozenset(codes) or None, tuple(dict.fromkeys(unknown)), place), frozenset(lines)
 
     def _get(self, name: str, statement: Statement) -> Policer:
         policer = self.policers.setdefault(name, Policer(statement.line))
@@ -197,21 +209,25 @@ class Policers:
 
     def attach(self, ports: list[Port], codepoints_of: Callable[[str], frozenset[int] | None]) -> None:
         """Give ports the meters of their policers and filters."""
+        named, based = dict[str, Port](), dict[str, Port]()
+        for port in ports:
+            for name in (port.name, f"{port.name}.0"):
+                named.setdefault(name, port)
+            based.setdefault(port.name.partition(".")[0], port)
         for interface, kind, name, statement in self.attached:
-            port = next((p for p in ports if interface in {p.name, f"{p.name}.0"}), None)
-            port = port or next(
-                (p for p in ports if interface.partition(".")[0] == p.name.partition(".")[0]), None
-            )
-            if port is None:
-                port = Port(interface, statement.line, "input")
-                ports.append(port)
-            self._give(port, kind, name, statement, codepoints_of)
+            base = interface.partition(".")[0]
+            found = named.get(interface) or based.get(base)
+            if found is None:
+                found = named[interface] = based[base] = Port(interface, statement.line, "input")
+                ports.append(found)
+            self._give(found, kind, name, statement, codepoints_of)
+        taken = {port.name for port in ports}
         for interface, kind, name, statement in self.arriving:
-            taken = any(port.name == interface for port in ports)
-            port = Port(f"{interface} ingress" if taken else interface, statement.line, "input")
+            port = Port(f"{interface} ingress" if interface in taken else interface, statement.line, "input")
             self._give(port, kind, name, statement, codepoints_of)
             if port.meters:
                 ports.append(port)
+                taken.add(port.name)
         if not ports:
             return
         used = {name for _, kind, name, _ in (*self.attached, *self.arriving) if kind == "policer"}
@@ -235,13 +251,10 @@ class Policers:
             return
         if name not in self.filters:
             self._account.find("W15", statement.line, f"filter {name} is not defined")
-        for term_name, term in self.filters.get(name, {}).items():
-            port.lines |= term.lines
-            for line, text in term.lost:
-                said = f"filter {name}, term {term_name}: `{text}` is not simulated"
-                self._account.miss_part(line, said)
-            if not term.policer:
-                continue
+            return
+        lines, policing = self._filter(name)
+        port.shared.append(lines)
+        for term_name, term in policing:
             codes = set(term.codes)
             for forwarding in term.forwarding:
                 codes |= codepoints_of(forwarding) or set()
@@ -250,6 +263,18 @@ class Policers:
                 said = f"term {term_name}: `{text}` is no codepoint; it has no effect"
                 self._account.find("W13", line, said)
             self._add(port, match, f"{name} {term_name}", term.policer, term.line)
+
+    def _filter(self, name: str) -> tuple[frozenset[int], list[tuple[str, Term]]]:
+        """The lines of a filter, and its terms with policers; what else it does is reported."""
+        if name not in self._read:
+            terms = self.filters[name]
+            for term_name, term in terms.items():
+                for line, text in term.lost:
+                    said = f"filter {name}, term {term_name}: `{text}` is not simulated"
+                    self._account.miss_part(line, said)
+            lines = frozenset[int]().union(*(term.lines for term in terms.values()))
+            self._read[name] = lines, [(key, term) for key, term in terms.items() if term.policer]
+        return self._read[name]
 
     def _add(self, port: Port, match: Match, name: str, wanted: str, line: int) -> None:
         policer = self.policers.get(wanted)

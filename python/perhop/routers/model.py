@@ -284,5 +284,7 @@ class Port:
     default_name: str = "default"
     lines: set[int] = field(default_factory=set)
     """All lines that the port was read from."""
+    shared: list[frozenset[int]] = field(default_factory=list)
+    """More of them, in sets that many ports have in common."""
     findings: list[Finding] = field(default_factory=list)
     """What there is to say of this port only."""

@@ -17,8 +17,6 @@ from perhop.routers.mqc_class import ClassReader, PolicyClass, keyword
 from perhop.routers.source import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from perhop.routers.mqc_class import Flavour
     from perhop.routers.source import Account, Source
 
@@ -162,6 +160,8 @@ class Reader:
         """What class maps take that others name."""
         self._looking: set[str] = set()
         """Class maps that are being looked at, as one within another."""
+        self._reached: dict[str, set[str]] = {}
+        """Policies within each, by name."""
         self._queues = 0
         self._classified: dict[str, dict[int, Group]] = {}
         """By what is set and its number."""
@@ -515,6 +515,7 @@ class Reader:
 
     def _ports(self) -> list[Port]:
         ports: list[Port] = []
+        taken: set[str] = set()
         attached: set[str] = set()
         for interface in self.interfaces.values():
             for direction, name, line in interface.policies:
@@ -523,7 +524,7 @@ class Reader:
                     self._account.find("W15", line, f"policy map {name} is not defined")
                     continue
                 attached |= self._names(policy)
-                if direction == "input" and not any(self._has_meters(policy)):
+                if direction == "input" and not self._has_meters(policy):
                     continue
                 others = [other for way, other, _ in interface.policies if way == "output" and other != name]
                 if direction == "output" and others and not any(entry.acts for entry in policy.classes):
@@ -535,8 +536,9 @@ class Reader:
                     text = f"`{speed.text}` has no effect here beside `{rate.text}`"
                     self._account.find("W13", speed.line, text)
                 port.lines |= interface.lines
-                if any(other.name == port.name for other in ports):
+                if port.name in taken:
                     port.name = f"{port.name} {direction}"
+                taken.add(port.name)
                 self._fill(port, policy)
                 ports.append(port)
         for policy in self.policies.values():
@@ -551,21 +553,22 @@ class Reader:
         inner = {name for policy in self.policies.values() for name in self._names(policy) - {policy.name}}
         return [port for port in ports if port.name not in inner or port.name in self.interfaces]
 
-    def _has_meters(self, policy: Policy, depth: int = 0) -> Iterator[bool]:
+    def _has_meters(self, policy: Policy) -> bool:
         """Whether classes of a policy, or of those within it, police."""
-        for entry in policy.classes:
-            yield bool(entry.queue.meters)
-            child = self.policies.get(entry.child)
-            if child is not None and depth < DEEPEST:
-                yield from self._has_meters(child, depth + 1)
+        return any(
+            entry.queue.meters for name in self._names(policy) for entry in self.policies[name].classes
+        )
 
-    def _names(self, policy: Policy, depth: int = 0) -> set[str]:
-        names = {policy.name}
-        for entry in policy.classes:
-            child = self.policies.get(entry.child)
-            if child is not None and depth < DEEPEST:
-                names |= self._names(child, depth + 1)
-        return names
+    def _names(self, policy: Policy) -> set[str]:
+        """The names of a policy and of those within it."""
+        if policy.name not in self._reached:
+            found = new = {policy.name}
+            for _ in range(DEEPEST):
+                new = {entry.child for name in new for entry in self.policies[name].classes} - found
+                new &= self.policies.keys()
+                found = found | new
+            self._reached[policy.name] = found
+        return self._reached[policy.name]
 
     def _fill(self, port: Port, policy: Policy, depth: int = 0) -> None:
         """Give a port the queues of a policy; a parent that only shapes is the port's shaper."""

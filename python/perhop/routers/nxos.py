@@ -78,10 +78,8 @@ def read(source: Source, account: Account) -> list[Port]:
 
 def score(source: Source) -> float:
     """Policies with types."""
-    found = re.search(
-        r"(?im)^\s*(policy-map|class-map|class|service-policy) type (queuing|network-qos|qos)", source.text
-    )
-    return 9.0 if found else 0.0
+    typed = "(policy-map|class-map|class|service-policy) type (queuing|network-qos|qos)"
+    return 9.0 * (source.starting(typed) > 0)
 
 
 DIALECT = Dialect("nx-os", "Cisco NX-OS", score, read)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
@@ -95,10 +96,13 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each parent of a queue tree, each direction of simple queues, each interface queue."""
         names = {entry.name for entry in self._tree}
-        parents = dict.fromkeys(
-            (e.get("parent") or "global") for e in self._tree if (e.get("parent") or "global") not in names
-        )
-        ports = [self._of_tree(parent) for parent in parents]
+        held = _by_parent(self._tree)
+        roots: dict[str, list[Entry]] = {}
+        for entry in self._tree:
+            parent = entry.get("parent") or "global"
+            if parent not in names:
+                roots.setdefault(parent, []).append(entry)
+        ports = [self._of_tree(parent, listed, held) for parent, listed in roots.items()]
         if self._simple:
             ports += [self._of_simple(index) for index in range(len(DIRECTIONS))]
         taken = {port.name for port in ports}
@@ -112,9 +116,17 @@ class Reader:
 
     def _interface(self, name: str) -> Entry | None:
         """The entry of an Ethernet interface by its name, or by the one that it came with."""
-        entries = self._menus.entries["interface ethernet"]
-        named = [entry for entry in entries if name in {entry.get("name"), entry.get("default-name")}]
-        return named[0] if named else None
+        found = self._ethernet.get(name)
+        return found[0] if found else None
+
+    @cached_property
+    def _ethernet(self) -> dict[str, list[Entry]]:
+        return _by_name(self._menus.entries["interface ethernet"], "name", "default-name")
+
+    @cached_property
+    def _own_queues(self) -> dict[str, list[Entry]]:
+        """The queues of interfaces by these."""
+        return _by_name(self._menus.entries["queue interface"], "interface", "name")
 
     def _speed(self, port: Port) -> None:
         entry = self._interface(port.name)
@@ -160,9 +172,9 @@ class Reader:
 
     def _below(self, port: Port) -> None:
         """The interface queue below a queue tree: the shaper of a cake counts, its queue is empty."""
-        for entry in self._menus.entries["queue interface"]:
+        for entry in self._own_queues.get(port.name, []):
             kind = entry.get("queue")
-            if port.name not in {entry.get("interface"), entry.name} or not kind:
+            if not kind:
                 continue
             port.lines |= entry.lines
             shaper = self._types.shaper(kind)
@@ -178,8 +190,7 @@ class Reader:
 
     # Queue trees
 
-    def _of_tree(self, parent: str) -> Port:
-        roots = [entry for entry in self._tree if (entry.get("parent") or "global") == parent]
+    def _of_tree(self, parent: str, roots: list[Entry], held: dict[str, list[Entry]]) -> Port:
         port = Port(parent, roots[0].line, default_name="unmarked")
         with self._account.of_port(port.findings):
             if parent in HTB_ROOTS:
@@ -189,7 +200,7 @@ class Reader:
                 self._speed(port)
                 self._below(port)
             marks = Marks(self._mangle, parent, self._account)
-            self._fill(port, roots, Side(None), "packet-mark", marks, self._tree)
+            self._fill(port, roots, Side(None), "packet-mark", marks, held)
         return port
 
     def _of_simple(self, index: int) -> Port:
@@ -200,7 +211,11 @@ class Reader:
             marks = Marks(self._mangle, "", self._account)
             for entry in self._simple:
                 self._total(entry)
-            self._fill(port, roots, Side(index), "packet-marks", marks, self._simple)
+            reached = self._fill(port, roots, Side(index), "packet-marks", marks, _by_parent(self._simple))
+            for entry in self._simple:
+                if id(entry) not in reached:
+                    text = f"{entry.name}: it is within itself or too deep; left out"
+                    self._account.find("W15", entry.line, text)
         return port
 
     def _total(self, entry: Entry) -> None:
@@ -218,37 +233,39 @@ class Reader:
             self._account.find("W06", entry.place("time"), text)
 
     def _fill(
-        self, port: Port, roots: list[Entry], side: Side, key: str, marks: Marks, entries: list[Entry]
-    ) -> None:
-        """The classes and queues of a port, from the entries without a parent among the others."""
-        children: dict[str, list[Entry]] = {}
-        for entry in entries:
-            children.setdefault(entry.get("parent"), []).append(entry)
-        reached: set[int] = set()
+        self,
+        port: Port,
+        roots: list[Entry],
+        side: Side,
+        key: str,
+        marks: Marks,
+        children: dict[str, list[Entry]],
+    ) -> dict[int, Entry]:
+        """The classes and queues of a port, from the entries without a parent; returns those that it has."""
+        reached: dict[int, Entry] = {}
         self._names, self._times = set[str](), {}
         alone = len(roots) == 1 and not children.get(roots[0].name)
         if alone:
-            self._alone(port, roots[0], side, key, marks)
+            self._alone(port, roots[0], side, key, marks, reached)
         else:
             made = [self._class(port, root, side, key, marks, children, reached, 0) for root in roots]
+            queues = {queue.name: queue for queue in port.queues}
             for root in made:
-                self._root(port, root)
+                self._root(root, queues.get(root.queue))
             port.tree = made
             if len(made) == 1 and made[0].classes and made[0].ceil.unit is RateUnit.BPS:
                 port.shaper = made[0].ceil
-            for entry in entries:
-                if id(entry) not in reached and side.index is not None:
-                    text = f"{entry.name}: it is within itself or too deep; left out"
-                    self._account.find("W15", entry.line, text)
             self._rest(port, ordered=side.index is not None)
         port.lines |= marks.lines
-        for entry in entries:
-            if id(entry) in reached or alone:
-                self._unknown(entry)
+        for entry in reached.values():
+            self._unknown(entry)
+        return reached
 
-    def _alone(self, port: Port, entry: Entry, side: Side, key: str, marks: Marks) -> None:
+    def _alone(
+        self, port: Port, entry: Entry, side: Side, key: str, marks: Marks, reached: dict[int, Entry]
+    ) -> None:
         """One queue: a shaper for all packets."""
-        made = self._class(port, entry, side, key, marks, {}, set(), 0)
+        made = self._class(port, entry, side, key, marks, {}, reached, 0)
         (queue,) = port.queues
         if made.ceil.unit is RateUnit.BPS:
             port.shaper, port.shaper_burst = made.ceil, made.cburst
@@ -277,10 +294,10 @@ class Reader:
         key: str,
         marks: Marks,
         children: dict[str, list[Entry]],
-        reached: set[int],
+        reached: dict[int, Entry],
         depth: int,
     ) -> TreeClass:
-        reached.add(id(entry))
+        reached[id(entry)] = entry
         port.lines |= entry.lines
         within = [e for e in children.get(entry.name, []) if entry.name and id(e) not in reached]
         if depth >= DEEPEST:
@@ -328,16 +345,15 @@ class Reader:
         port.queues.append(queue)
         return made
 
-    def _root(self, port: Port, made: TreeClass) -> None:
+    def _root(self, made: TreeClass, queue: Queue | None) -> None:
         """A queue without a parent reaches its max-limit: the interface's own HTB lends without a limit."""
         if made.rate.how is How.CONFIGURED and made.rate.text != made.ceil.text:
             text = f"{made.name}: `{made.rate.text}` has no effect in a queue without a parent: it reaches"
             text += f" `{made.ceil.text}`" if made.ceil.line else " the link's rate"
             self._account.find("W13", made.rate.line, text)
         made.rate, made.burst = made.ceil, made.cburst
-        for queue in port.queues:
-            if queue.name == made.queue and queue.guarantee is not None:
-                queue.guarantee = made.rate
+        if queue is not None and queue.guarantee is not None:
+            queue.guarantee = made.rate
 
     def _parent(self, entry: Entry, side: Side, key: str, made: TreeClass) -> None:
         """Report what has no effect in a queue around others."""
@@ -450,10 +466,13 @@ class Reader:
 
         Simple queues are tried in their order, so one for all packets leaves nothing for later ones.
         """
-        everything = [q for q in port.queues if q.match.codepoints is None and not q.match.unknown]
+        everything, others = list[Queue](), list[Queue]()
+        for queue in port.queues:
+            whole = queue.match.codepoints is None and not queue.match.unknown
+            (everything if whole else others).append(queue)
         if everything:
             if not ordered:
-                port.queues = [q for q in port.queues if q not in everything] + everything
+                port.queues = others + everything
             return
         taken = frozenset[int]().union(*(q.match.codepoints or () for q in port.queues))
         if taken == ALL_CODEPOINTS:
@@ -475,6 +494,22 @@ class Reader:
                     self._account.find("W13", line, text)
 
 
+def _by_parent(entries: list[Entry]) -> dict[str, list[Entry]]:
+    result: dict[str, list[Entry]] = {}
+    for entry in entries:
+        result.setdefault(entry.get("parent"), []).append(entry)
+    return result
+
+
+def _by_name(entries: list[Entry], *keys: str) -> dict[str, list[Entry]]:
+    """Entries by what any of the keys says."""
+    result: dict[str, list[Entry]] = {}
+    for entry in entries:
+        for name in {entry.get(key) for key in keys}:
+            result.setdefault(name, []).append(entry)
+    return result
+
+
 def read(source: Source, account: Account) -> list[Port]:
     """The ports of an export."""
     return Reader(source, account).read()
@@ -483,10 +518,10 @@ def read(source: Source, account: Account) -> list[Port]:
 def score(source: Source) -> float:
     """Menus of queues and mangle rules, with entries of keys and values."""
     text = re.sub(r"\\[ \t]*(?:\r\n|\n|\r)[ \t]*", " ", source.text)
-    menus = r"(?m)^\s*/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b"
     # Bounded: a line that is continued often enough would take time by its square.
     added = re.search(r"(?m)^(?:/\S.{0,300} |/\S{0,300}/)?(?:add|set) .{0,1000}[a-z-]=", text)
-    return 10.0 * len(re.findall(menus, text)) if added else 0.0
+    menus = r"/(?:queue[ /](?:type|tree|simple|interface)|ip[ /]firewall[ /]mangle)\b"
+    return 10.0 * source.starting(menus) if added else 0.0
 
 
 DIALECT = Dialect("routeros", "MikroTik RouterOS", score, read)

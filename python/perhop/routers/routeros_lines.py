@@ -7,6 +7,7 @@ section "Configuration Export and Import", and "Command Line Interface".
 
 from __future__ import annotations
 
+import bisect
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ class Entry:
 
     menu: str
     line: int
+    order: int = -1
+    """Its place in the menu; -1 of one that is not there."""
     values: dict[str, tuple[str, int]] = field(default_factory=dict)
     lines: set[int] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
@@ -65,6 +68,8 @@ class Menus:
         self._account = account
         self._known = known
         self.entries: dict[str, list[Entry]] = {menu: [] for menu in known}
+        self._valued: dict[tuple[str, str, str], list[Entry]] = {}
+        """By menu, key and value: the entries that had it, in their order."""
         self._menu = ""
         for numbers, text in _logical(source):
             if not text.strip():
@@ -139,15 +144,20 @@ class Menus:
         entry.lines.update(numbers)
         for number in numbers:
             self._account.understand(number)
-        if entry not in listed:
+        if entry.order < 0:
+            entry.order = len(listed)
             listed.append(entry)
+        for key, (value, _) in entry.values.items():
+            had = self._valued.setdefault((self._menu, key, value), [])
+            at = bisect.bisect_left(had, entry.order, key=lambda one: one.order)
+            if at == len(had) or had[at] is not entry:
+                had.insert(at, entry)
         return True
 
     def _found(self, keys: list[str], own: dict[str, str]) -> Entry | None:
         """The entry that `set` changes, or a new one with what names it."""
         if len(keys) != 1:
             return None
-        listed = self.entries[self._menu]
         wanted: dict[str, str] = {}
         if keys[0].startswith("["):
             inner = [m[0] for m in TOKEN.finditer(keys[0].strip("[] "))]
@@ -161,7 +171,8 @@ class Menus:
             wanted = {"interface" if self._menu == "queue interface" else "name": _plain(keys[0])}
         if not wanted or set(wanted) == {"default"}:
             return None
-        for entry in listed:
+        indexed = [self._valued.get((self._menu, *item), []) for item in wanted.items() if item[1]]
+        for entry in min(indexed, key=len) if indexed else self.entries[self._menu]:
             if all(entry.values.get(key, ("", 0))[0] == value for key, value in wanted.items()):
                 return entry
         made = Entry(self._menu, 0)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+START = r"(?im)^[^\S\n]*"
+"""The start of a line with its blanks. `\\s` would run through all empty lines, from each of them on."""
 CODES = {
     "W01": "the unit of a threshold is assumed",
     "W02": "the averaging weight is not configured",
@@ -72,6 +74,10 @@ class Source:
     def numbered(self) -> Iterable[tuple[int, str]]:
         """Each line with its number."""
         return enumerate(self.lines, 1)
+
+    def starting(self, pattern: str) -> int:
+        """How many lines start with a pattern, behind blanks and in any case of letters."""
+        return len(re.findall(rf"{START}(?:{pattern})", self.text))
 
     def first(self, file: int) -> int:
         """The number of the first line of a file."""

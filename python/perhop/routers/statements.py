@@ -1,7 +1,7 @@
 """Junos-like text as statements: the words of a leaf with those of the blocks around it.
 
 Braces, `set` lines and JSON give the same statements, so that a reader knows one form only. Lists stand
-between the words `[` and `]`. Total: text that ends within a block or a list is read as far as it goes.
+between the words `[` and `]`. Text that ends within a block or a list is read as far as it goes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perhop.errors import PerhopError
 from perhop.routers import jsontree
+from perhop.routers.source import START
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account, Source
 
+SET = re.compile(f"{START}(?:set|delete|deactivate|activate) ")
+DEEPEST = 60
+"""Blocks within blocks: several times what a device has."""
 TOKEN = re.compile(r'"[^"\n]*"|[{};\[\]]|[^\s{};\[\]"]+|"')
 
 
@@ -36,6 +41,9 @@ def statements(source: Source, account: Account, *, by_line: bool = False) -> li
     """The statements of a source in whichever form each file has.
 
     `by_line`: within braces a statement ends with its line, as in VyOS's configuration, and not with `;`.
+
+    Raises:
+        PerhopError: More blocks are within one another than in any configuration; the message names the line.
     """
     result = []
     for index, text in enumerate(source.texts):
@@ -43,12 +51,10 @@ def statements(source: Source, account: Account, *, by_line: bool = False) -> li
         head = text.lstrip()[:1]
         if head == "{" and '"' in text:
             result += _json(text, first, account)
-        elif re.search(r"(?m)^\s*(set|delete|deactivate|activate) ", text) and "{" not in text.replace(
-            "{ ", ""
-        ):
+        elif SET.search(text) and "{" not in text.replace("{ ", ""):
             result += _set(text, first, account)
         else:
-            result += _braces(text, first, account, by_line=by_line)
+            result += _braces(text, first, source, account, by_line=by_line)
     return result
 
 
@@ -68,9 +74,10 @@ def _set(text: str, first: int, account: Account) -> list[Statement]:
             result.append(Statement(tuple(word for word in words[1:] if word != ";"), number))
         else:
             account.ignore(number)
-    kept = []
+    kept, prefixes = [], set(off)
+    lengths = {len(prefix) for prefix in off}
     for statement in result:
-        if any(statement.words[: len(prefix)] == prefix for prefix in off):
+        if any(statement.words[:length] in prefixes for length in lengths):
             account.ignore(statement.line, "not active")
         else:
             kept.append(statement)
@@ -105,7 +112,7 @@ def _tokens(text: str, first: int, account: Account) -> list[tuple[str, int]]:
     return result
 
 
-def _braces(text: str, first: int, account: Account, *, by_line: bool) -> list[Statement]:
+def _braces(text: str, first: int, source: Source, account: Account, *, by_line: bool) -> list[Statement]:
     result: list[Statement] = []
     blocks: list[tuple[tuple[str, ...], tuple[int, ...], bool]] = [((), (), False)]
     words: list[str] = []
@@ -137,6 +144,9 @@ def _braces(text: str, first: int, account: Account, *, by_line: bool) -> list[S
         if token == "{":
             close(leaf=False)
             listed = False
+            if len(blocks) > DEEPEST:
+                text = f"more than {DEEPEST} blocks within one another; is a brace not closed?"
+                raise PerhopError(f"{source.names[0]}: {source.place(number)}: {text}")
         elif token == "}":
             close(leaf=True)
             listed = False

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from perhop.routers.dialect import Dialect
 from perhop.routers.tc_commands import Command, commands
 from perhop.routers.tc_interface import Device, Interface
-from perhop.routers.tc_trees import same_class
+from perhop.routers.tc_trees import class_of
 
 if TYPE_CHECKING:
     from perhop.routers.model import Port
     from perhop.routers.source import Account, Source
+
+
+def _place(command: Command) -> tuple[str, ...]:
+    """What a command is about: a class by its handle, a qdisc or a filter by its parent."""
+    of_class = command.object == "class"
+    return ("class", *class_of(command.handle)) if of_class else (command.object, command.parent)
 
 
 class Reader:
@@ -22,8 +27,14 @@ class Reader:
         """Findings go to the account."""
         self._account = account
         self._devices: dict[str, Device] = {}
+        self._kept: dict[str, dict[tuple[str, ...], list[Command]]] = {}
+        """The commands of each device by what they are about, without those that others replace."""
+        self._replaced: set[int] = set()
         for command in commands(source, account):
             self._take(command)
+        for device in self._devices.values():
+            device.qdiscs = self._left(device.qdiscs)
+            device.classes = self._left(device.classes)
         named = [device for device in self._devices.values() if device.name]
         blank = self._devices.get("")
         if blank is not None and len(named) == 1:  # `tc -j class show` has no device
@@ -37,46 +48,47 @@ class Reader:
         if command.verb == "del":
             self._delete(device, command)
             return
-        if command.object != "filter":
-            for old in [other for other in listed if self._replaces(command, other)]:
-                listed.remove(old)
+        place = _place(command)
+        kept = self._kept.setdefault(command.dev, {}).setdefault(place, [])
+        adds = command.kind == "gred" and command.verb == "change"  # a virtual queue
+        if command.object != "filter" and kept and not adds:
+            replaced = [other for other in kept if self._replaces(command, other)]
+            for old in replaced:
                 self._superseded(old)
+            self._replaced.update(map(id, replaced))
+            kept[:] = self._left(kept)
+        kept.append(command)
         listed.append(command)
 
+    def _left(self, listed: list[Command]) -> list[Command]:
+        """The commands that no later one replaces."""
+        return [command for command in listed if id(command) not in self._replaced]
+
     def _replaces(self, command: Command, old: Command) -> bool:
-        """Whether a qdisc or class takes the place of an earlier one; changes of gred add virtual queues."""
+        """Whether a qdisc or class takes the place of an earlier one."""
         if command.parent != old.parent:
             return False
         if command.object == "class":
             return command.verb in {"change", "replace"} and command.handle == old.handle
-        return command.verb in {"add", "replace"} or (command.kind == old.kind and command.kind != "gred")
+        return command.verb in {"add", "replace"} or command.kind == old.kind
 
     def _superseded(self, old: Command) -> None:
         self._account.find("W17", old.line, f"replaced by a later command: `tc {old.object} … {old.kind}`")
 
     def _delete(self, device: Device, command: Command) -> None:
         if command.object == "qdisc" and command.parent == "root":
-            for old in [*device.qdiscs, *device.classes, *device.filters]:
+            for old in self._left([*device.qdiscs, *device.classes, *device.filters]):
                 self._account.find(
                     "W17", old.line, f"deleted by a later command: `tc {old.object} … {old.kind}`"
                 )
             device.qdiscs, device.classes, device.filters = [], [], []
-        elif deleted := self._deleted(device, command):
+            self._kept[command.dev] = {}
+        elif deleted := self._kept.get(command.dev, {}).get(_place(command)):
             deleted[0].lines.update(command.lines)  # of the same port
             text = "deletes a part of what stands before, which is simulated all the same"
             self._account.ignore_whole(command.lines, text, missed=True)
             return
         self._account.ignore_whole(command.lines, "deletes; nothing of it is left")
-
-    def _deleted(self, device: Device, command: Command) -> list[Command]:
-        """What a command deletes of that which stands before, other than the root."""
-        match command.object:
-            case "class":
-                return [old for old in device.classes if same_class(old.handle, command.handle)]
-            case "filter":
-                return [old for old in device.filters if old.parent == command.parent]
-            case _:
-                return [old for old in device.qdiscs if old.parent == command.parent]
 
     def read(self) -> list[Port]:
         """A port for each device with a root qdisc, and for what each polices as it arrives."""
@@ -92,12 +104,10 @@ def read(source: Source, account: Account) -> list[Port]:
 
 def score(source: Source) -> float:
     """Commands of tc, or what it shows."""
-    found = re.findall(
-        r"(?m)^\s*(?:sudo\s+)?(?:\S*/|\$\{?)?(?:tc|TC)\}? +(?:-\S+ +)*(?:qdisc|class|filter) ", source.text
-    )
-    shown = re.findall(r"(?m)^(?:qdisc|class) \S+ \S*:", source.text)
+    found = source.starting(r"(?:sudo +)?(?:\S*/|\$\{?)?tc\}? +(?:-\S+ +)*(?:qdisc|class|filter) ")
+    shown = source.starting(r"(?:qdisc|class) \S+ \S*:")
     json = '"kind"' in source.text and '"handle"' in source.text
-    return 3.0 * len(found) + 3.0 * len(shown) + 9.0 * json
+    return 3.0 * found + 3.0 * shown + 9.0 * json
 
 
 DIALECT = Dialect("tc", "Linux tc", score, read)

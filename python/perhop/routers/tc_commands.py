@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perhop.routers import jsontree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from perhop.routers.source import Account, Source
 
@@ -27,6 +27,8 @@ CLOSING = re.compile(r"(?:done|fi|esac|\})(?![\w.-])")
 CONTROL = re.compile(
     rf"(?:{'|'.join(sorted(OPENING))}|do|then|else|elif|done|fi|esac)(?![\w.-])|\}}|[\w-]+ *\(\) *\{{"
 )
+QUOTES = re.compile(r"""["'\\]""")
+WORD = re.compile(r"[;&|]+|[^\s;&|]+")
 VERBS = {"add", "replace", "change", "link", "del", "delete", "show", "list", "ls"}
 DEEPEST = 8
 HARMLESS = ("set ", "echo ", "#", "modprobe ", "sysctl ", "ip link set ")
@@ -141,12 +143,9 @@ def _line(
 
 def _commands(text: str) -> list[list[str]]:
     """The words of each command of a line, without what runs it as another user and where its output goes."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
     found: list[list[str]] = [[]]
     try:
-        for word in lexer:
+        for word in _lexed(text, posix=True):
             if word and set(word) <= set(";&|"):
                 found.append([])
             elif word.startswith("#"):
@@ -177,11 +176,9 @@ def _nest(text: str, line: int, loops: list[int]) -> None:
 
 def _parts(text: str) -> list[str]:
     """The commands of a line: what `;`, `&` and `|` part outside quotes."""
-    lexer = shlex.shlex(text, posix=False, punctuation_chars=";&|")
-    lexer.whitespace_split = True
     parts: list[list[str]] = [[]]
     try:
-        for word in lexer:
+        for word in _lexed(text, posix=False):
             if word and set(word) <= set(";&|"):
                 parts.append([])
             else:
@@ -191,7 +188,19 @@ def _parts(text: str) -> list[str]:
     return [" ".join(part) for part in parts]
 
 
+def _lexed(text: str, *, posix: bool) -> Iterable[str]:
+    """Words and what parts commands; only text with quotes needs the lexer, which reads single characters."""
+    if not QUOTES.search(text) and (posix or "#" not in text):
+        return WORD.findall(text)
+    lexer = shlex.shlex(text, posix=posix, punctuation_chars=";&|")
+    lexer.whitespace_split = True
+    lexer.commenters = "" if posix else lexer.commenters
+    return lexer
+
+
 def _split(text: str) -> list[str]:
+    if "#" not in text and not QUOTES.search(text):
+        return text.split()
     try:
         return shlex.split(text, comments=True)
     except ValueError:

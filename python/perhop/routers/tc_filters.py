@@ -22,6 +22,8 @@ NOT_IP = {"arp", "0x806", "0x0806", "rarp", "802.3", "802_3", "ipx", "loop", "ll
 FLAGS = {"skip_hw", "skip_sw", "not_in_hw", "direct-action", "da"}
 MATCH_WORDS = {"src": 3, "dst": 3, "nofrag": 2, "firstfrag": 2, "df": 2, "mf": 2}
 """Words of `match ip …` by its second one: addresses have no mask behind them, flags no value."""
+LONGEST = 8
+"""Words of the longest condition, with its offset."""
 EVERY_ADDRESS = {"any", "all", "default", "0/0", "0.0.0.0/0", "::/0"}
 
 
@@ -114,7 +116,7 @@ class _Reader:
 
     def filter(self, command: Command) -> Filter | None:
         """A filter; None (with a finding) if it does nothing with queues."""
-        words, line, target = list(command.words), command.line, ""
+        at, line, target = 0, command.line, ""
         command.read = True
         codes: frozenset[int] | None = None
         unknown: list[tuple[int, str]] = []
@@ -125,33 +127,32 @@ class _Reader:
             if command.kind == "tcindex":
                 text = "tcindex is gone from the kernel: this filter matches nothing"
                 self._account.find("W17", line, text)
-        while words:
-            word = words[0]
+        while words := command.words[at : at + LONGEST]:
+            word, used = words[0], 1
             if word in {"flowid", "classid"} and len(words) > 1:
-                target, words = words[1], words[2:]
+                target, used = words[1], 2
             elif word == "police" or (word == "action" and words[1:2] == ["police"]):
-                police, words = words[1 + (word == "action") :], []
+                police = command.words[at + 1 + (word == "action") :]
+                break
             elif word == "action":
-                target, words = _chosen(words[1:]) or target, []
+                target = _chosen(command.words[at + 1 :]) or target
                 if not target:
                     drops = bool({"drop", "shot"} & set(command.words))
                     text = "its action chooses no class and is not simulated"
                     self._account.ignore_whole(command.lines, text, missed=drops)
                     return None
+                break
             elif word in {"match", "ip_tos", "dsfield", "ip_dsfield"} and len(words) > 1:
                 used, found = _condition(words)
                 if found is None:
                     unknown.append((line, " ".join(words[:used]) if word == "match" else shown))
                 else:
                     codes = found if codes is None else codes & found
-                words = words[used:]
             elif word in {"handle", "eth_type"} and len(words) > 1:
-                words = words[2:]
-            elif word in FLAGS:
-                words = words[1:]
-            else:
+                used = 2
+            elif word not in FLAGS:
                 unknown.append((line, shown))
-                words = words[1:]
+            at += used
         if codes is None and not unknown and command.kind not in {"u32", "matchall", "flower", "basic"}:
             unknown.append((line, shown))
         everything = codes is None or codes == ALL_CODEPOINTS

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 from perhop.routers import tc_filters, tc_trees, tc_units
 from perhop.routers.model import (
@@ -21,13 +23,16 @@ from perhop.routers.model import (
     Unit,
 )
 from perhop.routers.tc_qdiscs import Leaves, Options
-from perhop.routers.tc_trees import major, same_class
+from perhop.routers.tc_trees import class_of, major
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from perhop.routers.source import Account
     from perhop.routers.tc_commands import Command
     from perhop.routers.tc_filters import Filter
 
+T = TypeVar("T")
 DEEPEST = 16
 TREES = {"htb", "hfsc", "cbq"}
 BANDS = {"prio", "ets", "pfifo_fast"}
@@ -60,6 +65,33 @@ class Interface:
         self._filters = [found for found in filters if not found.incoming]
         self._led: set[int] = set()
         """Lines of filters that lead to a queue."""
+        self._below: dict[str, list[Command]] = {}
+        """Qdiscs by the major part of their parent."""
+        self._at: dict[tuple[str, str], list[Command]] = {}
+        """Qdiscs by the class that holds them."""
+        self._classes: dict[tuple[str, str], list[tuple[int, Command]]] = {}
+        """Classes with their order by kind and the major part of their handle; empty where it has none."""
+        self._leads: dict[tuple[str, str], list[tuple[int, Filter]]] = {}
+        """Filters with their order by the class to which they lead, whose major part they may leave out."""
+        self._index()
+
+    def _index(self) -> None:
+        for qdisc in self._device.qdiscs:
+            self._at.setdefault(class_of(qdisc.parent), []).append(qdisc)
+            if qdisc.parent not in {"root", ""}:
+                self._below.setdefault(major(qdisc.parent), []).append(qdisc)
+        for order, command in enumerate(self._device.classes):
+            handle = command.handle or command.parent  # what `tc -j class show` prints has no parent
+            key = command.kind, major(handle) if ":" in handle else ""
+            self._classes.setdefault(key, []).append((order, command))
+        for order, found in enumerate(self._filters):
+            target = found.target
+            if target and not (
+                found.parent == "egress" and target.startswith(":")
+            ):  # that sets tc_index, for gred
+                named = class_of(target)
+                key = ("", named[1]) if target.startswith(":") else named
+                self._leads.setdefault(key, []).append((order, found))
 
     def ports(self) -> list[Port]:
         """A port for a root qdisc, and one for policers of packets that arrive."""
@@ -117,7 +149,8 @@ class Interface:
         """Fill a port with what a qdisc holds."""
         if depth > DEEPEST:
             return
-        children = [q for q in self._device.qdiscs if q is not root and self._under(q, root)]
+        below = self._below.get(major(root.handle), []) if root.handle else []
+        children = [qdisc for qdisc in below if qdisc is not root]
         match root.kind:
             case "tbf":
                 self._tbf(port, root, children, depth)
@@ -133,7 +166,8 @@ class Interface:
                 self._hardware(port, root, children, depth)
             case _:
                 port.shaper = self._leaves.shaper(root)
-                port.queues = [self._leaves.queue("all", root, self._device.qdiscs, self._virtual())]
+                beside = self._at.get(class_of(root.parent), [])
+                port.queues = [self._leaves.queue("all", root, beside, self._virtual)]
 
     def _hardware(self, port: Port, root: Command, children: list[Command], depth: int) -> None:
         """A queue for each of the hardware's."""
@@ -141,13 +175,14 @@ class Interface:
         self._account.find("W09", root.line, text)
         Options(root, self._account).close()
         if not children:
-            port.queues = [self._leaves.queue("all", root, self._device.qdiscs, {}, plain=True)]
+            port.queues = [self._leaves.queue("all", root, [], {}, plain=True)]
             return
         for other in children[1:]:
             if (other.kind, other.words) == (children[0].kind, children[0].words):
                 other.read = True
         self._root(port, children[0], depth + 1)
 
+    @cached_property
     def _virtual(self) -> dict[int, frozenset[int]]:
         """The codepoints of gred's virtual queues, from filters that set the minor part only."""
         result: dict[int, frozenset[int]] = {}
@@ -159,15 +194,8 @@ class Interface:
                 self._led.add(found.line)
         return result
 
-    def _under(self, child: Command, parent: Command) -> bool:
-        return (
-            bool(parent.handle)
-            and child.parent not in {"root", ""}
-            and major(child.parent) == major(parent.handle)
-        )
-
     def _child(self, classid: str) -> Command | None:
-        found = [q for q in self._device.qdiscs if ":" in q.parent and same_class(q.parent, classid)]
+        found = [qdisc for qdisc in self._at.get(class_of(classid), []) if ":" in qdisc.parent]
         found = [q for q in found if q.verb != "change"] or found
         return found[-1] if found else None
 
@@ -178,7 +206,7 @@ class Interface:
         """
         child = self._child(name)
         if child is None:
-            return self._leaves.queue(name, holder, self._device.qdiscs, {}, plain=True)
+            return self._leaves.queue(name, holder, [], {}, plain=True)
         inner = Port(name, child.line)
         self._root(inner, child, depth + 1)
         if len(inner.queues) == 1 and not inner.tree:
@@ -290,7 +318,7 @@ class Interface:
         if root.kind == "cbq":
             text = "cbq is gone from the kernel since 6.8; here htb, which has no estimate of idle time"
             self._account.find("W17", root.line, text)
-        classes = [c for c in self._device.classes if c.kind == root.kind and self._of(c, root)]
+        classes = self._of(root)
         if not classes:
             self._account.find("W17", root.line, f"{root.kind} without classes: packets bypass it")
             port.queues = [Queue("direct", root.line)]
@@ -343,10 +371,12 @@ class Interface:
         added.limit = Quantity(1000, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
         port.queues.append(added)
 
-    def _of(self, command: Command, root: Command) -> bool:
-        """Whether a class is of a qdisc: what `tc -j class show` prints has no parent."""
-        handle = command.handle or command.parent
-        return not root.handle or ":" not in handle or major(handle) == major(root.handle)
+    def _of(self, root: Command) -> list[Command]:
+        """The classes of a qdisc; all of its kind, where it has no handle."""
+        if not root.handle:
+            return [command for command in self._device.classes if command.kind == root.kind]
+        keys = {(root.kind, major(root.handle)), (root.kind, "")}
+        return _in_order(self._classes.get(key, []) for key in keys)
 
     def _hex(self, text: str) -> int | None:
         text = text.partition(":")[2] or text
@@ -380,16 +410,9 @@ class Interface:
 
     def _leading(self, classid: str, root: Command) -> list[Filter]:
         """The filters that lead to a class."""
-        result = []
-        for found in self._filters:
-            if not found.target or (found.parent == "egress" and found.target.startswith(":")):
-                continue  # the latter sets tc_index, for gred
-            target = found.target
-            if target.startswith(":"):
-                target = root.handle.rstrip(":") + target
-            if same_class(target, classid):
-                result.append(found)
-        return result
+        named = class_of(classid)
+        keys = [named] if named[0] != major(root.handle) else [named, ("", named[1])]
+        return _in_order(self._leads.get(key, []) for key in keys)
 
     def _bands(self, port: Port, root: Command, depth: int) -> None:
         options = Options(root, self._account)
@@ -412,6 +435,9 @@ class Interface:
         taken = frozenset[int]().union(*(f.match.codepoints or () for f in targeted if not f.match.unknown))
         if any(f.match.codepoints is None and not f.match.unknown for f in targeted):
             taken = ALL_CODEPOINTS
+        of_tos: dict[int, set[int]] = {}
+        for code in ALL_CODEPOINTS - taken:
+            of_tos.setdefault(tc_units.band(code, priomap, bands), set()).add(code)
         for band, name in enumerate(names):
             queue = self._held(name, root, depth, nested=ets and band >= strict)
             if not ets or band < strict:
@@ -419,7 +445,7 @@ class Interface:
             else:
                 number = quanta[band - strict] if band - strict < len(quanta) else 1514
                 queue.share = Rate(float(number), RateUnit.WEIGHT, root.line, text=f"quantum {number}")
-            by_tos = frozenset(c for c in ALL_CODEPOINTS if tc_units.band(c, priomap, bands) == band) - taken
+            by_tos = frozenset(of_tos.get(band, ()))
             queue.match = Match(by_tos, (), root.line)
             if self._leading(name, root):
                 found = self._matched(name, root.line, root)
@@ -448,7 +474,7 @@ class Interface:
     def _drr(self, port: Port, root: Command, depth: int) -> None:
         Options(root, self._account).close()
         port.sharing = "drr"
-        for command in [c for c in self._device.classes if c.kind == "drr" and self._of(c, root)]:
+        for command in self._of(root):
             given = Options(command, self._account)
             quantum = given.size("quantum")
             given.close()
@@ -463,6 +489,11 @@ class Interface:
         text = "drr drops packets that no filter matches; here they get a queue"
         if port.queues and port.queues[-1].match.codepoints is not None:
             self._account.find("W17", root.line, text)
+
+
+def _in_order(groups: Iterable[list[tuple[int, T]]]) -> list[T]:
+    """What several lists have, by its order."""
+    return [item for _, item in sorted(chain.from_iterable(groups), key=lambda entry: entry[0])]
 
 
 def _small_weights(queues: list[Queue]) -> None:

@@ -37,11 +37,6 @@ def class_of(handle: str) -> tuple[str, str]:
     return major(handle), _part(handle.partition(":")[2])
 
 
-def same_class(one: str, other: str) -> bool:
-    """Whether two handles name one class."""
-    return class_of(one) == class_of(other)
-
-
 def _part(text: str) -> str:
     """A part of a handle, which is hexadecimal with and without `0x`."""
     return text.lower().removeprefix("0x").lstrip("0") or "0"

@@ -221,13 +221,14 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each interface with a policy; policies that are not attached are ports of their name."""
         ports: list[Port] = []
+        taken = set[str]()
         for interface, direction, name, statement in self.attached:
             policy = self.policies.get(name)
             if policy is None:
                 self._account.find("W15", statement.line, f"policy {name} is not defined")
                 continue
-            taken = any(port.name == interface for port in ports)
-            called = f"{interface} {direction}" if taken else interface
+            called = f"{interface} {direction}" if interface in taken else interface
+            taken.add(called)
             port = self._port(called, policy, statement.line, incoming=direction == "ingress")
             port.lines.update(statement.lines)
             ports.append(port)
@@ -633,9 +634,9 @@ def read(source: Source, account: Account) -> list[Port]:
 
 def score(source: Source) -> float:
     """Policies of VyOS's kinds."""
-    found = re.search(r"(?m)^\s*(?:set )?(?:qos (?:policy|interface)|traffic-policy)\b", source.text)
-    block = re.search(r"(?m)^\s*qos \{|^\s*traffic-policy \{", source.text)
-    return 9.0 * (found is not None) + 9.0 * (block is not None)
+    found = source.starting(r"(?:set )?(?:qos (?:policy|interface)|traffic-policy)\b")
+    block = source.starting(r"(?:qos|traffic-policy) \{")
+    return 9.0 * (found > 0) + 9.0 * (block > 0)
 
 
 DIALECT = Dialect("vyos", "VyOS", score, read)

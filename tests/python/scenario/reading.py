@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perhop import _engine, simulation
+from perhop import _engine, routers, simulation
 from perhop.planning import document as planning
 from perhop.sweep.plan import Given, read_plan
 from perhop.sweep.tuning import read_tuning
@@ -30,6 +30,10 @@ LINK = '[links.up]\nfrom = "A"\nto = "B"\nrate = "1Mbps"\ndelay = "1ms"\n'
 ONE = 'duration = "1s"\n' + LINK + QUEUE
 RING = 'duration = "1s"\n[topology]\nring = 40\n[topology.link]\nrate = "1Mbps"\ndelay = "1ms"\n'
 SWEEP = 'title = "t"\nscenario = "scenario.toml"\nruns = 2\n'
+POLICY = (
+    "policy-map P\n class class-default\n  queue-limit 60 packets\n"
+    "interface g0\n bandwidth 1000\n service-policy output P\n"
+)
 TUNE = 'scenario = "scenario.toml"\nobjectives = ["maximize links.up.utilization"]\ntrials = 6\nruns = 2\n'
 
 
@@ -88,6 +92,12 @@ def tune(path: Path) -> object:
     return read_tuning(path, trials=None, runs=None, seed=None)
 
 
+def configuration(text: str) -> Read:
+    """A configuration whose language every dialect is asked for."""
+    answers = routers.Answers(1e8, 1000.0, None, {}, lenient=True)
+    return lambda: routers.imported(routers.Source([("file", text.encode())]), answers)
+
+
 def inputs(folder: Path, n: int) -> dict[str, Callable[[], Read]]:
     """Return, by name, a function that writes the files of an input and returns the call that reads it."""
     few = n // 4
@@ -136,6 +146,8 @@ def inputs(folder: Path, n: int) -> dict[str, Callable[[], Read]]:
             "time_s,size_B\n" + "".join(f"{i / 1e5},{i + 1}\n" for i in range(n)),
             ONE + flows(1, 'arrivals = { trace = "a.csv" }\n'),
         ),
+        "a configuration, empty lines": lambda: configuration("\n" * 20 * n + POLICY),
+        "a configuration, comments": lambda: configuration("! a comment\n" * 20 * n + POLICY),
         "sweep, grid": lambda: beside(
             folder, 1, SWEEP + "[grid]\n" + f'"flows.f0.count" = {listed(few, "{next}")}\n', sweep
         ),
