@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import _engine, quantities, terminal
+from perhop import _engine, inputs, quantities, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.lazy import Lazy
 from perhop.wording import counted
@@ -185,6 +185,7 @@ def read(path: Path) -> bytes:
         raise PerhopError(f"{str(path)!r}: is not a file name") from None
     if len(data) > LIMIT:
         raise PerhopError(f"{path}: larger than {LIMIT // 1_000_000} MB; give one device's configuration")
+    inputs.expect_no_utf16(data, str(path))
     return data
 
 

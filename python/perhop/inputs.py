@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 import tomllib
@@ -41,16 +42,37 @@ def read_text(path: Path, needs: str = SCENARIO_NEEDS) -> str:
         raise PerhopError(
             f"{path}: larger than {LIMIT // 1_000_000} MB; a scenario file is a page or two of TOML"
         )
-    if not data.strip():
+    text = decoded(data, str(path))
+    if not text.strip():
         raise PerhopError(f"{path}: is empty; {needs}")
+    return text
+
+
+def decoded(data: bytes, origin: str) -> str:
+    """The text of a file in UTF-8, without the byte order mark with which editors begin it.
+
+    Raises:
+        PerhopError: It is not UTF-8.
+    """
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
+        expect_no_utf16(data, origin)
         byte = data[error.start]
         line = data.count(b"\n", 0, error.start) + 1
         raise PerhopError(
-            f"{path}:{line}: is not UTF-8 text: byte 0x{byte:02x} at position {error.start}"
+            f"{origin}:{line}: is not UTF-8 text: byte 0x{byte:02x} at position {error.start}"
         ) from None
+
+
+def expect_no_utf16(data: bytes, origin: str) -> None:
+    """Refuse a text in UTF-16, as Windows PowerShell redirects it into files.
+
+    Raises:
+        PerhopError: It begins with the byte order mark of UTF-16.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise PerhopError(f"{origin}: is UTF-16 text; save it as UTF-8")
 
 
 def toml(text: str, origin: str) -> dict[str, Any]:
@@ -73,16 +95,16 @@ def from_json(data: bytes, origin: str) -> Any:  # noqa: ANN401 - whatever it ho
     """What a file in JSON holds.
 
     Raises:
-        PerhopError: It is not JSON in UTF-8, or beyond the bounds of `expect_bounded`.
+        PerhopError: It is not UTF-8 or not JSON, or beyond the bounds of `expect_bounded`.
     """
     try:
-        text = data.decode("utf-8-sig")
+        text = decoded(data, origin)
         expect_bounded(text, "json", origin)
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise PerhopError(f"{origin}:{error.lineno}: is not JSON: {error.msg}") from None
     except ValueError:
-        raise PerhopError(f"{origin}: is not JSON in UTF-8") from None
+        raise PerhopError(f"{origin}: a number has more than {sys.get_int_max_str_digits()} digits") from None
 
 
 def expect_bounded(text: str, syntax: str, origin: str) -> None:

@@ -151,7 +151,7 @@ def test_files_that_are_no_manifest_are_refused(perhop: Perhop, tmp_path: Path) 
         (tmp_path / "none.json", "no such file; `perhop run --out DIR` writes DIR/manifest.json"),
         (empty, "empty/manifest.json: no such file"),
         (broken, "broken.json:2: is not JSON"),
-        (binary, "is not JSON in UTF-8"),
+        (binary, "is UTF-16 text; save it as UTF-8"),
     ):
         done = perhop("rerun", path)
         assert (done.code, len(done.err.splitlines())) == (2, 1)
