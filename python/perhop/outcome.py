@@ -44,8 +44,8 @@ class Flows(TypedDict):
     flow that never was active, none for a population; f64[n], NaN where there is none."""
     throughput_bps: Numbers
     """Rate of first deliveries at the receiver over the active time (`active_s`), IP headers included; of a
-    population, of all its flows together over the measured interval; none for a flow that never was active;
-    f64[n], NaN where there is none."""
+    population, of all its flows together over the measured interval; none for a flow that never was active,
+    or too briefly for data to arrive; f64[n], NaN where there is none."""
     acked_bps: Numbers
     """Rate of segments acknowledged in order over the same time, IP headers included; none but for TCP;
     f64[n], NaN where there is none."""

@@ -187,6 +187,13 @@ impl Measured<'_> {
         Some(until.min(end).since(flow.start.max(begin)))
     }
 
+    /// Whether data of a flow can have arrived by the end, as far as its start and stop are concerned.
+    fn can_deliver(&self, spec: &FlowSpec, flow: &HostFlow) -> bool {
+        let links = |acknowledges| self.network.route_of(spec, acknowledges).unwrap_or_default();
+        let first = self.network.first_data(spec, &links(false), &links(true));
+        first.can_arrive(flow.start, flow.stop.unwrap_or(Instant::NEVER), self.window().1)
+    }
+
     /// What receiver and router counted of a flow: of its data, or of what goes back.
     fn counted(&self, spec: &FlowSpec, flow: &HostFlow, way: usize) -> FlowOutcome {
         let Samples { at_warmup, at_end, .. } = &self.samples;
@@ -205,6 +212,7 @@ impl Measured<'_> {
         FlowOutcome {
             started: Some(flow.start).filter(|&at| at <= self.window().1),
             active: self.active(spec, flow),
+            is_too_brief: delivered_packets == 0 && !self.can_deliver(spec, flow),
             delivered_packets,
             delivered_bytes,
             throughput_bps: rate(delivered_bytes, self.time(spec, flow)),

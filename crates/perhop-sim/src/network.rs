@@ -540,6 +540,20 @@ impl Network {
         Some(slowest.map_or(first, |rate| first + rate.time_of(others)))
     }
 
+    /// When the first data of a flow can leave and arrive on these links at the earliest, `back` being those of its acknowledgements:
+    /// behind the exchange that opens its connection, if there is one. Links have the rates and delays with which they begin.
+    pub fn first_data(&self, flow: &FlowSpec, route: &[usize], back: &[usize]) -> FirstData {
+        let (data, feedback) = flow.transport.packet_sizes();
+        let time = |links: &[usize], size: u16| {
+            let size = Bytes::new(size.into());
+            let hops = self.hops(flow, links).into_iter();
+            hops.fold(Duration::ZERO, |sum, (rate, delay)| sum + delay + rate.time_of(size))
+        };
+        let opens = flow.transport.opens();
+        let leaves = if opens { time(route, feedback) + time(back, feedback) } else { Duration::ZERO };
+        FirstData { leaves, arrives: leaves + time(route, data) }
+    }
+
     /// The flows that begin in a run with this seed of the population that a flow stands for, in order, none completed: what a run
     /// records, before it knows how long they take. `None` for a flow that stands for itself alone.
     pub fn flows_of(&self, spec: &FlowSpec, seed: u64) -> Option<impl Iterator<Item = FlowRecord> + use<>> {
@@ -599,6 +613,20 @@ impl Network {
             }
         }
         None
+    }
+}
+
+/// The least times from a flow's start in which its first data leave the sender, and in which they reach the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FirstData {
+    leaves: Duration,
+    arrives: Duration,
+}
+
+impl FirstData {
+    /// Data of a flow that began then and sends until `stops` can arrive by `end`.
+    pub fn can_arrive(self, started: Instant, stops: Instant, end: Instant) -> bool {
+        stops.since(started) >= self.leaves && end.since(started) >= self.arrives
     }
 }
 

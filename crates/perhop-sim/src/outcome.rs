@@ -84,6 +84,8 @@ pub struct FlowOutcome {
     /// How long it was active in the measured time: from its start until all of its volume had arrived, or until it was stopped or its
     /// source ended, and the last of its packets had arrived. `None` for the sum of a population's flows.
     pub active: Option<Duration>,
+    /// None of its data arrived in that time, and none could have: it began too late, or was stopped too early. It has no rate.
+    pub is_too_brief: bool,
     /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
     /// Their bytes on the wire.
@@ -193,7 +195,8 @@ pub fn rate(bytes: u64, over: Duration) -> f64 {
 }
 
 impl FlowOutcome {
-    /// The rate of first deliveries in bit/s; `None` for a flow that was never active in the measured time.
+    /// The rate of first deliveries in bit/s; `None` for a flow that was never active in the measured time, or too briefly for data to
+    /// arrive.
     pub fn throughput(&self) -> Option<f64> {
         self.has_rate().then_some(self.throughput_bps)
     }
@@ -204,7 +207,7 @@ impl FlowOutcome {
     }
 
     fn has_rate(&self) -> bool {
-        self.active.is_none_or(|active| !active.is_zero())
+        !self.is_too_brief && self.active.is_none_or(|active| !active.is_zero())
     }
 
     /// Adds what was counted of another flow. Times and completions are left as they are.

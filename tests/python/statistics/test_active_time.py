@@ -144,6 +144,43 @@ def test_when_a_flow_is_active(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_flow_that_is_active_too_briefly_for_data_to_arrive_has_no_rate(engine: Engine) -> None:
+    cbr = 'udp = "cbr", rate = "1Mbps", packet = "1250B", jitter = 0'
+    tcp = 'tcp = "linux"'
+    # At 10 Mbit/s and 10 ms a packet of 1250 bytes takes 11 ms; TCP sends data after a round trip of 20 ms.
+    flows = {
+        "late": flow("late", cbr, 'start = "59.990s"'),
+        "just in time": flow("just in time", cbr, 'start = "59.9885s"'),
+        "late TCP": flow("late TCP", tcp, 'start = "59.97s"'),
+        "TCP in time": flow("TCP in time", tcp, 'start = "59.95s"'),
+        "stopped before it was open": flow(
+            "stopped before it was open", tcp, 'start = "5s"\nstop = "5.015s"'
+        ),
+        "late volume": flow("late volume", tcp, 'start = "59.97s"\nvolume = "1MB"'),
+        "begun in the warm-up": flow("begun in the warm-up", cbr, 'start = "1.999s"'),
+    }
+    text = scenario("".join(flows.values()), head='warmup = "2s"')
+    result = package.run(text, engine=engine)
+    rates = dict(zip(flows, column(result, "throughput_bps"), strict=True))
+    acked = dict(zip(flows, column(result, "acked_bps"), strict=True))
+    none = {name for name, rate in rates.items() if math.isnan(rate)}
+    assert none == {"late", "late TCP", "stopped before it was open", "late volume"}
+    assert math.isnan(acked["late TCP"])
+    assert all(rate > 0 for name, rate in rates.items() if name not in none)
+    classes = result.classes().iter_rows(named=True)
+    assert {row["class"] for row in classes if row["throughput_bps"] is None} == none
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_flow_of_which_nothing_arrives_has_a_rate_of_zero(engine: Engine) -> None:
+    cbr = 'udp = "cbr", rate = "1Mbps", packet = "1250B", jitter = 0'
+    flows = flow("always", cbr) + flow("brief", cbr, 'start = "5s"\nstop = "5.005s"')
+    down = 'outages = [{ from = "0s", to = "60s" }]'
+    result = package.run(scenario(flows, link=down), engine=engine)
+    assert column(result, "throughput_bps") == [0, 0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_source_that_lost_packets_of_its_volume_ends_with_its_last_one(engine: Engine) -> None:
     lossy = flow("f", 'udp = "cbr", rate = "20Mbps", packet = "1250B", jitter = 0', 'volume = "1MB"')
     result = package.run(scenario(lossy, link="").replace("200p", "10p"), engine=engine)

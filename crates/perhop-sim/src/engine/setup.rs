@@ -151,17 +151,19 @@ fn route_of(
         ..add_route(steps, links, is_metered, last)
     };
     let data = add(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
+    // Nothing goes back of UDP.
+    let back = if spec.transport.is_acknowledged() { links_of(true)? } else { Vec::new() };
     let acks = match (&spec.transport, has_control) {
-        // Nothing goes back.
         (TransportSpec::Udp(_), _) => Route { first_step: data.last_step + 1, ..data },
-        (_, true) => add(steps, &links_of(true)?, false, &[Step::Ingress, Step::SenderWire, Step::Sender]),
-        (_, false) => add(steps, &links_of(true)?, false, &[Step::SenderWire, Step::Sender]),
+        (_, true) => add(steps, &back, false, &[Step::Ingress, Step::SenderWire, Step::Sender]),
+        (_, false) => add(steps, &back, false, &[Step::SenderWire, Step::Sender]),
     };
     let place = Place {
         number,
         label: spec.path.map_or(0, |path| network.paths[path].label),
         first_steps: (data.first_step, acks.first_step),
         idle_time: network.idle_time(spec, &links),
+        first_data: network.first_data(spec, &links, &back),
         is_policed: network.polices(spec, &links),
         is_lossy: network.loses(&links),
     };

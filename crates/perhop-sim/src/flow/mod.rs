@@ -22,7 +22,7 @@ use perhop_core::{Color, Duration, Ecn, FlowId, Header, Instant, Rng, ServiceLev
 
 use crate::control::Post;
 use crate::events::Schedule;
-use crate::network::{AccessSpec, FlowSpec};
+use crate::network::{AccessSpec, FirstData, FlowSpec};
 use crate::observer::Origin;
 use crate::outcome::{Completion, FlowOutcome, rate};
 use crate::packet::{Content, SimPacket};
@@ -93,6 +93,8 @@ struct Rare {
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
     completed: Option<Instant>,
+    /// When its first data can arrive.
+    first_data: FirstData,
     /// Its profile, or a meter on its route, drops packets of some color.
     is_policed: bool,
     /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
@@ -131,6 +133,8 @@ pub(crate) struct Place {
     pub(crate) first_steps: (u32, u32),
     /// See [`Network::idle_time`](crate::Network::idle_time).
     pub(crate) idle_time: Option<Duration>,
+    /// See [`Network::first_data`](crate::Network::first_data).
+    pub(crate) first_data: FirstData,
     /// Its profile, or a meter on its route, drops packets of some color.
     pub(crate) is_policed: bool,
     /// A link on its route loses packets.
@@ -570,6 +574,7 @@ impl Flow {
         FlowOutcome {
             started: self.rare.started.filter(|&at| at <= end),
             active,
+            is_too_brief: new.delivered == 0 && !self.can_deliver(now.min(end)),
             delivered_packets: new.delivered,
             delivered_bytes: delivered,
             throughput_bps: rate(delivered, over),
@@ -602,6 +607,12 @@ impl Flow {
         let sent = self.sender.finished().unwrap_or(Instant::NEVER).min(stops);
         let until = completed.unwrap_or(if sent <= end { sent.max(last_arrival) } else { end });
         until.min(end).since(started.max(begin))
+    }
+
+    /// Whether data can have arrived by then, as far as its start and stop are concerned.
+    fn can_deliver(&self, by: Instant) -> bool {
+        let Rare { started, stops, first_data, is_population, .. } = *self.rare;
+        is_population || started.is_some_and(|started| first_data.can_arrive(started, stops, by))
     }
 
     /// Packets that arrived for the first time.
@@ -654,6 +665,7 @@ impl Rare {
             volume: if is_quiet { volume + QUIET } else { volume },
             idle_time: place.idle_time,
             completed: None,
+            first_data: place.first_data,
             is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             counted: spec.transport.counted(spec.tcp_ecn),

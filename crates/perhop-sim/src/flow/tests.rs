@@ -66,8 +66,16 @@ impl Bench {
         };
         let times = SampleTimes::new(&network);
         let idle_time = spec.volume.map(|_| Duration::from_millis(1));
-        let place =
-            Place { number: 0, label: 7, first_steps: (3, 8), idle_time, is_policed: false, is_lossy: false };
+        let first_data = network.first_data(spec, &[], &[]);
+        let place = Place {
+            number: 0,
+            label: 7,
+            first_steps: (3, 8),
+            idle_time,
+            first_data,
+            is_policed: false,
+            is_lossy: false,
+        };
         let flow = Flow::new(spec, &place, 1, &times);
         Self {
             flow,

@@ -34,7 +34,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "throughput_bps",
         unit: BitsPerSecond,
         description: "Rate of first deliveries at the receiver over the active time (`active_s`), IP headers included; of a population, of all its \
-            flows together over the measured interval; none for a flow that never was active.",
+            flows together over the measured interval; none for a flow that never was active, or too briefly for data to arrive.",
         value: Optional(FlowOutcome::throughput),
         summary: Some(Summary {
             table: Table::All(0),
