@@ -35,7 +35,8 @@ impl TcpReceiver {
             early: vec![0; words].into(),
             delay: params.delayed_ack,
             due: Instant::NEVER,
-            quick: params.quick_acks.get() as u16,
+            // The answer to a SYN never waits (RFC 9293, section 3.10.7.2; RFC 9000, section 13.2.1).
+            quick: (params.quick_acks.get() as u16).max(params.handshake.into()),
             delays: !params.delayed_ack.is_zero(),
             echo: Echo::new(ecn, params.needs().marks),
         }
@@ -244,6 +245,16 @@ mod tests {
         assert_eq!(ack(&mut receiver, 5), Some(3));
         assert_eq!(ack(&mut receiver, 3), Some(6), "the gap is filled");
         assert_eq!(ack(&mut receiver, 6), None);
+    }
+
+    #[test]
+    fn a_syn_is_answered_at_once() {
+        for (quick, waiting) in [(0, 1), (1, 1), (2, 2)] {
+            let extra = format!(r#","handshake": true, "delayed-ack": "100ms", "quick-acks": "{quick}p""#);
+            let mut receiver = receiver(&extra);
+            let first = (0..10).find(|&sequence| data(&mut receiver, sequence).ack.is_none());
+            assert_eq!(first, Some(waiting), "{quick}");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use super::{TcpParams, WindowTuning};
 /// The application takes all data in order at once, so that what it takes in a round trip is what the sender sees acknowledged in one.
 ///
 /// ## Deviations
+/// - Where ten segments do not fit into the first window, a round trip that fills the window makes it grow. In Linux it has grown by then,
+///   since large segments leave less of the buffer to overhead than it expects (`tcp_measure_rcv_mss`).
 /// - It acts at the sender, half a round trip later than at the receiver, and once for each round trip that the sender measures.
 /// - The offer of Linux grows to its new size by two segments for each that arrives (`tcp_grow_window`); here at once. Slow start needs
 ///   no more than that.
@@ -24,7 +26,7 @@ pub(super) struct WindowTuner {
     seen: u32,
 }
 
-/// A flow's first round trip brings as much in Linux (`TCP_INIT_CWND`).
+/// A flow's first round trip brings as much in Linux (`TCP_INIT_CWND`), or a window (`tcp_init_buffer_space`).
 const FIRST_TAKEN: u64 = 10;
 
 impl WindowTuner {
@@ -37,7 +39,7 @@ impl WindowTuner {
             offered: offered.into(),
             most: most.into(),
             buffered,
-            taken: FIRST_TAKEN,
+            taken: FIRST_TAKEN.min(offered.into()),
             seen: 0,
         })
     }
@@ -51,10 +53,10 @@ impl WindowTuner {
     pub(super) fn on_round_trip(&mut self, acked: u32) -> u32 {
         let taken = u64::from(acked.saturating_sub(self.seen));
         self.seen = acked;
-        if taken > self.taken {
+        if taken > self.taken || taken >= self.offered {
             // Twice the last round trip, which is one round trip old; in slow start, what follows doubles.
             let twice = 2 * taken;
-            let growing = twice + 2 * (twice * (taken - self.taken) / self.taken);
+            let growing = twice + 2 * (twice * taken.saturating_sub(self.taken) / self.taken);
             self.taken = taken;
             self.offered = self.offered.max(growing.min(self.most));
         }
@@ -82,6 +84,15 @@ mod tests {
         // 3000: far more than before, so all of it.
         assert_eq!(tuner.on_round_trip(3111), 11_586);
         assert_eq!(tuner.on_round_trip(3121), 11_586, "it never shrinks");
+    }
+
+    #[test]
+    fn a_first_window_of_few_large_segments_grows_when_it_is_filled() {
+        // 7 segments of 8948 bytes; one of 60 kB.
+        let mut jumbo = tuner(r#"{"tcp": "linux", "packet": "9000B"}"#).unwrap();
+        assert_eq!([6, 13, 27].map(|acked| jumbo.on_round_trip(acked)), [7, 14, 84]);
+        let mut huge = tuner(r#"{"tcp": "linux", "packet": "60000B"}"#).unwrap();
+        assert_eq!([1, 3].map(|acked| huge.on_round_trip(acked)), [2, 12]);
     }
 
     #[test]
