@@ -62,12 +62,41 @@ fn a_send_buffer_smaller_than_the_receivers_window_holds_a_flow_in_its_place() {
 }
 
 #[test]
+fn a_paced_sender_is_held_by_the_window_that_it_fills_in_each_round_trip() {
+    // 101 packets fill the path.
+    let paced = [
+        r#""congestion": "reno", "pacing": "window""#,
+        r#""congestion": "cubic", "pacing": "window", "delayed-ack": "40ms""#,
+        r#""congestion": "bbr""#,
+        r#""congestion": "bbr3""#,
+    ];
+    for control in paced {
+        let share = |keys: &str, limit| {
+            let transport = format!(r#"{{"tcp": "linux", "packet": "1000B", {control}, {keys}}}"#);
+            run(&transport, None, "99p", Duration::from_secs(4)).sender.limits.share(limit).unwrap()
+        };
+        for most in ["20p", "60p", "69p", "98p"] {
+            let window = share(&format!(r#""window": "{most}""#), Limit::Receiver);
+            assert!(window > 0.75, "{control} {most}: {window}");
+            let buffer = share(&format!(r#""send-buffer": "{most}""#), Limit::Buffer);
+            assert!(buffer > 0.75, "{control} {most}: {buffer}");
+        }
+        let wide = share(r#""window": "400p""#, Limit::Receiver);
+        assert!(wide < 0.01, "{control}: {wide}");
+    }
+}
+
+#[test]
 fn a_connection_that_is_being_opened_is_idle() {
     // A SYN of 40 bytes and its answer take 2 x 50.04 ms.
     for recovery in [r#""sack": false"#, r#""sack": true"#, r#""sack": true, "loss-detection": "rack""#] {
         let outcome =
             run(&format!(r#"{{{RENO}, "handshake": true, {recovery}}}"#), None, "99p", Duration::ZERO);
         assert_eq!(micros(&outcome.sender.limits), [100_080, 0, 9_391_720, 508_200, 0], "{recovery}");
+        // The answer to the SYN does not wait for a second packet.
+        let delayed = format!(r#"{{{RENO}, "handshake": true, {recovery}, "delayed-ack": "200ms"}}"#);
+        let outcome = run(&delayed, None, "99p", Duration::ZERO);
+        assert_eq!(micros(&outcome.sender.limits)[0], 100_080, "{recovery}");
     }
 }
 

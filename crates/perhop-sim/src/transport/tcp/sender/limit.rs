@@ -1,9 +1,13 @@
 //! What keeps the sender from sending more ([`Limit`]).
 
-use perhop_core::Instant;
+use perhop_core::{Duration, Instant};
 
 use super::TcpSender;
 use crate::transport::limits::{Limit, LimitTimes};
+
+/// How much of a full window, less a segment, a round trip paces at least that counts as all of it: BBR paces 1 % below the rate that it
+/// has measured, which is a window in a round trip where the window holds it, and measures this rate to a segment.
+const PACED_PART: f64 = 0.98;
 
 impl TcpSender {
     /// It has sent what it may send now: notes what it waits for.
@@ -29,7 +33,24 @@ impl TcpSender {
 
     #[inline(always)]
     fn limit_by_windows(&self) -> Limit {
-        if self.next - self.acked < self.most { Limit::Congestion } else { self.limit_at_most() }
+        let is_full = self.next - self.acked >= self.most;
+        if is_full || self.is_paced() && self.paces_a_full_window() {
+            self.limit_at_most()
+        } else {
+            Limit::Congestion
+        }
+    }
+
+    /// The congestion control lets out as much in a round trip as may be unacknowledged at all: a segment that waits for its pace is
+    /// only spread over the round trip in which the receiver's window, or the sender's buffer, is used up.
+    ///
+    /// Linux counts the wait for the pace as neither (`tcp_write_xmit`), so that its `tcpi_rwnd_limited` of a paced sender is smaller.
+    #[inline(never)]
+    fn paces_a_full_window(&self) -> bool {
+        let most = f64::from(self.most);
+        let gap = self.rare.gap.or_else(|| self.find_gap()).map(Duration::as_secs_f64);
+        let Some((gap, round_trip)) = gap.zip(self.smoothed_rtt()) else { return false };
+        self.window() >= most && round_trip >= PACED_PART * (most - 1.0) * gap
     }
 
     /// The receiver's window is full, or the sender's buffer, which is smaller.

@@ -48,7 +48,7 @@ impl TcpSender {
     }
 
     #[inline(never)]
-    fn find_gap(&self) -> Option<Duration> {
+    pub(super) fn find_gap(&self) -> Option<Duration> {
         self.pacing_rate().map(|rate| rate.time_of(Bytes::new(u64::from(self.packet))))
     }
 
