@@ -14,15 +14,12 @@ import typer
 
 from perhop import _engine, filesystem, terminal
 from perhop.errors import PerhopError, ScenarioError
-from perhop.quantities import NUMBER, RATES, with_printed
 from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
-UNITS = with_printed(RATES)
-RATE = re.compile(rf"({NUMBER}) ?({'|'.join(UNITS)})")
 NOTHING = "nothing"
 """Nobody was promised anything."""
 PACKET_BITS = 12_000
@@ -315,29 +312,21 @@ def _rate(text: str) -> str:
     Raises:
         PerhopError: It is none.
     """
-    _engine_says("--rate", text)
+    _bps(text, "--rate")
     return text
 
 
-def _engine_says(option: str, rate: str) -> None:
-    """Have the engine read a rate: what it accepts is what a scenario may say.
+def _bps(rate: str, option: str = "rate") -> int:
+    """A rate in bit/s, as the engine reads it: what it accepts is what a scenario may say.
 
     Raises:
-        PerhopError: It is none.
+        PerhopError: It is none; the message names the option.
     """
-    link = {"from": "a", "to": "b", "rate": rate, "delay": "1ms"}
-    flow = {"name": "one", "from": "a", "to": "b", "transport": {"tcp": "linux"}}
     try:
-        _engine.scenario_from_json(json.dumps({"duration": "1s", "links": {"l": link}, "flows": [flow]}), "")
-    except ScenarioError as error:
-        reason = str(error).partition("rate: ")[2] or str(error)
-        raise PerhopError(f"{option}: {reason}") from None
-
-
-def _bps(rate: str) -> float:
-    found = RATE.fullmatch(rate)
-    assert found is not None, rate
-    return float(found[1]) * UNITS[found[2]]
+        bps: int = _engine.quantity("rate", rate)[0]
+    except ValueError as error:
+        raise PerhopError(f"{option}: {error}") from None
+    return bps
 
 
 def _users(text: str) -> list[Group]:
@@ -414,7 +403,7 @@ def _promised(text: str, groups: list[Group]) -> list[Group]:
             raise PerhopError(f"--promised: no group is called `{name}`; there are {', '.join(names)}")
         if name in rates:
             raise PerhopError(f"--promised: `{name}` stands there twice; give each group one rate")
-        _engine_says("--promised", rate)
+        _bps(rate, "--promised")
         rates[name] = rate
     return [
         replace(group, promised_bps=_bps(rates[group.name]), promised=rates[group.name])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perhop import _engine
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,6 +34,15 @@ TIMES: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 def canonical(unit: str) -> str:
     """A unit's name in scenarios."""
     return PRINTED.get(unit, unit)
+
+
+def why_no_rate(text: str) -> str:
+    """What the engine says of a rate that it does not read: what is wrong, and what to write."""
+    try:
+        _engine.quantity("rate", text)
+    except ValueError as error:
+        return str(error)
+    return f"`{text}` is a rate"
 
 
 def with_printed(factors: Mapping[str, float]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
-from perhop.quantities import NUMBER, RATES, TIMES, UNIT, with_printed
+from perhop.quantities import NUMBER, RATES, TIMES, UNIT, why_no_rate, with_printed
 from perhop.sweep import document
 from perhop.sweep.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
 from perhop.sweep.plan import SCENARIO, SEED, SET, TITLE, Point, check_metrics, column, make_point
@@ -305,9 +305,11 @@ def _objective(text: str, where: str) -> Objective:
 
 def _constraint(text: str, where: str) -> Constraint:
     found = _CONSTRAINT.fullmatch(text)
-    if found is None or found[4] not in _UNITS:
-        raise PerhopError(
-            f"{where}: `constraints`: {text!r} is no constraint; write a measure, >= or <=, and "
-            'a value, such as "links.uplink.utilization >= 97%"'
-        )
+    example = 'such as "links.uplink.utilization >= 97%"'
+    if found is None:
+        problem = f"is no constraint; write a measure, >= or <=, and a value, {example}"
+        raise PerhopError(f"{where}: `constraints`: {text!r} {problem}")
+    if found[4] not in _UNITS:
+        problem = why_no_rate(f"{found[3]}{found[4]}")
+        raise PerhopError(f"{where}: `constraints`: {text!r}: {problem}, or {example}")
     return Constraint(found[1], found[2] == ">=", float(found[3]) * _UNITS[found[4]], text.strip())

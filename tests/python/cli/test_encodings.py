@@ -9,9 +9,12 @@ import pytest
 from perhop import inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.python.conftest import Perhop
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
 
 LINK = 'duration = "1s"\n[links.up]\nfrom = "A"\nto = "B"\nrate = "1Mbps"\ndelay = "1ms"\n'
 QUEUE = 'queue = { aqm = "drop-tail", limit = "9p" }\n'

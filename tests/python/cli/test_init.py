@@ -253,7 +253,7 @@ def test_more_promised_than_there_is_is_said(perhop: Perhop) -> None:
         (["--promised", "customers"], ["--promised", "customers 2Mbps", "nothing"]),
         (["--promised", "customers 2"], ["--promised", "unit"]),
         (["--promised", "customers 2Mbps, customers 3Mbps"], ["--promised", "twice"]),
-        (["--rate", "100 mbit/s"], ["--rate", "ambiguous", "20Mbps"]),
+        (["--rate", "100 mbit/s"], ["--rate", "ambiguous", "100Mbps"]),
         (["none/my.toml"], ["none/my.toml", "No such file"]),
         (["."], ["exists"]),
     ],

@@ -117,3 +117,34 @@ def test_a_sweep(perhop: Perhop, tmp_path: Path) -> None:
 def test_a_unit_that_is_none_has_a_remedy() -> None:
     with pytest.raises(perhop.ScenarioError, match="Mbps, kbps, bps; write a rate such as 20Mbps"):
         perhop.run(scenario("100 MB/s", "1ms", "10p"))
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("10mbit", "10Mbps"), ("1gbit", "1Gbps"), ("1G", "1Gbps"), ("10,5 Mbit/s", "10.5Mbps")],
+)
+def test_rates_of_tc_and_routers_are_refused_with_what_they_mean(
+    text: str, meant: str, perhop: Perhop, tmp_path: Path
+) -> None:
+    """In one way wherever a rate is typed."""
+    assert perhop("init", "--rate", "100Mbps", "--users", "2 downloads", "--yes").code == 0
+    head = 'scenario = "my.toml"\nruns = 2\n'
+    files = {
+        "sweep": f'{head}[grid]\n"links.access.rate" = ["{text}"]\n',
+        "tune": f'{head}objectives = ["maximize links.access.utilization"]\ntrials = 1\n'
+        f'[search]\n"links.access.rate" = ["{text}"]\n',
+        "plan": f'{head}objectives = ["loss of downloads < 9 %"]\n[set]\n"links.access.rate" = "{text}"\n',
+    }
+    for command, content in files.items():
+        (tmp_path / f"{command}.toml").write_text(content, encoding="utf-8")
+        done = perhop(command, f"{command}.toml", "--out", command)
+        assert done.code == 2
+        assert f"; write {meant}" in done.err
+    done = perhop("init", "other.toml", "--rate", text, "--users", "2 downloads", "--yes")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert f"; write {meant}" in done.err
+
+
+def test_a_constraint_says_what_a_rate_of_tc_means() -> None:
+    with pytest.raises(PerhopError, match=r"the unit `mbit`, .*; write 2Mbps"):
+        tuning._constraint("flows.a.throughput_bps >= 2mbit", "here")

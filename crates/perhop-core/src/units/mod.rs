@@ -173,7 +173,7 @@ impl FromStr for Frequency {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse_scaled(text, "frequency", "40/s", &FREQUENCIES).map(Self)
+        parse_scaled(text, "a frequency such as 40/s", &FREQUENCIES).map(Self)
     }
 }
 
@@ -192,9 +192,39 @@ impl FromStr for Bitrate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let bps = parse_scaled(text, "rate", "20Mbps", &RATES)?;
+        let bps =
+            parse_scaled(text, "a rate such as 20Mbps", &RATES).or_else(|problem| match meant(text) {
+                Some(rate) => parse_scaled(text, &rate, &RATES),
+                None => Err(problem),
+            })?;
         Self::from_bps(bps).map_err(|problem| UnitError::new(format!("`{text}`: {problem}, such as 20Mbps")))
     }
+}
+
+/// What a rate means that is written as tc and routers have it (`10mbit`, `1G`), or with a decimal comma; none where it
+/// could mean two things: `mbps` is megabytes to tc, `1,000` is one or a thousand.
+fn meant(text: &str) -> Option<String> {
+    let (number, unit) = text::split(text);
+    let number = match number.split_once(',') {
+        Some((_, fraction)) if fraction.len() == 3 || number.contains('.') => return None,
+        Some((whole, fraction)) => format!("{whole}.{fraction}"),
+        None => number.to_owned(),
+    };
+    let unit = unit.trim_start();
+    let known = unit.strip_suffix("/s").unwrap_or(unit);
+    let lower = known.to_ascii_lowercase();
+    let prefix = ["bits", "bit"].iter().find_map(|bits| lower.strip_suffix(bits));
+    let prefix =
+        prefix.or_else(|| known.strip_suffix('b')).or_else(|| unit.strip_suffix("bps")).unwrap_or(known);
+    let scale = match prefix {
+        "" if !unit.is_empty() => "",
+        "k" | "K" => "k",
+        "m" | "M" if !unit.ends_with("bps") || prefix == "M" => "M",
+        "g" | "G" => "G",
+        _ => return None,
+    };
+    let rate = format!("{number}{scale}bps");
+    parse_scaled(&rate, "", &RATES).is_ok().then_some(rate)
 }
 
 impl fmt::Display for Bitrate {

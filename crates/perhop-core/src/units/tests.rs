@@ -31,11 +31,36 @@ fn reads_units_as_tables_print_them() {
     assert_eq!(depths, ["868p", "1p", "1.5kB"]);
     assert_eq!("30 packets/90 packets/0.1".parse::<Thresholds>().unwrap().to_string(), "30/90/0.1");
     let refused = |text: &str| text.parse::<Bitrate>().unwrap_err().to_string();
-    assert!(
-        refused("100 mbit/s").contains("ambiguous beside Gbps, Mbps, kbps, bps; write a rate such as 20Mbps")
-    );
+    assert!(refused("100 mbit/s").contains("ambiguous beside Gbps, Mbps, kbps, bps; write 100Mbps"));
     assert!(refused("100 packets").contains("has the unit `packets`, which is not one of"));
     assert!(refused("100 MB/s").contains("which is not one of"), "bytes in a second");
+}
+
+#[test]
+fn a_rate_as_tc_and_routers_have_it_is_refused_with_what_it_means() {
+    for (text, meant) in [
+        ("10mbit", "10Mbps"),
+        ("1gbit", "1Gbps"),
+        ("512kbit", "512kbps"),
+        ("10 MBit/s", "10Mbps"),
+        ("10Mb/s", "10Mbps"),
+        ("2.5Gb", "2.5Gbps"),
+        ("1G", "1Gbps"),
+        ("10M", "10Mbps"),
+        ("100k", "100kbps"),
+        ("9600 bits/s", "9600bps"),
+        ("10,5 Mbit/s", "10.5Mbps"),
+        ("10,5mbit", "10.5Mbps"),
+    ] {
+        let problem = text.parse::<Bitrate>().unwrap_err().to_string();
+        assert!(problem.ends_with(&format!("; write {meant}")), "{problem}");
+    }
+    for text in ["10mbps", "10MBps", "10MB/s", "10", "1,000 Mbps", "1 000 Mbps", "10 parsecs", "1,2,3Mbps"] {
+        let problem = text.parse::<Bitrate>().unwrap_err().to_string();
+        assert!(problem.ends_with("; write a rate such as 20Mbps"), "{problem}");
+    }
+    let time = |text: &str| text.parse::<Duration>().unwrap_err().to_string();
+    assert!(time("1,5ms").contains("has `1,5` where a number such as 1.5 or .5 must stand"));
 }
 
 #[test]

@@ -55,7 +55,8 @@ macro_rules! text_unit {
         impl std::str::FromStr for $type {
             type Err = $crate::units::UnitError;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $crate::units::parse_scaled(text, $what, $example, &$suffixes).map(Self)
+                let remedy = concat!("a ", $what, " such as ", $example);
+                $crate::units::parse_scaled(text, remedy, &$suffixes).map(Self)
             }
         }
         impl std::fmt::Display for $type {
@@ -123,16 +124,19 @@ where
     deserializer.deserialize_str(Text(expected, std::marker::PhantomData))
 }
 
-/// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units.
-pub(crate) fn parse_scaled(
-    text: &str,
-    what: &str,
-    example: &str,
-    suffixes: &[(&str, u64)],
-) -> Result<u64, UnitError> {
-    let refuse = |why: String| Err(UnitError(format!("`{text}` {why}; write a {what} such as {example}")));
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, suffix) = (&text[..split], &text[split..]);
+/// The number at the head of a text, with all that some write between its digits, and what follows it.
+pub(super) fn split(text: &str) -> (&str, &str) {
+    let separates = |c: char| matches!(c, ',' | '_' | '\'' | ' ');
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || separates(c))).unwrap_or(text.len());
+    let number = text[..end].trim_end_matches(separates);
+    (number, &text[number.len()..])
+}
+
+/// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units; `remedy` says what to
+/// write.
+pub(crate) fn parse_scaled(text: &str, remedy: &str, suffixes: &[(&str, u64)]) -> Result<u64, UnitError> {
+    let refuse = |why: String| Err(UnitError(format!("`{text}` {why}; write {remedy}")));
+    let (number, suffix) = split(text);
     let suffix = suffix.strip_prefix(' ').unwrap_or(suffix);
     if number.is_empty() {
         let negative = suffix.starts_with('-');
@@ -161,11 +165,12 @@ pub(crate) fn parse_scaled(
     }
 }
 
-/// Whether a text of digits and points is a decimal: `1`, `1.5` or `.5`.
+/// Whether a text is a decimal: `1`, `1.5` or `.5`.
 fn is_decimal(number: &str) -> bool {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match number.split_once('.') {
-        Some((_, fraction)) => !fraction.is_empty() && !fraction.contains('.'),
-        None => true,
+        Some((whole, fraction)) => digits(whole) && digits(fraction) && !fraction.is_empty(),
+        None => digits(number),
     }
 }
 
