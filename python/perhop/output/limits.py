@@ -84,7 +84,8 @@ def _sentence(group: Group, end: _End, shares: NDArray[np.float64], sizes: NDArr
         who = f"The flows of {group.name} were limited by {end.many}"
     else:
         many = "All" if shares.size == group.count else f"{shares.size} of"
-        who = f"{many} {group.count} flows of {group.name} were limited by {end.many}"
+        was = f"was limited by {end.one}" if shares.size == 1 else f"were limited by {end.many}"
+        who = f"{many} {group.count} flows of {group.name} {was}"
     known = sizes[~np.isnan(sizes)]
     how_large = f", {size(float(known.max()))}" if known.size else ""
     most = "up to " if shares.size > 1 else ""

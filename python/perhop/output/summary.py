@@ -19,14 +19,14 @@ from perhop.output.distributions import (
     histogram_shares,
     over_time,
 )
-from perhop.output.readable import LEFT_OUT_FIRST, readable
+from perhop.output.readable import HEADS, LEFT_OUT_FIRST, LOSS, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
 from perhop.traces import traces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -103,12 +103,19 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
     scenario = json.loads(result.scenario)
     classes, links, link_classes = result.classes(), result.link_summary(), result.link_class_summary()
     populations = result.population_summary()
+    shown = readable(classes, limits.remarkable(result.runs))
+    of_links = readable(links)
+    of_classes = readable(link_classes) if link_classes.height else []
+    of_populations = readable(populations) if populations.height else []
+    rows = (*shown, *of_links, *of_classes, *of_populations)
     return Summary(
         title=str(scenario.get("title") or name or result.title),
         lead=describe_runs(result.runs, how),
-        classes=readable(classes, limits.remarkable(result.runs)),
+        classes=shown,
+        links=of_links,
+        link_classes=of_classes,
+        populations=of_populations,
         all_columns=readable(classes, None),
-        links=readable(links),
         plots=[
             class_plot(result),
             *user_times(result),
@@ -116,47 +123,45 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
             *over_time_of(result.runs),
         ],
         scenario=scenario,
-        link_classes=readable(link_classes) if link_classes.height else (),
-        populations=readable(populations) if populations.height else (),
         applications={model: readable(frame) for model, frame in result.applications().items()},
-        counted=_counted(result),
+        counted=_counted(result, {head for row in rows for head in row}),
         limited=list(limits.sentences(result.runs)),
     )
 
 
-def _counted(result: Result) -> str:
-    """What is counted when, and what is known of how far to trust it."""
+def _counted(result: Result, heads: Collection[str]) -> str:
+    """What is counted when, and what is known of how far to trust it; `heads`: the columns of the tables."""
     warmup = result.runs[0].raw["warmup_s"]
     sentences = [
         f"All figures exclude the warm-up (the first {warmup:g} s), loss and drops included."
         if warmup
         else "All figures are of the whole run: the scenario sets no warm-up.",
-        "Lost: packets dropped, of those that arrived.",
     ]
+    if any(head.endswith(LOSS) for head in heads):
+        sentences.append("Lost: packets dropped, of those that arrived.")
     if len(result.runs) > 1:
         sentences.append(f"Means over {len(result.runs)} runs; ±: half width of the 95 % interval.")
     else:
         sentences.append("1 run: no interval; --runs 5 gives intervals.")
-    sentences += _explained(result)
+    sentences += _explained(result, heads)
     return " ".join(sentences)
 
 
 _MOSTLY = 0.9
 """A flow that is active for less of the measured time has a rate that is not a part of the link's."""
 
-_CLASSES = {
-    "jitter_s": "Jitter: RFC 3550, from host to host.",
-    "policing_ratio": "Policed: packets that the meter dropped, of those sent.",
-    "late_ratio": "Late: for the play-out buffer, of the packets that arrived.",
-    "call_r": "R, MOS: E-model of ITU-T G.107, without echo.",
+_COLUMNS = {
+    HEADS["jitter_s"]: "Jitter: RFC 3550, from host to host.",
+    HEADS["policing_ratio"]: "Policed: packets that the meter dropped, of those sent.",
+    HEADS["late_ratio"]: "Late: for the play-out buffer, of the packets that arrived.",
+    HEADS["call_r"]: "R, MOS: E-model of ITU-T G.107, without echo.",
+    "FCT": "FCT: flow completion time, over the flows that completed.",
+    "slowdown": "Slowdown: FCT over the least time on the idle path.",
+    HEADS["link_loss"]: "Link loss: packets that a link lost after it had sent them, of those that it sent.",
+    HEADS["reordering_ratio"]: "Reordered: packets that came after one that the link had sent later.",
+    HEADS["delay_variation_s"]: "Delay variation: p99 − p50 of the waiting time at the link.",
 }
-"""What a column of the table of classes is, where it has a value."""
-
-_LINKS = {
-    "lost_packets": "Link loss: packets that a link lost after it had sent them, of those that it sent.",
-    "reordered_packets": "Reordered: packets that came after one that the link had sent later.",
-}
-"""The same of the table of links."""
+"""What a column is, by what its head begins with; said below the tables that have it."""
 
 _FROM_FILES = {
     "rates": "Rates of links from traces",
@@ -167,27 +172,26 @@ _FROM_FILES = {
 """What a scenario has from files."""
 
 
-def _explained(result: Result) -> list[str]:
-    """What the columns are that this result has and others lack."""
-    classes, links = result.classes(), result.links
-    sentences = [text for name, text in _CLASSES.items() if classes[name].is_not_null().any()]
+def _explained(result: Result, heads: Collection[str]) -> list[str]:
+    """What the columns are that these tables have and others lack, and what comes from files."""
+    sentences = []
     raw = result.runs[0].raw
     if (result.flows["active_s"] < _MOSTLY * (raw["duration_s"] - raw["warmup_s"])).any():
         sentences.append("Throughput: of each flow over the time in which it was active (`active_s`).")
-    comes_and_goes = any(run.raw["populations"] for run in result.runs)
-    if classes["unfinished"].is_not_null().any() or comes_and_goes:
-        sentences.append("FCT: flow completion time, over the flows that completed.")
-    if comes_and_goes:
-        sentences.append("Slowdown: FCT over the least time on the idle path. Sizes are of payload.")
+    if any(run.raw["populations"] for run in result.runs):
         sentences.append("The throughput of flows that come and go is that of all of a class together.")
-    sentences += [text for name, text in _LINKS.items() if links[name].is_not_null().any()]
+        sentences.append("Sizes are of payload.")
+    sentences += [text for head, text in _COLUMNS.items() if any(_begins(shown, head) for shown in heads)]
     followed = list(traces(json.loads(result.scenario)))
     for kind, text in _FROM_FILES.items():
         if of_kind := [str(trace) for trace in followed if trace.kind == kind]:
             sentences.append(f"{text}: {'; '.join(of_kind)}.")
-    if not result.link_classes.is_empty():
-        sentences.append("Delay variation: p99 − p50 of the waiting time at the link.")
     return sentences
+
+
+def _begins(shown: str, head: str) -> bool:
+    """Whether a column is the one of this head, or one of several of this word."""
+    return shown == head or shown.startswith((f"{head} ", f"{head},"))
 
 
 def to_json(result: Result) -> str:

@@ -10,6 +10,7 @@ import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 
 import perhop as package
 from perhop import PerhopError, simulation
-from perhop.output import notebook
+from perhop.output import limits, notebook
 from perhop.output.latex import escaped, latex_table
 from perhop.output.readable import Estimates, readable
 from perhop.output.run_page import drawn
@@ -289,3 +290,34 @@ def test_latex_that_cannot_be_made_is_refused(sampled: package.Result) -> None:
         sampled.to_latex("link-classes")
     with pytest.raises(ValueError, match="tab:classes"):
         sampled.to_latex(label="a}b")
+
+
+def test_a_column_is_explained_below_the_tables_that_have_it() -> None:
+    """A transfer that does not complete has no flow completion time."""
+    queue = {"aqm": "drop-tail", "limit": "99p"}
+    link = {"from": "A", "to": "B", "rate": "1Mbps", "delay": "1ms", "queue": queue}
+    ends = {"from": "A", "to": "B", "transport": {"tcp": "linux"}}
+
+    def told(volume: str) -> tuple[str, str]:
+        flow = {"name": "f", **ends, "volume": volume}
+        found = summarize(
+            simulation.run({"duration": "2s", "links": {"up": link}, "flows": [flow]}, runs=1, seed=1)
+        )
+        return " ".join(found.classes[0]), found.counted
+
+    for volume, completes in (("10MB", False), ("10kB", True)):
+        heads, counted = told(volume)
+        assert ("FCT" in heads) == completes
+        assert ("FCT: flow completion time" in counted) == completes
+        assert ("slowdown" in heads) == ("Slowdown: " in counted) == completes
+        assert "Lost: packets dropped" in counted
+
+
+def test_one_of_several_flows_was_limited() -> None:
+    """The verb and the noun are those of the flows that were."""
+    group = simulation.run(_scenario("g"), runs=1, seed=1).runs[0].groups[0]
+    two = dataclasses.replace(group, count=2)
+    one = limits._sentence(two, limits._ENDS[1], np.array([0.5]), np.array([2e4]))
+    assert one.startswith("1 of 2 flows of g was limited by its sender's buffer, 20 kB, for 50 % of the time")
+    both = limits._sentence(two, limits._ENDS[1], np.array([0.5, 0.4]), np.array([2e4, 2e4]))
+    assert both.startswith("All 2 flows of g were limited by their senders' buffer")
