@@ -9,7 +9,7 @@
 //! ## Deviations
 //! - CAKE approximates square roots in 32 bits; here they are exact.
 //! - Where there is no room, the packet that comes is dropped. CAKE drops from the head of its longest queue.
-//! - CAKE counts flows for its rule for slow links; here there is one queue, and `mtu` alone counts.
+//! - CAKE counts flows for its rule for slow links; here there is one queue, and `mtu` alone counts. Without `mtu` there is no such rule.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -208,7 +208,7 @@ impl Aqm for Cobalt {
         verdict
     }
 
-    fn on_departure(&mut self, packet: &Header, _left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
+    fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         let now = cx.now;
         let mut late = now > self.next; // As found: to enter the dropping state changes `next`, but not this.
         let due = self.is_due(now);
@@ -229,7 +229,8 @@ impl Aqm for Cobalt {
         } else if late && verdict.admits(packet) {
             self.next = now;
         }
-        verdict
+        // `cake_dequeue`: the last packet may be marked, but is not dropped.
+        if left.is_empty() && !verdict.admits(packet) { Verdict::Pass } else { verdict }
     }
 
     fn on_idle(&mut self, since: Instant) {
@@ -274,15 +275,25 @@ mod tests {
     }
 
     fn judge(cobalt: &mut Cobalt, now: u64, waited: u64, ecn: Ecn) -> Verdict {
+        judge_before(cobalt, now, waited, ecn, 1)
+    }
+
+    /// Judges a packet with so many behind it.
+    fn judge_before(cobalt: &mut Cobalt, now: u64, waited: u64, ecn: Ecn, behind: u32) -> Verdict {
         let arrived = Instant::from_nanos(at(now).as_nanos() - waited * 1_000_000);
         let packet = Header { arrived, ecn, ..Header::new(FlowId(0), 1500) };
         let cx = &mut Context { now: at(now), rng: &mut Rng::stream(1, "aqm") };
-        cobalt.on_departure(&packet, &Occupancy::EMPTY, cx)
+        cobalt.on_departure(&packet, &queue_of(behind), cx)
+    }
+
+    fn queue_of(packets: u32) -> Occupancy {
+        let mut queue = Occupancy::EMPTY;
+        (0..packets).for_each(|_| queue.add(Color::Yellow, 1000));
+        queue
     }
 
     fn arrive(cobalt: &mut Cobalt, now: u64, waiting: u32) -> Verdict {
-        let mut queue = Occupancy::EMPTY;
-        (0..waiting).for_each(|_| queue.add(Color::Yellow, 1000));
+        let queue = queue_of(waiting);
         let cx = &mut Context { now: at(now), rng: &mut Rng::stream(1, "aqm") };
         cobalt.on_arrival(&Header::new(FlowId(0), 1000), &queue, cx)
     }
@@ -396,6 +407,20 @@ mod tests {
         assert_eq!(cobalt.gauges()[..2], [("count", 2.0), ("dropping", 0.0)], "nothing is due");
         cobalt.on_idle(at(500));
         assert_eq!(cobalt.count, 1, "one step down");
+    }
+
+    #[test]
+    fn the_last_packet_of_a_queue_is_marked_and_never_dropped() {
+        let verdict = |table, ecn, behind| {
+            let mut cobalt = begun(table);
+            cobalt.overflow(at(10));
+            judge_before(&mut cobalt, 10, 50, ecn, behind)
+        };
+        let (target, blue) = (Reason::Target, r#"{"increment": 1}"#);
+        assert_eq!(verdict("{}", Ecn::NotCapable, 1), Verdict::Drop(target));
+        assert_eq!(verdict("{}", Ecn::NotCapable, 0), Verdict::Pass);
+        assert_eq!(verdict(r#"{"ecn": true}"#, Ecn::Capable0, 0), Verdict::Notify(target));
+        assert_eq!(verdict(blue, Ecn::Capable0, 0), Verdict::Pass);
     }
 
     #[test]
