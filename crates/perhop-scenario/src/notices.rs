@@ -40,8 +40,9 @@ impl Scenario {
             let unused = outline.unused_queues(link);
             let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(link));
             notices.extend(idle.map(|(key, text)| place.at(&key, text)));
-            for Within { key, scheduler, rate } in place.scheduler().all_within(place.rate) {
-                let found = rates_and_bursts(scheduler, rate.unwrap_or(place.rate), &sizes);
+            for Within { key, scheduler, rate, cap } in place.scheduler().all_within(place.rate) {
+                let most = cap.map_or(place.rate, |cap| cap.min(place.rate));
+                let found = rates_and_bursts(scheduler, (rate.unwrap_or(place.rate), most), &sizes);
                 notices.extend(found.into_iter().map(|(inner, text)| place.at(&below(&key, &inner), text)));
             }
             let divided = outline
@@ -541,18 +542,20 @@ pub fn idle_keys(
         });
         idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
-    let own = queue.all_within(rate).into_iter().flat_map(|Within { key: place, scheduler, rate: least }| {
-        let limit = scheduler.limit(least.unwrap_or(rate));
-        let own = Room::of(limit, sizes).idle(least, &scheduler.onsets(), || scheduler.idle_keys(sizes));
-        own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
-    });
+    let own = queue.all_within(rate).into_iter().flat_map(
+        |Within { key: place, scheduler, rate: least, .. }| {
+            let limit = scheduler.limit(least.unwrap_or(rate));
+            let own = Room::of(limit, sizes).idle(least, &scheduler.onsets(), || scheduler.idle_keys(sizes));
+            own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
+        },
+    );
     own.chain(idle).collect()
 }
 
-/// What a user should know of the rates and the buckets of a scheduler on a link of this rate: key and text.
+/// What a user should know of the rates and the buckets of a scheduler that is served at rates between these: key and text.
 fn rates_and_bursts(
     queue: &SchedulerParams,
-    rate: Bitrate,
+    (least, most): (Bitrate, Bitrate),
     sizes: &RangeInclusive<u64>,
 ) -> Vec<(String, String)> {
     match queue {
@@ -562,7 +565,7 @@ fn rates_and_bursts(
         }
         SchedulerParams::Htb(params) => {
             let small = params.small_quanta(Bytes::new(*sizes.end()));
-            params.contradictions(rate).into_iter().chain(small).collect()
+            params.contradictions(least, most).into_iter().chain(small).collect()
         }
         _ => Vec::new(),
     }

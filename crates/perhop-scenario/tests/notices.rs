@@ -308,6 +308,40 @@ fn the_key_of_a_fifos_aqm_is_where_it_stands() {
     assert_eq!(named, [""; 0]);
 }
 
+/// Classes behind a priority queue send at the rate of the link, but are promised only what the priority queue leaves.
+#[test]
+fn ceilings_are_held_against_the_link_and_promises_against_what_priority_leaves() {
+    let behind_priority = |all: &str, rate: u64| {
+        let leaf = |name: &str, keys: &str| {
+            format!(
+                "{{ name = \"{name}\", rate = \"{rate}Mbps\", {keys} queue = {{ aqm = \"drop-tail\", limit = \"50p\" }} }}"
+            )
+        };
+        let leaves = leaf("one", "match = { dscp = 10 },") + ", " + &leaf("rest", "ceil = \"20Mbps\",");
+        let htb = format!(
+            "{{ scheduler = \"htb\", classes = [{{ name = \"all\", {all}, classes = [{leaves}] }}] }}"
+        );
+        let first = "{ name = \"v\", match = { dscp = \"EF\" }, rate = \"8Mbps\", rule = { aqm = \"drop-tail\", limit = \"50p\" } }";
+        let said = said_of_queue(&format!("{{ scheduler = \"llq\", priority = [{first}], queue = {htb} }}"));
+        let of_rates = |text: &String| text.contains("above the link's") || text.contains("add up to");
+        said.into_iter().filter(of_rates).collect::<Vec<_>>()
+    };
+    assert_eq!(behind_priority("rate = \"20Mbps\"", 6), [""; 0]);
+    let all = "s.toml:9: links.bottleneck.queue.queue.classes[0]";
+    let above = "above the link's 20Mbps, so it has no effect; write 20Mbps or less";
+    assert_eq!(
+        behind_priority("rate = \"30Mbps\", ceil = \"40Mbps\"", 6),
+        [format!("{all}.ceil: `40Mbps`: {above}"), format!("{all}.rate: `30Mbps`: {above}")]
+    );
+    assert_eq!(
+        behind_priority("rate = \"20Mbps\"", 7),
+        [
+            "s.toml:9: links.bottleneck.queue.queue.classes: the rates of the classes with a queue add up to 14Mbps, but the link has \
+             12Mbps for them, so it cannot keep all of them at once; lower them"
+        ]
+    );
+}
+
 #[test]
 fn a_queue_that_no_packet_joins_is_named() {
     let idle = said("[\"AF11\", \"AF12\", \"AF13\"]", "\"EF\"");

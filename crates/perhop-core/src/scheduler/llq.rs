@@ -216,7 +216,8 @@ impl<P: Packet> Scheduler for Llq<P> {
     }
 
     fn within(params: &LlqParams, rate: Bitrate) -> Vec<Within<'_>> {
-        vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: params.least_left(rate) }]
+        let least = params.least_left(rate);
+        vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: least, cap: None }]
     }
 }
 

@@ -251,6 +251,8 @@ pub struct Within<'a> {
     pub scheduler: &'a SchedulerParams,
     /// The least rate at which it is served while packets wait in it; `None` if other packets can keep it waiting.
     pub rate: Option<Bitrate>,
+    /// The rate that it never exceeds, if a scheduler around it limits it to less than the link's.
+    pub cap: Option<Bitrate>,
 }
 
 /// A class of packets that a scheduler distinguishes, as its parameters have it.
@@ -405,12 +407,13 @@ impl SchedulerParams {
 
     /// It and all schedulers within it, on a link of this rate; its own key is empty.
     pub fn all_within(&self, rate: Bitrate) -> Vec<Within<'_>> {
-        let mut found = vec![Within { key: String::new(), scheduler: self, rate: Some(rate) }];
-        for Within { key, scheduler, rate: least } in self.within(rate) {
+        let mut found = vec![Within { key: String::new(), scheduler: self, rate: Some(rate), cap: None }];
+        for Within { key, scheduler, rate: least, cap } in self.within(rate) {
             let all = scheduler.all_within(least.unwrap_or(rate)).into_iter();
             found.extend(all.map(|inner| Within {
                 key: below(&key, &inner.key),
                 rate: least.and(inner.rate),
+                cap: cap.into_iter().chain(inner.cap).min(),
                 ..inner
             }));
         }

@@ -205,7 +205,8 @@ impl<P: Packet> Scheduler for Shaper<P> {
     }
 
     fn within(params: &ShaperParams, rate: Bitrate) -> Vec<Within<'_>> {
-        vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: Some(rate.min(params.rate)) }]
+        let least = Some(rate.min(params.rate));
+        vec![Within { key: "queue".into(), scheduler: &params.queue.0, rate: least, cap: Some(params.rate) }]
     }
 
     fn least_rates(params: &ShaperParams, rate: Bitrate) -> Vec<Option<Bitrate>> {

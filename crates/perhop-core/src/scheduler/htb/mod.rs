@@ -116,10 +116,10 @@ impl<P: Packet> Scheduler for Htb<P> {
             .found()
             .into_iter()
             .filter(|one| one.class.queue.is_some())
-            .map(|one| one.class.rate.min(rate));
+            .map(|one| (Some(one.class.rate.min(rate)), Some(one.class.ceil())));
         let leaves = params.leaves().into_iter().zip(rates);
         leaves
-            .map(|(leaf, rate)| Within { key: leaf.queue_key(), scheduler: leaf.queue, rate: Some(rate) })
+            .map(|(leaf, (rate, cap))| Within { key: leaf.queue_key(), scheduler: leaf.queue, rate, cap })
             .collect()
     }
 }

@@ -208,8 +208,11 @@ impl HtbParams {
         notices.collect()
     }
 
-    /// What a user should know of rates that others contradict, on a link of this rate: keys and texts.
-    pub fn contradictions(&self, link: Bitrate) -> Vec<(String, String)> {
+    /// What a user should know of rates that others contradict: keys and texts.
+    ///
+    /// The classes get `least` at least, while packets wait in them, and `most` at most: less and more where packets of
+    /// others go first, on a link otherwise the same.
+    pub fn contradictions(&self, least: Bitrate, most: Bitrate) -> Vec<(String, String)> {
         let mut notices = Vec::new();
         let promised = |classes: &[HtbClass]| -> u128 {
             classes.iter().map(|class| u128::from(class.rate.as_bps())).sum()
@@ -218,15 +221,17 @@ impl HtbParams {
             let rate = Bitrate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
             rate.map_or_else(|_| String::new(), |rate| rate.to_string())
         };
-        let sum = promised(&self.classes);
-        if sum > u128::from(link.as_bps()) {
+        let found = self.found();
+        let leaves = found.iter().filter(|one| one.class.queue.is_some());
+        let sum = leaves.map(|one| u128::from(one.class.rate.as_bps())).sum();
+        if sum > u128::from(least.as_bps()) {
             let text = format!(
-                "the rates of the root classes add up to {}, but the link has {link}, so it cannot keep all of them at once; lower them",
+                "the rates of the classes with a queue add up to {}, but the link has {least} for them, so it cannot keep all of them at once; lower them",
                 shown(sum)
             );
             notices.push(("classes".into(), text));
         }
-        for Found { key, class, .. } in self.found() {
+        for Found { key, class, .. } in &found {
             let sum = promised(&class.classes);
             if sum > u128::from(class.rate.as_bps()) {
                 let text = format!(
@@ -238,10 +243,15 @@ impl HtbParams {
                 );
                 notices.push((format!("{key}.classes"), text));
             }
-            if let Some(ceil) = class.ceil.filter(|&ceil| ceil > link) {
-                let text =
-                    format!("`{ceil}`: above the link's {link}, so it has no effect; write {link} or less");
-                notices.push((format!("{key}.ceil"), text));
+            // The rate of a class around others limits them, and is no promise.
+            let limits = [("ceil", class.ceil), ("rate", class.queue.is_none().then_some(class.rate))];
+            for (inner, limit) in limits {
+                if let Some(limit) = limit.filter(|&limit| limit > most) {
+                    let text = format!(
+                        "`{limit}`: above the link's {most}, so it has no effect; write {most} or less"
+                    );
+                    notices.push((format!("{key}.{inner}"), text));
+                }
             }
         }
         notices

@@ -189,7 +189,7 @@ fn a_class_sends_its_rate_even_if_the_class_around_it_is_at_its_ceiling() {
         r#""rate": "2Mbps", "ceil": "9Mbps""#,
         &[leaf("one", 0, r#""rate": "3Mbps""#)],
     ))
-    .contradictions("8Mbps".parse().unwrap());
+    .contradictions("8Mbps".parse().unwrap(), "8Mbps".parse().unwrap());
     let keys: Vec<&str> = notices.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["classes[0].classes", "classes[0].ceil"]);
 }
