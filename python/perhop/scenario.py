@@ -2014,9 +2014,10 @@ class Tcp(Table):
         cubic_alpha: With `congestion = "cubic"`: how it grows in its Reno-friendly region beyond the
             window before the last reduction: `raised`, the default, or `constant`, the default of `tcp
             = "linux"`. Refused with other congestion controls.
-        reduction: How a reduction of the window is carried out: `exact`, the default, or `linux`, the
-            default of `tcp = "linux"`. Refused with congestion controls that set a rate or own their
-            recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`, which has it.
+        reduction: How a reduction of the window is carried out, and its growth counted: `exact`, the
+            default, or `linux`, the default of `tcp = "linux"`. Refused with congestion controls that
+            set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`,
+            which has it.
         target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
             than this grow as one that has it, so that they get the same rate; `0s` leaves out this
             independence, and 25ms is the default. Refused with other congestion controls.

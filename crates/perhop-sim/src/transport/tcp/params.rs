@@ -184,14 +184,16 @@ pub enum CubicAlpha {
     Constant,
 }
 
-/// How a reduction of the window is carried out.
+/// How a reduction of the window is carried out, and how its growth is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
     /// To what the congestion control says, a fraction of a segment included; it grows on with the next ACK (RFC 5681, RFC 3168).
     Exact,
-    /// As by Linux: the window has whole segments, and a reduction rounds it down before and after (7 to 3). After a mark it does not
-    /// grow until something sent later is acknowledged (the state CWR of `tcp_input.c`).
+    /// As by Linux: the window has whole segments, and a reduction rounds it down before and after (7 to 3). In congestion avoidance
+    /// it grows by a segment after a whole number of acknowledged ones (`tcp_cong_avoid_ai`): as many as the window has, or, with
+    /// CUBIC, as many as its target and its Reno-friendly window say, which are whole numbers of segments, too (`tcp_cubic.c`). After
+    /// a mark it does not grow until something sent later is acknowledged (the state CWR of `tcp_input.c`).
     Linux,
 }
 
@@ -331,9 +333,9 @@ pub struct TcpParams {
     /// the default, or `constant`, the default of `tcp = "linux"`. Refused with other congestion controls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cubic_alpha: Option<CubicAlpha>,
-    /// How a reduction of the window is carried out: `exact`, the default, or `linux`, the default of `tcp = "linux"`. Refused with
-    /// congestion controls that set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`, which
-    /// has it.
+    /// How a reduction of the window is carried out, and its growth counted: `exact`, the default, or `linux`, the default of
+    /// `tcp = "linux"`. Refused with congestion controls that set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except
+    /// with `tcp = "linux"`, which has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Reduction>,
     /// With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip than this grow as one that has it, so

@@ -209,7 +209,7 @@ const LINUX: Preset = Preset {
         text(
             "reduction",
             "linux",
-            "`snd_cwnd` in whole segments, and the state CWR (`tcp_input.c`)",
+            "`snd_cwnd` in whole segments (`tcp_cong_avoid_ai`, `bictcp_update`), and the state CWR (`tcp_input.c`)",
             "Linux 2.4",
         ),
         rule("cubic-alpha", "constant", "RFC 8312, section 4.2 (`bictcp_update`)", "Linux 2.6.19"),

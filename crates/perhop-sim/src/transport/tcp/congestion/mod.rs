@@ -186,7 +186,7 @@ pub struct Setup {
     pub ecn_backoff: bool,
     /// CUBIC grows as Reno once it has the window before the last reduction (RFC 9438, section 4.3), not as slowly as below.
     pub raises_alpha: bool,
-    /// A reduction leaves whole segments, rounded down, as by Linux.
+    /// The window is counted in whole segments, and a reduction rounds it down, as by Linux.
     pub whole_segments: bool,
     /// Where round-trip times up to this get the same rate, if the control makes them; zero turns that off.
     pub target_rtt: Duration,

@@ -4,8 +4,8 @@ use perhop_core::Origin;
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
-/// a: what each ACK adds to the window.
-const INCREASE: f64 = 0.01;
+/// 1/a: ACKs that add a segment to the window.
+const PER_SEGMENT: f64 = 100.0;
 /// 1 - b: what a loss leaves of the window.
 const LEFT: f64 = 7.0 / 8.0;
 /// lwnd: a window up to this grows and shrinks as Reno's.
@@ -38,7 +38,7 @@ impl CongestionControl for Scalable {
         let left = self.window.slow_start(ack.delivered);
         if left > 0.0 {
             let now = self.window.now;
-            self.window.now += if now > LEGACY_WINDOW { left * INCREASE } else { left / now };
+            self.window.avoid_congestion(left, if now > LEGACY_WINDOW { PER_SEGMENT } else { now });
         }
         self.window.limit();
     }

@@ -7,6 +7,10 @@ use super::Setup;
 /// After a loss the slow-start threshold is no lower than this (RFC 5681, equation 4).
 const LEAST_THRESHOLD: f64 = 2.0;
 
+/// A window of whole segments counts the segments that were acknowledged since it grew (`snd_cwnd_cnt`) in the rest of its number:
+/// in this part of a segment.
+const COUNTS: u64 = 1 << 28;
+
 /// A congestion window and its slow-start threshold, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
@@ -57,9 +61,32 @@ impl Window {
     pub fn grow(&mut self, delivered: u32) {
         let left = self.slow_start(delivered);
         if left > 0.0 {
-            self.now += left / self.now;
+            self.avoid_congestion(left, self.now);
         }
         self.limit();
+    }
+
+    /// Grows by one segment for each `per_segment` of the acknowledged ones: congestion avoidance.
+    #[inline(always)]
+    pub fn avoid_congestion(&mut self, acked: f64, per_segment: f64) {
+        if self.whole_segments {
+            self.count(acked, per_segment);
+        } else {
+            self.now += acked / per_segment;
+        }
+    }
+
+    /// Grows by whole segments after whole numbers of acknowledged ones, as Linux does (`tcp_cong_avoid_ai`).
+    #[inline(never)]
+    fn count(&mut self, acked: f64, per_segment: f64) {
+        let per_segment = (per_segment as u64).clamp(1, COUNTS);
+        let whole = f64::from(self.now as u32);
+        let counted = ((self.now - whole) * COUNTS as f64) as u64;
+        // More than a segment needs by now makes one, and no more.
+        let (more, counted) = if counted >= per_segment { (1, 0) } else { (0, counted) };
+        let counted = counted + acked as u64;
+        let grown = whole + (more + counted / per_segment) as f64;
+        self.now = grown + (counted % per_segment) as f64 / COUNTS as f64;
     }
 
     /// Keeps to the receiver's window.
@@ -92,6 +119,72 @@ impl Window {
 mod tests {
     use super::super::tests::setup;
     use super::*;
+    use proptest::prelude::*;
+
+    /// A window in congestion avoidance that grows by whole segments, or in fractions.
+    fn counting(window: f64, whole_segments: bool) -> Window {
+        Window::by_segments(&Setup { window, whole_segments, ..setup() })
+    }
+
+    #[test]
+    fn as_many_segments_as_the_window_make_one_more_as_linux_counts() {
+        // From 5 to 6 after 5 acknowledged segments, and to 7 after 6 more; fractions take 6 and 7.
+        for (whole_segments, windows) in [(true, [4, 5, 5, 6]), (false, [4, 4, 5, 5])] {
+            let mut window = counting(4.0, whole_segments);
+            let after = [3, 1, 4, 1].map(|segments| {
+                (0..segments).for_each(|_| window.grow(1));
+                window.now as u32
+            });
+            assert_eq!(after, windows);
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_an_ack_counts_for_the_next_segment() {
+        // Of 13 segments 7 make one more, and 6 of the next 8 have come.
+        let mut window = counting(7.0, true);
+        let after = [13, 1, 1].map(|segments| {
+            window.grow(segments);
+            window.now as u32
+        });
+        assert_eq!((after, window.now), ([8, 8, 9], 9.0));
+    }
+
+    #[test]
+    fn an_ack_that_slow_start_uses_up_does_not_count() {
+        let mut window =
+            Window::by_segments(&Setup { window: 4.0, threshold: 7.0, whole_segments: true, ..setup() });
+        let after = [3, 6, 1].map(|segments| {
+            window.grow(segments);
+            window.now as u32
+        });
+        assert_eq!(after, [7, 7, 8]);
+    }
+
+    #[test]
+    fn segments_that_were_counted_for_a_larger_number_make_one() {
+        let mut window = counting(10.0, true);
+        window.avoid_congestion(25.0, 1000.0);
+        window.avoid_congestion(1.0, 8.0);
+        assert_eq!(window.now as u32, 11);
+        window.avoid_congestion(7.0, 8.0);
+        assert_eq!(window.now, 12.0);
+    }
+
+    proptest! {
+        #[test]
+        fn all_segments_are_counted(
+            acks in prop::collection::vec(1_u32..50, 1..50), window in 1_u32..1_000_000, per_segment in 1_u32..200_000_000,
+        ) {
+            let mut counting = counting(window.into(), true);
+            for &acked in &acks {
+                counting.avoid_congestion(acked.into(), per_segment.into());
+            }
+            let all: u32 = acks.iter().sum();
+            prop_assert_eq!(counting.now as u32, window + all / per_segment);
+            prop_assert_eq!((counting.now % 1.0 * COUNTS as f64) as u32, all % per_segment);
+        }
+    }
 
     #[test]
     fn whole_segments_are_left_where_linux_leaves_them() {

@@ -61,7 +61,7 @@ impl SackSender {
     fn release(&mut self, now: Instant) -> Range<u32> {
         let Self { tcp, board, rack, .. } = self;
         let first = tcp.next;
-        let by_window = (tcp.window() as u32).saturating_sub(board.outstanding());
+        let by_window = (tcp.window_in_force() as u32).saturating_sub(board.outstanding());
         let by_receiver = tcp.most().saturating_sub(first - tcp.acked);
         let room = by_window.min(by_receiver).min(tcp.end.saturating_sub(first));
         let end = first + room;
@@ -239,7 +239,7 @@ impl SackSender {
         let Self { tcp, board, phase, .. } = self;
         let leaves_held = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
         let pipe = self.pipe() + if leaves_held { board.held() } else { 0 };
-        if tcp.started { (tcp.window() as u32).saturating_sub(pipe) } else { 0 }
+        if tcp.started { (tcp.window_in_force() as u32).saturating_sub(pipe) } else { 0 }
     }
 
     /// With RACK: there is a segment to send, if the window lets it out.

@@ -443,7 +443,7 @@ impl SackSender {
         let Self { tcp, board, rack, phase, .. } = self;
         let limited = matches!(phase, Phase::Open) && !tcp.rare.params.limited_transmit;
         let pipe = pipe + if limited { board.held() } else { 0 };
-        if !tcp.started || pipe >= tcp.window() as u32 {
+        if !tcp.started || pipe >= tcp.window_in_force() as u32 {
             return None;
         }
         let new = tcp.has_new().then_some(Next::New);

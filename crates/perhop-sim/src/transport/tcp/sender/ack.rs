@@ -130,7 +130,7 @@ impl TcpSender {
     pub(in crate::transport::tcp) fn take_one_in_recovery(&mut self, pipe: u32, now: Instant) -> f64 {
         self.rare.ecn.marks = 0;
         if !self.rare.owns_recovery {
-            return self.window();
+            return self.window_in_force();
         }
         self.rare.gap = None;
         self.note_pipe(pipe);

@@ -267,8 +267,16 @@ impl TcpSender {
         self.expiry.min(self.next_send)
     }
 
-    /// The congestion window in force, in segments: during a recovery, the recovery's own, unless the congestion control owns it.
+    /// The congestion window, in segments: whole ones where the sender counts them as Linux does.
     pub(in crate::transport) fn window(&self) -> f64 {
+        let window = self.window_in_force();
+        if self.rare.params.reduces_as_linux() { (window as u32).into() } else { window }
+    }
+
+    /// The congestion window in force: during a recovery, the recovery's own, unless the congestion control owns it. It may have a
+    /// fraction that is no part of a segment, but a count of segments.
+    #[inline(always)]
+    pub(in crate::transport::tcp) fn window_in_force(&self) -> f64 {
         if self.recovering && !self.rare.owns_recovery {
             self.rare.recovery.window
         } else {

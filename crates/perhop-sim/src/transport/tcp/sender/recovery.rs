@@ -30,7 +30,7 @@ impl TcpSender {
             return 0;
         }
         let inflation = if self.recovering { self.rare.recovery.inflation } else { 0 };
-        (self.window() as u32 + inflation).min(self.most)
+        (self.window_in_force() as u32 + inflation).min(self.most)
     }
 
     /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged, or back to
@@ -116,11 +116,9 @@ impl TcpSender {
 
     /// What the congestion control is to know of a loss.
     pub(super) fn congestion_event(&self, now: Instant) -> CongestionEvent {
-        let window = self.window().min(f64::from(self.most));
-        let is_whole = self.rare.params.reduces_as_linux();
         CongestionEvent {
             now,
-            window: if is_whole { (window as u32).into() } else { window },
+            window: self.window().min(f64::from(self.most)),
             smoothed_rtt: self.rare.rto.smoothed_of_data().unwrap_or(0.0),
             color: self.color_of(self.acked),
         }

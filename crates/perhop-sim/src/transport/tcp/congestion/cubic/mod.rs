@@ -1,7 +1,8 @@
 //! CUBIC: RFC 9438, with C = 0.4 and beta = 0.7.
 //!
 //! Results must be the same on every machine, so there is no libm here: K is a cube root by Newton's method in IEEE
-//! arithmetic (Linux has one in integers), in a fixed number of steps.
+//! arithmetic (Linux has one in integers), in a fixed number of steps. With `reduction = "linux"` it counts in whole
+//! [segments], as Linux does.
 //!
 //! ## Deviations
 //! - The window at a loss is cwnd, not the flight size (section 4.6).
@@ -10,8 +11,11 @@
 //! - Times without data (section 5.8) count as any others.
 //! - Reductions that proved unnecessary are not undone (section 4.9).
 
+mod segments;
+
 use perhop_core::{Duration, Instant, Origin};
 
+use self::segments::Segments;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
 
 /// The constant C: how steep the function is, in segments per cubic second.
@@ -27,7 +31,40 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 #[derive(Clone, Debug)]
 pub struct Cubic {
     window: Window,
-    curve: Curve,
+    growth: Growth,
+}
+
+/// How the window grows in congestion avoidance.
+#[derive(Clone, Debug)]
+enum Growth {
+    /// In fractions of segments, as RFC 9438 has it.
+    Exact(Curve),
+    /// In whole segments, as Linux has it.
+    Whole(Segments),
+}
+
+impl Growth {
+    /// The threshold after a loss or a mark with this window, of which so much is left.
+    fn decrease(&mut self, window: f64, left: f64) -> f64 {
+        match self {
+            Self::Exact(curve) => curve.decrease(window, left),
+            Self::Whole(segments) => segments.decrease(window as u64, left) as f64,
+        }
+    }
+
+    fn on_timeout(&mut self) {
+        match self {
+            Self::Exact(curve) => curve.on_timeout(),
+            Self::Whole(segments) => segments.on_timeout(),
+        }
+    }
+
+    fn epoch_mut(&mut self) -> &mut Option<Instant> {
+        match self {
+            Self::Exact(curve) => &mut curve.epoch,
+            Self::Whole(segments) => &mut segments.epoch,
+        }
+    }
 }
 
 impl Algorithm for Cubic {
@@ -38,32 +75,47 @@ impl Algorithm for Cubic {
     const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
 
     fn new(setup: &Setup) -> Self {
-        let raised = if setup.raises_alpha { 1.0 } else { ALPHA };
-        Self { window: Window::by_segments(setup), curve: Curve::new(raised) }
+        let growth = if setup.whole_segments {
+            Growth::Whole(Segments::new(setup.raises_alpha))
+        } else {
+            Growth::Exact(Curve::new(if setup.raises_alpha { 1.0 } else { ALPHA }))
+        };
+        Self { window: Window::by_segments(setup), growth }
     }
 }
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckSample) {
         let left = self.window.slow_start(ack.delivered);
-        if left > 0.0 {
-            self.window.now = self.curve.increase(self.window.now, left, ack.now, ack.smoothed_rtt);
+        let window = self.window.now;
+        match &mut self.growth {
+            Growth::Exact(curve) if left > 0.0 => {
+                self.window.now = curve.increase(window, left, ack.now, ack.smoothed_rtt);
+            }
+            Growth::Exact(_) => {}
+            Growth::Whole(segments) => {
+                segments.note_round_trip(ack.smoothed_rtt, ack.now);
+                if left > 0.0 {
+                    let per_segment = segments.per_segment(window as u64, left as u64, ack.now);
+                    self.window.avoid_congestion(left, per_segment as f64);
+                }
+            }
         }
         self.window.limit();
     }
 
     fn on_loss(&mut self, event: &CongestionEvent) {
-        self.window.reduce_to(self.curve.decrease(event.window, BETA));
+        self.window.reduce_to(self.growth.decrease(event.window, BETA));
     }
 
     fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
         let left = self.window.left_by_mark(BETA, BY_MARK);
-        self.window.reduce_to(self.curve.decrease(event.window, left));
+        self.window.reduce_to(self.growth.decrease(event.window, left));
     }
 
     fn on_timeout(&mut self, event: &CongestionEvent) {
         self.on_loss(event);
-        self.curve.on_timeout();
+        self.growth.on_timeout();
         self.window.now = 1.0;
     }
 
@@ -81,7 +133,8 @@ impl CongestionControl for Cubic {
 
     /// The time does not count (RFC 9438, section 5.8, and Linux).
     fn on_idle(&mut self, idle: Duration) {
-        self.curve.epoch = self.curve.epoch.map(|epoch| epoch + idle);
+        let epoch = self.growth.epoch_mut();
+        *epoch = epoch.map(|epoch| epoch + idle);
     }
 
     fn leave_slow_start(&mut self) {
@@ -175,6 +228,13 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
+    fn curve(cubic: &mut Cubic) -> &mut Curve {
+        match &mut cubic.growth {
+            Growth::Exact(curve) => curve,
+            Growth::Whole(_) => panic!("it counts in whole segments"),
+        }
+    }
+
     #[track_caller]
     fn assert_close(ours: f64, by_hand: f64) {
         assert!((ours - by_hand).abs() < 1e-9 * by_hand.abs().max(1.0), "{ours} is not {by_hand}");
@@ -209,7 +269,8 @@ mod tests {
         cubic.on_loss(&loss(100.0));
         assert_eq!((cubic.window(), cubic.window.threshold), (70.0, 70.0));
         cubic.on_timeout(&loss(70.0));
-        assert_eq!((cubic.window(), cubic.window.threshold, cubic.curve.plateau), (1.0, 49.0, 0.0));
+        assert_eq!((cubic.window(), cubic.window.threshold), (1.0, 49.0));
+        assert_eq!(curve(&mut cubic).plateau, 0.0);
     }
 
     #[test]
@@ -225,10 +286,10 @@ mod tests {
     fn idle_time_does_not_count() {
         let mut cubic = Cubic::new(&Setup { window: 10.0, threshold: 10.0, ..setup() });
         cubic.on_idle(Duration::from_secs(5));
-        assert_eq!(cubic.curve.epoch, None, "congestion avoidance has not begun");
-        cubic.curve.begin(10.0, at(1000));
+        assert_eq!(curve(&mut cubic).epoch, None, "congestion avoidance has not begun");
+        curve(&mut cubic).begin(10.0, at(1000));
         cubic.on_idle(Duration::from_secs(5));
-        assert_eq!(cubic.curve.epoch, Some(at(6000)));
+        assert_eq!(curve(&mut cubic).epoch, Some(at(6000)));
     }
 
     #[test]
@@ -263,8 +324,8 @@ mod tests {
         let grown = [true, false].map(|raises_alpha| {
             let mut cubic = Cubic::new(&Setup { window: 10.0, threshold: 10.0, raises_alpha, ..setup() });
             cubic.on_loss(&loss(10.0));
-            cubic.curve.begin(7.0, Instant::ZERO);
-            (cubic.window.now, cubic.curve.reno) = (10.0, 10.0);
+            curve(&mut cubic).begin(7.0, Instant::ZERO);
+            (cubic.window.now, curve(&mut cubic).reno) = (10.0, 10.0);
             cubic.on_ack(&ack(5));
             cubic.window()
         });
