@@ -642,11 +642,8 @@ class Reader:
         place = classifier.line if classifier is not None else 0
         chosen, lines = self.policers.chosen(forwarding)
         port.shared.append(lines)
-        if every or chosen.codepoints:
-            every |= chosen.codepoints or frozenset()
-            queue.match = Match(every, chosen.unknown, place or chosen.line)
-        elif chosen.unknown:
-            queue.match = chosen
+        if every or chosen.most:
+            queue.match = Match.either([Match(every), chosen], place or chosen.line)
         else:
             queue.match = Match(None, ((statement.line, f"forwarding-class {forwarding}"),), statement.line)
         queue.limit = scheduler.buffer

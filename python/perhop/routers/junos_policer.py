@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import Action, Match, Meter, Port, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import ALL_CODEPOINTS, Action, Match, Meter, Port, Quantity, Rate, RateUnit, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,8 +97,7 @@ class Policers:
         return self._chosen[forwarding]
 
     def _choice(self, forwarding: str) -> tuple[Match, frozenset[int]]:
-        codes: set[int] = set()
-        unknown: list[tuple[int, str]] = []
+        matches: list[Match] = []
         lines: set[int] = set()
         place = 0
         attachments: dict[str, set[int]] = {}
@@ -111,11 +110,12 @@ class Policers:
             for term in terms:
                 lines |= term.lines
                 place = place or term.line
-                codes |= term.codes if not term.other else set()
-                unknown += term.other
-                if not term.codes and not term.other:
-                    unknown.append((term.line, f"filter {name}, all packets"))
-        return Match(frozenset(codes) or None, tuple(dict.fromkeys(unknown)), place), frozenset(lines)
+                other = tuple(term.other)
+                if not term.codes and not other:
+                    other = ((term.line, f"filter {name}, all packets"),)
+                codes = frozenset(term.codes) or ALL_CODEPOINTS
+                matches.append(Match.between(frozenset() if other else codes, codes, other, place))
+        return Match.either(matches, place), frozenset(lines)
 
     def _get(self, name: str, statement: Statement) -> Policer:
         policer = self.policers.setdefault(name, Policer(statement.line))

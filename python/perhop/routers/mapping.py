@@ -100,7 +100,7 @@ class Mapping:
                 text = f"class {queue.name} can never match: class {rest.name} before it takes all packets"
                 self._account.find("W14", queue.line, text)
                 continue
-            codepoints = self._codepoints(queue)
+            codepoints = self._codepoints(queue.match, queue.name, "class")
             if codepoints is None:
                 rest = queue
                 continue
@@ -111,8 +111,7 @@ class Mapping:
                 self._account.find("W14", queue.match.line or queue.line, f"class {queue.name}: {why}")
                 continue
             if double:
-                names = ", ".join(map(str, units.shown_codepoints(double)))
-                text = f"class {queue.name}: an earlier class takes {names}"
+                text = f"class {queue.name}: an earlier class takes {_listed(frozenset(double))}"
                 self._account.find("W14", queue.match.line or queue.line, text)
             taken |= left
             match = replace(queue.match, codepoints=frozenset(left), unknown=())
@@ -128,31 +127,47 @@ class Mapping:
             result.append(replace(rest, match=Match(None)))
         return result
 
-    def _codepoints(self, queue: Queue) -> frozenset[int] | None:
-        answered = self._answers.matches.get(queue.name)
+    def _codepoints(self, match: Match, name: str, what: str) -> frozenset[int] | None:
+        """The packets of a class or policer; None: all others. An answer is for conditions beside these."""
+        subject = f"{what} {name}"
+        answered = self._answers.matches.get(name)
         if answered is not None:
-            return answered
-        if not queue.match.unknown:
-            return queue.match.codepoints
-        line, text = queue.match.unknown[0]
-        if queue.match.codepoints and not self._answers.lenient:
-            why = f"class {queue.name}: `{text}` is no codepoint"
-            self._amounts.need(f"--match {queue.name}=DSCP", line, why)
-            return queue.match.codepoints
-        if queue.match.codepoints:
-            why = f"class {queue.name}: `{text}` is no codepoint; only its codepoints are used"
-            for place, other in queue.match.unknown:
-                self._account.find("W13", place, why.replace(text, other))
-            return queue.match.codepoints
+            return self._answered(match, name, answered)
+        if not match.unknown:
+            return match.codepoints
+        line, text = match.unknown[0]
+        known = match.codepoints if match.possible == ALL_CODEPOINTS else match.most
         if not self._answers.lenient:
-            why = f"class {queue.name} is chosen by `{text}`, not by codepoint"
-            self._amounts.need(f"--match {queue.name}=DSCP", line, why)
-            return frozenset({next(self._local, 63)})
+            why = f"{subject} is chosen by `{text}`, not by codepoint"
+            if known:
+                why = f"{subject}: `{text}` is no codepoint"
+            shown = f"'{name}'" if " " in name else name
+            self._amounts.need(f"--match {shown}=DSCP", line, why)
+            return known or frozenset({next(self._local, 63)})
+        if known:
+            for place, other in match.unknown:
+                why = f"{subject}: `{other}` is no codepoint; only its codepoints are used"
+                self._account.find("W13", place, why)
+            return known
         value = next(self._local, 63)
-        text = f"class {queue.name} is chosen by `{text}`: codepoint {value} stands for it; give --match"
-        for place, _ in queue.match.unknown:
-            self._account.find("W13", place, text)
+        said = f"{subject} is chosen by `{text}`: codepoint {value} stands for it; give --match"
+        for place, _ in match.unknown:
+            self._account.find("W13", place, said)
         return frozenset({value})
+
+    def _answered(self, match: Match, name: str, answered: frozenset[int]) -> frozenset[int]:
+        """The packets of a class with an answer, which stands for its conditions beside codepoints."""
+        if not match.unknown:
+            if match.codepoints is not None and match.codepoints != answered:
+                shown = _listed(match.codepoints) or "no codepoint"
+                text = f"--match {name}: {_listed(answered)} in place of {shown}"
+                self._account.find("W14", match.line, f"{text}, which the configuration says")
+            return answered
+        kept = answered & match.most
+        if kept != answered:
+            text = f"--match {name}: the class does not take {_listed(answered - kept)}, by its other lines"
+            self._account.find("W14", match.unknown[0][0], text)
+        return match.sure | kept
 
     # The link
 
@@ -384,7 +399,7 @@ class Mapping:
         named = inner._named(queue.within)
         within = []
         for one in named:
-            codes = self._codepoints(one)
+            codes = self._codepoints(one.match, one.name, "class")
             match = one.match if codes is None else replace(one.match, codepoints=codes & own, unknown=())
             rate = one.guarantee if queue.ceiling is not None else self._part(one.guarantee, made.rate.number)
             within.append(replace(one, match=match, guarantee=rate))
@@ -577,15 +592,13 @@ class Mapping:
         result = []
         metered = [queue for queue in [*self._nested, *queues] if queue.name not in self._policed]
         listed = [(self._metered(q, queues), q.name, meter) for q in metered for meter in q.meters]
-        listed = [*self._port.meters, *listed]
+        listed = [*map(self._own_meter, self._port.meters), *listed]
         listed.sort(key=lambda item: item[0].codepoints is None)  # one that takes all comes last
         names: set[str] = set()
         taken: set[int] = set()
-        for given, wanted, meter in listed:
-            match = self._policed_by(given, wanted)
-            if match.codepoints is not None:
-                match = replace(match, codepoints=match.codepoints - taken)
-            if match.codepoints == frozenset() or taken == ALL_CODEPOINTS:
+        for match, wanted, meter in listed:
+            codepoints = None if match.codepoints is None else match.codepoints - taken
+            if codepoints == frozenset() or taken == ALL_CODEPOINTS:
                 text = f"policer of {wanted}: no packet is left for it; earlier ones take them"
                 self._account.find("W14", meter.line, text)
                 continue
@@ -597,35 +610,19 @@ class Mapping:
                 name += "+"
             names.add(name)
             section = Section(f"[[{self.link}.meters]]", [Entry("name", quoted(name), meter.line)], name)
-            if match.codepoints is not None:
-                codes = json.dumps(units.shown_codepoints(match.codepoints))
+            if codepoints is not None and codepoints | taken != ALL_CODEPOINTS:
+                codes = json.dumps(units.shown_codepoints(codepoints))
                 how = How.CONFIGURED
                 section.entries.append(Entry("match", f"{{ dscp = {codes} }}", match.line or meter.line, how))
-            taken |= ALL_CODEPOINTS if match.codepoints is None else match.codepoints
+            taken |= ALL_CODEPOINTS if codepoints is None else codepoints
             result += [section, Section(f"[{self.link}.meters.profile]", table, name)]
         return result
 
-    def _policed_by(self, match: Match, name: str) -> Match:
-        """The packets of a policer, as the user says it where its conditions are no codepoints."""
-        answered = self._answers.matches.get(name)
-        if answered is not None:
-            return replace(match, codepoints=answered)
-        if not match.unknown:
-            return match
-        line, text = match.unknown[0]
-        if not self._answers.lenient:
-            why = f"policer of {name} is chosen by `{text}`, not by codepoint"
-            shown = f"'{name}'" if " " in name else name
-            self._amounts.need(f"--match {shown}=DSCP", line, why)
-        elif match.codepoints is None:
-            value = next(self._local, 63)
-            said = f"policer of {name} is chosen by `{text}`: codepoint {value} stands for it; give --match"
-            self._account.find("W13", line, said)
-            return replace(match, codepoints=frozenset({value}))
-        else:
-            said = f"policer of {name}: `{text}` is no codepoint; only its codepoints are used"
-            self._account.find("W13", line, said)
-        return match
+    def _own_meter(self, given: tuple[Match, str, Meter]) -> tuple[Match, str, Meter]:
+        """A meter of the port with the codepoints of its packets."""
+        match, name, meter = given
+        codepoints = self._codepoints(match, name, "policer of")
+        return replace(match, codepoints=codepoints, unknown=()), name, meter
 
     def _metered(self, queue: Queue, queues: list[Queue]) -> Match:
         """A class's packets, by codepoint if it takes all others beside a class without a meter."""
@@ -661,6 +658,10 @@ def _below_link(port: Port, answers: Answers, account: Account) -> Port:
     text = f"`{shaper.text}` is above the link's {units.shown_rate(known)} and has no effect"
     account.find("W13", shaper.line, text)
     return replace(port, shaper=None, shaper_burst=None)
+
+
+def _listed(codepoints: frozenset[int]) -> str:
+    return ", ".join(map(str, units.shown_codepoints(codepoints)))
 
 
 def _profiles(path: str, queue: Queue, rule: Rule) -> list[Section]:

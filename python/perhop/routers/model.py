@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perhop.routers.source import Finding
 
 ALL_CODEPOINTS = frozenset(range(64))
@@ -171,10 +173,55 @@ class Match:
     """Which packets a class takes: these codepoints, and conditions that codepoints do not express."""
 
     codepoints: frozenset[int] | None = None
-    """None: all that no earlier class takes."""
+    """Of packets that it takes whatever the other conditions say; None: all that no earlier class takes, or
+    none if there are other conditions."""
     unknown: tuple[tuple[int, str], ...] = ()
     """Other conditions: line and text."""
     line: int = 0
+    possible: frozenset[int] = ALL_CODEPOINTS
+    """Of packets that it takes if they fulfill other conditions."""
+
+    @property
+    def sure(self) -> frozenset[int]:
+        """The codepoints that it takes at least."""
+        every = frozenset() if self.unknown else ALL_CODEPOINTS
+        return every if self.codepoints is None else self.codepoints
+
+    @property
+    def most(self) -> frozenset[int]:
+        """The codepoints that it takes at most."""
+        return self.sure | self.possible if self.unknown else self.sure
+
+    @property
+    def others(self) -> Match:
+        """The packets that it does not take."""
+        sure, most = ALL_CODEPOINTS - self.most, ALL_CODEPOINTS - self.sure
+        return Match.between(sure, most, self.unknown, self.line)
+
+    @classmethod
+    def either(cls, matches: Sequence[Match], line: int) -> Match:
+        """The packets of any of these."""
+        sure = frozenset[int]().union(*(match.sure for match in matches))
+        most = frozenset[int]().union(*(match.most for match in matches))
+        return cls.between(sure, most, [said for match in matches for said in match.unknown], line)
+
+    @classmethod
+    def every(cls, matches: Sequence[Match], line: int) -> Match:
+        """The packets of all of these."""
+        sure = ALL_CODEPOINTS.intersection(*(match.sure for match in matches))
+        most = ALL_CODEPOINTS.intersection(*(match.most for match in matches))
+        return cls.between(sure, most, [said for match in matches for said in match.unknown], line)
+
+    @classmethod
+    def between(
+        cls, sure: frozenset[int], most: frozenset[int], unknown: Sequence[tuple[int, str]], line: int
+    ) -> Match:
+        """At least and at most these codepoints, by other conditions."""
+        if sure == ALL_CODEPOINTS:
+            return cls(None, (), line)
+        if sure == most:
+            return cls(sure, (), line)
+        return cls(sure or None, tuple(dict.fromkeys(unknown)), line, most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,8 +114,7 @@ class ClassMap:
 class Group:
     """The arriving packets that have a group: codepoints, other conditions, and the lines that say so."""
 
-    codepoints: set[int] = field(default_factory=set)
-    unknown: tuple[tuple[int, str], ...] = ()
+    matches: list[Match] = field(default_factory=list)
     lines: set[int] = field(default_factory=set)
 
 
@@ -317,51 +316,40 @@ class Reader:
 
     def _matched(self, class_map: ClassMap, depth: int = 0) -> tuple[Match, set[int]]:
         """What a class map takes, and the lines that say so."""
+        if class_map.name not in self._found:
+            self._looking.add(class_map.name)
+            self._found[class_map.name] = self._joined(class_map, depth)
+            self._looking.remove(class_map.name)
+        return self._found[class_map.name]
+
+    def _joined(self, class_map: ClassMap, depth: int) -> tuple[Match, set[int]]:
         lines = set(class_map.lines)
-        unknown: list[tuple[int, str]] = []
-        sets: list[frozenset[int]] = []
+        matches: list[Match] = []
         for condition in class_map.conditions:
-            codepoints = condition.codepoints
+            found = Match(condition.codepoints)
+            if condition.codepoints is None:
+                found = Match(None, ((condition.line, condition.text),))
             if condition.class_map:
                 inner = self.class_maps.get(condition.class_map)
                 if inner is None or inner.name in self._looking or depth >= DEEPEST:
                     text = f"class map {condition.class_map} is not defined"
                     self._account.find("W15", condition.line, text)
                 else:
-                    if inner.name not in self._found:
-                        self._looking.add(inner.name)
-                        self._found[inner.name] = self._matched(inner, depth + 1)
-                        self._looking.remove(inner.name)
-                    match, inner_lines = self._found[inner.name]
+                    found, inner_lines = self._matched(inner, depth + 1)
                     lines |= inner_lines
-                    unknown += match.unknown
-                    codepoints = match.codepoints
             if condition.groups is not None:
-                match, inner_lines = self._grouped(*condition.groups, (condition.line, condition.text))
+                found, inner_lines = self._grouped(*condition.groups, (condition.line, condition.text))
                 lines |= inner_lines
-                unknown += match.unknown
-                codepoints = match.codepoints
-                if codepoints is None:
-                    continue
-            if codepoints is None:
-                unknown.append((condition.line, condition.text))
-            else:
-                sets.append(ALL_CODEPOINTS - codepoints if condition.negated else codepoints)
+            matches.append(found.others if condition.negated else found)
         if not class_map.conditions:
             text = f"class map {class_map.name} has no `match`: no packet fulfills it"
             self._account.find("W14", class_map.line, text)
             return Match(frozenset(), (), class_map.line), lines
-        if not sets:
-            return Match(None, tuple(dict.fromkeys(unknown)), class_map.line), lines
-        joined = sets[0]
-        for other in sets[1:]:
-            joined = joined | other if class_map.any else joined & other
         place = class_map.conditions[0].line
-        if not joined:
+        match = Match.either(matches, place) if class_map.any else Match.every(matches, place)
+        if not match.most:
             self._account.find("W14", place, f"class map {class_map.name}: no packet fulfills all its lines")
-        if joined == ALL_CODEPOINTS:
-            return Match(None, (), place), lines
-        return Match(joined, tuple(dict.fromkeys(unknown)), place), lines
+        return match, lines
 
     # Groups, which policies of arriving packets set and classes of departing ones match
 
@@ -373,10 +361,8 @@ class Reader:
         found = [group for number in numbers if (group := self._classified[kind].get(number)) is not None]
         if not self._classified[kind]:
             return Match(None, (said,)), set()
-        codes = frozenset[int]().union(*(group.codepoints for group in found))
-        unknown = tuple(condition for group in found for condition in group.unknown)
         lines = set[int]().union(*(group.lines for group in found))
-        return Match(codes if codes or not unknown else None, unknown, said[0]), lines
+        return Match.either([match for group in found for match in group.matches], said[0]), lines
 
     def _classify(self, kind: str) -> dict[int, Group]:
         """The groups of arriving packets; of policies that differ, the first one's."""
@@ -397,21 +383,18 @@ class Reader:
             )
             self._account.find("W14", other.line, text)
         result: dict[int, Group] = {}
-        left = set(ALL_CODEPOINTS)
+        left = ALL_CODEPOINTS
         scratch = Port("", 0)
         for entry in sorted(setting[0].classes, key=lambda entry: entry.queue.name == CLASS_DEFAULT):
             number, line = entry.groups.get(kind, (0, 0))
             match = self._match_of(scratch, entry)
             group = result.setdefault(number, Group())
             group.lines |= {setting[0].line, line, *scratch.lines} | ({entry.queue.line} if line else set())
-            taken = (
-                left if match.codepoints is None and not match.unknown else left & (match.codepoints or set())
-            )
-            group.codepoints |= taken
-            group.unknown += match.unknown
-            left = left - taken
+            most = left & match.most
+            group.matches.append(Match.between(left & match.sure, most, match.unknown, line))
+            left = left - match.sure
             scratch.lines = set()
-        result.setdefault(0, Group()).codepoints |= left
+        result.setdefault(0, Group()).matches.append(Match(left))
         for name, line in attached:
             if name == setting[0].name:
                 result[0].lines.add(line)
@@ -646,8 +629,9 @@ class Reader:
         if port.direction == "input" or all(group is None for group in groups):
             return
         for number, group in self._classified.get(GROUPS[0], {}).items():
-            if number not in groups and number and (group.codepoints or group.unknown):
-                names = ", ".join(map(str, units.shown_codepoints(group.codepoints))) or "packets"
+            match = Match.either(group.matches, policy.line)
+            if number not in groups and number and match.most:
+                names = ", ".join(map(str, units.shown_codepoints(match.sure))) or "packets"
                 text = f"qos-group {number} has no class in policy {policy.name}: its {names} join the others"
                 self._account.find("W06", policy.line, text)
 

@@ -8,6 +8,7 @@ from perhop.routers import jsontree, units
 from perhop.routers.dialect import Dialect
 from perhop.routers.jsontree import Node
 from perhop.routers.model import (
+    ALL_CODEPOINTS,
     Average,
     Curve,
     Drop,
@@ -358,8 +359,7 @@ class Reader:
             if self._text(group, "config", "output-queue") == queue:
                 groups.add(self._text(group, "config", "name") or self._text(group, "name"))
                 port.lines.update(group.lines())
-        codes: set[int] = set()
-        unknown: list[tuple[int, str]] = []
+        matches: list[Match] = []
         for classifier in self._classifiers(port):
             for term in self._list(classifier, "terms", "term"):
                 if self._text(term, "actions", "config", "target-group") not in groups:
@@ -367,13 +367,13 @@ class Reader:
                 port.lines.update([classifier.line, *classifier.keys.values(), *term.lines()])
                 conditions = term.get("conditions")
                 found, others = self._conditions(conditions) if conditions is not None else (set[int](), [])
-                codes |= found
-                unknown += others
                 if not found and not others:
-                    unknown.append((term.line, f"a term of a classifier without dscp, for queue {queue}"))
-        if codes:
-            return Match(frozenset(codes), tuple(unknown), place)
-        return Match(None, tuple(unknown) or ((place, f"queue {queue}, to which no codepoint leads"),), place)
+                    others = [(term.line, f"a term of a classifier without dscp, for queue {queue}")]
+                codes = frozenset(found) or ALL_CODEPOINTS
+                matches.append(Match.between(frozenset() if others else codes, codes, others, place))
+        if matches:
+            return Match.either(matches, place)
+        return Match(None, ((place, f"queue {queue}, to which no codepoint leads"),), place)
 
     def _conditions(self, node: Node) -> tuple[set[int], list[tuple[int, str]]]:
         """The codepoints of a term, and its conditions beside them."""

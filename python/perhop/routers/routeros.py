@@ -48,6 +48,7 @@ HTB_ROOTS = {"global", "global-in", "global-out", "global-total"}
 DEEPEST = 8
 BURSTS = ("burst-limit", "burst-threshold", "burst-time")
 DIRECTIONS = ("upload", "download")
+ANYWHERE = {"", "0.0.0.0/0", "::/0", "0.0.0.0/0,::/0"}
 TARGETS = ("target", "dst", "target-addresses", "dst-address", "interface")
 """Which packets a simple queue is for."""
 
@@ -440,26 +441,25 @@ class Reader:
 
     def _match(self, entry: Entry, key: str, marks: Marks) -> Match:
         given = [mark for mark in entry.get(key).split(",") if mark]
-        unknown: list[tuple[int, str]] = []
+        place = entry.place(key)
+        targets: tuple[tuple[int, str], ...] = ()
         if key == "packet-marks":
-            for name in TARGETS:
-                value = entry.get(name)
-                if value not in {"", "0.0.0.0/0", "::/0", "0.0.0.0/0,::/0"}:
-                    unknown.append((entry.place(name), f"{name}={value}"))
+            values = [(entry.place(name), entry.get(name), name) for name in TARGETS]
+            targets = tuple(
+                (line, f"{name}={value}") for line, value, name in values if value not in ANYWHERE
+            )
         if not given:
-            return Match(None, tuple(unknown[:1]), entry.line)
-        codes: frozenset[int] = frozenset()
+            return Match(None, targets[:1], entry.line)
+        matches: list[Match] = []
         for mark in given:
             found, others = marks.of(mark)
-            codes |= found
-            unknown += others
             if not found and not others:
                 text = f"{entry.name}: no rule of the mangle sets packet-mark {mark}"
-                self._account.find("W15", entry.place(key), text)
-                unknown.append((entry.place(key), f"packet-mark={mark}"))
-        if codes:
-            return Match(codes, tuple(dict.fromkeys(unknown)), entry.place(key))
-        return Match(None, tuple(dict.fromkeys(unknown)), entry.place(key))
+                self._account.find("W15", place, text)
+                others = [(place, f"packet-mark={mark}")]
+            matches.append(Match(found or None, tuple(others), place))
+        marked = Match.either(matches, place)
+        return Match.every([marked, Match(None, targets)], place) if targets else marked
 
     def _rest(self, port: Port, *, ordered: bool) -> None:
         """The last queue: one for all packets, else one for those that bypass HTB.

@@ -19,6 +19,8 @@ BY_MARK = {"fw", "route", "bpf", "cgroup", "flow", "tcindex", "rsvp"}
 """Filters that look at something else than the packet's header."""
 KINDS = {"u32", "flower", "matchall", "basic", *BY_MARK}
 NOT_IP = {"arp", "0x806", "0x0806", "rarp", "802.3", "802_3", "ipx", "loop", "lldp"}
+PASSING = (["ok"], ["pass"], ["gact", "ok"], ["gact", "pass"])
+"""Actions that end classification, without a class."""
 FLAGS = {"skip_hw", "skip_sw", "not_in_hw", "direct-action", "da"}
 MATCH_WORDS = {"src": 3, "dst": 3, "nofrag": 2, "firstfrag": 2, "df": 2, "mf": 2}
 """Words of `match ip …` by its second one: addresses have no mask behind them, flags no value."""
@@ -40,6 +42,14 @@ class Filter:
     lines: frozenset[int]
     shared: str = ""
     """The index of a policer that filters share."""
+    before: frozenset[int] = frozenset()
+    """The codepoints of packets that earlier filters take."""
+
+    @property
+    def policed(self) -> Match:
+        """The packets that come to its policer."""
+        left = self.match.sure - self.before
+        return Match.between(left, self.match.most - self.before, self.match.unknown, self.match.line)
 
     @property
     def incoming(self) -> bool:
@@ -83,30 +93,28 @@ def policers(filters: list[Filter], account: Account) -> list[tuple[Filter, Mete
         if meter is None:
             account.find("W15", group[0].line, f"police: index {index} is not defined")
             continue
-        codes = [found.match.codepoints for found in group]
-        known = [code for code in codes if code is not None]
-        union = frozenset[int]().union(*known) if len(known) == len(codes) else None
-        result.append((group[0], meter, replace(group[0].match, codepoints=union)))
+        result.append(
+            (group[0], meter, Match.either([found.policed for found in group], group[0].match.line))
+        )
     return result
 
 
 def _first(filters: list[Filter], account: Account) -> list[Filter]:
-    taken: dict[str, set[int]] = {}
+    taken: dict[str, frozenset[int]] = {}
     result = []
     for found in sorted(filters, key=lambda f: f.order or math.inf):
-        before = taken.setdefault(found.parent, set())
-        codes = found.match.codepoints
-        if codes is not None and not found.match.unknown:
+        before = taken.get(found.parent, frozenset())
+        codes, match = found.match.codepoints, found.match
+        if codes is not None:
             if codes <= before:
                 account.find("W14", found.line, "a filter whose packets earlier ones take")
                 continue
             if codes & before:
                 names = ", ".join(map(str, units.shown_codepoints(codes & before)))
                 account.find("W14", found.line, f"earlier filters take {names}")
-            result.append(replace(found, match=replace(found.match, codepoints=codes - before)))
-            before |= codes
-        else:
-            result.append(found)
+            match = replace(match, codepoints=codes - before)
+        result.append(replace(found, match=match, before=before))
+        taken[found.parent] = before | found.match.sure
     return result
 
 
@@ -136,7 +144,7 @@ class _Reader:
                 break
             elif word == "action":
                 target = _chosen(command.words[at + 1 :]) or target
-                if not target:
+                if not target and not _passes(command):
                     drops = bool({"drop", "shot"} & set(command.words))
                     text = "its action chooses no class and is not simulated"
                     self._account.ignore_whole(command.lines, text, missed=drops)
@@ -155,12 +163,12 @@ class _Reader:
             at += used
         if codes is None and not unknown and command.kind not in {"u32", "matchall", "flower", "basic"}:
             unknown.append((line, shown))
-        everything = codes is None or codes == ALL_CODEPOINTS
-        match = Match(None if everything else codes, tuple(dict.fromkeys(unknown)), line)
+        own = ALL_CODEPOINTS if codes is None else codes
+        match = Match.between(frozenset() if unknown else own, own, unknown, line)
         target, shared = target or _target(police or []), _index(police or [])
         defined = police is not None and (not shared or bool({"rate", "pkts_rate"} & set(police)))
         meter = self._police(police or [], line, shown) if defined else None
-        if not target and meter is None and not shared:
+        if not target and meter is None and not shared and not _passes(command):
             if police is None:  # else a report of the policer has said so
                 text = "a filter without a class or policer"
                 self._account.ignore_whole(command.lines, text, missed=True)
@@ -208,6 +216,12 @@ def _chosen(words: list[str]) -> str:
     """The class that an action other than a policer chooses by the packet's priority."""
     at = words.index("priority") + 1 if "skbedit" in words and "priority" in words[:-1] else 0
     return words[at] if at and ":" in words[at] else _target(words)
+
+
+def _passes(command: Command) -> bool:
+    """Whether its action ends classification without a class."""
+    words = command.words
+    return "action" in words and words[words.index("action") + 1 :] in PASSING
 
 
 def _target(words: list[str]) -> str:

@@ -139,7 +139,8 @@ class Interface:
                 text = f"{command.object} {where}: nothing that is simulated holds it; no effect here"
                 self._account.miss_part(command.line, f"{text}: `{' '.join(command.words)}`")
         for found in self._filters:
-            if found.line not in self._led and not found.shared:
+            passes = not found.target and found.meter is None
+            if found.line not in self._led and not found.shared and not passes:
                 text = f"a filter to {found.target or 'no class'}, which is no queue here: no effect"
                 self._account.miss_part(found.line, text)
 
@@ -354,6 +355,7 @@ class Interface:
 
     def _default(self, port: Port, root: Command, default: str | None) -> None:
         """The class of packets that no filter takes."""
+        self._last_everything(port)
         wanted = None if default is None else self._hex(default)
         rest = next((q for q in port.queues if wanted is not None and self._minor(q.name) == wanted), None)
         if wanted is not None and rest is None and wanted != 0:
@@ -363,6 +365,7 @@ class Interface:
             port.queues.remove(rest)
             port.queues.append(rest)
             rest.match = Match(None, (), rest.line)
+        if port.queues[-1].match.sure == ALL_CODEPOINTS:
             return
         bypass = "are dropped" if root.kind == "hfsc" else "bypass all shaping"
         text = f"{root.kind} without a default class: unclassified packets {bypass}"
@@ -378,6 +381,10 @@ class Interface:
         keys = {(root.kind, major(root.handle)), (root.kind, "")}
         return _in_order(self._classes.get(key, []) for key in keys)
 
+    def _last_everything(self, port: Port) -> None:
+        """Put a class last that takes what other filters leave, wherever it stands among the classes."""
+        port.queues.sort(key=lambda queue: queue.match.codepoints is None and not queue.match.unknown)
+
     def _hex(self, text: str) -> int | None:
         text = text.partition(":")[2] or text
         return int(text, 16) if re.fullmatch(r"(0x)?[0-9a-fA-F]{1,8}", text) else None
@@ -387,26 +394,12 @@ class Interface:
 
     def _matched(self, classid: str, line: int, root: Command) -> Match:
         """The codepoints that filters send to a class, before earlier filters' ones are taken out."""
-        codes: set[int] = set()
-        unknown: list[tuple[int, str]] = []
-        place = chosen = 0
-        everything = False
-        for found in self._leading(classid, root):
-            self._led.add(found.line)
-            place = place or found.line
-            if found.match.unknown:
-                unknown += found.match.unknown
-            elif found.match.codepoints is None:
-                everything = True
-            else:
-                codes |= found.match.codepoints
-                chosen = chosen or found.line
-        if everything and not codes:
-            return Match(None, (), place)
-        if codes:
-            return Match(frozenset(codes), tuple(unknown), chosen)
-        text = f"class {classid}, to which no filter leads"
-        return Match(None, tuple(unknown) or ((line, text),), place or line)
+        found = self._leading(classid, root)
+        self._led.update(one.line for one in found)
+        if not found:
+            return Match(None, ((line, f"class {classid}, to which no filter leads"),), line)
+        chosen = next((one for one in found if one.match.codepoints), found[0])
+        return Match.either([one.match for one in found], chosen.line)
 
     def _leading(self, classid: str, root: Command) -> list[Filter]:
         """The filters that lead to a class."""
@@ -432,9 +425,7 @@ class Interface:
                 : len(tc_units.PRIOMAP) - len(priomap)
             ]
         targeted = [f for name in names for f in self._leading(name, root)]
-        taken = frozenset[int]().union(*(f.match.codepoints or () for f in targeted if not f.match.unknown))
-        if any(f.match.codepoints is None and not f.match.unknown for f in targeted):
-            taken = ALL_CODEPOINTS
+        taken = frozenset[int]().union(*(f.match.sure for f in targeted))
         of_tos: dict[int, set[int]] = {}
         for code in ALL_CODEPOINTS - taken:
             of_tos.setdefault(tc_units.band(code, priomap, bands), set()).add(code)
@@ -449,10 +440,7 @@ class Interface:
             queue.match = Match(by_tos, (), root.line)
             if self._leading(name, root):
                 found = self._matched(name, root.line, root)
-                codes = (found.codepoints or frozenset()) | by_tos
-                if found.codepoints is not None or found.unknown:
-                    found = replace(found, codepoints=codes or None)
-                queue.match = found
+                queue.match = Match.either([found, queue.match], found.line)
             port.queues.append(queue)
         port.sharing = "drr"
         _small_weights(port.queues)
@@ -465,6 +453,7 @@ class Interface:
             if queue not in used:
                 self._account.find("W14", root.line, f"band {queue.name}: no codepoint leads to it; left out")
         port.queues = used
+        self._last_everything(port)
         # The queue of the most codepoints stands for all others, so that all packets have one.
         if used and all(q.match.codepoints is not None for q in used):
             union = frozenset[int]().union(*(q.match.codepoints or () for q in used))
@@ -486,6 +475,7 @@ class Interface:
             queue.match = self._matched(command.handle, command.line, root)
             port.queues.append(queue)
         _small_weights(port.queues)
+        self._last_everything(port)
         text = "drr drops packets that no filter matches; here they get a queue"
         if port.queues and port.queues[-1].match.codepoints is not None:
             self._account.find("W17", root.line, text)

@@ -80,8 +80,8 @@ class Class:
     name: str
     line: int
     values: dict[str, tuple[str, int]] = field(default_factory=dict)
-    codes: set[int] = field(default_factory=set)
-    other: list[tuple[int, str]] = field(default_factory=list)
+    matches: dict[str, list[Match]] = field(default_factory=dict)
+    """The conditions of each match, all of which a packet fulfills; one match is enough."""
     groups: list[tuple[str, int]] = field(default_factory=list)
     """Groups of matches that it names, with their lines."""
     lines: set[int] = field(default_factory=set)
@@ -137,7 +137,7 @@ class Reader:
         if words[:2] == ("qos", "traffic-match-group") and len(words) > 5 and words[3] == "match":
             group = self.groups.setdefault(words[2], Class(words[2], statement.line))
             group.lines.update(statement.lines)
-            return self._match(group, words[5:], statement)
+            return self._match(group, f"{words[2]} {words[4]}", words[5:], statement)
         if words[:2] == ("qos", "interface") and len(words) == 5 and words[3] in {"egress", "ingress"}:
             self.attached.append((words[2], words[3], words[4], statement))
             return True
@@ -165,7 +165,7 @@ class Reader:
         if not rest:
             return True
         if rest[0] == "match" and len(rest) > 2:
-            return self._match(owner, rest[2:], statement)
+            return self._match(owner, rest[1], rest[2:], statement)
         if rest[0] == "match-group" and len(rest) == 2:
             owner.groups.append((rest[1], line))
             return True
@@ -202,20 +202,19 @@ class Reader:
         owner.values[key] = (rest[2], line)
         return True
 
-    def _match(self, owner: Class, rest: tuple[str, ...], statement: Statement) -> bool:
+    def _match(self, owner: Class, name: str, rest: tuple[str, ...], statement: Statement) -> bool:
         if rest[0] == "description":
             return True
+        line = statement.line
+        found = Match(None, ((line, f"match {' '.join(rest)}"),), line)
         if rest[0] in {"ip", "ipv6"} and len(rest) == 3 and rest[1] == "dscp":
             value = DSCP_NAMES.get(rest[2].lower(), units.codepoint(rest[2]))
-            if value is None:
-                owner.other.append((statement.line, f"match {' '.join(rest)}"))
-                return True
+            if value is not None:
+                found = Match(frozenset({value}), (), line)
             if rest[2].lower() == "critical":
                 text = "`dscp critical` is 0x0a in VyOS's code, which hardly a packet has; CS5 here, as meant"
-                self._account.find("W17", statement.line, text)
-            owner.codes.add(value)
-            return True
-        owner.other.append((statement.line, f"match {' '.join(rest)}"))
+                self._account.find("W17", line, text)
+        owner.matches.setdefault(name, []).append(found)
         return True
 
     def read(self) -> list[Port]:
@@ -253,11 +252,10 @@ class Reader:
             group = self.groups.get(name)
             if group is None:
                 self._account.find("W15", line, f"traffic match group {name} is not defined")
-                entry.other.append((line, f"match-group {name}"))
+                entry.matches[f"group {name}"] = [Match(None, ((line, f"match-group {name}"),), line)]
                 continue
             policy.lines |= group.lines
-            entry.codes |= group.codes
-            entry.other += group.other
+            entry.matches |= group.matches
 
     def _filled(self, name: str, policy: Policy, line: int, *, incoming: bool) -> Port:
         port = Port(name, line, "input" if incoming else "output")
@@ -427,7 +425,7 @@ class Reader:
                 else:
                     self._bad(key, value, line)
             if entry.name == "default":
-                for line, text in entry.other:
+                for line, text in self._matched(entry).unknown:
                     self._account.find("W13", line, f"`{text}` has no effect in the default class")
 
     def _bad(self, key: str, value: str, line: int) -> None:
@@ -438,13 +436,13 @@ class Reader:
             self._account.find("W13", line, text)
 
     def _matched(self, entry: Class) -> Match:
-        if entry.codes:
-            return Match(frozenset(entry.codes), tuple(entry.other), entry.line)
-        if entry.name == "default":
-            return Match(None, (), entry.line)
-        return Match(None, tuple(entry.other) or ((entry.line, f"class {entry.name}"),), entry.line)
-
-    # Values
+        if entry.matches:
+            return Match.either(
+                [Match.every(found, entry.line) for found in entry.matches.values()], entry.line
+            )
+        return Match(
+            None, () if entry.name == "default" else ((entry.line, f"class {entry.name}"),), entry.line
+        )
 
     def _rate(self, entry: Class, key: str) -> Rate | None:
         value, line = entry.get(key)
