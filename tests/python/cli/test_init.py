@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import perhop as package
-from perhop import filesystem
+from perhop import filesystem, simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,3 +269,12 @@ def test_an_answer_that_is_none(
     for word in said:
         assert word in line
     assert not list(tmp_path.iterdir())
+
+
+def test_web_users_load_pages_of_today(perhop: Perhop, tmp_path: Path) -> None:
+    """Some 2.5 MB on average, of which the comment names the source; the model's own pages have 57 kB."""
+    assert perhop("init", "--rate", "1Gbps", "--users", "60 web users", "--yes").code == 0
+    text = (tmp_path / "my.toml").read_text(encoding="utf-8")
+    assert "HTTP Archive" in text
+    (row,) = simulation.run(text, runs=3, seed=1).applications()["web"].to_dicts()
+    assert 1.5e6 < row["page_mean_bytes"] < 4e6

@@ -21,7 +21,7 @@ pub struct WebParams {
     /// objects are asked for at once and sent one after another (HTTP/2).
     #[serde(default = "connections")]
     pub connections: u32,
-    /// Factor of the sizes of all objects. The model is of 2004; pages of today are some ten times heavier.
+    /// Factor of the sizes of all objects. The model's pages, of 2004, have 57 kB on average; pages of today have 2.5 MB.
     #[serde(default = "one")]
     pub scale: f64,
     /// Size of a request, without headers.
