@@ -40,15 +40,17 @@ class _Filters:
                 name, number = f"{base}-{number}", number + 1
             used.add(name.lower())
             found = self._policer(meter, name)
-            if found is None:
-                continue
-            made, then = found
-            policers.append(made)
+            then: list[Node] = []
+            if found is not None:
+                policers.append(found[0])
+                then = [found[1]]
             others = frozenset[int]().union(*(one.codepoints for one in meters if one is not meter))
-            held: list[Node] = [Block("then", [then, "accept"])]
+            held: list[Node] = [Block("then", [*then, "accept"])]
             if not (meter is meters[-1] and meter.codepoints == ALL_CODEPOINTS - others):
                 held.insert(0, Block("from", [f"dscp {code_points(meter.codepoints)}"]))
             terms.append(Block(f"term {name}", held))
+        if not policers:
+            return [], []
         if terms:
             terms.append(Block("term others", [Block("then", ["accept"])]))
             text = "the filter is for IPv4; one for IPv6 has the same terms with `traffic-class`"

@@ -41,6 +41,8 @@ class Term:
     other: list[tuple[int, str]] = field(default_factory=list)
     policer: str = ""
     chosen: str = ""
+    continues: bool = False
+    """Whether its packets come to the next term, too."""
     """The forwarding class that it chooses."""
     lost: list[tuple[int, str]] = field(default_factory=list)
     """What it does that is not simulated: line and text."""
@@ -59,8 +61,8 @@ class Policers:
         """Interface, `policer` or `filter`, name, statement: of packets that leave."""
         self.arriving: list[tuple[str, str, str, Statement]] = []
         """The same of packets that arrive."""
-        self._read: dict[str, tuple[frozenset[int], list[tuple[str, Term]]]] = {}
-        """Filters that something applies: their lines, and the terms with policers."""
+        self._read: dict[str, tuple[frozenset[int], list[tuple[Match, str, str]]]] = {}
+        """Filters that something applies: their lines, and their policing terms with their packets."""
         self._chosen: dict[str, tuple[Match, frozenset[int]]] = {}
 
     def statement(self, words: tuple[str, ...], statement: Statement) -> bool:
@@ -204,6 +206,7 @@ class Policers:
             if rest[0] in {"discard", "reject", "loss-priority"}:
                 term.lost.append((statement.line, " ".join(words)))
                 return True
+            term.continues = term.continues or rest[0] == "next"
             return rest[0] in {"accept", "count", "next"}
         return False
 
@@ -252,29 +255,37 @@ class Policers:
         if name not in self.filters:
             self._account.find("W15", statement.line, f"filter {name} is not defined")
             return
-        lines, policing = self._filter(name)
+        if name not in self._read:
+            self._read[name] = self._filter(name, codepoints_of)
+        lines, policing = self._read[name]
         port.shared.append(lines)
-        for term_name, term in policing:
-            codes = set(term.codes)
-            for forwarding in term.forwarding:
-                codes |= codepoints_of(forwarding) or set()
-            match = Match(frozenset(codes) if codes else None, () if codes else tuple(term.other), term.line)
-            for line, text in term.other if codes else ():
+        for match, term_name, policer in policing:
+            self._add(port, match, f"{name} {term_name}", policer, match.line)
+
+    def _filter(
+        self, name: str, codepoints_of: Callable[[str], frozenset[int] | None]
+    ) -> tuple[frozenset[int], list[tuple[Match, str, str]]]:
+        """The lines of a filter, and its terms with policers, each with what earlier terms leave."""
+        policing: list[tuple[Match, str, str]] = []
+        before = frozenset[int]()
+        for term_name, term in self.filters[name].items():
+            for line, text in term.lost:
+                said = f"filter {name}, term {term_name}: `{text}` is not simulated"
+                self._account.miss_part(line, said)
+            codes = frozenset(term.codes).union(*(codepoints_of(f) or () for f in term.forwarding))
+            for line, text in term.other if codes and term.policer else ():
                 said = f"term {term_name}: `{text}` is no codepoint; it has no effect"
                 self._account.find("W13", line, said)
-            self._add(port, match, f"{name} {term_name}", term.policer, term.line)
-
-    def _filter(self, name: str) -> tuple[frozenset[int], list[tuple[str, Term]]]:
-        """The lines of a filter, and its terms with policers; what else it does is reported."""
-        if name not in self._read:
-            terms = self.filters[name]
-            for term_name, term in terms.items():
-                for line, text in term.lost:
-                    said = f"filter {name}, term {term_name}: `{text}` is not simulated"
-                    self._account.miss_part(line, said)
-            lines = frozenset[int]().union(*(term.lines for term in terms.values()))
-            self._read[name] = lines, [(key, term) for key, term in terms.items() if term.policer]
-        return self._read[name]
+            found = Match(codes or None, () if codes else tuple(term.other), term.line)
+            left = Match.between(found.sure - before, found.most - before, found.unknown, term.line)
+            if term.policer and not left.most:
+                text = f"filter {name}, term {term_name}: earlier terms take its packets"
+                self._account.find("W14", term.line, text)
+            elif term.policer:
+                policing.append((left, term_name, term.policer))
+            if not term.continues:
+                before |= found.sure if not term.other else frozenset()
+        return frozenset[int]().union(*(t.lines for t in self.filters[name].values())), policing
 
     def _add(self, port: Port, match: Match, name: str, wanted: str, line: int) -> None:
         policer = self.policers.get(wanted)

@@ -24,6 +24,8 @@ MTU = 1514
 MOST_BANDS = 16
 MOST_RATIO = 10_000
 MOST_VQS = 16
+PASS = "action ok"
+"""Of packets whose meter is left out, so that the one of all others does not police them."""
 SHAPER_S = 0.004
 """The burst of --shape: what comes in this time, at least one frame."""
 EXPONENTS = (1, 15)
@@ -103,15 +105,19 @@ class _Writer:
                 meters.insert(0, policer(queue))
                 text = "import reads the policer as a meter of the link"
                 self._remarks.differs(f"{queue.place}.rate", text)
+        passed = frozenset[int]()
         for index, meter in enumerate(meters, 1):
             action = self._policer(meter, index)
             others = frozenset[int]().union(*(one.codepoints for one in meters if one is not meter))
             if action is None:
+                passed |= meter.codepoints
                 continue
             if index == len(meters) and meter.codepoints == ALL_CODEPOINTS - others:
                 self._police_others = action
             else:
                 self._police |= dict.fromkeys(sorted(meter.codepoints), action)
+        if self._police_others:
+            self._police |= dict.fromkeys(sorted(passed), PASS)
 
     def _policer(self, meter: MeterOut, index: int) -> str | None:
         """The action of a policer."""
@@ -137,7 +143,7 @@ class _Writer:
 
         def acting(action: str) -> str:
             """The action; in full for the first filter that has it."""
-            if not action or action not in made:
+            if action in {"", PASS} or action not in made:
                 made.add(action)
                 return action
             return f"action police index {action.rpartition(' ')[2]}"

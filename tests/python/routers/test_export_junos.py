@@ -217,6 +217,16 @@ def test_meters_are_policers_of_a_filter() -> None:
     assert any("IPv4" in r.text for r in done.remarks)
 
 
+def test_packets_of_a_meter_that_is_left_out_come_to_no_other_policer() -> None:
+    others = '[[links.wan.meters]]\nname = "o"\n'
+    others += 'profile = { marker = "token-bucket", rate = "1Mbps", burst = "9kB", out = "drop" }\n'
+    left_out = TSW.replace("profile", 'match = { dscp = "AF11" }\nprofile')
+    done = junos(red("200kB/600kB/0.1") + left_out + others, lenient=True, shape=True)
+    assert "term m {\nfrom {\ndscp af11;\n}\nthen {\naccept;\n}\n}" in "\n".join(body(done))
+    (meter,) = read_back(done)["meters"]
+    assert set(meter["match"]["dscp"]) == set(range(64)) - {10}
+
+
 TSW = '[[links.wan.meters]]\nname = "m"\nprofile = { marker = "tsw", rate = "1Mbps" }\n'
 
 

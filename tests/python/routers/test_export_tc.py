@@ -299,6 +299,18 @@ def test_what_marks_or_has_two_buckets_is_no_policer(profile: str) -> None:
     assert "police" not in "\n".join(commands(tc(table, lenient=True)))
 
 
+def test_packets_of_a_meter_that_is_left_out_come_to_no_other_policer() -> None:
+    two = 'marker = "srtcm", rate = "1Mbps", burst = "9kB", excess-burst = "9kB", out = "drop"'
+    done = tc(
+        METERED.replace('marker = "token-bucket", rate = "1Mbps", burst = "9kB", out = "drop"', two),
+        lenient=True,
+    )
+    match = "filter add dev wan egress protocol ip prio 1 u32 match ip dsfield"
+    assert f"{match} 0x28 0xfc action ok" in commands(done)
+    (meter,) = read_back(done)["meters"]
+    assert set(meter["match"]["dscp"]) == set(range(64)) - {10, 12}
+
+
 def test_a_policer_that_no_filter_defines_is_named() -> None:
     text = "tc qdisc add dev eth0 root pfifo limit 9\ntc qdisc add dev eth0 clsact\n"
     text += "tc filter add dev eth0 egress protocol ip prio 1 u32 match ip dsfield 0x28 0xfc "

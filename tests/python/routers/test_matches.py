@@ -132,3 +132,21 @@ tc filter add dev eth0 parent 1: protocol ip prio 2 matchall classid 1:20
     done = of_text(text.replace(" default 30", ""))
     assert done.queues["1:30"]["match"] == {"dscp": ["AF41"]}
     assert "match" not in done.queues["1:20"]
+
+
+@pytest.mark.parametrize(("more", "policed"), [("", 62), (" next term", 63)])
+def test_a_term_of_junos_polices_what_earlier_ones_leave(more: str, policed: int) -> None:
+    then = f"then{more}" if more else "then accept"
+    text = f"""set class-of-service interfaces ge-0/0/1 shaping-rate 50m
+set interfaces ge-0/0/1 unit 0 family inet filter output F
+set firewall policer P if-exceeding bandwidth-limit 3m
+set firewall policer P if-exceeding burst-size-limit 20k
+set firewall policer P then discard
+set firewall family inet filter F term a from dscp af11
+set firewall family inet filter F term a then accept
+set firewall family inet filter F term b from dscp af12
+set firewall family inet filter F term b {then}
+set firewall family inet filter F term c then policer P
+"""
+    (meter,) = of_text(text, lenient=True).link["meters"]
+    assert len(meter["match"]["dscp"]) == policed
