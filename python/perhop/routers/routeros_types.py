@@ -141,7 +141,7 @@ class Types:
             case "codel" | "fq-codel":
                 self._codel(queue, given, kind)
             case "cake":
-                self._cake(queue, given)
+                self._cake(queue, given, self.shaper(name))
             case _:
                 self._account.find(
                     "W06", line, f"{queue.name}: kind {kind} is not known; a FIFO in its place"
@@ -257,7 +257,7 @@ class Types:
             self._bad(entry, key)
         return found or default
 
-    def _cake(self, queue: Queue, entry: Entry) -> None:
+    def _cake(self, queue: Queue, entry: Entry, bandwidth: Rate | None) -> None:
         """CAKE as fq_codel, with the times that it has for a round-trip time; its shaper is the caller's."""
         entry.get("cake-bandwidth")
         scheme = entry.get("cake-rtt-scheme")
@@ -280,4 +280,4 @@ class Types:
                 text = f"{queue.name}: `{key}={value}` is not simulated"
                 self._account.find("W13", entry.place(key), text)
         place = entry.place("cake-rtt" if entry.has("cake-rtt") else "cake-rtt-scheme")
-        queue.block = cake.block(rtt, place, entry.line, memory)
+        queue.block = cake.block(rtt, bandwidth, place, entry.line, memory)

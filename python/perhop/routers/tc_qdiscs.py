@@ -353,7 +353,8 @@ class Leaves:
                 self._account.find("W13", line, f"cake: `{name}` is not simulated")
         options.skip("fwmark")
         options.close()
-        queue.block = cake.block(cake.SCHEMES[scheme] if rtt is None else rtt.number, line, line, memory)
+        seconds = cake.SCHEMES[scheme] if rtt is None else rtt.number
+        queue.block = cake.block(seconds, self.shaper(command), line, line, memory)
 
     def _sizes(self, options: Options, command: Command) -> None:
         """The frame of the link that cake counts beside the packet."""

