@@ -651,7 +651,7 @@ def _below_link(port: Port, answers: Answers, account: Account) -> Port:
     """A port without a shaper that is above the rate of the link."""
     shaper = port.shaper
     known = answers.link_rate or (None if port.rate is None else port.rate.number)
-    if shaper is None or known is None or shaper.unit is not RateUnit.BPS or port.tree:
+    if shaper is None or known is None or shaper.unit is not RateUnit.BPS:
         return port
     if shaper.number * FULL <= known:
         return port

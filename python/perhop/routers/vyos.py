@@ -63,8 +63,8 @@ EMULATED = {
 """The leaves of `network-emulator`, each with its name in VyOS 1.3."""
 SHAPERS = {"shaper", "shaper-hfsc"}
 KNOWN = {"bandwidth", "ceiling", "burst", "priority", "codel-quantum", "queue-type", "queue-limit",
-         "quantum", "latency", "target", "interval", "flows", "rtt", "exceed", "not-exceed", *EMULATED, *EMULATED.values(),
-         *THRESHOLDS}  # fmt: skip
+         "quantum", "latency", "target", "interval", "flows", "rtt", "exceed", "not-exceed", *EMULATED,
+         *EMULATED.values(), *THRESHOLDS}  # fmt: skip
 """Leaves that some policy or class has."""
 ACTIONS = {"exceed": "drop", "not-exceed": "ok"}
 """What a limiter does, and its defaults."""

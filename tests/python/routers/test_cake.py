@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.python.routers.importing import of_text
 
 TC = "tc qdisc add dev eth0 root cake bandwidth {rate}\n"

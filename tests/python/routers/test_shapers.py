@@ -211,6 +211,21 @@ WHOLE = {
     "routeros simple": "/queue simple add name=all target=lan max-limit=10M/10M queue=default/default\n",
     "routeros cake": "/queue type add name=c kind=cake cake-bandwidth=10M\n"
     "/queue interface set ether1 queue=c\n",
+    "tc htb": HTB.replace("100mbit", "10mbit").replace("45mbit", "4mbit").format(voice="1mbit"),
+    "vyos shaper": """\
+set qos interface e egress 'R'
+set qos policy shaper R bandwidth '10mbit'
+set qos policy shaper R default bandwidth '60%'
+set qos policy shaper R default ceiling '100%'
+set qos policy shaper R class 10 bandwidth '40%'
+set qos policy shaper R class 10 ceiling '100%'
+set qos policy shaper R class 10 match v ip dscp 'EF'
+""",
+    "routeros tree": """\
+/queue tree
+add name=up parent=ether1 max-limit=10M
+add name=rest parent=up packet-mark=no-mark limit-at=5M queue=default
+""",
     "sonic port": sonic(type="DWRR", weight="10")
     .replace('"SCHEDULER": {', '"SCHEDULER": {"port": {"pir": "1250000"},')
     .replace('"tc_to_queue_map"', '"scheduler": "port", "tc_to_queue_map"'),
@@ -222,3 +237,12 @@ def test_a_shaper_of_all_packets(name: str) -> None:
     port = "upload" if name == "routeros simple" else None
     done = of_text(WHOLE[name], link_rate=1e8, buffer=buffer(1.5e5), interface=port)
     assert sum(done.carried({EF: 50.0, BE: 50.0}).values()) == pytest.approx(CEILING, rel=0.03)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_rate_of_the_link_goes_before_a_shaper_above_it(name: str) -> None:
+    port = "upload" if name == "routeros simple" else None
+    done = of_text(WHOLE[name], link_rate=5e6, buffer=buffer(1.5e5), interface=port)
+    assert done.link["rate"] == "5Mbps"
+    assert any("is above the link's 5 Mbit/s" in text for text in done.texts)
+    assert sum(done.carried({EF: 50.0, BE: 50.0}).values()) == pytest.approx(5.0, rel=0.03)
