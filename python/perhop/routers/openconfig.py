@@ -97,13 +97,17 @@ class Reader:
         port = Port(f"{name} ingress", given.line, "input")
         self._named_by(port, interface)
         self._take(port, given, "scheduler-policy")
-        for queue in self._scheduler(port, policy, given.line, every=True).values():
+        queues, shared = self._scheduler(port, policy, given.line, every=True)
+        for queue in [*queues.values(), *shared]:
             if queue.ceiling is not None:
                 text = (
                     f"{queue.name}: `{queue.ceiling.text}`: a shaper of packets that arrive is not simulated"
                 )
                 self._account.find("W06", queue.ceiling.line, text)
-            match = self._match(port, queue.name, queue.line) if queue.name else Match(None, (), queue.line)
+            named = [one.name for one in queue.within or [queue] if one.name]
+            match = Match(None, (), queue.line)
+            if named:
+                match = Match.either([self._match(port, name, queue.line) for name in named], queue.line)
             match = Match(None, (), queue.line) if match.codepoints is None else match
             port.meters += [(match, f"police {queue.name}".rstrip(), meter) for meter in queue.meters]
         return port if port.meters else None
@@ -204,7 +208,8 @@ class Reader:
             if config is not None:
                 self._unknown(port, config, {"name", "queue-management-profile"}, f"queue {name}")
         self._take(port, output, "scheduler-policy")
-        inputs = self._scheduler(port, self._text(output, "scheduler-policy", "config", "name"), output.line)
+        policy = self._text(output, "scheduler-policy", "config", "name")
+        inputs, shared = self._scheduler(port, policy, output.line)
         for name in [n for n in inputs if n not in wanted]:
             wanted[name] = ("", output.line)
         for name, (profile, line) in wanted.items():
@@ -220,18 +225,51 @@ class Reader:
                     port.lines.update(found.lines())
                     self._management(queue, found)
             port.queues.append(queue)
+        for group in shared:
+            self._share(port, group)
         if port.queues:
             self._account.find("W09", output.line, "buffers may be shared between queues; fixed limits here")
 
-    def _scheduler(self, port: Port, name: str, place: int, *, every: bool = False) -> dict[str, Queue]:
-        """The queues that a scheduler policy serves; with `every`, a scheduler without any has one, too."""
+    def _share(self, port: Port, group: Queue) -> None:
+        """Give the queues of a scheduler its rate together: a class around them, or the port's shaper."""
+        places = {id(queue): at for at, queue in enumerate(port.queues)}
+        group.within = [queue for queue in group.within if id(queue) in places]
+        group.match = Match.either([queue.match for queue in group.within], group.line)
+        port.meters += [(group.match, f"police {group.name}", meter) for meter in group.meters]
+        group.meters = []
+        if group.ceiling is None or not group.within:
+            return
+        if len(group.within) == len(port.queues):
+            port.shaper, port.shaper_burst = group.ceiling, group.ceiling_burst
+            return
+        if group.match.unknown or group.match.codepoints is None:
+            text = f"`{group.ceiling.text}` of {group.name} is for its inputs together; here for each"
+            self._account.find("W06", group.ceiling.line, text)
+            for queue in group.within:
+                queue.ceiling, queue.ceiling_burst = group.ceiling, group.ceiling_burst
+            return
+        for queue in group.within:
+            queue.level = None
+        held = {id(queue) for queue in group.within}
+        before = port.queues[: min(places[one] for one in held)]
+        after = [queue for queue in port.queues[len(before) :] if id(queue) not in held]
+        port.queues = [*before, group, *after]
+
+    def _scheduler(
+        self, port: Port, name: str, place: int, *, every: bool = False
+    ) -> tuple[dict[str, Queue], list[Queue]]:
+        """The queues that a scheduler policy serves, and the schedulers that give several a rate together.
+
+        With `every`, a scheduler without any queue has one, too.
+        """
         result: dict[str, Queue] = {}
+        shared: list[Queue] = []
         if not name:
-            return result
+            return result, shared
         policy = self._named(name, "scheduler-policies", "scheduler-policy")
         if policy is None:
             self._account.find("W15", place, f"scheduler policy {name} is not defined")
-            return result
+            return result, shared
         self._unknown(port, policy, {"name", "config", "schedulers"}, f"scheduler policy {name}")
         for key in ("name", "config"):
             self._take(port, policy, key)
@@ -246,12 +284,15 @@ class Reader:
             served = self._inputs(port, scheduler, where)
             if every and not served:
                 served = [Queue("", scheduler.line)]
-            for queue in served:
+            holder = served[0] if len(served) == 1 else Queue(where, scheduler.line, within=served)
+            self._rates(port, holder, scheduler, where)
+            if len(served) > 1:
+                shared.append(holder)
+            for queue in [*served, holder]:
                 if strict:
                     queue.level, queue.level_line = number, scheduler.line
-                self._rates(port, queue, scheduler, where)
-                result[queue.name] = queue
-        return result
+            result |= {queue.name: queue for queue in served}
+        return result, shared
 
     def _inputs(self, port: Port, scheduler: Node, where: str) -> list[Queue]:
         """The queues that a scheduler serves, with their weights."""
