@@ -42,6 +42,8 @@ class Filter:
     lines: frozenset[int]
     shared: str = ""
     """The index of a policer that filters share."""
+    continues: str = ""
+    """The packets that its policer sends on to later filters, in words."""
     before: frozenset[int] = frozenset()
     """The codepoints of packets that earlier filters take."""
 
@@ -101,20 +103,32 @@ def policers(filters: list[Filter], account: Account) -> list[tuple[Filter, Mete
 
 def _first(filters: list[Filter], account: Account) -> list[Filter]:
     taken: dict[str, frozenset[int]] = {}
+    open_ended: dict[str, list[Filter]] = {}
     result = []
     for found in sorted(filters, key=lambda f: f.order or math.inf):
         before = taken.get(found.parent, frozenset())
         codes, match = found.match.codepoints, found.match
         if codes is not None:
-            if codes <= before:
+            on = [one for one in open_ended.get(found.parent, []) if one.match.sure & codes]
+            for one in on:
+                text = f"police: {one.continues} goes on to the filter of line {found.line}, "
+                text += (
+                    f"to {found.target or 'its policer'}; here all its packets are of {one.target or 'this'}"
+                )
+                account.find("W10", one.line, text)
+            double = (codes & before).difference(*(one.match.sure for one in on))
+            if double == codes:
                 account.find("W14", found.line, "a filter whose packets earlier ones take")
-                continue
-            if codes & before:
-                names = ", ".join(map(str, units.shown_codepoints(codes & before)))
+            elif double:
+                names = ", ".join(map(str, units.shown_codepoints(double)))
                 account.find("W14", found.line, f"earlier filters take {names}")
+            if codes <= before:
+                continue
             match = replace(match, codepoints=codes - before)
         result.append(replace(found, match=match, before=before))
         taken[found.parent] = before | found.match.sure
+        if found.continues:
+            open_ended.setdefault(found.parent, []).append(found)
     return result
 
 
@@ -174,7 +188,8 @@ class _Reader:
                 self._account.ignore_whole(command.lines, text, missed=True)
             return None
         lines = frozenset(command.lines)
-        return Filter(match, target, meter, line, command.prio, command.parent, lines, shared)
+        on = "" if meter is None else _continues(police or [])
+        return Filter(match, target, meter, line, command.prio, command.parent, lines, shared, on)
 
     def _police(self, words: list[str], line: int, shown: str) -> Meter | None:
         rate = burst = None
@@ -230,6 +245,20 @@ def _target(words: list[str]) -> str:
         if word in words[:-1]:
             return words[words.index(word) + 1]
     return ""
+
+
+def _continues(words: list[str]) -> str:
+    """Which packets of a policer come to later filters (iproute2: `conform-exceed EXCEED/CONFORM`)."""
+    at = words.index("conform-exceed") + 1 if "conform-exceed" in words[:-1] else 0
+    exceed, _, conform = (
+        words[at].partition("/") if at else ("continue" if "continue" in words else "", "", "")
+    )
+    said = [
+        text
+        for action, text in ((exceed, "what exceeds"), (conform, "what conforms"))
+        if action == "continue"
+    ]
+    return " and ".join(said)
 
 
 def _index(words: list[str]) -> str:

@@ -150,3 +150,24 @@ set firewall family inet filter F term c then policer P
 """
     (meter,) = of_text(text, lenient=True).link["meters"]
     assert len(meter["match"]["dscp"]) == policed
+
+
+@pytest.mark.parametrize(
+    ("action", "on"),
+    [
+        ("conform-exceed continue", ["what exceeds"]),
+        ("conform-exceed pipe/continue", ["what conforms"]),
+        ("continue", ["what exceeds"]),
+        ("conform-exceed drop", []),
+    ],
+)
+def test_a_policer_that_goes_on_to_a_later_filter_is_named(action: str, on: list[str]) -> None:
+    match = "u32 match ip dsfield 0xb8 0xfc"
+    text = f"""tc qdisc add dev eth0 root handle 1: prio
+tc filter add dev eth0 parent 1: protocol ip prio 1 {match} police rate 1mbit burst 20k {action} flowid 1:1
+tc filter add dev eth0 parent 1: protocol ip prio 2 {match} flowid 1:3
+"""
+    done = of_text(text, link_rate=1e7)
+    said = [f"police: {which} goes on to the filter of line 3, to 1:3" for which in on]
+    assert [text.partition(";")[0] for text in done.texts if "goes on" in text] == said
+    assert ("a filter whose packets earlier ones take" in done.texts) == (not on)
