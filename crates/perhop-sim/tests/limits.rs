@@ -1,12 +1,17 @@
 //! What keeps TCP senders from sending more, and for how long, against times worked out by hand, in both engines.
 
 use crate::common::{aqm, duplex, flow, tcp};
-use perhop_core::{Bytes, Duration, Instant};
+use perhop_core::{Bytes, Duration, Instant, Probability};
 use perhop_sim::transport::limits::{Limit, LimitTimes};
 use perhop_sim::{Engine, FlowOutcome, FlowSpec, Network, Simulation};
 
 /// What became of a flow over 8 Mbit/s, on which 1000 bytes take 1 ms, and 50 ms, in ten seconds.
 fn run(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration) -> FlowOutcome {
+    run_with(transport, volume, limit, warmup, 0.0)
+}
+
+/// The same where the link loses packets.
+fn run_with(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration, loss: f64) -> FlowOutcome {
     let only = FlowSpec {
         access: None,
         egress: None,
@@ -15,9 +20,11 @@ fn run(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration) -> F
         ..flow("only".into(), 0, 1, tcp(transport), None)
     };
     let queue = aqm("drop-tail", &format!(r#"{{"limit": "{limit}"}}"#));
+    let mut links = duplex("link", 0, 1, "8Mbps", "50ms", queue);
+    links[0].medium.loss = (loss > 0.0).then(|| Probability::new(loss).unwrap());
     let network = Network {
         nodes: 2,
-        links: duplex("link", 0, 1, "8Mbps", "50ms", queue).into(),
+        links: links.into(),
         flows: vec![only],
         warmup,
         ..Network::new(Duration::from_secs(10))
@@ -133,4 +140,18 @@ fn shares_sum_to_one_whatever_happens() {
             );
         }
     }
+}
+
+#[test]
+fn a_full_window_or_buffer_holds_a_sender_that_repairs_losses_too() {
+    // Holes keep cumulative acknowledgements a round trip behind, so that some packet is always under repair.
+    let share = |keys: &str, limit| {
+        let transport = format!(r#"{{"tcp": "linux", "packet": "1000B", "congestion": "bbr", {keys}}}"#);
+        run_with(&transport, None, "999p", Duration::from_secs(3), 0.03).sender.limits.share(limit).unwrap()
+    };
+    let (window, buffer) = (r#""window": "40p""#, r#""send-buffer": "40p""#);
+    assert!(share(window, Limit::Receiver) > 0.7, "{}", share(window, Limit::Receiver));
+    assert!(share(buffer, Limit::Buffer) > 0.7, "{}", share(buffer, Limit::Buffer));
+    let open = r#""window": "4000p", "send-buffer": "4000p""#;
+    assert!(share(open, Limit::Recovery) > 0.7, "{}", share(open, Limit::Recovery));
 }

@@ -322,8 +322,9 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "receiver_limited",
         unit: Fraction,
-        description: "Share of the time in which the flow was active when the receiver's window was full (`tcpi_rwnd_limited` of Linux); \
-            this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` sum to 1; none but for TCP.",
+        description: "Share of the time in which the flow was active when the receiver's window was full, also while losses were being \
+            repaired (`tcpi_rwnd_limited` of Linux); this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` \
+            sum to 1; none but for TCP.",
         value: Optional(|flow| share(flow, Limit::Receiver)),
         summary: Some(Summary {
             table: Table::Wide { place: 80, above: 0.05 },
@@ -363,7 +364,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "recovering",
         unit: Fraction,
-        description: "The same when losses were being repaired, waits for the retransmission timer included.",
+        description: "The same when losses were being repaired, waits for the retransmission timer included, and neither the receiver's window nor \
+            the sender's buffer was full.",
         value: Optional(|flow| share(flow, Limit::Recovery)),
         summary: Some(Summary { table: Table::Wide { place: 83, above: 1.0 }, ..Summary::of("recovering") }),
     },

@@ -8,7 +8,7 @@ use perhop_core::{Duration, Instant};
 /// Why a connection sends nothing more just now. The first that holds, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Losses are being repaired: what had been sent when they were found is not all acknowledged.
+    /// Losses are being repaired: what had been sent when they were found is not all acknowledged. A full window or buffer goes before.
     Recovery,
     /// Nothing is outstanding, and there is nothing to send: the application is idle, or the connection is being opened.
     Idle,

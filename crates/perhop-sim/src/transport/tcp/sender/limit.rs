@@ -23,7 +23,8 @@ impl TcpSender {
     #[inline(always)]
     fn limit_now(&self) -> Option<Limit> {
         if self.acked < self.recover {
-            Some(Limit::Recovery)
+            // As in `tcp_write_xmit`: what is full holds the sender while losses are repaired, too.
+            Some(if self.is_full() { self.limit_at_most() } else { Limit::Recovery })
         } else if self.next >= self.end || self.acked == 0 {
             self.limit_without_data()
         } else {
@@ -33,12 +34,17 @@ impl TcpSender {
 
     #[inline(always)]
     fn limit_by_windows(&self) -> Limit {
-        let is_full = self.next - self.acked >= self.most;
-        if is_full || self.is_paced() && self.paces_a_full_window() {
+        if self.is_full() || self.is_paced() && self.paces_a_full_window() {
             self.limit_at_most()
         } else {
             Limit::Congestion
         }
+    }
+
+    /// As much is unacknowledged as may be.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.next - self.acked >= self.most
     }
 
     /// The congestion control lets out as much in a round trip as may be unacknowledged at all: a segment that waits for its pace is
