@@ -140,7 +140,9 @@ impl SackSender {
     #[inline(always)]
     pub(crate) fn transmit_fast_in_recovery(&mut self, now: Instant) -> Option<u32> {
         let next = self.next()?;
-        Some(self.send(next, now).sequence)
+        let sequence = self.send(next, now).sequence;
+        self.tcp.note_limit(now);
+        Some(sequence)
     }
 
     /// What [`on_record`](Self::on_record) does of most ACKs in a recovery with RACK, whoever owns it: one that reports
@@ -209,6 +211,7 @@ impl SackSender {
         self.tcp.next_send = Instant::NEVER;
         let sequence = self.send(next, now).sequence;
         self.wait_for_pace(room - 1, now);
+        self.tcp.note_limit(now);
         Some(sequence..sequence + 1)
     }
 
