@@ -70,7 +70,7 @@ class Tree:
             if class_of(command.parent) not in handles:
                 self.roots.append(self._within(command, 0))
         if any(command.kind == "hfsc" for command in classes):
-            _turns(self.roots)
+            turns(self.roots)
         self.leaves = [leaf for leaf in self.leaves if id(leaf) in self._reached]
         for command in classes:
             if id(command) not in self._reached:
@@ -118,7 +118,7 @@ class Tree:
         if depth < DEEPEST:
             made.classes = [self._within(c, depth + 1) for c in children if id(c) not in self._reached]
         if command.kind == "hfsc":
-            _turns(made.classes)
+            turns(made.classes)
         if made.classes:
             self._idle(made)
             self._exceeded(made)
@@ -183,26 +183,10 @@ class Tree:
         lost = dict.fromkeys(curve.first for curve in curves.values() if curve.first)
         text += f"; `{'`, `'.join(lost)}` is not simulated" if lost else ""
         self._account.find("W06", command.line, text)
-        given = sure or share
-        rate = Rate(LEAST, RateUnit.BPS, command.line, text="no rate") if given is None else given.rate
-        if given is None:
+        if sure is None and share is None:
             self._account.miss_part(command.line, f"hfsc class {command.handle} without a curve")
-        ceil = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "no ul: the link's rate")
-        if most is not None:
-            ceil = most.rate
-        elif share is None and sure is not None:  # without a share it has nothing of what others leave
-            ceil = replace(sure.rate, text=f"`{sure.rate.text}` without `ls`: no more than this")
-        if ceil.unit is RateUnit.BPS and rate.number > ceil.number:
-            text = (
-                f"hfsc class {command.handle}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
-            )
-            self._account.find("W16", command.line, text)
-            rate = ceil
-        made = TreeClass(command.handle, command.line, rate, ceil)
-        made.curves = Curves(sure.rate.number if sure else 0.0, share.rate.number if share else 0.0)
-        turn = rate if share is None else share.rate
-        made.quantum = Quantity(turn.number, Unit.BYTES, turn.line, How.ASSUMED, text=turn.text)
-        return made
+        rates = [None if curve is None else curve.rate for curve in (sure, share, most)]
+        return of_curves(command.handle, command.line, rates, self._account)
 
     def _curves(self, command: Command) -> dict[str, ServiceCurve]:
         """The curves of a class of hfsc (iproute2, tc/q_hfsc.c)."""
@@ -251,7 +235,30 @@ class Tree:
                 self._account.find("W18", command.line, text)
 
 
-def _turns(classes: list[TreeClass]) -> None:
+def of_curves(name: str, line: int, rates: Sequence[Rate | None], account: Account) -> TreeClass:
+    """A class of hfsc as one of htb; `rates` are those of its real-time, link-sharing and upper-limit curves.
+
+    Its quantum is its share, of which `turns` makes bytes.
+    """
+    sure, share, most = rates
+    rate = sure or share or Rate(LEAST, RateUnit.BPS, line, text="no rate")
+    ceil = Rate(100, RateUnit.PERCENT, 0, How.DEFAULT, "no ul: the link's rate")
+    if most is not None:
+        ceil = most
+    elif share is None and sure is not None:  # without a share it has nothing of what others leave
+        ceil = replace(sure, text=f"`{sure.text}` without a share: no more than this")
+    if ceil.unit is RateUnit.BPS and rate.number > ceil.number:
+        text = f"hfsc class {name}: `{rate.text}` is above `{ceil.text}`, which is its rate here"
+        account.find("W16", line, text)
+        rate = ceil
+    made = TreeClass(name, line, rate, ceil)
+    made.curves = Curves(sure.number if sure else 0.0, share.number if share else 0.0)
+    turn = share or rate
+    made.quantum = Quantity(turn.number, Unit.BYTES, turn.line, How.ASSUMED, text=turn.text)
+    return made
+
+
+def turns(classes: list[TreeClass]) -> None:
     """Make the turns of classes, which are their shares so far, bytes in proportion to them."""
     shares = [made.quantum.number for made in classes if made.quantum is not None]
     unit = min(PACKET, MOST_QUANTUM * min(shares) / max(shares)) / min(shares) if shares else 0.0

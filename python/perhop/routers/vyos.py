@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from perhop.routers import cake, tc_units, units
+from perhop.routers import cake, tc_trees, tc_units, units
 from perhop.routers.dialect import Dialect
 from perhop.routers.document import quoted
 from perhop.routers.model import (
@@ -54,8 +54,8 @@ MOST_FLOWS = 65536
 THRESHOLDS = {"average-packet", "maximum-threshold", "minimum-threshold", "queue-limit", "mark-probability"}
 KINDS = ("shaper", "shaper-hfsc", "random-detect", "priority-queue", "rate-control", "drop-tail",
          "fair-queue", "fq-codel", "round-robin", "limiter", "cake", "network-emulator")  # fmt: skip
-CURVES = {"realtime": "bandwidth", "linkshare": "bandwidth", "upperlimit": "ceiling"}
-"""The service curves of `shaper-hfsc`, and which leaf of a shaper says the same as their `m2`."""
+CURVES = ("realtime", "linkshare", "upperlimit")
+"""The service curves of `shaper-hfsc`."""
 EMULATED = {
     "delay": "network-delay", "loss": "packet-loss", "corruption": "packet-corruption",
     "reordering": "packet-reordering", "duplicate": "packet-duplicate",
@@ -195,15 +195,7 @@ class Reader:
             said = f"`{text}`: what a service curve says of the first moments is not simulated"
             self._account.find("W06", line, said)
             return True
-        key = CURVES[rest[0]]
-        before = owner.values.get(key)
-        if before is not None and rest[0] == "linkshare":
-            self._account.find("W13", line, f"`{text}` has no effect beside `{key} {before[0]}`")
-            return True
-        if before is not None and rest[0] == "realtime":
-            said = f"`linkshare m2 {before[0]}` has no effect beside `{text}`"
-            self._account.find("W13", before[1], said)
-        owner.values[key] = (rest[2], line)
+        owner.values[f"{rest[0]} m2"] = (rest[2], line)
         return True
 
     def _match(self, owner: Class, name: str, rest: tuple[str, ...], statement: Statement) -> bool:
@@ -364,15 +356,16 @@ class Reader:
         whole = port.shaper or Rate(100, RateUnit.PERCENT, policy.line, How.DEFAULT, "bandwidth of the link")
         root = TreeClass(policy.name, policy.line, whole, whole)
         for queue, entry in zip(port.queues, entries, strict=True):
+            if policy.kind == "shaper-hfsc":
+                root.classes.append(replace(self._of_curves(entry, whole), queue=queue.name))
+                continue
             rate = self._share(entry, "bandwidth", whole)
             if rate is None:
                 text = f"class {entry.name}: no bandwidth, which VyOS demands; sure of {LEAST:g} bit/s here"
                 self._account.find("W04", entry.line, text)
                 rate = Rate(LEAST, RateUnit.BPS, 0, How.ASSUMED, "no bandwidth")
             ceil = self._share(entry, "ceiling", whole)
-            if ceil is None and policy.kind == "shaper-hfsc":
-                ceil = replace(whole, line=0, how=How.DEFAULT, text="no upperlimit: that of the policy")
-            elif ceil is None:
+            if ceil is None:
                 text = f"class {entry.name}: no ceiling: `{rate.text}` is htb's; it borrows nothing"
                 self._account.find("W04", entry.line, text)
                 ceil = replace(rate, how=How.DEFAULT, text="no ceiling: that of htb is the rate")
@@ -385,12 +378,31 @@ class Reader:
             if rate.unit is RateUnit.BPS:
                 queue.guarantee = rate
             root.classes.append(made)
-        total = sum(made.rate.number for made in root.classes if made.rate.unit is whole.unit)
+        if policy.kind == "shaper-hfsc":
+            tc_trees.turns(root.classes)
+        total = sum(
+            made.curves.real_time if made.curves else made.rate.number
+            for made in root.classes
+            if made.rate.unit is whole.unit
+        )
         if total > whole.number * (1 + 1e-9):
             shown = units.shown_rate(total) if whole.unit is RateUnit.BPS else f"{total:g} %"
             text = f"its classes are sure of {shown} together, above `{whole.text}`: Linux gives them that"
             self._account.find("W17", policy.line, f"policy {policy.name}: {text}")
         port.tree = [root]
+
+    def _of_curves(self, entry: Class, whole: Rate) -> TreeClass:
+        """A class of hfsc (python/vyos/qos/trafficshaper.py)."""
+        sure, share, most = (self._share(entry, f"{curve} m2", whole) for curve in CURVES)
+        if sure is None and share is None:
+            text = f"class {entry.name}: neither realtime nor linkshare; sure of {LEAST:g} bit/s here"
+            self._account.find("W04", entry.line, text)
+        if most is None and share is not None:
+            most = replace(whole, line=0, how=How.DEFAULT, text="no upperlimit: that of the policy")
+        made = tc_trees.of_curves(entry.name, entry.line, (sure, share, most), self._account)
+        if RateUnit.PERCENT in {rate.unit for rate in (sure, share) if rate is not None}:
+            made.curves = None
+        return made
 
     def _share(self, entry: Class, key: str, whole: Rate) -> Rate | None:
         """A rate of a class; percent is of the policy's bandwidth, and so is `auto`."""

@@ -414,6 +414,24 @@ set qos interface eth0 egress 'H'
     assert done.carried({34: 30.0})[34] == pytest.approx(8.0, rel=0.02)
 
 
+def test_classes_of_hfsc_of_vyos_share_what_real_time_leaves() -> None:
+    text = """\
+set qos policy shaper-hfsc H bandwidth '10mbit'
+set qos policy shaper-hfsc H class 10 linkshare m2 '4mbit'
+set qos policy shaper-hfsc H class 10 realtime m2 '1mbit'
+set qos policy shaper-hfsc H class 10 match a ip dscp 'EF'
+set qos policy shaper-hfsc H class 20 realtime m2 '2mbit'
+set qos policy shaper-hfsc H class 20 match a ip dscp 'AF41'
+set qos policy shaper-hfsc H default linkshare m2 '6mbit'
+set qos interface eth0 egress 'H'
+"""
+    done = of_text(text)
+    assert "W13" not in {code for code, _ in done.warnings}
+    carried = done.carried({46: 20.0, 34: 20.0, 0: 20.0})
+    # Class 20 has no share, and so what it is sure of only; the others share 8 Mbit/s as 4 to 6.
+    assert carried == pytest.approx({46: 3.2, 34: 2.0, 0: 4.8}, rel=0.03)
+
+
 @pytest.mark.parametrize(("action", "out"), [("drop", "drop"), ("continue", "mark"), ("reclassify", "mark")])
 def test_what_a_limiter_of_vyos_does(action: str, out: str) -> None:
     text = f"""\
