@@ -112,12 +112,14 @@ class _Writer:
             name = self._names[queue.place]
             if name != DEFAULT:
                 result += _class_map(name, queue.codepoints)
-            body += [f" class {name}", *self._share(queue, strict), *self._held(queue)]
+            share = self._share(queue, strict)
+            priority = any(line.startswith("  priority") for line in share)
+            body += [f" class {name}", *share, *self._held(queue, priority=priority)]
         return result, body
 
-    def _held(self, queue: QueueOut) -> list[str]:
+    def _held(self, queue: QueueOut, *, priority: bool) -> list[str]:
         """What a class says of its queue."""
-        lines = [*self._rule(queue), *self._policed(queue)]
+        lines = [*self._rule(queue, priority=priority), *self._policed(queue)]
         return lines if queue.meter is None else [*lines, *self._police(queue.meter)]
 
     # Trees
@@ -185,7 +187,7 @@ class _Writer:
                 above += [f"policy-map {child}", *above_own]
                 lines.append(f"   service-policy {child}")
             elif leaves:
-                lines += self._held(leaves[0])
+                lines += self._held(leaves[0], priority=first[number])
             if name != DEFAULT:
                 codes = frozenset[int]().union(*(queue.codepoints for queue in leaves))
                 above += _class_map(name, codes)
@@ -382,7 +384,7 @@ class _Writer:
 
     # Queues
 
-    def _rule(self, queue: QueueOut) -> list[str]:
+    def _rule(self, queue: QueueOut, *, priority: bool) -> list[str]:
         rule = queue.rule
         place = queue.rule_place
         kind = rule.get("aqm")
@@ -395,6 +397,10 @@ class _Writer:
             return result
         if kind not in {"red", "wred"} or "target-delay" in rule:
             self._remarks.left_out(f"{place}.aqm", f"IOS cannot express {kind} as it is here")
+            return result
+        if priority:
+            text = "IOS refuses `random-detect` in a class with `priority`; its queue limit only is written"
+            self._remarks.left_out(f"{place}.aqm", text)
             return result
         for key, neutral in NEUTRAL.items():
             if rule.get(key, neutral) != neutral:

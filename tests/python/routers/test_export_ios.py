@@ -591,6 +591,35 @@ rule = { aqm = "drop-tail", limit = "64p" }
     assert said == ["links.wan.queue.priority[0]"]
 
 
+@pytest.mark.parametrize("scheduler", ["priority", "llq", "htb"])
+def test_a_priority_class_has_no_drop_curve(scheduler: str) -> None:
+    rules = ('aqm = "red"\nthresholds = "5/15/0.02"\nlimit = "30p"', 'aqm = "drop-tail"\nlimit = "50p"')
+    first = {"priority": "queues", "llq": "priority", "htb": "classes"}[scheduler]
+    more = {"priority": "", "llq": "", "htb": 'rate = "2Mbps"\nprio = 0\n'}[scheduler]
+    held = {"priority": "rule", "llq": "rule", "htb": "queue"}[scheduler]
+    table = f"""[links.wan.queue]
+scheduler = "{scheduler}"
+[[links.wan.queue.{first}]]
+name = "V"
+match = {{ dscp = "EF" }}
+{more}[links.wan.queue.{first}.{held}]
+{rules[0]}
+"""
+    rest = {"priority": "queues", "llq": "queue", "htb": "classes"}[scheduler]
+    if scheduler == "llq":
+        table += f"[links.wan.queue.{rest}]\n{rules[1]}\n"
+    else:
+        more = 'rate = "3Mbps"\nceil = "20Mbps"\nprio = 1\n' if scheduler == "htb" else ""
+        table += f'[[links.wan.queue.{rest}]]\nname = "class-default"\n{more}'
+        table += f"[links.wan.queue.{rest}.{held}]\n{rules[1]}\n"
+    with pytest.raises(PerhopError, match="IOS refuses `random-detect` in a class with `priority`"):
+        written(table)
+    done = written(table, lenient=True)
+    assert "random-detect" not in done.text.replace("`random-detect`", "")
+    assert any(line.startswith("  priority") for line in done.text.splitlines())
+    assert "  queue-limit 30 packets" in done.text
+
+
 def test_one_level_of_a_tree_comes_back_as_shares() -> None:
     """Import has one level, in shares, where the guarantees leave nothing over."""
     start = TREE.index('[[links.wan.queue.classes.classes]]\nname = "data"')
