@@ -321,6 +321,13 @@ class Mapping:
         self, path: str, queues: list[Queue], strict: list[Queue]
     ) -> tuple[list[Section], list[tuple[Queue, Colors]]]:
         """The tables of a tree of `htb`: ceilings, strict queues that are shaped, policies within classes."""
+        contended = any(map(self._borrows, queues))
+        sure = [queue for queue in strict if contended and _shares_above(queue)]
+        for queue in sure:
+            self._shares.beside(queue)
+        names = {queue.name for queue in sure}
+        strict = [queue for queue in strict if queue.name not in names]
+        queues = [*(replace(queue, level=None, in_profile=None) for queue in sure), *queues]
         ordered = _explicit([*strict, *queues])
         strict, queues = ordered[: len(strict)], ordered[len(strict) :]
         port, how, line = self._amounts.port_rate(self._port.line, "the rates of classes")
@@ -328,9 +335,9 @@ class Mapping:
         most = Rate(port, RateUnit.BPS, line, how, "what the classes share")
         limits = [self._strict_rate(queue, most) for queue in strict]
         left = max(base - sum(rate.number for rate, _ in limits), base * trees.BYPASS) if limits else base
-        sure = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
-        if sure > left * 1.0005 and not self.needs:
-            text = f"the guarantees add up to {units.shown_rate(sure)} of {units.shown_rate(left)}"
+        total = sum(self._amounts.rate(q.guarantee) for q in queues if q.guarantee is not None)
+        if total > left * 1.0005 and not self.needs:
+            text = f"the guarantees add up to {units.shown_rate(total)} of {units.shown_rate(left)}"
             self._account.find("W16", self._port.line, f"{text}; they are shares here")
         parts = self._shares.fractions(queues, left)
         scale = left / max(sum(parts), 1.0)
@@ -346,6 +353,11 @@ class Mapping:
         for queue in queues:
             self._shares.unused([queue], {queue.name: queue.guarantee or queue.share})
         return self._tree(path, ordered, replace(self._port, tree=[root], quantum_divisor=None))
+
+    def _borrows(self, queue: Queue) -> bool:
+        """Whether a queue may have more than its guarantee."""
+        ceiling, rate = queue.ceiling, queue.guarantee
+        return ceiling is None or rate is None or self._amounts.rate(ceiling) > self._amounts.rate(rate)
 
     def _shaped_strict(self, strict: list[Queue]) -> int | None:
         """The first strict queue that a shaper delays: one whose policer does not drop its packets before."""
@@ -689,6 +701,11 @@ def _explicit(queues: list[Queue]) -> list[Queue]:
         else queue
         for queue in queues
     ]
+
+
+def _shares_above(queue: Queue) -> bool:
+    """Whether a strict queue shares with others what it sends above a rate."""
+    return queue.in_profile is not None and queue.cap is None and queue.ceiling is None
 
 
 def _policer(queue: Queue) -> tuple[Meter, bool] | None:

@@ -41,11 +41,7 @@ class Shares:
             Entry("scheduler", quoted(name), self._port.line, How.CONFIGURED, "shares the link")
         )
         for queue in strict:
-            text = (
-                f"strict queue {queue.name} beside queues that share: its rate is a guarantee here; a packet "
-                "may wait for one packet of each other queue in place of one in all"
-            )
-            self._account.find("W06", queue.level_line or queue.line, text)
+            self.beside(queue)
             if queue.cap is not None:
                 text = f"class {queue.name}: above its rate it waits in place of being dropped in congestion"
                 if queue.cap.burst.how is How.CONFIGURED:
@@ -106,6 +102,14 @@ class Shares:
             )
             self._account.find("W06", queue.level_line or queue.line, text)
         return keys
+
+    def beside(self, queue: Queue) -> None:
+        """Report a strict queue that has its rate as a guarantee."""
+        text = (
+            f"strict queue {queue.name} beside queues that share: its rate is a guarantee here; a packet "
+            "may wait for one packet of each other queue in place of one in all"
+        )
+        self._account.find("W06", queue.level_line or queue.line, text)
 
     def fractions(self, queues: list[Queue], base: float | None = None) -> list[float]:
         """The parts of the link, or of another rate, that queues share: guarantees, then shares."""

@@ -437,3 +437,24 @@ set class-of-service scheduler-maps M forwarding-class best-effort scheduler C
 set class-of-service interfaces ge-0/0/0 scheduler-map M
 set class-of-service interfaces ge-0/0/0 unit 0 classifiers dscp C
 """
+
+
+@pytest.mark.parametrize("exact", ["", " exact"])
+def test_priority_high_means_the_same_beside_a_ceiling(exact: str) -> None:
+    text = f"""\
+set class-of-service interfaces ge-0/0/1 unit 0 scheduler-map SM
+set class-of-service interfaces ge-0/0/1 unit 0 shaping-rate 50m
+set class-of-service interfaces ge-0/0/1 unit 0 classifiers dscp default
+set class-of-service scheduler-maps SM forwarding-class best-effort scheduler BE
+set class-of-service scheduler-maps SM forwarding-class expedited-forwarding scheduler EF
+set class-of-service scheduler-maps SM forwarding-class assured-forwarding scheduler AF
+set class-of-service schedulers BE transmit-rate percent 40
+set class-of-service schedulers EF transmit-rate percent 10
+set class-of-service schedulers EF priority high
+set class-of-service schedulers AF transmit-rate 20m{exact}
+"""
+    done = of_text(text, buffer=buffer(1e6))
+    assert any("strict queue expedited-forwarding beside queues that share" in said for said in done.texts)
+    # AF sends nothing: all is shared as 5 to 20.
+    carried = done.carried({46: 60.0, 0: 60.0})
+    assert carried == pytest.approx({46: 10.0, 0: 40.0}, rel=0.05)
