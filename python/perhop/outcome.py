@@ -139,9 +139,10 @@ class Flows(TypedDict):
     """Reductions of the congestion window because of ECN; none but for simulated TCP with ECN; f64[n], NaN
     where there is none."""
     receiver_limited: Numbers
-    """Share of the time in which the flow was active when the receiver's window was full (`tcpi_rwnd_limited`
-    of Linux); this share and those of `sender_limited`, `congestion_limited`, `recovering` and `idle` sum to
-    1; none but for TCP (a fraction); f64[n], NaN where there is none."""
+    """Share of the time in which the flow was active when the receiver's window was full, also while losses
+    were being repaired (`tcpi_rwnd_limited` of Linux); this share and those of `sender_limited`,
+    `congestion_limited`, `recovering` and `idle` sum to 1; none but for TCP (a fraction); f64[n], NaN where
+    there is none."""
     sender_limited: Numbers
     """The same when data was outstanding and no more waited: the application had handed over all, or the
     sender's buffer took no more (a fraction); f64[n], NaN where there is none."""
@@ -152,8 +153,8 @@ class Flows(TypedDict):
     """The same when the congestion control let out no more, by its window or its pacing rate (a fraction);
     f64[n], NaN where there is none."""
     recovering: Numbers
-    """The same when losses were being repaired, waits for the retransmission timer included (a fraction);
-    f64[n], NaN where there is none."""
+    """The same when losses were being repaired, waits for the retransmission timer included, and neither the
+    receiver's window nor the sender's buffer was full (a fraction); f64[n], NaN where there is none."""
     idle: Numbers
     """The same when nothing was outstanding and nothing to be sent: the application paused, or the connection
     was being opened (a fraction); f64[n], NaN where there is none."""
