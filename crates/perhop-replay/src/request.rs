@@ -9,7 +9,7 @@ use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Duration};
 use perhop_live::selection::Match;
 use perhop_scenario::format::{Profile, Queue};
-use perhop_scenario::{Problem, Scenario, did_you_mean, idle_keys, read_json, simulated_only, steps};
+use perhop_scenario::{Problem, Rates, Scenario, did_you_mean, idle_keys, read_json, simulated_only, steps};
 use serde::Deserialize;
 
 use crate::arrivals::{Choice, Speed};
@@ -314,7 +314,7 @@ impl Target {
         let of_meter = self.meter.iter().flat_map(|meter| meter.idle_keys(&PACKETS));
         let mut notices: Vec<_> = of_meter.map(|(key, text)| (format!("meter.{key}"), text)).collect();
         if let Some(TargetLink { rate, queue, .. }) = &self.link {
-            let idle = idle_keys(queue, *rate, &PACKETS).into_iter();
+            let idle = idle_keys(queue, Rates::constant(*rate), &PACKETS).into_iter();
             notices.extend(idle.map(|(inner, text)| (format!("queue.{}", key(&inner)), text)));
             let by_service = queue.aqms(None).into_iter();
             let by_service = by_service.filter(|(_, aqm)| matches!(aqm, AqmParams::InverseRate(_)));

@@ -33,7 +33,7 @@ pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
 pub use network::Class;
-pub use notices::{Division, division, divisions, idle_keys, marked_by};
+pub use notices::{Division, Rates, division, divisions, idle_keys, marked_by};
 pub use plugins::{Plugins, simulated_only};
 pub use read::{notices_in, read_json, read_toml};
 pub use topology::{Shape, Tier};

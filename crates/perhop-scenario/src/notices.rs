@@ -35,14 +35,19 @@ impl Scenario {
                 continue;
             }
             let link = Spot { name: &name, anywhere: place.tier().is_some() };
-            let idle = idle_keys(place.scheduler(), place.rate, &sizes);
+            let rates = Rates::of(place.rate, outline.link(&name), self.duration);
+            let idle = idle_keys(place.scheduler(), rates, &sizes);
+            let idle = idle.into_iter().chain(outline.too_small(place.scheduler(), place.rate, link, &sizes));
             let marks = self.idle_marks(&place, link, &outline);
             let unused = outline.unused_queues(link);
-            let idle = idle.into_iter().chain(marks).chain(unused).chain(outline.unused_l4s(link));
+            let idle = idle.chain(marks).chain(unused).chain(outline.unused_l4s(link));
             notices.extend(idle.map(|(key, text)| place.at(&key, text)));
-            for Within { key, scheduler, rate, cap } in place.scheduler().all_within(place.rate) {
-                let most = cap.map_or(place.rate, |cap| cap.min(place.rate));
-                let found = rates_and_bursts(scheduler, (rate.unwrap_or(place.rate), most), &sizes);
+            let within = place.scheduler().all_within(rates.least).into_iter();
+            for (Within { key, scheduler, rate, .. }, Within { cap, .. }) in
+                within.zip(place.scheduler().all_within(rates.most))
+            {
+                let most = cap.map_or(rates.most, |cap| cap.min(rates.most));
+                let found = rates_and_bursts(scheduler, (rate.unwrap_or(rates.least), most), &sizes);
                 notices.extend(found.into_iter().map(|(inner, text)| place.at(&below(&key, &inner), text)));
             }
             let divided = outline
@@ -386,6 +391,35 @@ impl Outline {
         told.collect()
     }
 
+    /// The limits in bytes into which no packet of data fits that passes this link, by key, with the reason. A smaller one fits in, such as
+    /// that which opens a connection.
+    fn too_small(
+        &self,
+        queue: &SchedulerParams,
+        rate: Bitrate,
+        link: Spot<'_>,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(String, String)> {
+        let data = self.passing(link).map(|(_, flow)| {
+            let data = flow.transport.packet_sizes().0;
+            u64::from(flow.transport.trace().map_or(data, PacketTrace::smallest).min(data))
+        });
+        let Some(smallest) = data.min() else { return Vec::new() };
+        let small = limits_in_bytes(queue, rate)
+            .into_iter()
+            .filter(|(_, limit)| (*sizes.start()..smallest).contains(limit));
+        let told = small.map(|(key, limit)| {
+            let text = format!(
+                "`{}`: no packet of data fits into the queue, since the smallest that passes this link has {}, so all are dropped; \
+                 raise it, such as to 100p",
+                Bytes::new(limit),
+                Bytes::new(smallest)
+            );
+            (key, text)
+        });
+        told.collect()
+    }
+
     /// That no flow's data joins the L4S queue of the link of this name, if it has one that takes ECT(1) alone; or that none has a
     /// codepoint that joins it, too.
     fn unused_l4s(&self, link: Spot<'_>) -> Option<(String, String)> {
@@ -528,28 +562,67 @@ fn sizes(network: &Network) -> RangeInclusive<u64> {
     smallest.min(largest)..=largest
 }
 
-/// The keys of a queue on a link of this rate, and of its AQMs, that cannot act where packets have sizes in this range, and why.
+/// The rate of a link with which its queue is made, and the least and the greatest one during a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    first: Bitrate,
+    least: Bitrate,
+    most: Bitrate,
+}
+
+impl Rates {
+    /// Of a link whose rate does not change.
+    pub const fn constant(rate: Bitrate) -> Self {
+        Self { first: rate, least: rate, most: rate }
+    }
+
+    fn of(rate: Bitrate, link: Option<&LinkSpec>, time: Duration) -> Self {
+        let (least, most) = link.map_or((rate, rate), |link| link.medium.rates_within(rate, time));
+        Self { first: rate, least, most }
+    }
+}
+
+/// The keys of a queue on a link of these rates, and of its AQMs, that cannot act where packets have sizes in this range, and why.
 pub fn idle_keys(
     queue: &SchedulerParams,
-    rate: Bitrate,
+    rates: Rates,
     sizes: &RangeInclusive<u64>,
 ) -> Vec<(String, String)> {
-    let rules = queue.aqms(None).into_iter().zip(queue.least_rates(rate));
-    let idle = rules.flat_map(|((place, rule), least)| {
-        let idle = Room::of(rule.limit(least.unwrap_or(rate)), sizes).idle(least, &rule.onsets(), || {
+    let Rates { first, least, most } = rates;
+    let served = [first, least, most].map(|rate| queue.least_rates(rate));
+    let rules =
+        queue.aqms(None).into_iter().enumerate().map(|(n, rule)| (rule, [0, 1, 2].map(|i| served[i][n])));
+    let idle = rules.flat_map(|((place, rule), [served, least, most])| {
+        let room = Room::of(rule.limit(served.unwrap_or(first)), sizes);
+        let idle = room.idle(least.zip(most), &rule.onsets(), || {
             let at_rate = least.into_iter().flat_map(|least| rule.idle_keys_at(least));
             rule.idle_keys(sizes).into_iter().chain(at_rate).collect()
         });
         idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
-    let own = queue.all_within(rate).into_iter().flat_map(
-        |Within { key: place, scheduler, rate: least, .. }| {
-            let limit = scheduler.limit(least.unwrap_or(rate));
-            let own = Room::of(limit, sizes).idle(least, &scheduler.onsets(), || scheduler.idle_keys(sizes));
-            own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
-        },
-    );
+    let within = queue.all_within(first).into_iter().zip(queue.all_within(least)).zip(queue.all_within(most));
+    let own = within.flat_map(|((Within { key: place, scheduler, rate: served, .. }, slow), fast)| {
+        let limit = scheduler.limit(served.unwrap_or(first));
+        let extremes = slow.rate.zip(fast.rate);
+        let own = Room::of(limit, sizes).idle(extremes, &scheduler.onsets(), || scheduler.idle_keys(sizes));
+        own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
+    });
     own.chain(idle).collect()
+}
+
+/// The limits in bytes of a queue on a link of this rate, and of its AQMs, by key.
+fn limits_in_bytes(queue: &SchedulerParams, rate: Bitrate) -> Vec<(String, u64)> {
+    let rules = queue.aqms(None).into_iter().zip(queue.least_rates(rate));
+    let of_rules =
+        rules.map(|((place, rule), least)| (format!("{place}.limit"), rule.limit(least.unwrap_or(rate))));
+    let own = queue.all_within(rate).into_iter().map(|Within { key, scheduler, rate: least, .. }| {
+        (below(&key, "limit"), scheduler.limit(least.unwrap_or(rate)))
+    });
+    let bytes = |(key, limit)| match limit {
+        Some(Depth::Bytes(bytes)) => Some((key, bytes)),
+        Some(Depth::Packets(_)) | None => None,
+    };
+    of_rules.chain(own).filter_map(bytes).collect()
 }
 
 /// What a user should know of the rates and the buckets of a scheduler that is served at rates between these: key and text.
@@ -597,10 +670,10 @@ impl<'a> Room<'a> {
     }
 
     /// The keys without effect, each with the reason: only the limit if no packet fits, otherwise `others`, and a target that the
-    /// queue is too short for. `least` is the least rate at which the queue is served, if there is one.
+    /// queue is too short for. `rates` are the least and the greatest of the rates at which the queue is served at least, if there are.
     fn idle(
         &self,
-        least: Option<Bitrate>,
+        rates: Option<(Bitrate, Bitrate)>,
         onsets: &[Onset],
         others: impl FnOnce() -> Vec<(&'static str, String)>,
     ) -> Vec<(&'static str, String)> {
@@ -611,9 +684,11 @@ impl<'a> Room<'a> {
             return vec![("limit", text)];
         }
         let mut idle = others();
-        for (least, onset) in least.iter().flat_map(|least| onsets.iter().map(|onset| (*least, *onset))) {
-            idle.extend(self.out_of_reach(least, onset));
-            idle.extend(self.below_a_packet(least, onset));
+        for ((slow, fast), onset) in
+            rates.iter().flat_map(|rates| onsets.iter().map(|onset| (*rates, *onset)))
+        {
+            idle.extend(self.out_of_reach(fast, onset));
+            idle.extend(self.below_a_packet(slow, onset));
         }
         idle
     }

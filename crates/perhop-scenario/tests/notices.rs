@@ -444,8 +444,94 @@ fn a_limit_without_room_for_a_packet_is_named() {
         limit("39B")[0].contains("queue.limit: `39B`: no packet fits"),
         "an acknowledgement has 40 bytes"
     );
-    assert_eq!(limit("40B"), [""; 0]);
+    assert_eq!(limit("1000B"), [""; 0]);
     assert_eq!(limit("1p"), [""; 0]);
+}
+
+#[test]
+fn a_limit_in_bytes_without_room_for_data_is_named() {
+    // The smallest packet of data has 1000 bytes, an acknowledgement 40.
+    for (queue, key) in [
+        ("{ aqm = \"drop-tail\", limit = \"999B\" }", "queue.limit"),
+        ("{ scheduler = \"fifo\", rule = { aqm = \"drop-tail\", limit = \"999B\" } }", "queue.rule.limit"),
+    ] {
+        let said = said_of_queue(queue);
+        let text = format!(
+            "s.toml:9: links.bottleneck.{key}: `999B`: no packet of data fits into the queue, since the smallest that passes this \
+             link has 1kB, so all are dropped; raise it, such as to 100p"
+        );
+        assert_eq!(said, [text], "{queue}");
+        assert_eq!(said_of_queue(&queue.replace("999B", "1000B")), [""; 0], "{queue}");
+    }
+    let inner = said_of_rule("aqm = \"drop-tail\", limit = \"999B\"");
+    assert!(
+        inner.len() == 1 && inner[0].contains("queues[0].rule.limit: `999B`: no packet of data"),
+        "{inner:?}"
+    );
+}
+
+#[test]
+fn targets_are_held_against_every_rate_that_a_link_has() {
+    let with = |queue: &str, keys: &str| {
+        let text = ASSURED.split_once("[links.bottleneck.queue]").unwrap();
+        let flows = text.1.split_once("[[flows]]").unwrap().1;
+        let text =
+            format!("{}{keys}\nqueue = {{ {queue} }}\n[[flows]]{flows}", text.0.trim_end().to_owned() + "\n");
+        let scenario = Scenario::from_toml(&text, "s.toml").unwrap();
+        scenario.notices().into_iter().map(|notice| notice.text).collect::<Vec<_>>()
+    };
+    // A packet of 1000 bytes takes 400 us at 20 Mbit/s, 16 ms at 500 kbit/s; ten and the one that is being sent 4.4 ms at 20 Mbit/s,
+    // 880 us at 100 Mbit/s.
+    let short = "aqm = \"codel\", limit = \"100p\", target = \"5ms\"";
+    let few = "aqm = \"codel\", limit = \"10p\", target = \"4ms\"";
+    for queue in [short, few] {
+        assert_eq!(with(queue, ""), [""; 0], "{queue}");
+    }
+    let trace = r#"rate-trace = { name = "t", format = "csv", repeat = false, data = "time_s,rate_Mbps\n0,20\n2,0.5\n" }"#;
+    for slower in ["changes = [{ at = \"2s\", rate = \"500kbps\" }]", trace] {
+        let said = with(short, slower);
+        assert!(
+            said.len() == 1 && said[0].contains("a packet of 1kB takes 16ms to leave at 500kbps"),
+            "{said:?}"
+        );
+        assert_eq!(
+            with(few, slower).len(),
+            1,
+            "not for the limit, which holds packets for 4 ms at 20 Mbit/s"
+        );
+    }
+    let faster = with(few, "changes = [{ at = \"2s\", rate = \"100Mbps\" }]");
+    assert!(faster.len() == 1 && faster[0].contains("leaves at 100Mbps within 880us"), "{faster:?}");
+    let late = with(short, &trace.replace("2,0.5", "10,0.5"));
+    assert_eq!(late, [""; 0], "the run is over then");
+    let replaced = with(&few.replace("10p", "5p"), "changes = [{ at = \"0s\", rate = \"10Mbps\" }]");
+    assert_eq!(replaced, [""; 0], "six packets take 4.8 ms");
+}
+
+#[test]
+fn a_ceiling_of_a_root_class_is_named() {
+    let said = |keys: &str, inner: &str| {
+        said_of_queue(&format!(
+            "{{ scheduler = \"htb\", classes = [{{ name = \"root\", rate = \"5Mbps\", {keys} {inner} }}] }}"
+        ))
+    };
+    let leaf = "queue = { aqm = \"drop-tail\", limit = \"99p\" }";
+    let tree = "classes = [{ name = \"leaf\", rate = \"1Mbps\", ceil = \"5Mbps\", queue = { aqm = \"drop-tail\", limit = \"99p\" } }]";
+    for inner in [leaf, tree] {
+        assert_eq!(
+            said("ceil = \"9Mbps\",", inner),
+            [
+                "s.toml:9: links.bottleneck.queue.classes[0].ceil: `9Mbps`: a root class borrows from none, so it sends no more than its \
+                 `rate`, 5Mbps, as in Linux: write rate = \"9Mbps\", or put the class within one that lends"
+            ]
+        );
+        assert_eq!(said("ceil = \"5Mbps\",", inner), [""; 0]);
+        assert_eq!(
+            said("ceil = \"9Mbps\", burst = \"20kB\",", inner),
+            [""; 0],
+            "a burst leaves at the ceiling"
+        );
+    }
 }
 
 #[test]

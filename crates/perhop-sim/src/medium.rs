@@ -43,6 +43,19 @@ impl Medium {
         }
     }
 
+    /// The least and the greatest rate at which a link of this rate sends within this time, outages aside.
+    pub fn rates_within(&self, rate: Bitrate, time: Duration) -> (Bitrate, Bitrate) {
+        let mut rates: Vec<Bitrate> = if let Some(trace) = &self.trace {
+            trace.rates_by(time).filter_map(|bps| Bitrate::from_bps(bps).ok()).collect()
+        } else {
+            let changes = self.changes.iter().filter(|change| change.at < time);
+            let is_kept = changes.clone().all(|change| !change.at.is_zero() || change.rate.is_none());
+            is_kept.then_some(rate).into_iter().chain(changes.filter_map(|change| change.rate)).collect()
+        };
+        rates.sort_unstable();
+        (rates.first().copied().unwrap_or(rate), rates.last().copied().unwrap_or(rate))
+    }
+
     /// It never changes, loses nothing and delays all packets alike.
     pub fn is_constant(&self) -> bool {
         *self == Self::default()

@@ -121,6 +121,15 @@ impl RateTrace {
         }
     }
 
+    /// The rates that it has up to this time, in bit/s: of opportunities, the time between which is no rate, none.
+    pub fn rates_by(&self, end: Duration) -> impl Iterator<Item = u64> {
+        let rows = match self {
+            Self::Opportunities(_) => &[][..],
+            Self::Rates(rates) => &rates.rows[..],
+        };
+        rows.iter().filter(move |(from, _)| *from < end).map(|&(_, rate)| rate)
+    }
+
     /// An opportunity sends its bytes at one time.
     pub(crate) fn is_at_once(&self) -> bool {
         matches!(self, Self::Opportunities(_))

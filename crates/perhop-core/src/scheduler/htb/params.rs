@@ -231,7 +231,7 @@ impl HtbParams {
             );
             notices.push(("classes".into(), text));
         }
-        for Found { key, class, .. } in &found {
+        for Found { key, class, parent, .. } in &found {
             let sum = promised(&class.classes);
             if sum > u128::from(class.rate.as_bps()) {
                 let text = format!(
@@ -243,8 +243,24 @@ impl HtbParams {
                 );
                 notices.push((format!("{key}.classes"), text));
             }
+            // With more room at its rate than at its ceiling, a burst leaves at the ceiling.
+            let is_idle = parent.is_none()
+                && class.ceil() > class.rate
+                && class.rate < most
+                && class.cburst >= class.burst;
+            if is_idle {
+                let text = format!(
+                    "`{}`: a root class borrows from none, so it sends no more than its `rate`, {}, as in Linux: write rate = \"{}\", \
+                     or put the class within one that lends",
+                    class.ceil(),
+                    class.rate,
+                    class.ceil()
+                );
+                notices.push((format!("{key}.ceil"), text));
+            }
             // The rate of a class around others limits them, and is no promise.
-            let limits = [("ceil", class.ceil), ("rate", class.queue.is_none().then_some(class.rate))];
+            let ceil = class.ceil.filter(|_| !is_idle);
+            let limits = [("ceil", ceil), ("rate", class.queue.is_none().then_some(class.rate))];
             for (inner, limit) in limits {
                 if let Some(limit) = limit.filter(|&limit| limit > most) {
                     let text = format!(
