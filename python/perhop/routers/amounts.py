@@ -18,7 +18,9 @@ ASSUMED_PACKET = 1000.0
 ASSUMED_SEGMENT = 208.0
 """Bytes, with `--lenient`: a cell of the buffer of many Broadcom chips."""
 ASSUMED_BUFFER_S = 0.05
-"""With `--lenient`: a buffer holds what the link sends in 50 ms."""
+"""With `--lenient`: a buffer holds what is sent in 50 ms."""
+LEAST_BUFFER = 3000.0
+"""Bytes of a buffer that is given as a time: two packets."""
 ASSUMED_RATES = (
     (r"(?i)fa(st)?eth", 1e8),
     (r"(?i)(ten|xe-|te[0-9]|ten-?gig)", 1e10),
@@ -125,20 +127,21 @@ class Amounts:
             self.need("--segment-size", line, why)
         return ASSUMED_SEGMENT
 
-    def buffer(self, line: int, why: str) -> Quantity:
-        """The buffer of the port, in bytes or packets."""
+    def buffer(self, line: int, why: str, service_bps: float | None = None) -> Quantity:
+        """The buffer of the port, in bytes or packets; of a queue that is served at a rate, if it has one.
+
+        A time is at this rate, and at least `LEAST_BUFFER`.
+        """
         given = self._answers.buffer
         if given is None:
             given = Quantity(ASSUMED_BUFFER_S, Unit.SECONDS, 0, How.ASSUMED, text="50ms")
             if self.lenient:
-                self._account.find(
-                    "W04", line, f"{why}: buffer assumed as 50 ms of the link's rate; give --buffer"
-                )
+                self._account.find("W04", line, f"{why}: buffer assumed as 50 ms at its rate; give --buffer")
             else:
                 self.need("--buffer", line, why)
         if given.unit is Unit.SECONDS:
-            rate, _, _ = self.port_rate(line, "the buffer as a time")
-            return replace(given, number=given.number * rate / 8, unit=Unit.BYTES)
+            rate = service_bps or self.port_rate(line, "the buffer as a time")[0]
+            return replace(given, number=max(given.number * rate / 8, LEAST_BUFFER), unit=Unit.BYTES)
         return given
 
     def rate(self, rate: Rate) -> float:

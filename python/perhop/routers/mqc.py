@@ -292,6 +292,8 @@ class Reader:
             return False
         condition = Condition(line, " ".join(words), negated=negated)
         kind = keyword(rest[0], "dscp", "precedence", "any", "class-map")
+        if kind in {"dscp", "precedence"} and len(rest) > 1 and rest[1].lower() in {"ipv4", "ipv6"}:
+            rest = [rest[0], *rest[2:]]  # as IOS-XR has it
         if rest[0].lower() in GROUPS:
             numbers = _numbers(rest[1:])
             if numbers is None:

@@ -77,7 +77,7 @@ class Rules:
             listed: tuple[Color, ...] = ("green", "yellow") if queue.block.name == "rio" else ("green",)
             return Rule(self._block(queue, whole_port=whole_port), Colors(listed=listed))
         service = self._service(queue, service_bps)
-        limit = self._limit(queue)
+        limit = self._limit(queue, service_bps)
         drops, in_packets = self._shapes(queue, limit, service)
         total = self._total(limit, service, in_packets=in_packets)
 
@@ -137,7 +137,7 @@ class Rules:
 
     # The limit
 
-    def _limit(self, queue: Queue) -> Quantity:
+    def _limit(self, queue: Queue, service_bps: float | None) -> Quantity:
         if queue.limit is not None:
             return queue.limit
         highest = [drop.curve.points[-1][0] for drop in queue.curves if drop.curve.points]
@@ -149,7 +149,7 @@ class Rules:
                 number = 2 * most.number
                 return Quantity(number, most.unit, 0, How.ASSUMED, most.each, "twice the largest max")
         self._account.find("W04", queue.line, f"class {queue.name}: no queue limit is configured")
-        return self._amounts.buffer(queue.line, f"the queue limit of class {queue.name}")
+        return self._amounts.buffer(queue.line, f"the queue limit of class {queue.name}", service_bps)
 
     def _total(self, limit: Quantity, service: Callable[[], float], *, in_packets: bool) -> float:
         if in_packets:

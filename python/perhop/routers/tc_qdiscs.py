@@ -296,7 +296,10 @@ class Leaves:
         if queue.limit is None:
             text = f"{default} packets, Linux's {command.kind}"
             queue.limit = Quantity(default, Unit.PACKETS, 0, How.DEFAULT, text=text)
-        text = f"{command.kind}: fairness among its flows is not simulated; a FIFO in its place"
+        lost = "fairness among its flows"
+        if command.kind == "sfb":
+            lost = "its dropping of packets of the flows that fill the queue (an AQM, Stochastic Fair Blue)"
+        text = f"{command.kind}: {lost} is not simulated; a FIFO in its place"
         rest = options.rest()
         text += f", without `{rest}`" if rest else ""
         self._account.find("W06", command.line, text)
@@ -645,6 +648,10 @@ class Leaves:
                 gain = options.number(name)
                 if gain:
                     keys.append((name, units.plain(gain / 16, 6), line))
+            if options.flag("bytemode"):
+                text = f"{command.kind}: `bytemode`: large packets are dropped as often as small ones here"
+                self._account.find("W06", line, text)
+            options.flag("nobytemode")
         elif command.kind == "dualpi2":
             self._dualpi2(options, keys, line)
         ecn, no_ecn = options.flag("ecn"), options.flag("noecn")

@@ -1,0 +1,59 @@
+"""Words of several dialects that were misread or refused."""
+
+from __future__ import annotations
+
+import pytest
+from tests.python.routers.importing import of_text
+
+XR = """class-map match-any {name}
+ match {condition}
+ end-class-map
+policy-map P
+ class {name}
+  bandwidth 5 mbps
+ class class-default
+interface GigabitEthernet0/0/0/0
+ service-policy output P
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "taken"),
+    [
+        ("precedence ipv4 4", ["CS4", 33, "AF41", 35, "AF42", 37, "AF43", 39]),
+        ("dscp ipv4 af11", ["AF11"]),
+        ("dscp ipv6 af11 af12", ["AF11", "AF12"]),
+    ],
+)
+def test_conditions_of_ios_xr_by_version_of_ip(condition: str, taken: list[str | int]) -> None:
+    done = of_text(XR.format(name="A", condition=condition), dialect="ios-xr", link_rate=1e8, lenient=True)
+    assert done.queues["A"]["match"] == {"dscp": taken}
+
+
+def test_pie_in_bytemode_is_read_with_a_reason() -> None:
+    done = of_text("tc qdisc add dev eth0 root pie limit 100 bytemode\n", link_rate=1e7)
+    assert done.link["queue"]["aqm"] == "pie"
+    assert ("W06", 1) in done.warnings
+    of_text("tc qdisc add dev eth0 root pie limit 100 nobytemode\n", link_rate=1e7)
+
+
+def test_sfb_is_no_fair_queueing() -> None:
+    (said,) = [t for t in of_text("tc qdisc add dev eth0 root sfb\n", link_rate=1e7).texts if "sfb" in t]
+    assert "an AQM" in said
+    assert "fairness" not in said
+
+
+def test_an_assumed_buffer_is_of_the_rate_of_its_class() -> None:
+    text = """set class-of-service interfaces ge-0/0/1 scheduler-map SM
+set class-of-service classifiers dscp C forwarding-class gold loss-priority low code-points af11
+set class-of-service interfaces ge-0/0/1 unit 0 classifiers dscp C
+set class-of-service scheduler-maps SM forwarding-class gold scheduler G
+set class-of-service scheduler-maps SM forwarding-class best-effort scheduler B
+set class-of-service schedulers G transmit-rate 1m
+set class-of-service schedulers B transmit-rate 400k
+"""
+    done = of_text(text, lenient=True)
+    assert done.link["rate"] == "1Gbps"
+    limits = {name: queue["rule"]["limit"] for name, queue in done.queues.items()}
+    # 50 ms at 1 Mbit/s; at 400 kbit/s these are less than two packets.
+    assert limits == {"gold": "6.25kB", "best-effort": "3kB"}
