@@ -1,18 +1,18 @@
-"""What kept flows from sending more, in sentences: those that an end of the connection held back."""
+"""What kept flows from sending more, in sentences: an end of the connection, or a host's access link."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop import catalog
+from perhop import _engine, catalog
 from perhop.output.numbers import short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,13 +58,61 @@ BOUNDS = {
 """The measures that only tables with every column have, but where a flow has more than this."""
 
 
+FULL = 0.95
+"""A TCP flow that uses so much of its host's access link is limited by it."""
+
+
 def remarkable(runs: Sequence[Run]) -> list[str]:
     """Those of these measures that narrower tables have, too."""
     return [name for name, bound in BOUNDS.items() if np.nanmax(_means(runs, name), initial=0.0) > bound]
 
 
-def sentences(runs: Sequence[Run]) -> Iterator[str]:
-    """A sentence for each class with a flow that an end of its connection held for over 5 % of the time."""
+def sentences(runs: Sequence[Run], flows: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
+    """A sentence for each class with a flow that an end of its connection held for over 5 % of the time.
+
+    And one for each class with a TCP flow that filled the access link of a host: these links are in no table.
+
+    Args:
+        runs: The runs of a scenario.
+        flows: Its tables of flows, as canonical JSON has them.
+    """
+    yield from _held_by_ends(runs)
+    rates, busy = _means(runs, "throughput_bps"), _means(runs, "busy_s")  # NaN but for TCP
+    access = {str(flow["name"]): rate for flow in flows if (rate := _access(flow)) is not None}
+    first = 0
+    for group in runs[0].groups:
+        place = slice(first, first + group.count)
+        first = place.stop
+        key, of_link = access.get(group.name, ("", np.inf))
+        used = rates[place][~np.isnan(busy[place])] / of_link
+        full = used[used > FULL]
+        if full.size and not group.is_population:
+            yield _filled(group, key, of_link, full)
+
+
+def _access(flow: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The slower access link of a flow's hosts, if there are any: its key, and its rate in bit/s."""
+    sending, receiving = flow.get("access"), flow.get("egress") or flow.get("access")
+    found = [("access", sending), ("egress" if flow.get("egress") else "access", receiving)]
+    rates = [(float(_engine.quantity("rate", link["rate"])[0]), key) for key, link in found if link]
+    if not rates:
+        return None
+    rate, key = min(rates)
+    return key, rate
+
+
+def _filled(group: Group, key: str, rate: float, used: NDArray[np.float64]) -> str:
+    """What is said of flows of a class that fill their access links."""
+    share = f"{used.max():.0%}".replace("%", " %")
+    link = f"link, {short(rate / 1e6, 3)} Mbit/s"
+    if group.count == 1:
+        return f"{group.name} was limited by its access {link}, of which it used {share}; `{key}`."
+    who = "All" if used.size == group.count else f"{used.size} of"
+    was = "was limited by its" if used.size == 1 else "were limited by their"
+    return f"{who} {group.count} flows of {group.name} {was} access {link}, up to {share} used; `{key}`."
+
+
+def _held_by_ends(runs: Sequence[Run]) -> Iterator[str]:
     for end in _ENDS:
         shares, sizes = _means(runs, end.share), _means(runs, end.size)
         first = 0

@@ -125,7 +125,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         scenario=scenario,
         applications={model: readable(frame) for model, frame in result.applications().items()},
         counted=_counted(result, {head for row in rows for head in row}),
-        limited=list(limits.sentences(result.runs)),
+        limited=list(limits.sentences(result.runs, scenario["flows"])),
     )
 
 

@@ -62,7 +62,7 @@ def test_shares_are_in_frames_and_in_json_and_sum_to_one(alone: Result) -> None:
 
 
 def test_a_flow_without_a_full_window_has_no_column_and_no_sentence() -> None:
-    flows = [
+    flows: list[dict[str, Any]] = [
         {"name": "f", "transport": {"tcp": "newreno"}},
         {"name": "u", "transport": {"udp": "cbr", "rate": "1Mbps"}},
     ]
@@ -102,3 +102,24 @@ def test_an_application_pauses() -> None:
     frame = result.flows.filter(pl.col("idle").is_not_null())
     assert frame["idle"].min() > 0.3  # type: ignore[operator]
     assert frame["sender_limited"].max() > 0.01  # type: ignore[operator]
+
+
+def test_flows_that_fill_their_access_links_are_named() -> None:
+    """Access links are in no table: 20 and 8 of 100 Mbit/s would be without a reason."""
+    access, slow = {"rate": "20Mbps", "delay": "1ms"}, {"rate": "8Mbps", "delay": "1ms"}
+    tcp = {"tcp": "linux"}
+    cbr = {"udp": "cbr", "rate": "20Mbps"}
+
+    def said(*flows: dict[str, Any]) -> list[str]:
+        found = summarize(perhop.run(network(list(flows), "100Mbps"), runs=1)).limited
+        return [sentence for sentence in found if "access" in sentence]
+
+    assert said(
+        {"name": "home", "transport": tcp, "access": access},
+        {"name": "phones", "count": 2, "transport": tcp, "access": access, "egress": slow},
+        {"name": "udp", "transport": cbr, "access": access},
+    ) == [
+        "home was limited by its access link, 20 Mbit/s, of which it used 100 %; `access`.",
+        "All 2 flows of phones were limited by their access link, 8 Mbit/s, up to 100 % used; `egress`.",
+    ]
+    assert not said({"name": "office", "transport": tcp, "access": {**access, "rate": "1Gbps"}})
