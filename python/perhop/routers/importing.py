@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,7 @@ def imported(
     account.leave_out(others)
     for finding in port.findings:
         account.find(finding.code, finding.line, finding.text)
+    _policed_before(reading, port, lines)
     mapping = Mapping(port, answers, account)
     sections = mapping.sections()
     classes = dict.fromkeys([*mapping.names, *(name for _, name, _ in port.meters)])
@@ -138,6 +140,28 @@ def _of_others(reading: Reading, port: Port) -> set[int]:
     others = [other for other in reading.ports if other is not port]
     shared = {id(lines): lines for other in others for lines in other.shared}
     return set[int]().union(*(other.lines for other in others), *shared.values())
+
+
+def _policed_before(reading: Reading, port: Port, lines: set[int]) -> None:
+    """Name the policers of packets that arrive at a port's interface: they act on no packet of its queues.
+
+    Of one that the port's own lines define, the line is that which applies it to arriving packets.
+    """
+    for other in reading.ports:
+        if port.direction == "output" and other.direction == "input" and _same_interface(port, other):
+            meters = [meter for _, _, meter in other.meters]
+            meters += [meter for queue in other.queues for meter in queue.meters]
+            for meter in meters:
+                line = other.line if meter.line in lines else meter.line
+                text = "a policer of packets that arrive, not of those in the queues; it is imported by"
+                reading.account.find("W10", line, f'{text} --interface "{other.name}"')
+
+
+def _same_interface(one: Port, other: Port) -> bool:
+    """Whether ports are directions of one interface; of Junos the interface and its units are one."""
+    names = [re.sub(" (?:in|out)put$| (?:in|e)gress$", "", port.name) for port in (one, other)]
+    short, long = sorted(names, key=len)
+    return long == short or long.startswith(f"{short}.")
 
 
 def _missing(source: Source, mapping: Mapping) -> str:

@@ -70,7 +70,8 @@ def test_a_leaf_switch() -> None:
     assert done.codes("W02") == [15, 16, 20]
     assert (done.codes("W08"), done.codes("W09")) == ([20], [12, 18, 23])
     # The policers are another port's.
-    assert done.codes("W10") == []
+    assert done.codes("W10") == [35, 37]
+    assert any('imported by --interface "Ethernet3/1 input"' in text for text in done.texts)
 
 
 def test_the_policers_of_a_leaf_switch() -> None:
@@ -132,6 +133,19 @@ def test_policers_of_arriving_packets() -> None:
         {"marker": "token-bucket", "rate": "64kbps", "burst": "16kB", "out": "drop"},
     ]  # fmt: skip
     assert (done.codes("W05"), done.codes("W10"), done.codes("W01")) == ([14, 17, 21, 21], [14, 17], [17])
+
+
+def test_a_policy_of_departing_packets_is_refused() -> None:
+    text = PORT.format(line="bandwidth percent 60").replace(
+        "   speed 10g\n", "   speed 10g\n   service-policy type qos output LIMIT\n"
+    )
+    policy = "policy-map type qos LIMIT\n   class class-default\n      police cir 5 mbps bc 64 kbytes\n!\n"
+    text = policy + text
+    with pytest.raises(PerhopError, match=r"line 7: policies of departing .*qos output LIMIT`.*--lenient"):
+        of_text(text, buffer=buffer(4e6))
+    done = of_text(text, buffer=buffer(4e6), lenient=True)
+    assert 7 in done.codes("W13")
+    assert "meters" not in done.link
 
 
 def test_packets_a_second_need_the_size_of_packets() -> None:

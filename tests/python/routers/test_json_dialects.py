@@ -296,7 +296,8 @@ def test_declared_queues_of_openconfig() -> None:
     }  # fmt: skip
     assert not [text for text in done.texts if "not understood" in text]
     assert done.codes("W15") == [5]  # attached to no interface
-    assert set(done.codes("W13")) == {20, 21, 22, 27}  # of the spare queue, and of the input
+    assert set(done.codes("W13")) == {21, 22, 27}  # of the spare queue, and of the input
+    assert done.codes("W10") == [20]
 
 
 def test_a_policer_at_an_input_of_openconfig() -> None:

@@ -344,6 +344,18 @@ def test_a_filter_of_arriving_packets_polices() -> None:
     assert len(meter["match"]["dscp"]) == 8
 
 
+def test_a_policer_of_arriving_packets_is_named_beside_queues() -> None:
+    text = FILTERED.format(condition="dscp af31")
+    done = of_text(text, link_rate=1e9, buffer=buffer(1e6), interface="ge-0/0/0.0")
+    assert done.codes("W10") == [8]
+    assert any('imported by --interface "ge-0/0/0.0 ingress"' in said for said in done.texts)
+    # One that polices departing packets, too, is used; the line is that of the other application.
+    both = f"{text}set interfaces ge-0/0/0 unit 0 family inet policer output P\n"
+    done = of_text(both, link_rate=1e9, buffer=buffer(1e6), interface="ge-0/0/0.0")
+    assert [meter["profile"]["rate"] for meter in done.link["meters"]] == ["1Mbps"]
+    assert done.codes("W10") == [15]
+
+
 def test_a_policer_of_packets_a_second() -> None:
     text = FILTERED.format(condition="dscp af31")
     text = text.replace("if-exceeding bandwidth-limit 1m", "if-exceeding-pps pps-limit 1k")

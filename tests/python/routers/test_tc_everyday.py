@@ -260,7 +260,8 @@ def test_policers_of_arriving_packets_are_a_port_of_their_own() -> None:
     )
     out = of_text(text, link_rate=1e8)
     assert "meters" not in out.link
-    assert out.codes("W13") == [2, 3]  # not part of this port
+    assert (out.codes("W13"), out.codes("W10")) == ([2], [3])  # not part of this port
+    assert any('imported by --interface "e ingress"' in text for text in out.texts)
     arriving = of_text(text, link_rate=1e8, interface="e ingress")
     assert arriving.link["meters"][0]["profile"]["rate"] == "1Mbps"
 
