@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from perhop.routers import units
 from perhop.routers.dialect import Dialect
-from perhop.routers.junos_policer import Policers
+from perhop.routers.junos_policer import Policers, by_class
 from perhop.routers.model import (
     Average,
     Curve,
@@ -645,7 +645,7 @@ class Reader:
         if every or chosen.most:
             queue.match = Match.either([Match(every), chosen], place or chosen.line)
         else:
-            queue.match = Match(None, ((statement.line, f"forwarding-class {forwarding}"),), statement.line)
+            queue.match = Match(None, ((statement.line, by_class(forwarding)),), statement.line)
         queue.limit = scheduler.buffer
         if scheduler.buffer_rest:
             text = "buffer-size remainder"

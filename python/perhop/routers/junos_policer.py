@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop.routers import units
-from perhop.routers.model import ALL_CODEPOINTS, Action, Match, Meter, Port, Quantity, Rate, RateUnit, Unit
+from perhop.routers.model import (
+    ALL_CODEPOINTS,
+    Action,
+    Match,
+    Meter,
+    Port,
+    Quantity,
+    Queue,
+    Rate,
+    RateUnit,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,12 +52,35 @@ class Term:
     other: list[tuple[int, str]] = field(default_factory=list)
     policer: str = ""
     chosen: str = ""
+    """The forwarding class that it chooses."""
     continues: bool = False
     """Whether its packets come to the next term, too."""
-    """The forwarding class that it chooses."""
     lost: list[tuple[int, str]] = field(default_factory=list)
     """What it does that is not simulated: line and text."""
     lines: set[int] = field(default_factory=set)
+
+
+def by_class(name: str) -> str:
+    """What a queue takes of whose class nothing says the codepoints."""
+    return f"forwarding-class {name}"
+
+
+def _taken(term: Term, classes: dict[str, Queue], line: int) -> Match:
+    """The packets of a term; those of forwarding classes are the ones that are in their queues."""
+    held = [_held(classes, name) for name in term.forwarding if name in classes]
+    codes = frozenset(term.codes).union(*(match.sure for match in held))
+    others = [(term.line, by_class(name)) for name in term.forwarding if name not in classes]
+    others += [*term.other, *(said for match in held for said in match.unknown)]
+    if not codes and (others or not term.forwarding):
+        codes = ALL_CODEPOINTS
+    return Match.between(frozenset() if others else codes, codes, others, line)
+
+
+def _held(classes: dict[str, Queue], name: str) -> Match:
+    """The packets of a class; the last one has those that no other takes."""
+    match = classes[name].match
+    others = [queue.match for queue in classes.values() if queue.name != name]
+    return match if match.sure != ALL_CODEPOINTS else Match.either(others, match.line).others
 
 
 class Policers:
@@ -112,11 +146,11 @@ class Policers:
             for term in terms:
                 lines |= term.lines
                 place = place or term.line
-                other = tuple(term.other)
-                if not term.codes and not other:
-                    other = ((term.line, f"filter {name}, all packets"),)
-                codes = frozenset(term.codes) or ALL_CODEPOINTS
-                matches.append(Match.between(frozenset() if other else codes, codes, other, place))
+                found = _taken(term, {}, place)
+                if found.sure == ALL_CODEPOINTS:
+                    unknown = ((term.line, f"filter {name}, all packets"),)
+                    found = Match.between(frozenset(), ALL_CODEPOINTS, unknown, place)
+                matches.append(found)
         return Match.either(matches, place), frozenset(lines)
 
     def _get(self, name: str, statement: Statement) -> Policer:
@@ -223,6 +257,8 @@ class Policers:
             if found is None:
                 found = named[interface] = based[base] = Port(interface, statement.line, "input")
                 ports.append(found)
+            if kind == "filter" and found.queues:
+                self._move(found, name)
             self._give(found, kind, name, statement, codepoints_of)
         taken = {port.name for port in ports}
         for interface, kind, name, statement in self.arriving:
@@ -238,6 +274,42 @@ class Policers:
         for name, policer in self.policers.items():
             if name not in used:
                 self._account.find("W15", policer.line, f"policer {name} is not attached")
+
+    def _move(self, port: Port, name: str) -> None:
+        """Let packets join the queue of the class that a filter of departing packets chooses for them."""
+        classes = {queue.name: queue for queue in port.queues}
+        rest = port.queues[-1] if port.queues[-1].match.sure == ALL_CODEPOINTS else None
+        went: dict[int, str] = {}
+        asked: dict[str, list[Match]] = {}
+        before = frozenset[int]()
+        for term_name, term in self.filters.get(name, {}).items():
+            found = _taken(term, classes, term.line)
+            left = Match.between(found.sure - before, found.most - before, found.unknown, term.line)
+            before |= frozenset() if term.continues else found.sure
+            if not term.chosen:
+                continue
+            went |= dict.fromkeys(left.sure, term.chosen)
+            text = f"filter {name}, term {term_name}: "
+            if term.chosen not in classes:
+                text += f"forwarding class {term.chosen} has no scheduler at {port.name}"
+                self._account.find("W15", term.line, f"{text}: its packets go with others")
+            elif left.unknown and classes[term.chosen] is rest:
+                text += (
+                    f"`{left.unknown[0][1]}` is no codepoint; which packets join {rest.name} is not simulated"
+                )
+                self._account.miss_part(left.unknown[0][0], text)
+            elif left.unknown:
+                asked.setdefault(term.chosen, []).append(left)
+        for queue in port.queues:
+            own = frozenset(code for code, chosen in went.items() if chosen == queue.name)
+            added = Match.either([Match(own), *asked.get(queue.name, ())], queue.match.line)
+            kept = queue.match
+            if added.most and kept.unknown[:1] == ((queue.line, by_class(queue.name)),):
+                kept = Match(frozenset(), (), kept.line)
+            if queue is not rest:
+                gone = went.keys() - own
+                kept = Match.between(kept.sure - gone, kept.most - gone, kept.unknown, kept.line)
+                queue.match = Match.either([kept, added], kept.line)
 
     def _give(
         self,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
-from tests.python.routers.importing import buffer, of_file, of_text
+from tests.python.routers.importing import Brought, buffer, of_file, of_text
 
 from perhop.errors import PerhopError
 from perhop.routers import Source, importing
@@ -354,6 +355,69 @@ def test_a_policer_of_arriving_packets_is_named_beside_queues() -> None:
     done = of_text(both, link_rate=1e9, buffer=buffer(1e6), interface="ge-0/0/0.0")
     assert [meter["profile"]["rate"] for meter in done.link["meters"]] == ["1Mbps"]
     assert done.codes("W10") == [15]
+
+
+DEPARTING = """\
+set class-of-service classifiers dscp C forwarding-class gold loss-priority low code-points [ af11 af12 ]
+set class-of-service classifiers dscp C forwarding-class voice loss-priority low code-points ef
+set class-of-service scheduler-maps M forwarding-class voice scheduler S
+set class-of-service scheduler-maps M forwarding-class gold scheduler S
+set class-of-service scheduler-maps M forwarding-class best-effort scheduler S
+set class-of-service schedulers S transmit-rate percent 30
+set class-of-service interfaces ge-0/0/0 scheduler-map M
+set class-of-service interfaces ge-0/0/0 unit 0 classifiers dscp C
+set interfaces ge-0/0/0 unit 0 family inet filter output OUT
+"""
+
+
+def _departing(*lines: str, **answers: Any) -> Brought:  # noqa: ANN401 - of several types
+    listed = "".join(f"set firewall family inet filter OUT term {line}\n" for line in lines)
+    return of_text(DEPARTING + listed, link_rate=1e8, buffer=buffer(1e6), **answers)
+
+
+@pytest.mark.parametrize(
+    ("lines", "voice", "gold"),
+    [
+        ([], ["EF"], ["AF11", "AF12"]),
+        (["a from dscp [ ef 8 ]", "a then forwarding-class gold"], None, ["CS1", "AF11", "AF12", "EF"]),
+        (["a from dscp af12", "a then forwarding-class best-effort"], ["EF"], ["AF11"]),
+        (["a from forwarding-class gold", "a then forwarding-class voice"], ["AF11", "AF12", "EF"], None),
+        (
+            ["a from dscp af11", "a then accept", "b from dscp [ 10 12 ]", "b then forwarding-class voice"],
+            ["AF12", "EF"],
+            ["AF11"],
+        ),
+        (
+            ["a from dscp ef", "a then forwarding-class gold", "a then next term", "b from dscp [ ef 8 ]",
+             "b then forwarding-class voice"],
+            ["CS1", "EF"],
+            ["AF11", "AF12"],
+        ),
+        (["a from dscp af12", "a then forwarding-class lost"], ["EF"], ["AF11"]),
+    ],
+)  # fmt: skip
+def test_a_filter_of_departing_packets_chooses_queues(
+    lines: list[str], voice: list[str] | None, gold: list[str] | None
+) -> None:
+    done = _departing(*lines)
+    found = {name: queue.get("match", {}).get("dscp") for name, queue in done.queues.items()}
+    expected = {"voice": voice, "gold": gold, "best-effort": None}
+    assert found == {name: codes for name, codes in expected.items() if codes or name == "best-effort"}
+    lost = any("lost has no scheduler at ge-0/0/0" in text for text in done.texts)
+    assert lost == any("lost" in line for line in lines)
+
+
+def test_conditions_of_a_filter_of_departing_packets_are_asked_for_or_refused() -> None:
+    udp = "a from protocol udp"
+    with pytest.raises(PerhopError, match=r"--match gold=DSCP \(line 10: class gold: `from protocol udp`"):
+        _departing(udp, "a then forwarding-class gold")
+    done = _departing(udp, "a then forwarding-class gold", matches={"gold": frozenset({18})})
+    assert done.queues["gold"]["match"]["dscp"] == ["AF11", "AF12", "AF21"]
+    with pytest.raises(
+        PerhopError, match=r"line 10: filter OUT, term a: `from protocol udp` is no codepoint"
+    ):
+        _departing(udp, "a then forwarding-class best-effort")
+    assert 10 in _departing(udp, "a then forwarding-class best-effort", lenient=True).codes("W13")
 
 
 def test_a_policer_of_packets_a_second() -> None:
