@@ -411,7 +411,7 @@ class Reader:
             port = self._output(interface, profile)
             if port is not None:
                 ports.append(port)
-            ports += self._inputs(interface, taken=port is not None)
+            ports += self._inputs(interface)
         for name, profile in self.profiles.items():
             if name not in used:
                 self._account.find("W15", profile.line, f"QoS profile {name} is attached to no interface")
@@ -421,7 +421,7 @@ class Reader:
                     ports.append(port)
         return ports
 
-    def _inputs(self, interface: Holder, *, taken: bool) -> list[Port]:
+    def _inputs(self, interface: Holder) -> list[Port]:
         """The policers of arriving packets."""
         ports: list[Port] = []
         for name, line in interface.policies:
@@ -432,8 +432,7 @@ class Reader:
             meters = [entry for entry in policy.values() if entry.meter is not None]
             if not meters:
                 continue
-            called = f"{interface.name} input" if taken or ports else interface.name
-            port = Port(called, interface.line, "input", rate=interface.bandwidth or interface.speed)
+            port = Port(interface.name, interface.line, "input", rate=interface.bandwidth or interface.speed)
             port.lines |= interface.lines | self._policy_lines[name]
             for entry in policy.values():
                 port.lines |= entry.lines

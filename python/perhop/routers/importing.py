@@ -65,7 +65,19 @@ def recognised(source: Source) -> Dialect:
 def read(source: Source, dialect: Dialect) -> Reading:
     """The ports of a source, as `Dialect` says: whatever the text is, lines are reported."""
     account = Account(source)
-    return Reading(dialect, dialect.read(source, account), account)
+    return Reading(dialect, _named(dialect.read(source, account)), account)
+
+
+def _named(ports: list[Port]) -> list[Port]:
+    """Ports by name: what polices arriving packets is `… ingress` beside the queues of its interface."""
+    taken = {port.name for port in ports if port.direction == "output"}
+    count: dict[str, int] = {}
+    for port in ports:
+        if port.direction == "input" and port.name in taken:
+            port.name = f"{port.name} ingress"
+        count[port.name] = number = count.get(port.name, 0) + 1
+        port.name += f" {number}" if number > 1 else ""
+    return ports
 
 
 def imported(
@@ -159,7 +171,7 @@ def _policed_before(reading: Reading, port: Port, lines: set[int]) -> None:
 
 def _same_interface(one: Port, other: Port) -> bool:
     """Whether ports are directions of one interface; of Junos the interface and its units are one."""
-    names = [re.sub(" (?:in|out)put$| (?:in|e)gress$", "", port.name) for port in (one, other)]
+    names = [re.sub(" ingress(?: [0-9]+)?$", "", port.name) for port in (one, other)]
     short, long = sorted(names, key=len)
     return long == short or long.startswith(f"{short}.")
 

@@ -500,7 +500,6 @@ class Reader:
 
     def _ports(self) -> list[Port]:
         ports: list[Port] = []
-        taken: set[str] = set()
         attached: set[str] = set()
         for interface in self.interfaces.values():
             for direction, name, line in interface.policies:
@@ -521,9 +520,6 @@ class Reader:
                     text = f"`{speed.text}` has no effect here beside `{rate.text}`"
                     self._account.find("W13", speed.line, text)
                 port.lines |= interface.lines
-                if port.name in taken:
-                    port.name = f"{port.name} {direction}"
-                taken.add(port.name)
                 self._fill(port, policy)
                 ports.append(port)
         for policy in self.policies.values():

@@ -216,15 +216,12 @@ class Reader:
     def read(self) -> list[Port]:
         """A port for each interface with a policy; policies that are not attached are ports of their name."""
         ports: list[Port] = []
-        taken = set[str]()
         for interface, direction, name, statement in self.attached:
             policy = self.policies.get(name)
             if policy is None:
                 self._account.find("W15", statement.line, f"policy {name} is not defined")
                 continue
-            called = f"{interface} {direction}" if interface in taken else interface
-            taken.add(called)
-            port = self._port(called, policy, statement.line, incoming=direction == "ingress")
+            port = self._port(interface, policy, statement.line, incoming=direction == "ingress")
             port.lines.update(statement.lines)
             ports.append(port)
         used = {name for _, _, name, _ in self.attached}

@@ -71,11 +71,11 @@ def test_a_leaf_switch() -> None:
     assert (done.codes("W08"), done.codes("W09")) == ([20], [12, 18, 23])
     # The policers are another port's.
     assert done.codes("W10") == [35, 37]
-    assert any('imported by --interface "Ethernet3/1 input"' in text for text in done.texts)
+    assert any('imported by --interface "Ethernet3/1 ingress"' in text for text in done.texts)
 
 
 def test_the_policers_of_a_leaf_switch() -> None:
-    done = of_file("eos-leaf.cfg", interface="Ethernet3/1 input")
+    done = of_file("eos-leaf.cfg", interface="Ethernet3/1 ingress")
     assert [(meter["name"], meter["profile"]["rate"]) for meter in done.link["meters"]] == [
         ("VOICE", "20Mbps"),
         ("class-default", "8Mbps"),

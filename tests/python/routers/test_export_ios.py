@@ -355,7 +355,7 @@ def test_import_reads_what_was_exported(path: Path) -> None:
     if path.name == "ios-police.cfg":  # policers of arriving packets are a port of their own
         name = next(iter(tomllib.loads(toml)["links"]))
         source = Source([("x.cfg", done.text.encode())])
-        arriving = link(imported(source, Answers(1e9), interface=f"{name} input", dialect="ios").toml)
+        arriving = link(imported(source, Answers(1e9), interface=f"{name} ingress", dialect="ios").toml)
         assert arriving["meters"] == given.pop("meters")
     if path.name == "ios-bytes.cfg":  # the class that takes all others has IOS's name
         classes = given["queue"]["classes"][0]["classes"]

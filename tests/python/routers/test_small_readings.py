@@ -57,3 +57,32 @@ set class-of-service schedulers B transmit-rate 400k
     limits = {name: queue["rule"]["limit"] for name, queue in done.queues.items()}
     # 50 ms at 1 Mbit/s; at 400 kbit/s these are less than two packets.
     assert limits == {"gold": "6.25kB", "best-effort": "3kB"}
+
+
+CISCO = """class-map match-any V
+ match dscp ef
+policy-map IN
+ class V
+  police 1000000 conform-action transmit exceed-action drop
+policy-map OUT
+ class V
+  priority 1000
+interface GigabitEthernet0/1
+ bandwidth 10000
+ service-policy input IN
+ service-policy output OUT
+"""
+VYOS = """set qos policy limiter IN default bandwidth 5mbit
+set qos policy rate-control OUT bandwidth 5mbit
+set qos interface GigabitEthernet0/1 ingress IN
+set qos interface GigabitEthernet0/1 egress OUT
+"""
+
+
+@pytest.mark.parametrize("text", [CISCO, VYOS])
+def test_the_queues_have_the_name_of_their_interface(text: str) -> None:
+    done = of_text(text, link_rate=1e7)
+    assert "meters" not in done.link
+    assert any('--interface "GigabitEthernet0/1 ingress"' in said for said in done.texts)
+    arriving = of_text(text, link_rate=1e7, interface="GigabitEthernet0/1 ingress")
+    assert len(arriving.link["meters"]) == 1
