@@ -53,6 +53,8 @@ class Mapping:
         """Of the classes, as --match has them."""
         self._nested: list[Queue] = []
         """Queues of policies within classes, with the packets that each has."""
+        self._policing: list[tuple[str, frozenset[int]]] = []
+        """The meters with the packets of each."""
         self.link = f"links.{key(port.name)}"
 
     @property
@@ -71,7 +73,7 @@ class Mapping:
         top = Section("", [Entry("title", quoted(f"{self._port.name}, imported"))])
         top.entries += [Entry("duration", '"60s"'), Entry("warmup", '"10s"')]
         bps, _, _ = self._amounts.port_rate(self._port.line, "the rate of the link")
-        flows = traffic(order, self._port.default_name, self._answers.packet_size, bps)
+        flows = traffic(order, self._policing, self._port.default_name, self._answers.packet_size, bps)
         return [top, link, *scheduled, *meters, *flows]
 
     # Classes
@@ -626,7 +628,9 @@ class Mapping:
                 codes = json.dumps(units.shown_codepoints(codepoints))
                 how = How.CONFIGURED
                 section.entries.append(Entry("match", f"{{ dscp = {codes} }}", match.line or meter.line, how))
-            taken |= ALL_CODEPOINTS if codepoints is None else codepoints
+            own = ALL_CODEPOINTS - taken if codepoints is None else codepoints
+            self._policing.append((name, own))
+            taken |= own
             result += [section, Section(f"[{self.link}.meters.profile]", table, name)]
         return result
 

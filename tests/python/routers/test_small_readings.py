@@ -86,3 +86,13 @@ def test_the_queues_have_the_name_of_their_interface(text: str) -> None:
     assert any('--interface "GigabitEthernet0/1 ingress"' in said for said in done.texts)
     arriving = of_text(text, link_rate=1e7, interface="GigabitEthernet0/1 ingress")
     assert len(arriving.link["meters"]) == 1
+
+
+def test_the_template_has_traffic_for_each_policer() -> None:
+    text = """tc qdisc add dev eth0 root handle 1: prio
+tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dsfield 0xb8 0xfc police rate 1mbit burst 20k drop flowid 1:1
+"""  # noqa: E501 - a command stays whole
+    done = of_text(text, link_rate=1e7)
+    (meter,) = done.link["meters"]
+    assert meter["match"] == {"dscp": ["EF"]}
+    assert "EF" in [flow["dscp"] for flow in done.flows]
