@@ -20,7 +20,7 @@ from perhop.routers.template import traffic
 
 if TYPE_CHECKING:
     from perhop.routers.amounts import Answers, Need
-    from perhop.routers.model import Meter, TreeClass
+    from perhop.routers.model import Jitter, Meter, TreeClass
     from perhop.routers.rules import Rule
     from perhop.routers.source import Account
 
@@ -193,12 +193,19 @@ class Mapping:
         return section
 
     def _emulated(self) -> list[Entry]:
-        """The delay and the loss of the link, which only an emulator of links has in its configuration."""
+        """The delay, jitter and loss of the link, which only the configuration of an emulator has."""
         delay, loss = self._port.delay, self._port.loss
         entries = [Entry("delay", quoted(DELAY), 0, How.ASSUMED, "no configuration has it")]
         if delay is not None:
             text = quoted(units.time_text(delay.number))
             entries = [Entry("delay", text, delay.line, delay.how, delay.text)]
+        jitter = self._port.jitter
+        if jitter is not None:
+            entries.append(_jitter(jitter))
+            mean = (0.0 if delay is None else delay.number) + jitter.mean
+            said = "that of the other direction, which no configuration has: the mean of this one"
+            table = f"{{ delay = {quoted(units.time_text(mean))} }}"
+            entries.append(Entry("reverse", table, 0, How.ASSUMED, said))
         if loss is not None:
             probability, line, said = loss
             entries.append(Entry("loss", units.plain(probability, 9), line, How.CONFIGURED, said))
@@ -705,6 +712,17 @@ def _explicit(queues: list[Queue]) -> list[Queue]:
         else queue
         for queue in queues
     ]
+
+
+def _jitter(jitter: Jitter) -> Entry:
+    """The random delay of a link."""
+    times = {"max": jitter.most}
+    if jitter.sd is not None:
+        times = {"mean": jitter.mean, "sd": jitter.sd, **times}
+    listed = [f"distribution = {quoted(jitter.distribution)}"]
+    listed += [f"{name} = {quoted(units.time_text(value))}" for name, value in times.items()]
+    listed.append(f"reorder = {str(jitter.reorder).lower()}")
+    return Entry("jitter", f"{{ {', '.join(listed)} }}", jitter.line, How.CONFIGURED, jitter.text)
 
 
 def _shares_above(queue: Queue) -> bool:

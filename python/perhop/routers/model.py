@@ -303,6 +303,21 @@ class TreeClass:
     """Of a class of hfsc."""
 
 
+@dataclass(frozen=True, slots=True)
+class Jitter:
+    """A random delay of each packet beside that of the link, in seconds."""
+
+    distribution: Literal["uniform", "normal"]
+    mean: float
+    most: float
+    line: int
+    text: str
+    sd: float | None = None
+    """Of `normal`."""
+    reorder: bool = True
+    """Whether packets overtake one another by it."""
+
+
 @dataclass(slots=True)
 class Port:
     """An interface with its queues, in the order in which classes are tried; the last takes all others."""
@@ -317,6 +332,8 @@ class Port:
     """The link's, as far as the configuration says it."""
     delay: Quantity | None = None
     """The link's, where the configuration emulates one."""
+    jitter: Jitter | None = None
+    """Of the link, beside `delay`."""
     loss: tuple[float, int, str] | None = None
     """The link's loss probability, with its line and text."""
     shaper: Rate | None = None

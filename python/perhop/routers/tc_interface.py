@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from perhop.routers import tc_filters, tc_trees, tc_units
+from perhop.routers import tc_filters, tc_trees, tc_units, units
 from perhop.routers.model import (
     ALL_CODEPOINTS,
     How,
+    Jitter,
     Match,
     Meter,
     Port,
@@ -37,6 +39,8 @@ DEEPEST = 16
 TREES = {"htb", "hfsc", "cbq"}
 BANDS = {"prio", "ets", "pfifo_fast"}
 NETEM_LIMIT = 1000
+NETEM_REACH = 4.0
+"""Standard deviations to which netem's tables of distributions reach (iproute2, netem/maketable.c)."""
 ARRIVING = {"ingress", "clsact"}
 
 
@@ -220,7 +224,7 @@ class Interface:
             self._lost(inner)
         else:
             queue = Queue(name, child.line, within=inner.queues, spacing_known=True)
-        if inner.delay is not None or inner.loss is not None:
+        if inner.delay is not None or inner.loss is not None:  # a jitter stands beside a delay
             text = f"{name}: delay and loss of netem within a class are not simulated"
             self._account.find("W06", child.line, text)
         queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
@@ -276,6 +280,7 @@ class Interface:
         port.queues, port.tree, port.sharing = held.queues, held.tree, held.sharing
         port.quantum_divisor, port.rate = held.quantum_divisor, held.rate
         port.delay, port.loss = port.delay or held.delay, port.loss or held.loss
+        port.jitter = port.jitter or held.jitter
         outer, inner = port.shaper, held.shaper
         if outer is None or inner is None:
             if inner is not None:
@@ -291,8 +296,10 @@ class Interface:
         """Delay, losses and the rate of an emulated link."""
         options = Options(root, self._account)
         limit = options.packets("limit")
-        delay, loss, rate = options.time("delay", "latency"), options.loss(), options.rate("rate")
-        port.delay, port.loss, port.shaper = delay, loss, rate
+        self._delay(port, options, root)
+        port.loss = self._losses(options, root.line)
+        port.shaper = options.rate("rate")
+        options.skip("seed")
         options.close()
         if children:
             self._inner(port, children[0], depth)
@@ -303,10 +310,50 @@ class Interface:
             text = f"netem: no limit; {NETEM_LIMIT} packets"
             self._account.find("W04", root.line, text)
             queue.limit = Quantity(NETEM_LIMIT, Unit.PACKETS, 0, How.DEFAULT, text="1000 packets")
-        if delay is not None:
+        if port.delay is not None:
             text = "netem: its limit counts packets that it delays, too; here those that wait only"
             self._account.find("W06", root.line, text)
         port.queues = [queue]
+
+    def _delay(self, port: Port, options: Options, root: Command) -> None:
+        """Delay and jitter (Linux, net/sched/sch_netem.c, `tabledist`): uniform unless there is a table."""
+        line, times, table = root.line, options.delay(), options.text("distribution")
+        if not times:
+            return
+        delay, spread = times[0], times[1] if len(times) > 1 else 0.0
+        text = f"delay {units.time_text(delay)}"
+        uniform = table in {None, "uniform"}
+        reach = spread if uniform else NETEM_REACH * spread
+        least = max(delay - reach, 0.0)
+        port.delay = Quantity(least, Unit.SECONDS, line, text=text)
+        if not spread:
+            return
+        text += f" {units.time_text(spread)}"
+        if table not in {None, "uniform", "normal"}:
+            self._account.find("W06", line, f"netem: `distribution {table}` is not simulated; normal here")
+        if reach > delay:
+            said = f"netem: `{text}`: delays below 0 are none on Linux; here others take their place"
+            self._account.find("W06", line, said)
+        mean, most = delay - least, delay + reach - least
+        if not uniform and spread > mean:
+            said = f"netem: `{text}`: a normal jitter above the delay is not simulated"
+            self._account.miss_part(line, said)
+            return
+        overtakes = "rate" not in root.words  # with a rate netem sends in order
+        if uniform:
+            port.jitter = Jitter("uniform", most / 2, most, line, text, None, overtakes)
+        else:
+            port.jitter = Jitter("normal", mean, most, line, text, spread, overtakes)
+
+    def _losses(self, options: Options, line: int) -> tuple[float, int, str] | None:
+        """Losses; a packet with a wrong bit is lost, too, where its checksum is looked at."""
+        lost, spoilt = options.chance("loss"), options.chance("corrupt")
+        if spoilt is not None:
+            text = f"netem: `{spoilt[1]}`: a corrupted packet is lost on the link here, not where it arrives"
+            self._account.find("W06", line, text)
+        found = [chance for chance in (lost, spoilt) if chance is not None]
+        arrives = math.prod(1 - value for value, _ in found)
+        return (round(1 - arrives, 12), line, ", ".join(text for _, text in found)) if found else None
 
     # Classes
 

@@ -23,7 +23,6 @@ from perhop.routers.model import (
     Selector,
     Unit,
 )
-from perhop.routers.source import MEANINGS
 
 if TYPE_CHECKING:
     from perhop.routers.source import Account
@@ -58,6 +57,7 @@ MODERN_TIMES = {
 """The times of each qdisc, by their keys in a scenario."""
 RED_PROBABILITY = 0.02
 PFIFO = 1000
+DIGITS = frozenset("0123456789.")
 SLOW_AVERAGE = 10
 """tc itself warns from this exponent on."""
 
@@ -174,19 +174,47 @@ class Options:
                 text = f"{self._command.kind}: `{name} {value}`: packets have their IP size here"
                 self._account.find("W18", self._command.line, text)
 
-    def loss(self) -> tuple[float, int, str] | None:
-        """A loss probability of netem in percent: each packet for itself."""
-        words = self._words
-        if "loss" not in words[:-1]:
+    def series(self, name: str) -> list[str]:
+        """The values after a word; `tc -j` names those behind the first one."""
+        if name not in self._words:
+            return []
+        at = self._words.index(name)
+        end = at + 1
+        labels = {"jitter", "correlation"} if self._command.json else {"random"}
+        while end < len(self._words) and (self._words[end] in labels or self._words[end][:1] in DIGITS):
+            end += 1
+        found = [word for word in self._words[at + 1 : end] if word not in labels]
+        if found:  # else a model of losses with states: `close` reports it
+            del self._words[at:end]
+        return found
+
+    def chance(self, name: str) -> tuple[float, str] | None:
+        """A probability of netem, each packet for itself, and its text."""
+        found = self.series(name)
+        value = tc_units.probability(found[0]) if found else None
+        if not found or value is None or len(found) > 2:
+            if found:
+                self._bad(name, " ".join(found))
             return None
-        at = words.index("loss")
-        end = at + 2 if words[at + 1] == "random" else at + 1
-        value = tc_units.probability(words[end]) if end < len(words) else None
-        if value is None:
-            return None  # of a model with states: `close` reports it
-        text = " ".join(words[at : end + 1])
-        del words[at : end + 1]
-        return value, self._command.line, text
+        self.uncorrelated(name, found[1:])
+        return value, f"{name} {found[0]}"
+
+    def uncorrelated(self, name: str, found: list[str]) -> None:
+        """The correlation of a value with that of the packet before."""
+        if any(tc_units.probability(word) for word in found):
+            text = f"netem: `{name}`: its correlation `{found[0]}` is not simulated; packets are independent"
+            self._account.find("W06", self._command.line, text)
+
+    def delay(self) -> list[float]:
+        """The delay of netem and its jitter in seconds, as far as they are there."""
+        found = self.series("delay") or self.series("latency")
+        values = [units.number(word) if self._command.json else tc_units.time(word) for word in found[:2]]
+        self.uncorrelated("delay", found[2:])
+        times = [value for value in values if value is not None]
+        if len(times) < len(values) or len(found) > 3:
+            self._bad("delay", " ".join(found))
+            return []
+        return times
 
     def list(self, name: str) -> list[int]:
         """Whole numbers after a word."""
@@ -216,11 +244,7 @@ class Options:
         """Report the words that nobody asked for."""
         if self._words:
             text = f"{self._command.kind}: not understood: `{' '.join(self._words)}`"
-            lost = {"loss", "corrupt"} & set(self._words)
-            if self._command.kind != "netem" or lost or MEANINGS.search(" ".join(self._words)):
-                self._account.miss_part(self._command.line, text)
-            else:
-                self._account.find("W13", self._command.line, text)
+            self._account.miss_part(self._command.line, text)
 
 
 class Leaves:

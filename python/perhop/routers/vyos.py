@@ -280,23 +280,29 @@ class Reader:
         return port
 
     def _emulator(self, port: Port, entry: Class) -> None:
-        """The delay and the losses of netem (python/vyos/qos/netem.py)."""
+        """The delay and the losses of netem (python/vyos/qos/netem.py); a wrong bit is a loss, too."""
         name, value, line = self._emulated(entry, "delay")
         delay = units.scaled(value, {"": 1e-3, "ms": 1e-3, "s": 1.0, "us": 1e-6}) if value else None
         if delay:
             port.delay = Quantity(delay, Unit.SECONDS, line, text=f"{name} {value}")
         elif value:
             self._bad(name, value, line)
-        name, value, line = self._emulated(entry, "loss")
-        percent = units.number(value.removesuffix("%")) if value else None
-        if percent is not None and percent <= 100:
-            port.loss = (percent / 100, line, f"{name} {value}")
-        elif value:
-            self._bad(name, value, line)
-        for key in sorted(EMULATED.keys() - {"delay", "loss"}):
+        for key in ("loss", "corruption"):
+            name, value, line = self._emulated(entry, key)
+            percent = units.number(value.removesuffix("%")) if value else None
+            if value and (percent is None or percent > 100):
+                self._bad(name, value, line)
+            elif percent is not None:
+                probability, _, said = port.loss or (0.0, 0, "")
+                probability = round(1 - (1 - probability) * (1 - percent / 100), 12)
+                port.loss = (probability, line, ", ".join(filter(None, (said, f"{name} {value}"))))
+            if key == "corruption" and percent:
+                text = f"`{name} {value}`: a corrupted packet is lost on the link here, not where it arrives"
+                self._account.find("W06", line, text)
+        for key in ("duplicate", "reordering"):
             name, value, line = self._emulated(entry, key)
             if value:
-                self._account.find("W06", line, f"`{name} {value}` is not simulated")
+                self._account.miss_part(line, f"`{name} {value}` is not simulated")
         queue = Queue("all", entry.line)
         queue.limit = self._packets(entry, "queue-limit", 1000, "all")
         port.queues = [queue]
