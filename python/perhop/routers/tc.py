@@ -35,7 +35,8 @@ class Reader:
         for device in self._devices.values():
             device.qdiscs = self._left(device.qdiscs)
             device.classes = self._left(device.classes)
-        named = [device for device in self._devices.values() if device.name]
+        held = [device for device in self._devices.values() if not device.empty]
+        named = [device for device in held if device.name]
         blank = self._devices.get("")
         if blank is not None and len(named) == 1:  # `tc -j class show` has no device
             named[0].classes += blank.classes
@@ -44,6 +45,9 @@ class Reader:
 
     def _take(self, command: Command) -> None:
         device = self._devices.setdefault(command.dev, Device(command.dev, command.line))
+        if command.object == "link":
+            device.lengths.append(command)
+            return
         listed = {"qdisc": device.qdiscs, "class": device.classes, "filter": device.filters}[command.object]
         if command.verb == "del":
             self._delete(device, command)

@@ -6,7 +6,7 @@ import ast
 import re
 import shlex
 from dataclasses import dataclass, field
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING
 
 from perhop.routers import jsontree
@@ -31,12 +31,13 @@ QUOTES = re.compile(r"""["'\\]""")
 WORD = re.compile(r"[;&|]+|[^\s;&|]+")
 VERBS = {"add", "replace", "change", "link", "del", "delete", "show", "list", "ls"}
 DEEPEST = 8
-HARMLESS = ("set ", "echo ", "#", "modprobe ", "sysctl ", "ip link set ")
+LENGTHS = {"txqueuelen", "txqlen", "qlen"}
+"""Words of `ip link` and ifconfig before the length of the queues that a device makes by default."""
 
 
 @dataclass(slots=True)
 class Command:
-    """A qdisc, class or filter: where it is, its kind, and its parameters as words."""
+    """A qdisc, class, filter or length of queues (`link`): where it is, its kind, its parameters as words."""
 
     object: str
     verb: str
@@ -97,9 +98,7 @@ def _line(
     if inside or CONTROL.match(text):
         _nest(text, places[0], loops)
     if CONTROL.match(text):
-        runs = any(
-            words[0].rsplit("/", 1)[-1] == "tc" for words in _commands(re.sub(r"\b(do|then)\b", ";", text))
-        )
+        runs = any(_tool(words) == "tc" for words in _commands(re.sub(r"\b(do|then)\b", ";", text)))
         return ignore("shell control is not followed", missed=runs)
     given = ASSIGNMENT.fullmatch(text)
     if given and not inside:
@@ -116,7 +115,7 @@ def _line(
     batch = len(parts) > 2 and parts[0] in OBJECTS and parts[1] in VERBS
     if parts and parts[0] in {"qdisc", "class", "filter"} and len(parts) > 2 and not batch:
         return (yield from _shown(parts, places, account))
-    listed = [words for words in _commands(expanded) if words[0].rsplit("/", 1)[-1] == "tc"]
+    listed = [words for words in _commands(expanded) if _tool(words) == "tc" or _length(words, 0)]
     listed = [["tc", *parts]] if batch else listed
     if not listed:
         return ignore("not a tc command")
@@ -124,9 +123,7 @@ def _line(
         return ignore("within a loop or condition, which is not followed", missed=True)
     if VARIABLE.search(expanded):
         return ignore("a variable without a simple assignment", missed=True)
-    found = [
-        _command([*dropwhile(lambda word: word.startswith("-"), words[1:])], places[0]) for words in listed
-    ]
+    found = [_length(words, places[0]) or _command(_plain(words), places[0]) for words in listed]
     for command in found:
         if command is None:
             ignore(missed=True)
@@ -160,6 +157,32 @@ def _commands(text: str) -> list[list[str]]:
         if (end := next((i for i, word in enumerate(words) if ">" in word), None)) is not None:
             del words[end:]
     return [words for words in found if words]
+
+
+def _tool(words: list[str]) -> str:
+    """The program of a command without its folder."""
+    return words[0].rsplit("/", 1)[-1]
+
+
+def _plain(words: list[str]) -> list[str]:
+    """The words of a command behind its program and the options of that."""
+    return [*dropwhile(lambda word: word.startswith("-"), words[1:])]
+
+
+def _length(words: list[str], line: int) -> Command | None:
+    """`ip link set dev eth0 txqueuelen 200` or `ifconfig eth0 txqueuelen 200`; None of other commands."""
+    rest = _plain(words)
+    at = next((i for i, word in enumerate(rest[:-1]) if word in LENGTHS), None)
+    if at is None or _tool(words) not in {"ip", "ifconfig"}:
+        return None
+    if _tool(words) == "ip":
+        if rest[0] not in {"link", "l"} or rest[1] not in {"add", "set", "s"}:
+            return None
+        rest = rest[2:]
+        at -= 2
+    before = rest[:at]
+    named = next((after for word, after in pairwise(before) if word in {"dev", "name"}), "")
+    return Command("link", "set", line, named or "".join(before[:1]), words=rest[at : at + 2], read=True)
 
 
 def _nest(text: str, line: int, loops: list[int]) -> None:

@@ -53,6 +53,13 @@ class Device:
     qdiscs: list[Command] = field(default_factory=list)
     classes: list[Command] = field(default_factory=list)
     filters: list[Command] = field(default_factory=list)
+    lengths: list[Command] = field(default_factory=list)
+    """What sets the length of queues that say none."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no queues."""
+        return not (self.qdiscs or self.classes or self.filters)
 
 
 class Interface:
@@ -63,7 +70,7 @@ class Interface:
         self._account = account
         self._device = device
         self._name = device.name or "dev"
-        self._leaves = Leaves(account)
+        self._leaves = Leaves(account, device.lengths)
         filters = tc_filters.read(device.filters, account)
         self._arriving = [found for found in filters if found.incoming]
         self._filters = [found for found in filters if not found.incoming]
@@ -133,6 +140,9 @@ class Interface:
             port.meters.append((match, f"police {found.target or 'filter'}", meter))
             self._led.add(found.line)
         self._unread(commands)
+        for command in self._device.lengths:
+            port.lines |= command.lines
+        self._leaves.close()
         return port
 
     def _unread(self, commands: list[Command]) -> None:
@@ -220,7 +230,7 @@ class Interface:
             text = f"{name}: `{child.kind}` within this class is not simulated; a FIFO in its place"
             self._account.find("W06", child.line, text)
             queue = Queue(name, child.line)
-            queue.limit = Quantity(1000, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
+            queue.limit = self._leaves.length(child)
             self._lost(inner)
         else:
             queue = Queue(name, child.line, within=inner.queues, spacing_known=True)
@@ -418,7 +428,7 @@ class Interface:
         text = f"{root.kind} without a default class: unclassified packets {bypass}"
         self._account.find("W17", root.line, f"{text}; here they get a class of their own")
         added = Queue("unclassified", 0)
-        added.limit = Quantity(1000, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
+        added.limit = self._leaves.length(root)
         port.queues.append(added)
 
     def _of(self, root: Command) -> list[Command]:

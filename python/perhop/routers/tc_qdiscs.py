@@ -25,11 +25,13 @@ from perhop.routers.model import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perhop.routers.source import Account
     from perhop.routers.tc_commands import Command
 
-FAIR_LIMITS = {"sfq": 127, "fq": 10000, "sfb": 1000, "hhf": 1000}
-"""Packets (Linux, net/sched/sch_sfq.c, sch_fq.c, sch_sfb.c with txqueuelen, sch_hhf.c)."""
+FAIR_LIMITS = {"sfq": 127, "fq": 10000, "hhf": 1000}
+"""Packets (Linux, net/sched/sch_sfq.c, sch_fq.c, sch_hhf.c); sfb has the length of its device."""
 CAKE_TINS = ("diffserv3", "diffserv4", "diffserv8", "precedence", "besteffort")
 """The first one is the default."""
 CAKE_FLOWS = (
@@ -57,6 +59,8 @@ MODERN_TIMES = {
 """The times of each qdisc, by their keys in a scenario."""
 RED_PROBABILITY = 0.02
 PFIFO = 1000
+FRAME = 1514.0
+"""Bytes of a packet in bfifo's default limit: an MTU with its Ethernet header."""
 DIGITS = frozenset("0123456789.")
 SLOW_AVERAGE = 10
 """tc itself warns from this exponent on."""
@@ -250,9 +254,37 @@ class Options:
 class Leaves:
     """Makes queues of qdiscs that hold packets."""
 
-    def __init__(self, account: Account) -> None:
-        """Findings go to the account."""
+    def __init__(self, account: Account, lengths: Sequence[Command] = ()) -> None:
+        """Findings go to the account; the commands set the length of queues that say none."""
         self._account = account
+        self._lengths: list[tuple[Command, float]] = []
+        self._used: set[int] = set()
+        """The lines of lengths that a queue has."""
+        for command in lengths:
+            number = Options(command, account).packets(command.words[0])
+            if number is not None:
+                self._lengths.append((command, number.number))
+
+    def length(self, command: Command, each: float | None = None) -> Quantity:
+        """The limit of a queue that says none: as its device has it when it is made, later of pfifo_fast.
+
+        `each`: bytes of a packet, of a queue that counts bytes.
+        """
+        before = [one for one in self._lengths if one[0].line < command.line or command.kind == "pfifo_fast"]
+        number, line, how = float(PFIFO), 0, How.DEFAULT
+        if before:
+            number, line, how = before[-1][1], before[-1][0].line, How.CONFIGURED
+            self._used.add(line)
+        text = f"txqueuelen {number:g}"
+        unit = Unit.PACKETS if each is None else Unit.BYTES
+        return Quantity(number * (each or 1), unit, line, how, text=text)
+
+    def close(self) -> None:
+        """Report the lengths that no queue has."""
+        for command, number in self._lengths:
+            if command.line not in self._used:
+                text = f"`txqueuelen {number:g}`: no queue that is made after it takes its limit from it"
+                self._account.find("W13", command.line, text)
 
     def queue(
         self,
@@ -267,8 +299,10 @@ class Leaves:
         queue = Queue(name, command.line, spacing_known=True)
         kind = "pfifo" if plain or command.object == "class" else command.kind
         if plain or command.object == "class":
-            queue.limit = Quantity(PFIFO, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
-            self._account.find("W04", command.line, f"{name}: no qdisc; a FIFO of 1000 packets (txqueuelen)")
+            queue.limit = self.length(command)
+            if queue.limit.how is How.DEFAULT:
+                text = f"{name}: no qdisc; a FIFO of 1000 packets (txqueuelen)"
+                self._account.find("W04", command.line, text)
             return queue
         match kind:
             case "red":
@@ -316,10 +350,11 @@ class Leaves:
         """Fair queueing as a FIFO with its limit."""
         options = Options(command, self._account)
         queue.limit = options.packets("limit")
-        default = FAIR_LIMITS[command.kind]
+        default = FAIR_LIMITS.get(command.kind)
         if queue.limit is None:
             text = f"{default} packets, Linux's {command.kind}"
-            queue.limit = Quantity(default, Unit.PACKETS, 0, How.DEFAULT, text=text)
+            own = default and Quantity(default, Unit.PACKETS, 0, How.DEFAULT, text=text)
+            queue.limit = own or self.length(command)
         lost = "fairness among its flows"
         if command.kind == "sfb":
             lost = "its dropping of packets of the flows that fill the queue (an AQM, Stochastic Fair Blue)"
@@ -398,10 +433,12 @@ class Leaves:
         queue.limit = options.size("limit") if command.kind == "bfifo" else options.packets("limit")
         queue.head_drop = command.kind == "pfifo_head_drop"
         if queue.limit is None and command.kind != "bfifo":
-            queue.limit = Quantity(PFIFO, Unit.PACKETS, 0, How.DEFAULT, text="txqueuelen 1000")
-            self._account.find(
-                "W04", command.line, f"{queue.name}: limit not configured; txqueuelen, 1000 packets"
-            )
+            queue.limit = self.length(command)
+            if queue.limit.how is How.DEFAULT:
+                text = f"{queue.name}: limit not configured; txqueuelen, 1000 packets"
+                self._account.find("W04", command.line, text)
+        elif queue.limit is None and (found := self.length(command, FRAME)).how is How.CONFIGURED:
+            queue.limit = found
         options.close()
 
     def _red(self, queue: Queue, command: Command) -> None:

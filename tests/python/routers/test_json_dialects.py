@@ -389,7 +389,7 @@ def test_an_emulator_of_vyos() -> None:
     text = "".join(f"set qos policy network-emulator N {key} '{value}'\n" for key, value in leaves.items())
     done = of_text(f"{text}set qos interface eth0 egress 'N'\n")
     assert {key: done.link[key] for key in ("rate", "delay", "loss")} == {
-        "rate": "9Mbps", "delay": "40ms", "loss": 0.02,
+        "rate": "9Mbps", "delay": "40ms", "loss": 0.0298,
     }  # fmt: skip
     assert (done.link["queue"]["limit"], done.codes("W06")) == ("55p", [5])
 
@@ -474,3 +474,27 @@ set qos interface eth0 egress 'W'
 """
     with pytest.raises(PerhopError, match="line 3: not understood: `queue-type drop-tial`"):
         of_text(text)
+
+
+@pytest.mark.parametrize("bandwidth", ["10mbit", "auto"])
+@pytest.mark.parametrize(
+    "shares", [("6mbit", "2mbit"), ("3mbit", "1mbit"), ("90mbit", "30mbit"), ("30%", "10%")]
+)
+def test_classes_of_hfsc_in_vyos_without_realtime_share_by_linkshare(
+    bandwidth: str, shares: tuple[str, str]
+) -> None:
+    """Whether their sum is below, at or above the bandwidth: what others leave, too, is shared so."""
+    text = f"""\
+set qos interface eth0 egress H
+set qos policy shaper-hfsc H bandwidth {bandwidth}
+set qos policy shaper-hfsc H class 1 match a ip dscp ef
+set qos policy shaper-hfsc H class 1 linkshare m2 {shares[0]}
+set qos policy shaper-hfsc H class 2 match a ip dscp af11
+set qos policy shaper-hfsc H class 2 linkshare m2 {shares[1]}
+set qos policy shaper-hfsc H default linkshare m2 {shares[1]}
+"""
+    done = of_text(text, link_rate=1e7)
+    assert done.codes("W13") == []
+    assert done.carried({46: 12.0, 10: 12.0, 0: 12.0}) == pytest.approx({46: 6.0, 10: 2.0, 0: 2.0}, rel=0.02)
+    assert done.carried({46: 12.0, 0: 12.0}) == pytest.approx({46: 7.5, 0: 2.5}, rel=0.02)
+    assert done.carried({10: 12.0}) == pytest.approx({10: 10.0}, rel=0.02)

@@ -400,3 +400,49 @@ tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0xb8 0xfc flowid 
     assert done.carried({46: 50.0, 0: 90.0})[46] == pytest.approx(5.0, rel=0.03)
     named = [text for (code, line), text in zip(done.warnings, done.texts, strict=True) if line in {4, 5}]
     assert any("`rate 2mbit`, `ceil 3mbit` is not simulated" in text for text in named)
+
+
+CLASS = """tc qdisc add dev e root handle 1: htb default 10
+tc class add dev e parent 1: classid 1:10 htb rate 8mbit
+"""
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        "ip link set dev e txqueuelen 200",
+        "sudo ip -b link set e up qlen 200",
+        "/sbin/ip l s e txqlen 200 && echo done",
+        "ip link add link f name e txqueuelen 200 type vlan id 5",
+        "ifconfig e txqueuelen 200",
+    ],
+)
+@pytest.mark.parametrize(
+    ("leaf", "limit"),
+    [
+        ("", "200p"),
+        ("tc qdisc add dev e parent 1:10 pfifo\n", "200p"),
+        ("tc qdisc add dev e parent 1:10 bfifo\n", "302.8kB"),
+        ("tc qdisc add dev e parent 1:10 sfb\n", "200p"),
+    ],
+)
+def test_the_length_of_a_device_is_the_limit_of_queues_that_say_none(
+    length: str, leaf: str, limit: str
+) -> None:
+    done = of_text(f"{length}\n{CLASS}{leaf}", link_rate=1e7)
+    assert done.queues["1:10"]["queue"]["limit"] == limit
+    assert done.codes("W13") == done.codes("W04") == []
+
+
+def test_the_length_of_a_device_is_for_queues_that_are_made_later() -> None:
+    last = "ip link set e txqueuelen 200\n"
+    done = of_text(f"{CLASS}{last}", link_rate=1e7)
+    assert (done.queues["1:10"]["queue"]["limit"], done.codes("W13")) == ("1000p", [3])
+    done = of_text(f"{last}{CLASS}tc qdisc add dev e parent 1:10 pfifo limit 50\n", link_rate=1e7)
+    assert (done.queues["1:10"]["queue"]["limit"], done.codes("W13")) == ("50p", [1])
+    done = of_text(f"tc qdisc add dev e root pfifo_fast\n{last}", link_rate=1e7)
+    assert {queue["rule"]["limit"] for queue in done.queues.values()} == {"200p"}
+    done = of_text(f"ip link set f txqueuelen 200\n{CLASS}", link_rate=1e7)
+    assert (done.queues["1:10"]["queue"]["limit"], done.codes("W13")) == ("1000p", [1])
+    with pytest.raises(PerhopError, match="line 2: within a loop"):
+        of_text(f"for d in e; do\nip link set $d txqueuelen 200\ndone\n{CLASS}", link_rate=1e7)
