@@ -2,7 +2,7 @@
 
 Exit status: 0 fine, 1 faults that `store verify` or `check-block` found, differences that `rerun` found or
 answers that `course check` found wrong, 2 a request that cannot be met (one line on standard error says why),
-3 runs on real packets that are invalid, 130 interrupted.
+3 runs on real packets that are invalid, 130 interrupted by Ctrl-C, 143 by SIGTERM.
 
 Its length is that of the options and the help that users read.
 """
@@ -484,7 +484,7 @@ def main() -> None:
     except KeyboardInterrupt:
         files.remove_unused()
         terminal.note(interrupts.left())
-        sys.exit(interrupts.EXIT)
+        sys.exit(interrupts.status())
     except BrokenPipeError:
         # The reader closed the pipe (`| head`): it needs no more output.
         terminal.abandon_stdout()
@@ -500,7 +500,7 @@ def _status() -> int:
     """Run the command; its exit status.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C ended it.
+        KeyboardInterrupt: Ctrl-C or SIGTERM ended it.
     """
     with interrupts.translated():
         status: int = app(_plugins_first(sys.argv[1:]), prog_name="perhop", standalone_mode=False)

@@ -1,4 +1,4 @@
-"""Ctrl-C in the command line: a KeyboardInterrupt, but never while modules load.
+"""Ctrl-C and SIGTERM in the command line: a KeyboardInterrupt, but never while modules load.
 
 Modules of other projects take a KeyboardInterrupt for a failure of their own while they load, and databases
 make other exceptions of it. So while a program starts, Ctrl-C ends it at once; where a command loads a module
@@ -6,7 +6,7 @@ in the middle of its work, the KeyboardInterrupt comes when that is loaded. Wher
 exception of its own after Ctrl-C, `translated` makes a KeyboardInterrupt of that. Where Python discards the
 KeyboardInterrupt, as in a finalizer, it is raised again soon. At the end the command line says what Ctrl-C
 leaves, from the last call of `leaves`. Where a class in Python keeps the interpreter's lock in C code, no
-handler runs: a thread of the engine then ends the program, 2 s after Ctrl-C.
+handler runs: a thread of the engine then ends the program, 2 s after Ctrl-C, and SIGTERM ends it at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 EXIT = 130
-"""Exit status of a command that Ctrl-C ended."""
+"""Exit status of a command that Ctrl-C ended; that of another signal is 128 and its number, too."""
 
 _AGAIN_S = 0.01
 """How long after a discarded KeyboardInterrupt it is raised again."""
@@ -39,13 +39,16 @@ class _State:
     installed = False
     watched = False
     left: Callable[[], str] | None = None
+    status = EXIT
 
 
 def install() -> None:
-    """Take over Ctrl-C, unless this process is to ignore it, as in the background of a shell script."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    """Take over Ctrl-C and SIGTERM, unless this process is to ignore them, as in a script's background."""
+    taken = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is not signal.SIG_IGN]
+    for one in taken:
+        signal.signal(one, _interrupted)
+    if not taken:
         return
-    signal.signal(signal.SIGINT, _interrupted)
     _State.installed = True
     if sys.platform != "win32":
         signal.signal(signal.SIGALRM, _again)
@@ -53,7 +56,10 @@ def install() -> None:
 
 
 def watch() -> None:
-    """Before a class in Python is called: end the program if Ctrl-C does not get through to its handler."""
+    """Before a class in Python is called: end the program if a signal does not get through to its handler.
+
+    SIGTERM ends it at once from now on, and the programs that the class forks.
+    """
     if (
         not _State.installed
         or _State.watched
@@ -64,6 +70,8 @@ def watch() -> None:
     from perhop import _engine  # noqa: PLC0415 - most commands need no watch
 
     _State.watched = True
+    if signal.getsignal(signal.SIGTERM) is _interrupted:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.set_wakeup_fd(_engine.watch_interrupts(), warn_on_full_buffer=False)
 
 
@@ -117,19 +125,25 @@ def left() -> str:
     return "interrupted; nothing was written" if _State.left is None else _State.left()
 
 
+def status() -> int:
+    """The exit status of a command that a signal ended."""
+    return _State.status
+
+
 def leave_at_once() -> None:
     """From now on Ctrl-C finds nothing that is worth ending in order."""
     _State.leaving = True
 
 
-def _interrupted(_number: int, _frame: object) -> None:
+def _interrupted(number: int, _frame: object) -> None:
     _State.seen = True
+    _State.status = 128 + number
     if _State.watched:
         sys.modules["perhop._engine"].interrupt_handled()
     if _State.loading:
         os.write(2, b"interrupted; nothing was written\n")
     if _State.loading or _State.leaving or _State.pending:
-        os._exit(EXIT)
+        os._exit(_State.status)
     _raise()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +76,19 @@ objectives = ["minimize links.link.delay_p99_s"]
 [search]
 "links.link.queue.limit" = "20p..400p"
 """
+LAB = """\
+title = "Days"
+about = "what takes days"
+[measures]
+wait = { scenario = "endless.toml", metric = "links.link.delay_p95_s" }
+[[questions]]
+key = "wait"
+ask = "How long is the wait?"
+measure = "wait"
+unit = "s"
+hint = "The table of links has it."
+"""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SOON_S = 120
 """How long to wait for a command's end after Ctrl-C: a guard. Each command here would run for days."""
 
@@ -86,6 +101,18 @@ def endless(tmp_path: Path) -> Path:
     (tmp_path / "no-delay.toml").write_text(NO_DELAY, encoding="utf-8")
     (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
     (tmp_path / "tune.toml").write_text(TUNE, encoding="utf-8")
+    for folder in ("report", "lab"):
+        (tmp_path / folder).mkdir()
+    manifest = {
+        "perhop": "0.1.0",
+        "command": "perhop run",
+        "scenarios": [{"seeds": [1, 2, 3], "scenario": tomllib.loads(OVERLOAD), "results": {}}],
+    }
+    (tmp_path / "report" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (tmp_path / "lab" / "lab.toml").write_text(LAB, encoding="utf-8")
+    (tmp_path / "lab" / "sheet.md").write_text("# Days\n", encoding="utf-8")
+    (tmp_path / "lab" / "endless.toml").write_text(OVERLOAD, encoding="utf-8")
+    (tmp_path / "answers.toml").write_text("wait = 1\n", encoding="utf-8")
     return tmp_path
 
 
@@ -116,11 +143,11 @@ def computed(process: subprocess.Popen[str]) -> float:
     return sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Sends Ctrl-C; what the command then says. A command that goes on with its work never ends here."""
-    process.send_signal(signal.SIGINT)
+def interrupted(process: subprocess.Popen[str], number: signal.Signals = signal.SIGINT) -> tuple[str, str]:
+    """Sends a signal; what the command then says. A command that goes on with its work never ends here."""
+    process.send_signal(number)
     out, err = process.communicate(timeout=SOON_S)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     assert "Traceback" not in err
     return out, err
 
@@ -135,19 +162,28 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
         (("run", "endless.toml", "--runs", "100000", "--jobs", "2"), "nothing was written"),
         (("sweep", "sweep.toml", "--jobs", "2", "--out", "new/out"), "0 runs are kept"),
         (("tune", "tune.toml", "--jobs", "1", "--out", "new/out"), "0 runs are kept"),
+        (("rerun", "report/manifest.json", "--jobs", "2"), "nothing was written"),
     ],
 )
-def test_a_long_run_says_how_long_and_ctrl_c_ends_it_within_a_second(
-    endless: Path, command: Sequence[str], end: str
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_long_run_says_how_long_and_a_signal_ends_it_within_a_second(
+    endless: Path, command: Sequence[str], end: str, number: signal.Signals
 ) -> None:
     process = start(endless, *command)
     forecast = said(process, "left")
     assert re.search(r"(runs|trials): 0 of \d+ after \d+ s, about [\d,]+ (min|h|days|years) left", forecast)
-    out, err = interrupted(process)
+    out, err = interrupted(process, number)
     assert err.startswith("interrupted")
     assert end in err
     assert out == ""
     assert not (endless / "new").exists()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_a_check_of_answers(endless: Path, number: signal.Signals) -> None:
+    process = start(endless, "course", "check", "lab", "answers.toml")
+    said(process, r"^runs: 0 of \d+ after")
+    assert interrupted(process, number) == ("", "interrupted; nothing was written\n")
 
 
 def test_ctrl_c_ends_reproduce_within_a_second(tmp_path: Path) -> None:
@@ -164,12 +200,15 @@ def children(process: subprocess.Popen[str]) -> list[int]:
 
 
 @needs_live
-def test_ctrl_c_ends_compare_within_a_second_on_real_packets(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_compare_within_a_second_on_real_packets(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     (tmp_path / "live.toml").write_text(LIVE.replace('duration = "2s"', 'duration = "1000s"'))
     process = start(tmp_path, "compare", "live.toml", "--runs", "1", "--out", "out")
     said(process, "^1 run on real packets, 1000 s in all; 20 simulated runs of each$")
     (worker,) = children(process)
-    out, err = interrupted(process)
+    out, err = interrupted(process, number)
     assert err.endswith("interrupted; nothing was written, and nothing is left in the system\n")
     assert out == ""
     assert not Path(f"/proc/{worker}").exists()
@@ -177,7 +216,10 @@ def test_ctrl_c_ends_compare_within_a_second_on_real_packets(tmp_path: Path) -> 
 
 
 @needs_live
-def test_ctrl_c_ends_compare_within_a_second_while_it_simulates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_compare_within_a_second_while_it_simulates(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     (tmp_path / "live.toml").write_text(LIVE)
     process = start(tmp_path, "compare", "live.toml", "--runs", "1", "--sim-runs", "100000")
     said(process, "^1 run on real packets")
@@ -186,7 +228,7 @@ def test_ctrl_c_ends_compare_within_a_second_while_it_simulates(tmp_path: Path) 
     before = computed(process)
     while computed(process) < before + 0.5:
         time.sleep(0.05)
-    out, err = interrupted(process)
+    out, err = interrupted(process, number)
     assert err.endswith("interrupted; nothing was written, and nothing is left in the system\n")
     assert out == ""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -220,3 +222,33 @@ def test_a_parameter_from_its_setting() -> None:
     assert gym.Parameter("limit", 10, 100, "p").value(0.5) == "55p"
     assert gym.Parameter("target", 1, 20, "ms").value(0.25) == "5.750000ms"
     assert perhop.Simulation(gym.AQM_SCENARIO).set("links.uplink.queue.max_p", 0.01).changes[0].value == 0.01
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_step_and_the_episode_goes_on_later(name: str, number: signal.Signals) -> None:
+    """The program's own handler decides what becomes of it; SIGTERM has none unless the program sets one."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    scenario = gym.AQM_SCENARIO if "Aqm" in name else gym.CONGESTION_SCENARIO
+    days = {**scenario, "duration": "2000000s", "warmup": "0s"}
+    env = gymnasium.make(name, scenario=days, interval="1000000s").unwrapped
+    env.reset(seed=1)
+    before = signal.signal(number, stop)
+    timer = threading.Timer(0.3, signal.raise_signal, (number,))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            env.step(env.action_space.sample())
+    finally:
+        timer.join()
+        signal.signal(number, before)
+    stopped = env.simulation.now  # type: ignore[attr-defined] # of perhop's environments
+    assert 0 < stopped < 1_000_000
+    env.simulation.run_for("10ms")  # type: ignore[attr-defined]
+    assert env.simulation.now == pytest.approx(stopped + 0.01)  # type: ignore[attr-defined]
+    observed, _ = env.reset(seed=2)
+    assert env.observation_space.contains(observed)

@@ -121,13 +121,14 @@ def test_killed_at_random_moments_a_sweep_ends_as_if_undisturbed(perhop: Perhop,
 
 
 @pytest.mark.usefixtures("small")
-def test_ctrl_c_keeps_what_has_finished(perhop: Perhop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_has_finished(perhop: Perhop, tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
     process = start(tmp_path, "--jobs", "1")
     wait_for_a_journal(process, tmp_path, size=5000)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     code, error = ended(process)
-    assert code == 130
+    assert code == 128 + number
     assert "Traceback" not in error
     runs, _ = finished(tmp_path)
     assert 0 < runs < ALL
