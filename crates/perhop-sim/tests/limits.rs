@@ -155,3 +155,15 @@ fn a_full_window_or_buffer_holds_a_sender_that_repairs_losses_too() {
     let open = r#""window": "4000p", "send-buffer": "4000p""#;
     assert!(share(open, Limit::Recovery) > 0.7, "{}", share(open, Limit::Recovery));
 }
+
+#[test]
+fn round_trips_do_not_contain_the_repair_of_losses() {
+    // No queue builds up with a window of ten packets: 1 + 50 + 0.04 + 50 ms each, or a packet or two more behind others.
+    for (name, sack) in [("newreno", "false"), ("newreno", "true"), ("reno", "false")] {
+        let transport = format!(r#"{{"tcp": "{name}", "packet": "1000B", "window": "10p", "sack": {sack}}}"#);
+        let outcome = run_with(&transport, None, "99p", Duration::ZERO, 0.03);
+        assert!(outcome.sender.retransmitted > 3, "{name}: {}", outcome.sender.retransmitted);
+        let mean = outcome.mean_rtt().unwrap().as_secs_f64();
+        assert!((0.101..0.106).contains(&mean), "{name}, SACK {sack}: {mean}");
+    }
+}

@@ -8,7 +8,7 @@ use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Header};
 use perhop_scenario::format::Queue;
 use perhop_scenario::simulated_only;
-use perhop_scenario::{Problem, division, divisions, idle_keys, marked_by, steps};
+use perhop_scenario::{Problem, Rates, division, divisions, idle_keys, marked_by, steps};
 use serde::Deserialize;
 
 use super::{Checked, Class, Direction, Unmatched};
@@ -108,7 +108,7 @@ pub(super) fn notices(
         let behind = packets.map(|packets| link.behind_meters(packets));
         (class.name.as_str(), behind.and_then(|behind| division(&queue.scheduler, *rate, behind)))
     }));
-    let found = idle_keys(&queue.scheduler, *rate, &PACKETS).into_iter().chain(divided);
+    let found = idle_keys(&queue.scheduler, Rates::constant(*rate), &PACKETS).into_iter().chain(divided);
     let in_queue = |(key, text): (String, String)| {
         Problem::at(steps(direction.name()).chain(steps("queue")).chain(steps(&queue.key(&key))), text)
     };

@@ -177,7 +177,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "mean_rtt_s",
         unit: Seconds,
         description: "Mean round trip of the data packets that were sent once, each from its sending to the ACK that first covers it, a delay \
-            of that ACK included; of TFRC, of the packets that its feedback answers; on real packets, of the kernel's smoothed round trip; \
+            of that ACK included, but not of those whose ACK also covers one that was sent again: they waited for the repair; of TFRC, of the packets that its feedback answers; on real packets, of the kernel's smoothed round trip; \
             none for UDP.",
         value: Optional(|flow| flow.mean_rtt().map(Duration::as_secs_f64)),
         summary: Some(Summary {

@@ -1,11 +1,15 @@
 //! The round trips of all segments of data that are sent once, for reports (Karn & Partridge 1987: a segment that was sent again gives
-//! none). The sender's own measurement, which its timer follows, is [another](super::timer).
+//! none). An ACK that also covers a segment that was sent again waited for it, so what it covers gives none either, as in Linux's
+//! `tcp_clean_rtx_queue`. The sender's own measurement, which its timer follows, is [another](super::timer).
 
 use perhop_core::Instant;
 
 use crate::transport::tcp::outstanding::Outstanding;
 
-/// When each outstanding segment was sent; [`Instant::NEVER`] if it was sent again, or has arrived.
+/// In place of the time when a segment was sent: it was sent again.
+const AGAIN: Instant = Instant::from_nanos(Instant::NEVER.as_nanos() - 1);
+
+/// When each outstanding segment was sent, [`AGAIN`], or [`Instant::NEVER`] if it has arrived.
 #[derive(Clone, Debug, Default)]
 pub(in crate::transport::tcp) struct RoundTrips {
     sent: Outstanding<Instant>,
@@ -29,7 +33,7 @@ impl RoundTrips {
     #[inline]
     pub(super) fn on_resent(&mut self, sequence: u32) {
         if let Some(at) = self.sent.get_mut(sequence) {
-            *at = Instant::NEVER;
+            *at = AGAIN;
         }
     }
 
@@ -38,28 +42,32 @@ impl RoundTrips {
     pub(super) fn on_arrived(&mut self, sequence: u32, now: Instant) {
         if let Some(at) = self.sent.get_mut(sequence) {
             let sent = std::mem::replace(at, Instant::NEVER);
-            add(&mut self.samples, sent, now);
+            if sent < AGAIN {
+                self.samples.0 += 1;
+                self.samples.1 += u128::from(now.since(sent).as_nanos());
+            }
         }
     }
 
     /// An ACK covers all below `expected`.
     #[inline(always)]
     pub(super) fn pass(&mut self, expected: u32, now: Instant) {
-        let samples = &mut self.samples;
-        self.sent.take_below(expected, |sent| add(samples, sent, now));
+        let (mut segments, mut times, mut repaired) = (0, 0, false);
+        self.sent.take_below(expected, |sent| {
+            if sent < AGAIN {
+                segments += 1;
+                times += u128::from(now.since(sent).as_nanos());
+            }
+            repaired |= sent == AGAIN;
+        });
+        if !repaired {
+            self.samples.0 += segments;
+            self.samples.1 += times;
+        }
     }
 
     pub(super) fn samples(&self) -> (u64, u128) {
         self.samples
-    }
-}
-
-/// A segment that was sent at `sent`, if it has a round trip, is acknowledged.
-#[inline(always)]
-fn add(samples: &mut (u64, u128), sent: Instant, now: Instant) {
-    if sent != Instant::NEVER {
-        samples.0 += 1;
-        samples.1 += u128::from(now.since(sent).as_nanos());
     }
 }
 
@@ -73,14 +81,17 @@ mod tests {
         let mut trips = RoundTrips::from_segment(1);
         trips.on_sent(2, at(0));
         trips.on_sent(3, at(10));
-        // Segment 4 is reported first, 2 was sent again, and 1 and 3 arrive with it: 30 - 10, 40 - 0 and 40 - 10.
+        // Segment 4 is reported first, then 1 is covered: 30 - 10 and 40 - 0.
         trips.on_arrived(4, at(30));
-        trips.on_resent(2);
         trips.on_arrived(4, at(35));
-        trips.pass(5, at(40));
-        trips.pass(5, at(50));
-        assert_eq!(trips.samples(), (3, 90));
-        trips.pass(9, at(60));
-        assert_eq!(trips.samples(), (4, 140));
+        trips.pass(2, at(40));
+        trips.pass(2, at(50));
+        assert_eq!(trips.samples(), (2, 60));
+        // Segment 2 was sent again, and 3 waited for it. The last, 5, arrives alone: 90 - 10.
+        trips.on_resent(2);
+        trips.pass(5, at(80));
+        assert_eq!(trips.samples(), (2, 60));
+        trips.pass(9, at(90));
+        assert_eq!(trips.samples(), (3, 140));
     }
 }
