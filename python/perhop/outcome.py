@@ -91,8 +91,9 @@ class Flows(TypedDict):
     none."""
     mean_rtt_s: Numbers
     """Mean round trip of the data packets that were sent once, each from its sending to the ACK that first
-    covers it, a delay of that ACK included; of TFRC, of the packets that its feedback answers; on real
-    packets, of the kernel's smoothed round trip; none for UDP; f64[n], NaN where there is none."""
+    covers it, a delay of that ACK included, but not of those whose ACK also covers one that was sent again:
+    they waited for the repair; of TFRC, of the packets that its feedback answers; on real packets, of the
+    kernel's smoothed round trip; none for UDP; f64[n], NaN where there is none."""
     mean_timed_rtt_s: Numbers
     """Mean of the round trips that the sender timed for its retransmission timer, one at a time, the SYN's
     included; none but for simulated TCP; f64[n], NaN where there is none."""
