@@ -517,8 +517,11 @@ class Flows:
 
     @property
     def aimed(self) -> list[tuple[float, float]]:
-        """Rate and target of each flow that was active."""
-        return list(zip([rate for rate in self.rates if not math.isnan(rate)], self.targets, strict=True))
+        """Rate and target of each flow that was active, but for those too briefly to have a rate."""
+        spans = zip(self.rates, self.active, strict=True)
+        rates = [rate for rate, (begin, end) in spans if begin < end]
+        found = zip(rates, self.targets, strict=True)
+        return [(rate, target) for rate, target in found if not math.isnan(rate)]
 
     @property
     def reserved(self) -> list[tuple[float, float]]:

@@ -195,7 +195,7 @@ STEP = {"scheduler": "dualpi2", "step": "1ms", "range": "0s"}
 def test_dctcp_reaches_the_rates_of_the_validation_of_ns3() -> None:
     """Of 50 Mbit/s the application gets 48 to 49 from 5.6 s on with a round trip of 10 ms (here from 5.8 s).
     With 80 ms less than 20 until 14 s, less than 48 until 30 s, and 47.5 to 48.5 from 32 s on: here but for
-    the samples from 33.0 to 33.4 s, in which the window is first lowered, above 46."""
+    the samples from 32.8 to 33.2 s, in which the window is first lowered, above 46."""
     rates = {}
     for rtt_ms in (10, 80):
         run = validation(STEP, rtt_ms, "l4s", **DCTCP)
@@ -206,7 +206,7 @@ def test_dctcp_reaches_the_rates_of_the_validation_of_ns3() -> None:
     assert all(rate < 20 for time, rate in rates[80].items() if time < 14)
     assert all(rate < 48 for time, rate in rates[80].items() if time < 30)
     late = {time: rate for time, rate in rates[80].items() if time > 32}
-    assert {time for time, rate in late.items() if not 47.5 < rate < 48.5} <= {33.0, 33.2, 33.4}
+    assert {time for time, rate in late.items() if not 47.5 < rate < 48.5} <= {32.8, 33.0, 33.2}
     assert min(late.values()) > 46
 
 

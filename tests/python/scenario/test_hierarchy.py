@@ -99,7 +99,8 @@ def test_a_wrong_key_of_a_class_is_named(keys: dict[str, Any], path: tuple[int, 
 @pytest.mark.parametrize(
     ("keys", "path", "said"),
     [
-        ({"ceil": "20Mbps"}, (), r"classes\[0\].ceil.*above the link's 10Mbps"),
+        ({"ceil": "20Mbps"}, (), r"classes\[0\].ceil: `20Mbps`: a root class borrows from none"),
+        ({"ceil": "20Mbps"}, (0,), r"classes\[0\].classes\[0\].ceil.*above the link's 10Mbps"),
         ({"rate": "3Mbps"}, (0,), r"classes\[0\].classes.*add up to 9Mbps, more than the 8Mbps of `link`"),
         ({"rate": "12Mbps"}, (), r"classes\[0\].rate.*`12Mbps`: above the link's 10Mbps"),
         ({"match": {"dscp": 9}}, (0,), r"classes\[0\].classes\[0\].match.*the queue `guests` stays empty"),
