@@ -57,7 +57,7 @@ What differs:
   when packets come, to less than a packet's time, 1.2 ms. With no noise of hosts, 1 us, 100 us and 2 ms of
   it the median is 0.51, 0.51, 0.61 and 0.96 (without pings). The sources do not say how much noise there was.
 - **Prague beside another flow in one queue** (CoDel, PIE, RED): the other flow gets more here, in each of
-  the rows: CUBIC 1.1 to 1.6 times as much, Reno 1.4 to 2.8 times. The cause is not known. What it is not:
+  the rows: CUBIC 1.1 to 1.7 times as much, Reno 1.5 to 3.0 times. The cause is not known. What it is not:
     - The sender of Reno or CUBIC. With the same drops or marks Linux 6.18 gets with Reno what ours gets, or
       up to a seventh more, and with CUBIC about what ours gets (table below). Nor do marks in bursts explain
       why Reno falls behind CUBIC in the testbed: in the kernel, too, they put CUBIC behind Reno.
