@@ -408,7 +408,7 @@ impl Outline {
         let small = limits_in_bytes(queue, rate)
             .into_iter()
             .filter(|(_, limit)| (*sizes.start()..smallest).contains(limit));
-        let told = small.map(|(key, limit)| {
+        let found = small.map(|(key, limit)| {
             let text = format!(
                 "`{}`: no packet of data fits into the queue, since the smallest that passes this link has {}, so all are dropped; \
                  raise it, such as to 100p",
@@ -417,7 +417,7 @@ impl Outline {
             );
             (key, text)
         });
-        told.collect()
+        found.collect()
     }
 
     /// That no flow's data joins the L4S queue of the link of this name, if it has one that takes ECT(1) alone; or that none has a

@@ -79,10 +79,7 @@ def sentences(runs: Sequence[Run], flows: Sequence[Mapping[str, Any]] = ()) -> I
     yield from _held_by_ends(runs)
     rates, busy = _means(runs, "throughput_bps"), _means(runs, "busy_s")  # NaN but for TCP
     access = {str(flow["name"]): rate for flow in flows if (rate := _access(flow)) is not None}
-    first = 0
-    for group in runs[0].groups:
-        place = slice(first, first + group.count)
-        first = place.stop
+    for group, place in _places(runs):
         key, of_link = access.get(group.name, ("", np.inf))
         used = rates[place][~np.isnan(busy[place])] / of_link
         full = used[used > FULL]
@@ -102,7 +99,7 @@ def _access(flow: Mapping[str, Any]) -> tuple[str, float] | None:
 
 
 def _filled(group: Group, key: str, rate: float, used: NDArray[np.float64]) -> str:
-    """What is said of flows of a class that fill their access links."""
+    """The sentence about the flows of a class that fill their access links."""
     share = f"{used.max():.0%}".replace("%", " %")
     link = f"link, {short(rate / 1e6, 3)} Mbit/s"
     if group.count == 1:
@@ -112,20 +109,26 @@ def _filled(group: Group, key: str, rate: float, used: NDArray[np.float64]) -> s
     return f"{who} {group.count} flows of {group.name} {was} access {link}, up to {share} used; `{key}`."
 
 
+def _places(runs: Sequence[Run]) -> Iterator[tuple[Group, slice]]:
+    """Each class, with the place of its flows among those of a run."""
+    first = 0
+    for group in runs[0].groups:
+        yield group, slice(first, first + group.count)
+        first += group.count
+
+
 def _held_by_ends(runs: Sequence[Run]) -> Iterator[str]:
+    """A sentence for each class with a flow that an end of its connection held."""
     for end in _ENDS:
         shares, sizes = _means(runs, end.share), _means(runs, end.size)
-        first = 0
-        for group in runs[0].groups:
-            place = slice(first, first + group.count)
-            first = place.stop
+        for group, place in _places(runs):
             held = shares[place] > BOUNDS[end.share]  # NaN is not
             if held.any():
                 yield _sentence(group, end, shares[place][held], sizes[place][held])
 
 
 def _sentence(group: Group, end: _End, shares: NDArray[np.float64], sizes: NDArray[np.float64]) -> str:
-    """What is said of these flows of a class."""
+    """The sentence about the flows of a class that an end of their connection held."""
     if group.count == 1 and not group.is_population:
         who = f"{group.name} was limited by {end.one}"
     elif group.is_population:

@@ -130,7 +130,7 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
 
 
 def _counted(result: Result, heads: Collection[str]) -> str:
-    """What is counted when, and what is known of how far to trust it; `heads`: the columns of the tables."""
+    """Footnotes: which packets count, how many runs there are, and what each column in `heads` means."""
     warmup = result.runs[0].raw["warmup_s"]
     sentences = [
         f"All figures exclude the warm-up (the first {warmup:g} s), loss and drops included."
@@ -173,7 +173,7 @@ _FROM_FILES = {
 
 
 def _explained(result: Result, heads: Collection[str]) -> list[str]:
-    """What the columns are that these tables have and others lack, and what comes from files."""
+    """Footnotes for columns that only some tables have, and for data that comes from files."""
     sentences = []
     raw = result.runs[0].raw
     if (result.flows["active_s"] < _MOSTLY * (raw["duration_s"] - raw["warmup_s"])).any():

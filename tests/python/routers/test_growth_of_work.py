@@ -140,7 +140,7 @@ MANY: dict[str, tuple[str, str, str]] = {
         ),
     ),
 }
-"""What a large configuration has many of: the dialect, what stands before them, and one of them."""
+"""Elements that a large configuration repeats: the dialect, the text in front of them, and one element."""
 PRODUCTS = {
     "ios-catalyst.cfg": "its copies are classes of one policy, which is read for each of its interfaces"
 }

@@ -208,10 +208,10 @@ impl HtbParams {
         notices.collect()
     }
 
-    /// What a user should know of rates that others contradict: keys and texts.
+    /// Rates that contradict each other, or the rate at which the classes together are served: keys and texts.
     ///
-    /// The classes get `least` at least, while packets wait in them, and `most` at most: less and more where packets of
-    /// others go first, on a link otherwise the same.
+    /// `least` is the rate that a priority queue in front of them always leaves, `most` the rate without packets in it. Both are the
+    /// link's rate where nothing goes first.
     pub fn contradictions(&self, least: Bitrate, most: Bitrate) -> Vec<(String, String)> {
         let mut notices = Vec::new();
         let promised = |classes: &[HtbClass]| -> u128 {

@@ -22,7 +22,7 @@ const SCALE: u64 = 1024;
 /// The Reno-friendly window grows by a segment for so many eighths of a window that are acknowledged (`beta_scale`):
 /// 8 (1 + 0.7) / 3 (1 - 0.7), rounded down.
 const EIGHTHS: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// The same of Reno itself.
+/// With `cubic-alpha = "raised"` the Reno-friendly window grows, as Reno does, by a segment for a whole window.
 const EIGHTHS_RAISED: u64 = 8;
 /// Before the first loss, and after a timeout, the window grows by a segment for so many at least: 5 % in a round trip.
 const MOST_UNKNOWN: u64 = 20;
