@@ -333,7 +333,11 @@ impl SackSender {
         let tcp = &mut self.tcp;
         let rack = &mut self.rack;
         let arrived = self.board.take(ack, |sequence| {
-            tcp.note_delivered(sequence, now);
+            if sequence < ack.expected {
+                tcp.note_covered(sequence, now);
+            } else {
+                tcp.note_delivered(sequence, now);
+            }
             if let Some(rack) = rack {
                 rack.on_arrived(sequence, now);
             }

@@ -40,7 +40,7 @@ impl TcpSender {
     #[cold]
     fn note_ack(&mut self, Ack { number: expected, ece }: Ack, now: Instant) {
         self.rare.ecn.learn(ece, 0, expected.saturating_sub(self.acked));
-        (self.acked..expected).for_each(|sequence| self.note_delivered(sequence, now));
+        (self.acked..expected).for_each(|sequence| self.note_covered(sequence, now));
     }
 
     #[inline(always)]
@@ -159,16 +159,22 @@ impl TcpSender {
         }
     }
 
-    /// Notes a segment that has arrived, for reports and for what the congestion control needs.
+    /// Notes a segment that is reported above the left edge, for reports and for what the congestion control needs.
     #[cold]
     pub(in crate::transport::tcp) fn note_delivered(&mut self, sequence: u32, now: Instant) {
-        self.rare.trips.on_arrived(sequence, now);
+        self.note_arrived(sequence, now);
+        self.note_covered(sequence, now);
+    }
+
+    /// Notes a segment below the left edge to which the ACK [advances](Self::advance), for what the congestion control needs.
+    #[cold]
+    pub(in crate::transport::tcp) fn note_covered(&mut self, sequence: u32, now: Instant) {
         if let Some(delivery) = &mut self.rare.delivery {
             delivery.on_delivered(sequence, now);
         }
     }
 
-    /// Notes a segment that has arrived, for reports alone.
+    /// Notes a segment that is reported above the left edge, for reports alone.
     #[inline(always)]
     pub(in crate::transport::tcp) fn note_arrived(&mut self, sequence: u32, now: Instant) {
         self.rare.trips.on_arrived(sequence, now);

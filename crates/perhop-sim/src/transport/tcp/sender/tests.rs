@@ -434,6 +434,21 @@ fn karn_takes_no_sample_from_a_retransmission() {
 }
 
 #[test]
+fn an_ack_that_covers_a_repair_gives_no_round_trips_with_ecn_either() {
+    let (mut wire, sent) = with_ecn("");
+    assert_eq!(sent.len(), 10);
+    echo(&mut wire, 1, false);
+    let samples = wire.sender.statistics().rtt_samples;
+    // Segment 1 is lost: the three duplicates repair it, and the ACK of the repair covers what waited for it.
+    (0..3).for_each(|_| drop(echo(&mut wire, 1, false)));
+    let recover = wire.sender.recover;
+    echo(&mut wire, recover, false);
+    assert_eq!(wire.sender.statistics().rtt_samples, samples);
+    echo(&mut wire, recover + 1, false);
+    assert_eq!(wire.sender.statistics().rtt_samples.0, samples.0 + 1);
+}
+
+#[test]
 fn a_paced_sender_is_woken_for_each_segment_and_no_retransmission_waits() {
     // 100 kbit/s: a segment of 1000 bytes takes 80 ms.
     let (mut wire, sent) = Wire::new(r#","congestion": "paced", "initial-window": "3p""#);
