@@ -306,6 +306,18 @@ def student_t_quantile(freedom: float, probability: float) -> float:
         ValueError: There are no such degrees of freedom, or no such probability.
     """
 
+def beta_quantile(a: float, b: float, probability: float) -> float:
+    """The value that a beta variable exceeds with probability `1 - probability`.
+
+    Args:
+        a: First parameter, above 0.
+        b: Second parameter, above 0.
+        probability: From 0 to 1.
+
+    Raises:
+        ValueError: There are no such parameters, or no such probability.
+    """
+
 def live_probe() -> None:
     """Try everything that a run on real packets begins with. The process is changed for good, as by `live`.
 

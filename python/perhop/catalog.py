@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
@@ -213,6 +214,7 @@ class Members:
         codec: Of calls; None for flows that are none.
         profile_bps: Profile rate of each flow, 0 for best effort.
         warmup_s: The warm-up of the run.
+        transit: Histogram of the one-way delays of all their packets; None of TCP.
     """
 
     columns: Columns
@@ -220,6 +222,7 @@ class Members:
     codec: emodel.CodecName | None = None
     profile_bps: float = 0.0
     warmup_s: float = 0.0
+    transit: Mapping[str, Any] | None = None
 
     def of(self, name: str) -> list[float]:
         """A column of theirs; NaN where a flow has no value."""
@@ -261,8 +264,15 @@ class Members:
 
     def loss(self, color: int | None = None) -> float:
         """The fraction of the packets that passed the meter which queues dropped; NaN where none passed."""
-        passed = self.count("marked", color) - self.count("policed", color)
-        return _ratio(self.count("dropped", color), passed)
+        return _ratio(self.count("dropped", color), self.passed(color))
+
+    def passed(self, color: int | None = None) -> int:
+        """The packets that passed the meter, of one color or of all."""
+        return self.count("marked", color) - self.count("policed", color)
+
+    def total(self, *names: str) -> float:
+        """The sum of columns of counts; flows without a value have none."""
+        return math.fsum(value for name in names for value in self.of(name) if not math.isnan(value))
 
 
 def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members]]:
@@ -272,7 +282,17 @@ def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members
     for group in raw["groups"]:
         place = slice(first, first + group["count"])
         first = place.stop
-        yield group, Members(columns, place, group.get("codec"), group["profile_bps"], raw["warmup_s"])
+        yield (
+            group,
+            Members(
+                columns,
+                place,
+                group.get("codec"),
+                group["profile_bps"],
+                raw["warmup_s"],
+                group.get("transit_s"),
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +302,7 @@ class ClassMeasure:
     Attributes:
         name: The column of `Result.classes()`; empty where that has none.
         value: From the class's flows; NaN where they have none.
+        trials: Of a share: how many packets or flows it is of; None for what is none.
     """
 
     name: str
@@ -289,6 +310,7 @@ class ClassMeasure:
     description: str
     value: Callable[[Members], float]
     summary: Summary
+    trials: Callable[[Members], float] | None = None
 
 
 def _mean(name: str, flows: Members) -> float:
@@ -308,14 +330,45 @@ def _over_flows(entry: Measure) -> ClassMeasure:
     """What follows for a class from a measure of its flows."""
     assert entry.summary is not None
     column = "" if entry.summary.place is None else entry.name
-    value = partial(_STATISTICS[entry.summary.statistic], entry.name)
-    return ClassMeasure(column, entry.unit, entry.description, value, entry.summary)
+    value = _OF_CLASS.get(entry.name) or partial(_STATISTICS[entry.summary.statistic], entry.name)
+    return ClassMeasure(
+        column, entry.unit, entry.description, value, entry.summary, _FLOW_TRIALS.get(entry.name)
+    )
 
 
-def _of_sweeps(metric: str, unit: Unit, description: str, value: Callable[[Members], float]) -> ClassMeasure:
+def _p99_transit(flows: Members) -> float:
+    """Of all packets of the class; without their histogram, the mean over its flows."""
+    if flows.transit is None:
+        return _mean("p99_transit_s", flows)
+    histogram = flows.transit
+    counts, longest = histogram["counts"].tolist(), histogram["longest"].tolist()
+    return _number(measures.histogram_quantile(histogram["edges"].tolist(), counts, 0.99, longest))
+
+
+_OF_CLASS: Mapping[str, Callable[[Members], float]] = {"p99_transit_s": _p99_transit}
+"""Measures of a class that are not the mean or the sum of those of its flows."""
+
+
+_FLOW_TRIALS: Mapping[str, Callable[[Members], float]] = {
+    "late_ratio": lambda flows: flows.total("delivered_packets"),
+    "policing_ratio": lambda flows: flows.count("marked"),
+    "retransmission_ratio": lambda flows: flows.total("sent_packets"),
+    "link_loss": lambda flows: flows.total("delivered_packets", "lost_packets"),
+    "congestion_marking_ratio": lambda flows: flows.total("delivered_packets"),
+}
+"""How many packets the shares of flows are of."""
+
+
+def _of_sweeps(
+    metric: str,
+    unit: Unit,
+    description: str,
+    value: Callable[[Members], float],
+    trials: Callable[[Members], float] | None = None,
+) -> ClassMeasure:
     """A measure of a class that sweeps have, and tables do not."""
     summary = Summary("", "", "mean", None, classes_only=False, importance=0, metric=metric, compared=None)
-    return ClassMeasure("", unit, description, value, summary)
+    return ClassMeasure("", unit, description, value, summary, trials)
 
 
 def _dropped(color: int) -> ClassMeasure:
@@ -337,6 +390,7 @@ def _dropped(color: int) -> ClassMeasure:
         f"Fraction of the class's {name} data packets that queues dropped; policed packets are excluded.",
         lambda flows: flows.loss(color),
         summary,
+        lambda flows: flows.passed(color),
     )
 
 
@@ -382,6 +436,11 @@ def _profile_success(flows: Members) -> float:
     return _number(measures.reservation_success(rates, profiles, slack))
 
 
+def _one_cluster(_: object) -> float:
+    """The flows of a run share its luck: a share of them counts as one trial."""
+    return 1.0
+
+
 def _equal_shares(flows: Members) -> float:
     rates = _known(flows.of("throughput_bps"))
     return _number(measures.jain_index(rates, [1.0] * len(rates)))
@@ -417,12 +476,14 @@ CLASS: tuple[ClassMeasure, ...] = (
         "Fraction of the class's flows that reach their profile rate over their active time, to a packet; "
         "none for best effort.",
         _profile_success,
+        _one_cluster,
     ),
     _of_sweeps(
         "loss",
         "fraction",
         "Fraction of the class's data packets that queues dropped; policed packets are excluded.",
         Members.loss,
+        Members.passed,
     ),
     *(_dropped(color) for color in range(len(COLORS))),
     *(entry for entry in _OF_FLOWS if entry not in _FIRST),
@@ -447,6 +508,44 @@ if these have a summary."""
 
 SUMMARIZED: tuple[ClassMeasure | Measure, ...] = (*CLASS, *LINK, *QUEUE)
 """What may stand in summary tables: measures of classes of flows, links and queues."""
+
+
+LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+    "utilization": lambda link: float(link["sent_packets"]),
+    "policing_ratio": lambda link: float(link["arrived_packets"] + (link["policed_packets"] or 0)),
+    "link_loss": lambda link: float(link["sent_packets"]),
+    "reordering_ratio": lambda link: float(link["sent_packets"]),
+    "loss": lambda queue: float(queue["arrived_packets"]),
+    **{
+        f"loss_{color}": partial(lambda place, queue: float(queue["measured"]["arrived"][place]), place)
+        for place, color in enumerate(COLORS)
+    },
+}
+"""How many packets the shares of links and queues are of, by the measure's name."""
+
+
+def bounds(metric: str) -> tuple[float, float]:
+    """Between which values a measure lies, by the last part of its name: shares, say, from 0 to 1."""
+    last = metric.rpartition(".")[2]
+    if last in _UNBOUNDED:
+        return -math.inf, math.inf
+    is_share = unit_of_metric(metric) == "fraction" or last == "jain_index"
+    return 0.0, 1.0 if is_share else math.inf
+
+
+_UNBOUNDED = frozenset({"qoe"})
+"""Measures that may be negative."""
+_PERCENTILE = re.compile(r"(?:_p|^p)([0-9]+)(?=_|$)")
+
+
+def percentile(metric: str) -> tuple[str, float] | None:
+    """Of what a measure is a percentile, and which: of `links.a.delay_p99_s`, (`links.a.delay_s`, 0.99)."""
+    place, dot, last = metric.rpartition(".")
+    found = _PERCENTILE.search(last)
+    if found is None:
+        return None
+    base = f"{last[: found.start()]}{last[found.end() :]}".lstrip("_")
+    return f"{place}{dot}{base}", float(f"0.{found[1]}")
 
 
 # ---------------------------------------------------------------- over all flows of a run
@@ -543,6 +642,7 @@ class RunMeasure:
     description: str
     value: Callable[[Flows], float]
     applies: Callable[[Flows], bool] = lambda _: True
+    trials: Callable[[Flows], float] | None = None
 
 
 RUN: tuple[RunMeasure, ...] = (
@@ -566,6 +666,7 @@ RUN: tuple[RunMeasure, ...] = (
         "Fraction of the reserved flows that reach their profile rate over their active time, to a packet.",
         lambda flows: _number(measures.reservation_success(flows.rates, flows.profiles, flows.slack)),
         lambda flows: any(flows.profiles),
+        _one_cluster,
     ),
     RunMeasure(
         "rmse_to_targets_bps",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from perhop import catalog
+from perhop import catalog, observing
 from perhop.output.readable import end_names
 from perhop.runs import COLORS, Group, Run
-from perhop.statistics import estimate
+
+if TYPE_CHECKING:
+    from perhop.observations import Observations, Queue
 
 _TYPES: Mapping[catalog.Kind, pl.DataType] = {
     "count": pl.Int64(),
@@ -191,33 +193,49 @@ def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -
     """The users of one group over the runs."""
     row: dict[str, object] = {"class": group, "users": runs[0]["users"]}
     for entry in catalog.APPLICATION[model]:
-        values = (users["measures"][entry.name] for users in runs)
-        row |= _estimated(entry.name, [float(value) for value in values if value is not None])
+        values = [observing.number(users["measures"][entry.name]) for users in runs]
+        row |= columns(entry.name, observing.observations(entry.name, values))
     return row
 
 
-def class_row(group: Group, members: Sequence[catalog.Members]) -> dict[str, object]:
-    """One class over the runs; its flows in each of them."""
+def class_row(group: Group, members: Sequence[catalog.Members], links: Sequence[Queue]) -> dict[str, object]:
+    """One class over the runs; its flows in each of them, and the queues of the links."""
     flows = None if group.is_population else group.count
     row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
     for entry in catalog.CLASS:
         if entry.name:
-            values = (entry.value(flows) for flows in members)
-            row |= _estimated(entry.name, [value for value in values if not math.isnan(value)])
+            row |= columns(entry.name, observing.of_class(entry, members, links))
     return row
 
 
-def estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | None]:
-    """Columns of a frame with a row for each run, as `_estimated`."""
+def queue_columns(
+    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure]
+) -> dict[str, float | None]:
+    """Measures of a link, or of a class that its queue tells apart, over the runs."""
     out: dict[str, float | None] = {}
-    for name in names:
-        out |= _estimated(name, frame[name].drop_nulls().to_list())
+    for entry in entries:
+        out |= columns(entry.name, observing.of_queue(entry, places))
     return out
 
 
-def _estimated(name: str, values: Sequence[float]) -> dict[str, float | None]:
-    """The mean over the runs that have a value, and the ends of its interval, as columns."""
-    found = estimate(values) if values else None
-    ends = found.ci95 if found is not None and found.ci95 is not None else (None, None)
+def estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | None]:
+    """Columns of a frame with a row for each run, over the runs; see `columns`."""
+    out: dict[str, float | None] = {}
+    for name in names:
+        values = frame[name].fill_null(math.nan).to_list()
+        out |= columns(name, observing.observations(name, values))
+    return out
+
+
+def columns(name: str, found: Observations) -> dict[str, float | None]:
+    """The value and the ends of its interval; null for an end that is not known."""
+    one = found.estimate
     low, high = end_names(name)
-    return {name: None if found is None else found.mean, low: ends[0], high: ends[1]}
+    ends = (None, None) if one is None or one.ci95 is None else one.ci95
+    known = [None if end is None or math.isinf(end) else end for end in ends]
+    return {name: None if one is None else one.mean, low: known[0], high: known[1]}
+
+
+def mean(places: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The mean over the runs of what every run counts."""
+    return math.fsum(place[name] for place in places) / len(places)

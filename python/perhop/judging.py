@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perhop.statistics import runs_for_half_width
+from perhop.statistics import runs_to_exclude
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,7 +133,7 @@ def _compare(found: Estimate, bound: float, *, holds: bool, fails: bool) -> Chec
         return Check(None, 2)
     if holds or fails:
         return Check(holds)
-    return Check(None, runs_for_half_width(found, abs(found.mean - bound)))
+    return Check(None, runs_to_exclude(found, bound))
 
 
 def _some(checks: Iterable[Check]) -> None:

@@ -22,6 +22,7 @@ from perhop import (
     inputs,
     kinds,
     memory,
+    observing,
     populations,
     quality,
     recording,
@@ -569,7 +570,11 @@ class Result:
         """
         groups = self.runs[0].groups
         by_run = [[flows for _, flows in catalog.members(run.raw)] for run in self.runs]
-        rows = [frames.class_row(*pair) for pair in zip(groups, zip(*by_run, strict=True), strict=True)]
+        links = observing.link_queues(self.runs)
+        rows = [
+            frames.class_row(group, members, links)
+            for group, members in zip(groups, zip(*by_run, strict=True), strict=True)
+        ]
         return Estimates(rows, infer_schema_length=None)
 
     def link_class_summary(self) -> Estimates:
@@ -578,19 +583,18 @@ class Result:
         Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
         of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
-        measured = [entry.name for entry in catalog.in_tables(catalog.QUEUE, classes=True)]
-        return Estimates(
-            [
-                {
-                    "link": link,
-                    "class": name,
-                    "arrived_packets": frame["arrived_packets"].mean(),
-                    **frames.estimates(frame, measured),
-                }
-                for (link, name), frame in self.link_classes.group_by(["link", "class"], maintain_order=True)
-            ],
-            infer_schema_length=None,
-        )
+        measured = catalog.in_tables(catalog.QUEUE, classes=True)
+        rows = [
+            {
+                "link": str(of_link[0]["name"]),
+                "class": str(places[0]["name"]),
+                "arrived_packets": frames.mean(places, "arrived_packets"),
+                **frames.queue_columns(places, measured),
+            }
+            for of_link in zip(*(run.raw["links"] for run in self.runs), strict=True)
+            for places in zip(*(link["classes"] for link in of_link), strict=True)
+        ]
+        return Estimates(rows, infer_schema_length=None)
 
     @cached_property
     def application_samples(self) -> pl.DataFrame:
@@ -636,15 +640,16 @@ class Result:
         each reason, `dropped_REASON`; where there were any, of those marked with CE and admitted,
         `notified_REASON`. Measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
-        measured = [entry.name for entry in catalog.in_tables((*catalog.LINK, *catalog.QUEUE))]
+        measured = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
         counts = {"dropped": self.drops, "notified": self.notifications}
         rows = []
-        for (name,), frame in self.links.group_by(["link"], maintain_order=True):
+        for places in zip(*(run.raw["links"] for run in self.runs), strict=True):
+            name = str(places[0]["name"])
             row: dict[str, Any] = {
                 "link": name,
-                "rate_bps": frame["rate_bps"][0],
-                **frames.estimates(frame, measured),
-                "arrived_packets": frame["arrived_packets"].mean(),
+                "rate_bps": float(places[0]["rate_bps"]),
+                **frames.queue_columns(places, measured),
+                "arrived_packets": frames.mean(places, "arrived_packets"),
             }
             for count, packets in counts.items():
                 for reason in packets["reason"].unique(maintain_order=True):

@@ -1,8 +1,11 @@
 """Means and intervals over independent runs.
 
 One run is one observation: the packets and the flows of a run share its luck, so they never enter as
-independent samples. All intervals are two-sided 95 % Student t intervals, `mean ± t(0.975, n - 1) * s /
-sqrt(n)`; the factor on s is 3.182/√4 for four runs and 2.571/√6 for six. A single run carries no interval.
+independent samples. The interval of a mean is two-sided, at 95 %: Student's t, `mean ± t(0.975, n - 1) * s /
+sqrt(n)`, with the skewness of the observations removed by Hall's transformation (P. Hall 1992, "On the
+removal of skewness by transformation", J. R. Stat. Soc. B 54, 221-228), so its two sides differ where the
+observations are skewed. A single run carries no interval. Shares and percentiles have intervals of their
+own: `perhop.proportions`, `perhop.observations`.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from perhop._engine import student_t_cdf, student_t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 CONFIDENCE = 0.95
 UPPER = 0.5 + CONFIDENCE / 2
@@ -29,17 +32,20 @@ Verdict: TypeAlias = Literal["equivalent", "different", "cannot tell"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over runs and its 95 % interval, in the unit of the observations.
+    """What runs say of a measure: a value and its 95 % interval, in the unit of the observations.
 
     Attributes:
-        mean: Arithmetic mean of the observations.
-        ci95: (low, high), or None where there is only one observation.
-        runs: Number of observations.
+        mean: The value: the mean over the runs; of a share or a percentile, that of all runs together.
+        ci95: (low, high), or None where there is only one observation. `high` is infinite where the runs
+            bound it from below alone.
+        runs: Number of runs that have a value.
+        of: Number of runs; None where they all have one.
     """
 
     mean: float
     ci95: tuple[float, float] | None
     runs: int
+    of: int | None = None
 
     @property
     def half_width(self) -> float | None:
@@ -48,26 +54,61 @@ class Estimate:
 
     @property
     def low(self) -> float:
-        """Lower end of the interval; the mean itself where there is no interval."""
+        """Lower end of the interval; the value itself where there is no interval."""
         return self.mean if self.ci95 is None else self.ci95[0]
 
     @property
     def high(self) -> float:
-        """Upper end of the interval; the mean itself where there is no interval."""
+        """Upper end of the interval; the value itself where there is no interval."""
         return self.mean if self.ci95 is None else self.ci95[1]
 
+    @property
+    def missing(self) -> int:
+        """How many runs have no value."""
+        return 0 if self.of is None else self.of - self.runs
+
+    def mapped(self, to: Callable[[float], float]) -> Estimate:
+        """The estimate of a monotone function of the measure."""
+        ends = None if self.ci95 is None else sorted(map(to, self.ci95))
+        ci95 = None if ends is None else (ends[0], ends[1])
+        return Estimate(to(self.mean), ci95, self.runs, self.of)
+
     def text(self, digits: int = 3, *, sign: bool = False) -> str:
-        """`1.534 ± 0.024`, or `1.534` without an interval; with `sign`, `+0.123 ± 0.024`."""
-        rounded = round(self.mean, digits) + 0.0  # never −0.000
-        mean = (f"{rounded:+.{digits}f}" if sign else f"{rounded:.{digits}f}").replace("-", "−")
-        return mean if self.half_width is None else f"{mean} ± {self.half_width:.{digits}f}"
+        """`1.534 ± 0.024`, or `1.534` without an interval; with `sign`, `+0.123 ± 0.024`.
+
+        Where the two sides of the interval differ, `1.534 (1.501 to 1.632)`.
+        """
+        mean = _fixed(self.mean, digits, sign=sign)
+        if self.ci95 is None:
+            return mean
+        if is_symmetric(self.mean, *self.ci95):
+            return f"{mean} ± {(self.ci95[1] - self.ci95[0]) / 2:.{digits}f}"
+        low, high = (_fixed(end, digits, sign=sign) for end in self.ci95)
+        return f"{mean} (over {low})" if math.isinf(self.ci95[1]) else f"{mean} ({low} to {high})"
 
 
-def estimate(observations: Sequence[float]) -> Estimate:
-    """The mean of independent observations with its 95 % t interval.
+MOST_ASYMMETRY = 1.25
+"""An interval is written with ± while neither side is longer than the other by more than this factor."""
+
+
+def is_symmetric(mean: float, low: float, high: float) -> bool:
+    """Whether the interval may be written as `mean ± half width`."""
+    below, above = mean - low, high - mean
+    return math.isfinite(above) and above <= MOST_ASYMMETRY * below and below <= MOST_ASYMMETRY * above
+
+
+def _fixed(value: float, digits: int, *, sign: bool) -> str:
+    rounded = round(value, digits) + 0.0  # never −0.000
+    return (f"{rounded:+.{digits}f}" if sign else f"{rounded:.{digits}f}").replace("-", "−")
+
+
+def estimate(observations: Sequence[float], *, least: float = -math.inf, most: float = math.inf) -> Estimate:
+    """The mean of independent observations with its 95 % interval.
 
     Args:
         observations: One value for each run, all finite, at least one.
+        least: No value can be lower; nor can the interval.
+        most: No value can be higher.
 
     Raises:
         ValueError: No observations, or one that is not finite.
@@ -80,8 +121,30 @@ def estimate(observations: Sequence[float]) -> Estimate:
     mean = math.fsum(observations) / n
     if n == 1:
         return Estimate(mean, None, 1)
-    half = student_t_quantile(n - 1, UPPER) * math.sqrt(_variance(observations) / n)
-    return Estimate(mean, (mean - half, mean + half), n)
+    low, high = _interval(observations, mean)
+    return Estimate(mean, (max(low, least), min(high, most)), n)
+
+
+def _interval(observations: Sequence[float], mean: float) -> tuple[float, float]:
+    """Student's t after Hall's transformation; without it for two runs, which show no skewness."""
+    n = len(observations)
+    error = math.sqrt(_variance(observations) / n)
+    if error == 0:
+        return mean, mean
+    quantile = student_t_quantile(n - 1, UPPER)
+    if n == 2:
+        return mean - quantile * error, mean + quantile * error
+    spread = error * math.sqrt(n)
+    cubes = math.fsum(((x - mean) / spread) ** 3 for x in observations)
+    skewness = n / ((n - 1) * (n - 2)) * cubes / math.sqrt(n)
+    return mean - _unskewed(quantile, skewness) * error, mean - _unskewed(-quantile, skewness) * error
+
+
+def _unskewed(quantile: float, skewness: float) -> float:
+    """Hall's inverse transformation of a quantile; the skewness of the observations is over sqrt(n)."""
+    if abs(skewness) < 1e-6:
+        return quantile
+    return 3 / skewness * (math.cbrt(1 + skewness * (quantile - skewness / 6)) - 1)
 
 
 def half_width_of(observations: Sequence[float], runs: int) -> float:
@@ -102,14 +165,15 @@ def half_width_of(observations: Sequence[float], runs: int) -> float:
     return student_t_quantile(runs - 1, UPPER) * math.sqrt(_variance(observations) / runs)
 
 
-def runs_for_half_width(found: Estimate, room: float) -> int | None:
-    """How many runs would give an interval that ends within `room` of the mean, if the spread stays.
+def runs_to_exclude(found: Estimate, bound: float) -> int | None:
+    """How many runs would give an interval that does not contain a bound, if value and spread stay.
 
-    The smallest n above the runs there are with t(0.975, n - 1) * s / sqrt(n) < room.
+    The side of the interval towards the bound shrinks as t(0.975, n - 1) / sqrt(n). That of a share of which
+    no run had an event shrinks as 1 / n.
 
     Args:
         found: An estimate with an interval.
-        room: Distance from the mean to what the interval must not contain, in the unit of the mean.
+        bound: In the unit of the mean.
 
     Returns:
         A number of runs, or None where `MOST_RUNS` would not do.
@@ -117,9 +181,16 @@ def runs_for_half_width(found: Estimate, room: float) -> int | None:
     Raises:
         ValueError: The estimate has no interval.
     """
-    if found.half_width is None:
+    if found.ci95 is None:
         raise ValueError("a forecast needs an interval")
-    spread = found.half_width * math.sqrt(found.runs) / student_t_quantile(found.runs - 1, UPPER)
+    room = abs(bound - found.mean)
+    side = found.high - found.mean if bound > found.mean else found.mean - found.low
+    if room == 0 or math.isinf(side):
+        return None
+    if found.mean in found.ci95 and found.low < found.high:
+        needed = max(found.runs + 1, math.ceil(found.runs * side / room))
+        return needed if needed <= MOST_RUNS else None
+    spread = side * math.sqrt(found.runs) / student_t_quantile(found.runs - 1, UPPER)
     for runs in range(found.runs + 1, MOST_RUNS + 1):
         if student_t_quantile(runs - 1, UPPER) * spread / math.sqrt(runs) < room:
             return runs
@@ -127,7 +198,7 @@ def runs_for_half_width(found: Estimate, room: float) -> int | None:
 
 
 def paired_difference(a: Mapping[int, float], b: Mapping[int, float]) -> Estimate:
-    """The mean of a - b over the seeds that both share, with its own 95 % t interval.
+    """The mean of a - b over the seeds that both share, with its own 95 % interval.
 
     Runs of two mechanisms on one seed share their luck (start times, random streams of the blocks they have
     in common), which cancels in the difference.
@@ -212,11 +283,12 @@ def paired(a: Mapping[int, float], b: Mapping[int, float]) -> Difference:
     Raises:
         ValueError: No seed in common.
     """
-    found = paired_difference(a, b)
-    if found.half_width is None:
-        return Difference(found.mean, None, None)
-    freedom = float(found.runs - 1)
-    return Difference(found.mean, found.half_width / student_t_quantile(freedom, UPPER), freedom)
+    seeds = sorted(a.keys() & b.keys())
+    if len(seeds) < 2:
+        return Difference(paired_difference(a, b).mean, None, None)
+    differences = [a[seed] - b[seed] for seed in seeds]
+    error = math.sqrt(_variance(differences) / len(seeds))
+    return Difference(math.fsum(differences) / len(seeds), error, float(len(seeds) - 1))
 
 
 @dataclass(frozen=True, slots=True)

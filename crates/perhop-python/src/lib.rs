@@ -7,12 +7,12 @@
 
 mod by_hand;
 mod classes;
+mod distributions;
 mod live;
 mod outcome;
 mod record;
 mod replay;
 mod stepping;
-mod student;
 mod watchdog;
 
 use std::path::PathBuf;
@@ -341,6 +341,8 @@ mod _engine {
         check_aqm, check_congestion_control, check_meter, inside_class, quantity, set_forked,
     };
     #[pymodule_export]
+    use crate::distributions::{beta_quantile, student_t_cdf, student_t_quantile};
+    #[pymodule_export]
     use crate::live::{live, live_probe};
     #[pymodule_export]
     use crate::record::{record, record_format};
@@ -348,8 +350,6 @@ mod _engine {
     use crate::replay::replay;
     #[pymodule_export]
     use crate::stepping::{Stepper, duration_ns};
-    #[pymodule_export]
-    use crate::student::{student_t_cdf, student_t_quantile};
     #[pymodule_export]
     use crate::watchdog::{end_with_parent, interrupt_handled, watch_interrupts};
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from perhop.statistics import is_symmetric
+
 MOST_DECIMALS = 6
 MOST_DIGITS = 4
 NOISE = 1e-9
@@ -21,6 +23,36 @@ def measured(mean: float, half_width: float | None = None) -> str:
         return f"{significant(mean)} ± 0"
     decimals = min(_decimals(half_width, 2), _decimals(mean, MOST_DIGITS) if mean else MOST_DECIMALS)
     return f"{fixed(mean, decimals)} ± {half_width:.{decimals}f}"
+
+
+def estimated(mean: float, low: float | None = None, high: float | None = None) -> str:
+    """A value with its interval: `1.534 ± 0.024`, or `0.07 (0.02–0.31)` where its sides differ.
+
+    Where no run had an event, `below 0.05`; where the interval ends on one side alone, `100 (over 99.95)`.
+
+    Args:
+        mean: The value.
+        low: Lower end of the interval; None without an interval.
+        high: Upper end; None or infinite where it is not known, or without an interval.
+    """
+    if low is None:
+        return significant(mean)
+    if high is None or math.isinf(high):
+        return f"{significant(mean, 3)} (over {significant(low, 3)})"
+    half = (high - low) / 2
+    if is_symmetric(mean, low, high) or 2 * half <= NOISE * abs(mean):
+        return measured(mean, half)
+    return f"below {significant(high, 2)}" if mean <= 0 <= low else _with_ends(mean, low, high)
+
+
+def _with_ends(mean: float, low: float, high: float) -> str:
+    decimals = min(
+        _decimals((high - low) / 2, 2), _decimals(mean, MOST_DIGITS + 1) if mean else MOST_DECIMALS
+    )
+    value, least, most = (fixed(one, decimals) for one in (mean, low, high))
+    if mean >= high:
+        return f"{value} (over {least})"
+    return f"{value} ({least}–{most})" if low >= 0 else f"{value} ({least} to {most})"
 
 
 def significant(value: float, digits: int = MOST_DIGITS) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from perhop import catalog, finite_flows
 from perhop.output.latex import latex_table
-from perhop.output.numbers import measured, short
+from perhop.output.numbers import estimated, short
 from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
 
@@ -156,7 +156,7 @@ def html_table(lines: Sequence[Mapping[str, str]]) -> str:
 
 def _together(text: str) -> str:
     """A number and its interval stay on one line."""
-    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}").replace(" (", "\N{NO-BREAK SPACE}(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,8 @@ class _Column:
         if self.names[0] == "rate_bps":
             return short(value * self.factor)
         low, high = (None, None) if self.ends is None else (row[end] for end in self.ends)
-        half = None if low is None or high is None else (high - low) / 2 * self.factor
-        return measured(value * self.factor, half)
+        ends = (None if end is None else end * self.factor for end in (low, high))
+        return estimated(value * self.factor, *ends)
 
 
 def _columns(names: Sequence[str]) -> Iterator[_Column]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -231,27 +230,6 @@ class Bound:
     def metrics(self) -> tuple[str, ...]:
         """Every metric that it needs."""
         return tuple(metric for part in self.parts for metric in part)
-
-    def value(self, run: Mapping[str, float]) -> float:
-        """The value in one run: of the worst of whom it is about; NaN where one has none."""
-        values = [_combined([run.get(metric, math.nan) for metric in part]) for part in self.parts]
-        if any(math.isnan(value) for value in values):
-            return math.nan
-        return max(values) if self.objective.upper else min(values)
-
-
-def _combined(values: Sequence[float]) -> float:
-    """One value; of several losses, in the order in which packets meet them, the share that one of them took.
-
-    The first is the queues', which every group has where packets came; meters and lossy links may be missing.
-    """
-    first, *others = values
-    if not others or math.isnan(first):
-        return first
-    kept = 1.0 - first
-    for value in others:
-        kept *= 1.0 if math.isnan(value) else 1.0 - value
-    return 1.0 - kept
 
 
 @dataclass(frozen=True, slots=True)

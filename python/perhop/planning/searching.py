@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perhop.observations import Observations
 from perhop.planning.verdicts import score
 from perhop.sweep.tuning import Objective, TuningPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from perhop.planning.document import Plan
 
@@ -21,8 +22,8 @@ def tuning_plan(plan: Plan) -> TuningPlan:
     search = plan.search
     assert search is not None
 
-    def derive(observed: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-        return {SCORE: [score(plan.bounds, observed)]}
+    def derive(observed: Mapping[str, Observations]) -> dict[str, Observations]:
+        return {SCORE: Observations((score(plan.bounds, observed),))}
 
     return TuningPlan(
         title=plan.title,

@@ -1,13 +1,15 @@
 """Whether objectives hold in what runs measured: holds, breaks, or cannot tell, and by what margin.
 
-An objective is about the mean over runs, which its 95 % t interval bounds (`perhop.judging`), or about the
-share of runs that keep a bound; then the interval is that of Clopper and Pearson (1934).
+An objective is about what all runs together give, which a 95 % interval bounds (`perhop.observations`,
+`perhop.judging`), or about the share of runs that keep a bound; then the interval is that of Clopper and
+Pearson (1934). Where an objective is about several groups of flows or classes, it holds where it holds for
+each, and the worst is shown.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perhop import judging
@@ -16,6 +18,7 @@ from perhop.statistics import MOST_RUNS, UPPER, Estimate, estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from perhop.observations import Observations
     from perhop.planning.objectives import Bound
 
 HOLDS, BREAKS, OPEN = "holds", "breaks", "cannot tell"
@@ -47,7 +50,7 @@ class Verdict:
 
     Attributes:
         holds: None where they cannot tell.
-        found: The mean over the runs, in the bound's unit; None where a run has no value.
+        found: What all runs give, in the bound's unit; None where a run has no value.
         margin: See `perhop.planning.objectives.Objective.margin`.
         share: Of an objective for a share of the runs.
         values: Of each run, in the order of the seeds; NaN where one has none.
@@ -79,70 +82,122 @@ class Verdict:
         return sum(math.isnan(value) for value in self.values)
 
 
-def judge(bound: Bound, observed: Mapping[str, Sequence[float]]) -> Verdict:
+def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
     """Judge an objective.
 
     Args:
         bound: The objective with its metrics.
-        observed: Values by metric, one for each run in the order of the seeds; NaN where a run has none.
+        observed: What the runs gave, by metric.
     """
     objective = bound.objective
-    values = tuple(bound.value(run) for run in by_run(observed, bound.metrics))
-    if any(map(math.isnan, values)):
+    parts = [combined(part, observed) for part in bound.parts]
+    values = _values(parts, upper=objective.upper)
+    found = _estimates(parts)
+    if found is None or (objective.runs is not None and any(map(math.isnan, values))):
         return Verdict(bound, None, None, None, None, values)
-    found = estimate(values)
-    margin = estimate([objective.margin(value) for value in values])
+    worst = (max if objective.upper else min)(found, key=lambda one: one.mean)
     if objective.runs is not None:
+        margin = estimate([objective.margin(value) for value in values])
         share = _share([objective.met(value) for value in values])
         holds = True if share.low >= objective.runs else False if share.high < objective.runs else None
         needed = _runs_for_all(objective.runs) if holds is None and share.kept == share.runs else None
-        return Verdict(bound, holds, found, margin, share, values, needed)
+        return Verdict(bound, holds, worst, margin, share, values, needed)
     compare = {
         "<": judging.below,
         "<=": judging.at_most,
         ">": judging.above,
         ">=": judging.at_least,
     }[objective.comparison]
-    check = compare(found, objective.bound)
-    return Verdict(bound, check.holds, found, margin, None, values, check.runs_needed)
+    check = judging.all_of(*(compare(one, objective.bound) for one in found))
+    return Verdict(bound, check.holds, worst, worst.mapped(objective.margin), None, values, check.runs_needed)
 
 
-def by_run(observed: Mapping[str, Sequence[float]], metrics: Sequence[str]) -> list[dict[str, float]]:
-    """The values of some metrics run by run; a metric that no run has is left out."""
-    known = [name for name in metrics if name in observed]
-    runs = max((len(values) for values in observed.values()), default=0)
-    return [{name: observed[name][run] for name in known} for run in range(runs)]
+def combined(part: Sequence[str], observed: Mapping[str, Observations]) -> Observations | None:
+    """What the runs gave of one of whom an objective is about; None where nothing was measured.
+
+    Of several losses, in the order in which packets meet them, the share that one of them took.
+    """
+    first, *others = (observed.get(metric) for metric in part)
+    if first is None or not any(others):
+        return first
+    kept = [1.0 - value for value in first.values]
+    for one in others:
+        if one is not None:
+            kept = [k if math.isnan(v) else k * (1.0 - v) for k, v in zip(kept, one.values, strict=True)]
+    return replace(first, values=tuple(1.0 - share for share in kept))
 
 
-def smallest_margins(bounds: Sequence[Bound], observed: Mapping[str, Sequence[float]]) -> list[float]:
-    """The smallest margin of all objectives in each run; NaN where one has no value there."""
-    return [min(margins, default=math.nan) for margins in _margins(bounds, observed)]
+def _estimates(parts: Sequence[Observations | None]) -> list[Estimate] | None:
+    """Of each part; None where a run lacks what one of them needs."""
+    out = []
+    for one in parts:
+        if one is None or not all(map(one.counts_in, range(len(one.values)))) or one.estimate is None:
+            return None
+        out.append(one.estimate)
+    return out
 
 
-def score(bounds: Sequence[Bound], observed: Mapping[str, Sequence[float]]) -> float:
+def _values(parts: Sequence[Observations | None], *, upper: bool) -> tuple[float, ...]:
+    """The worst part's own value in each run; NaN where one has none."""
+    known = [one.values for one in parts if one is not None]
+    if not known:
+        return ()
+    if len(known) < len(parts):
+        return (math.nan,) * len(known[0])
+    worst = max if upper else min
+    return tuple(
+        math.nan if any(map(math.isnan, values)) else worst(values) for values in zip(*known, strict=True)
+    )
+
+
+def smallest_margins(bounds: Sequence[Bound], observed: Mapping[str, Observations]) -> list[float]:
+    """The smallest margin of all objectives in each run; NaN where one has no value there.
+
+    A percentile counts in each run with what the run adds to that of all (`Observations.linear`).
+    """
+    by_bound = []
+    for bound in bounds:
+        found = _worst(bound, observed)
+        if found is None:
+            return [math.nan] * max((len(one.values) for one in observed.values()), default=0)
+        values = found.linear(range(len(found.values)))
+        by_bound.append([bound.objective.margin(value) for value in values])
+    return [min(margins) for margins in zip(*by_bound, strict=True)]
+
+
+def score(bounds: Sequence[Bound], observed: Mapping[str, Observations]) -> float:
     """What a search maximizes: the lowest end of all margins' intervals, and a tenth of their mean.
 
     The lowest end is what makes all objectives hold surely; a setting that varies from run to run has a low
     one. The mean decides where that end does not depend on what is searched; none counts there for less than
-    -1, so that one objective far from its bound does not hide the others.
+    -1, so that one objective far from its bound does not hide the others. A value whose upper end is not
+    known counts as twice as large.
 
     Returns:
         NaN where a run lacks a value.
     """
-    margins = _margins(bounds, observed)
-    if not margins or not all(margins):
-        return math.nan
-    lows = [estimate(of_bound).low for of_bound in zip(*margins, strict=True)]
-    return min(lows) + TIE_BREAK * math.fsum(max(low, -1.0) for low in lows) / len(lows)
+    lows = []
+    for bound in bounds:
+        found = _worst(bound, observed)
+        if found is None or found.estimate is None:
+            return math.nan
+        ends = (
+            end if math.isfinite(end) else 2 * found.estimate.mean
+            for end in (found.estimate.low, found.estimate.high)
+        )
+        lows.append(min(map(bound.objective.margin, ends)))
+    return min(lows) + TIE_BREAK * math.fsum(max(low, -1.0) for low in lows) / len(lows) if lows else math.nan
 
 
-def _margins(bounds: Sequence[Bound], observed: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """The margins of all objectives, run by run; none of a run in which one has no value."""
-    metrics = [name for bound in bounds for name in bound.metrics]
-    listed = [
-        [bound.objective.margin(bound.value(run)) for bound in bounds] for run in by_run(observed, metrics)
-    ]
-    return [[] if any(map(math.isnan, margins)) else margins for margins in listed]
+def _worst(bound: Bound, observed: Mapping[str, Observations]) -> Observations | None:
+    """The worst of whom an objective is about; None where a run lacks what one of them needs."""
+    parts = [combined(part, observed) for part in bound.parts]
+    found = _estimates(parts)
+    if found is None:
+        return None
+    pick = max if bound.objective.upper else min
+    place = pick(range(len(found)), key=lambda place: found[place].mean)
+    return parts[place]
 
 
 def _share(kept: Sequence[bool]) -> Share:

@@ -10,14 +10,16 @@ import functools
 import hashlib
 import json
 import math
+import sys
 import time
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, catalog, finite_flows, measures, simulating
+from perhop import _engine, catalog, finite_flows, measures, observations, observing, simulating
 from perhop.store import engine_digest
+from perhop.sweep.companions import companions, is_companion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ class Measured:
     """One finished run.
 
     Attributes:
-        names: Names of the measures; the same tuple for all runs of one scenario.
+        names: Names of the measures and of their companions; the same tuple for all runs of one scenario.
         values: f64, one for each name; NaN where the run has none.
         wall_s: How long the run took, measuring included.
     """
@@ -38,6 +40,10 @@ class Measured:
     wall_s: float
 
 
+_MEASURING = (measures, catalog, finite_flows, observations, observing, sys.modules[companions.__module__])
+"""What measures a run, besides this module."""
+
+
 @functools.cache
 def engine_id() -> str:
     """What computes a run: the engine's version and, to the byte, its library and how runs are measured.
@@ -45,7 +51,7 @@ def engine_id() -> str:
     It is part of a finished run's key: runs of another build are never taken for this one's.
     """
     digest = hashlib.sha256(engine_digest().encode())
-    for source in (measures.__file__, catalog.__file__, finite_flows.__file__, __file__):
+    for source in (*(str(module.__file__) for module in _MEASURING), __file__):
         digest.update(Path(source).read_bytes())
     return f"{_engine.version}+{digest.hexdigest()[:16]}"
 
@@ -63,7 +69,8 @@ def simulate(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> 
         perhop._engine.Cancelled: `cancel` was set.
     """
     began = time.perf_counter()
-    measured = measure(simulating.simulate(scenario, seed, cancel or _engine.Cancel()))
+    raw = simulating.simulate(scenario, seed, cancel or _engine.Cancel())
+    measured = measure(raw) | dict(companions(raw))
     return Measured(tuple(measured), array("d", measured.values()), time.perf_counter() - began)
 
 
@@ -90,7 +97,7 @@ def names_of(scenario: str) -> tuple[str, ...]:
         if "replay" in group:
             group["replay"] = {"data": "time_s,size_B\n0,1\n"}
             group.pop("start", None)
-    return simulate(json.dumps(content), 0).names
+    return tuple(name for name in simulate(json.dumps(content), 0).names if not is_companion(name))
 
 
 def measure(raw: Mapping[str, Any]) -> dict[str, float]:

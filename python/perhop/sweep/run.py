@@ -7,16 +7,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from perhop import interrupts
-from perhop.statistics import estimate
 from perhop.sweep.backend import Task
+from perhop.sweep.companions import Gathered, meets, with_companions
 from perhop.sweep.journal import Layout, Record
 from perhop.sweep.metrics import engine_id
 
 if TYPE_CHECKING:
+    from perhop.observations import Observations
     from perhop.sweep.backend import Backend
     from perhop.sweep.metrics import Measured
     from perhop.sweep.plan import Plan, Point
@@ -92,14 +92,15 @@ class Runner:
             finally:
                 _close(groups)
 
-    def observed(self, point: Point, seeds: Sequence[int]) -> dict[str, list[float]]:
-        """The watched metrics of a point's runs, by name, in the order of the seeds; NaN where one has none.
+    def observed(self, point: Point, seeds: Sequence[int]) -> dict[str, Observations]:
+        """The watched metrics of a point's runs, by name, in the order of the seeds.
 
         Raises:
             KeyError: `ensure` was not called for a run.
         """
         runs = [self._seen[point.key][seed] for seed in seeds]
-        return {name: [run.get(name, math.nan) for run in runs] for name in runs[0]}
+        gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in runs[0]})
+        return {name: gathered.of(name) for name in runs[0] if meets(name, self.watched)}
 
     def _look(self, key: str, seed: int, run: Measured) -> None:
         if self.watched:
@@ -110,12 +111,9 @@ class Runner:
 
 @functools.cache
 def _chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
-    """The names that meet a pattern, with their places."""
-    return tuple(
-        (place, name)
-        for place, name in enumerate(names)
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-    )
+    """The names that meet a pattern and their companions, with their places."""
+    wanted = with_companions([name for name in names if meets(name, patterns)], names)
+    return tuple((place, name) for place, name in enumerate(names) if name in wanted)
 
 
 def sweep(plan: Plan, runner: Runner) -> list[int]:
@@ -160,22 +158,23 @@ def looks(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def tight(observed: Mapping[str, Sequence[float]], width: float) -> bool:
+def tight(observed: Mapping[str, Observations], width: float) -> bool:
     """Whether every metric's interval is tight enough.
 
     A metric that some runs lack never is. One that all of them lack does not apply, such as retransmissions
-    of UDP where a pattern names those of all flows, and is not among them.
+    of UDP where a pattern names those of all flows, and is not among them. A share of which no run has an
+    event is as tight as its bound is: never in proportion to 0.
 
     Args:
-        observed: The runs' values, by metric.
-        width: Half the 95 % interval over the mean, at most.
+        observed: What the runs gave, by metric.
+        width: Each side of the 95 % interval over the value, at most.
     """
-    applying = [values for values in observed.values() if not all(map(math.isnan, values))]
-    for values in applying:
-        if any(map(math.isnan, values)):
+    applying = [one for one in observed.values() if not all(map(math.isnan, one.values))]
+    for one in applying:
+        found = one.estimate
+        if not one.has_all or found is None or found.ci95 is None:
             return False
-        found = estimate(values)
-        if found.half_width is None or found.half_width > width * abs(found.mean):
+        if max(found.high - found.mean, found.mean - found.low) > width * abs(found.mean):
             return False
     return bool(applying)
 

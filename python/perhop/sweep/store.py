@@ -24,7 +24,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -35,6 +34,7 @@ from perhop import extras, filesystem
 from perhop.errors import PerhopError
 from perhop.filesystem import AT_ONCE, EXCLUSIVE, SHARED, atomic_write, sync_directory
 from perhop.journal import ENDING
+from perhop.sweep.companions import PATTERN, meets, with_companions
 from perhop.sweep.journal import Contents, JournalWriter, Layout, Record, decode, encode
 
 try:
@@ -50,9 +50,9 @@ ENDINGS = (RUNS, SCENARIOS, ARCHIVE)
 SUM_DIGITS = 32
 ROTATE_BYTES = 64_000_000
 """A journal that has grown to this becomes a segment while its writer goes on with a new one."""
-VIEWS = {"runs": RUNS, "scenarios": SCENARIOS}
+VIEWS = {"kept": RUNS, "scenarios": SCENARIOS}
 EMPTY = {
-    "runs": "CREATE TABLE runs "
+    "kept": "CREATE TABLE kept "
     "(scenario VARCHAR, engine VARCHAR, seed UBIGINT, wall_s DOUBLE, metric VARCHAR, value DOUBLE)",
     "scenarios": "CREATE TABLE scenarios (scenario VARCHAR, json VARCHAR)",
 }
@@ -157,17 +157,21 @@ class SweepStore:
         return found
 
     def values(self, engine: str, patterns: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
-        """The metrics that meet a pattern: by scenario (SHA-256 in hex), seed and name, of one engine.
+        """The metrics that meet a pattern and their companions: by scenario (SHA-256 in hex), seed and name.
+
+        Args:
+            engine: Of which engine.
+            patterns: Of metrics, such as `flows.*.throughput_bps`.
 
         Raises:
             StoreError: The store cannot be read.
         """
         found: dict[str, dict[int, dict[str, float]]] = {}
         with self.connect() as database:
-            names = database.execute("SELECT DISTINCT metric FROM runs").fetchall()
-            chosen = [name for (name,) in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+            names = [name for (name,) in database.execute("SELECT DISTINCT metric FROM kept").fetchall()]
+            chosen = sorted(with_companions([name for name in names if meets(name, patterns)], names))
             rows = database.execute(
-                "SELECT scenario, seed, metric, value FROM runs "
+                "SELECT scenario, seed, metric, value FROM kept "
                 "WHERE engine = ? AND list_contains(?::VARCHAR[], metric)",
                 [engine, chosen],
             ).fetchall()
@@ -181,7 +185,8 @@ class SweepStore:
 
         `runs`: `scenario` (SHA-256 of its canonical JSON, hex), `engine`, `seed`, `wall_s`, `metric`,
         `value` (NaN where the run has none); a run that two processes did at once is there twice.
-        `scenarios`: `scenario`, `json`.
+        `scenarios`: `scenario`, `json`. `kept`: as `runs`, with the companions of the measures
+        (`perhop.sweep.companions`), which intervals need.
 
         Raises:
             StoreError: The store cannot be read.
@@ -355,6 +360,9 @@ def _views(database: duckdb.DuckDBPyConnection, files: Mapping[str, Sequence[Pat
             (rows.distinct() if view == "scenarios" else rows).create_view(view)
         else:
             database.execute(EMPTY[view])
+    database.execute(
+        f"CREATE VIEW runs AS SELECT * FROM kept WHERE NOT regexp_matches(metric, '{PATTERN}')"  # noqa: S608
+    )
 
 
 def _frames(records: Sequence[Record]) -> dict[str, pl.DataFrame]:

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import catalog
-from perhop.output.numbers import measured
+from perhop.output.numbers import estimated
 from perhop.output.table import MISSING, continued, prose, records
-from perhop.statistics import Estimate, estimate
 from perhop.study import rounded
+from perhop.sweep.companions import Gathered, is_companion, meets, with_companions
 from perhop.sweep.metrics import engine_id, names_of
 from perhop.sweep.space import text_of
 from perhop.wording import counted
 
 if TYPE_CHECKING:
+    from perhop.statistics import Estimate
     from perhop.sweep.plan import Plan, Point
     from perhop.sweep.store import SweepStore
 
@@ -60,7 +61,7 @@ class Unit:
 
 
 def observations(store: SweepStore, wanted: Sequence[Seeds], patterns: Sequence[str]) -> Observed:
-    """The finished runs of these scenarios, as far as their metrics meet a pattern.
+    """The finished runs of these scenarios: metrics that meet a pattern, and their companions.
 
     Args:
         store: Holds every run.
@@ -73,15 +74,15 @@ def observations(store: SweepStore, wanted: Sequence[Seeds], patterns: Sequence[
     found: Observed = defaultdict(lambda: defaultdict(dict))
     distinct = list(dict.fromkeys(wanted))
     with store.connect() as database:
-        names = [name for (name,) in database.execute("SELECT DISTINCT metric FROM runs").fetchall()]
-        chosen = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+        names = [name for (name,) in database.execute("SELECT DISTINCT metric FROM kept").fetchall()]
+        chosen = sorted(with_companions([name for name in names if meets(name, patterns)], names))
         database.execute(
             "CREATE TABLE wanted AS SELECT unnest(?::VARCHAR[]) AS scenario, "
             "unnest(?::UBIGINT[]) AS first, unnest(?::UBIGINT[]) AS runs",
             [[key for key, _, _ in distinct], [s for _, s, _ in distinct], [n for _, _, n in distinct]],
         )
         rows = database.execute(
-            "SELECT scenario, wanted.runs, metric, list(seed), list(value) FROM runs JOIN wanted "
+            "SELECT scenario, wanted.runs, metric, list(seed), list(value) FROM kept JOIN wanted "
             "USING (scenario) WHERE engine = ? AND list_contains(?::VARCHAR[], metric) "
             "AND seed >= first AND seed - first < wanted.runs GROUP BY ALL",
             [engine_id(), chosen],
@@ -92,7 +93,7 @@ def observations(store: SweepStore, wanted: Sequence[Seeds], patterns: Sequence[
 
 
 def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[PointSummary]:
-    """Means and intervals of the plan's metrics at each of its points.
+    """Estimates of the plan's metrics at each of its points.
 
     Args:
         plan: The sweep.
@@ -106,21 +107,22 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
     found = observations(store, wanted, plan.metrics)
     known = {name: place for place, name in enumerate(names_of(plan.points[0].scenario))}
     names = sorted(
-        {name for by_metric in found.values() for name in by_metric},
+        {name for by_metric in found.values() for name in by_metric if meets(name, plan.metrics)},
         key=lambda name: (known.get(name, len(known)), name),
     )
     ordered = list(_ordered(names, plan.metrics))
     out = []
-    for point, (key, _, runs) in zip(plan.points, wanted, strict=True):
+    for point, (key, first, runs) in zip(plan.points, wanted, strict=True):
         own = found[key, runs]
-        out.append(PointSummary(point, runs, {name: estimated(own[name]) for name in ordered if name in own}))
+        gathered = Gathered(_columns(own, range(first, first + runs)))
+        estimates = {name: gathered.of(name).estimate for name in ordered if name in own}
+        out.append(PointSummary(point, runs, estimates))
     return out
 
 
-def estimated(by_seed: Mapping[int, float]) -> Estimate | None:
-    """The mean over the runs that have a value, in the order of their seeds."""
-    values = [value for _, value in sorted(by_seed.items()) if not math.isnan(value)]
-    return estimate(values) if values else None
+def _columns(by_metric: Mapping[str, Mapping[int, float]], seeds: Sequence[int]) -> dict[str, list[float]]:
+    """The values of each run, in the order of the seeds, by name."""
+    return {name: [by_seed.get(seed, math.nan) for seed in seeds] for name, by_seed in by_metric.items()}
 
 
 def _ordered(names: Sequence[str], patterns: Sequence[str]) -> Iterator[str]:
@@ -206,9 +208,9 @@ def shown_text(found: Estimate | None, metric: str) -> str:
     """An estimate in the unit in which readers see it."""
     if found is None:
         return MISSING
-    unit = unit_of(metric)
-    half = found.half_width
-    return measured(found.mean * unit.factor, None if half is None else half * unit.factor)
+    factor = unit_of(metric).factor
+    ends = (None, None) if found.ci95 is None else found.ci95
+    return estimated(found.mean * factor, *(None if end is None else end * factor for end in ends))
 
 
 def to_json(plan: Plan, summaries: Sequence[PointSummary]) -> str:
@@ -234,8 +236,11 @@ def estimate_json(found: Estimate | None) -> dict[str, Any] | None:
     """An estimate as JSON data."""
     if found is None:
         return None
-    ci95 = None if found.ci95 is None else [rounded(end) for end in found.ci95]
-    return {"mean": rounded(found.mean), "ci95": ci95, "runs": found.runs}
+    ends = None
+    if found.ci95 is not None:
+        ends = [None if math.isinf(end) else rounded(end) for end in found.ci95]
+    content: dict[str, Any] = {"mean": rounded(found.mean), "ci95": ends, "runs": found.runs}
+    return content if not found.missing else {**content, "of": found.of}
 
 
 def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.DataFrame:
@@ -251,6 +256,8 @@ def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.Dat
     columns: dict[str, list[Any]] = {name: [] for name in ("point", "seed", "metric", "value")}
     for index, (key, _, runs) in enumerate(wanted):
         for metric, by_seed in sorted(found[key, runs].items()):
+            if is_companion(metric):
+                continue
             seeds = sorted(by_seed)
             columns["point"] += [index] * len(seeds)
             columns["seed"] += seeds

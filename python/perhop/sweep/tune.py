@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import extras, interrupts
 from perhop.errors import ScenarioError
 from perhop.output.table import continued, prose, records
-from perhop.statistics import Estimate, estimate
+from perhop.statistics import Estimate
 from perhop.sweep.job import Workplace, kept, open_backend
 from perhop.sweep.metrics import engine_id
 from perhop.sweep.run import Counts, Runner
@@ -47,6 +47,7 @@ except ImportError:
     raise extras.TUNE.missing from None
 
 if TYPE_CHECKING:
+    from perhop.observations import Observations
     from perhop.sweep.plan import Point
     from perhop.sweep.run import Progress
     from perhop.sweep.tuning import TuningPlan
@@ -405,13 +406,14 @@ def _told(plan: TuningPlan, trial: Trial) -> list[float] | None:
 def _estimates(
     plan: TuningPlan, runner: Runner, point: Point, seeds: Sequence[int]
 ) -> dict[str, Estimate | None]:
-    observed: Mapping[str, Sequence[float]] = runner.observed(point, seeds)
+    observed: Mapping[str, Observations] = runner.observed(point, seeds)
     if plan.derive is not None:
         observed = plan.derive(observed)
     out: dict[str, Estimate | None] = {}
     for name in plan.metrics:
-        values = observed.get(name, [math.nan])
-        out[name] = None if any(math.isnan(value) for value in values) else estimate(values)
+        found = observed.get(name)
+        known = found is not None and all(map(found.counts_in, range(len(found.values))))
+        out[name] = found.estimate if known and found is not None else None
     return out
 
 

@@ -18,6 +18,7 @@ from perhop.sweep.space import Range, Value, parse_range, text_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from perhop.observations import Observations
     from perhop.sweep.document import Base
 
 DEFAULT_TRIALS = 60
@@ -28,8 +29,8 @@ DEFAULT_VALIDATION_RUNS = 12
 DEFAULT_POPULATION = 20
 SAMPLERS = ("tpe", "nsga-ii")
 MAX_TRIALS = 100_000
-Derive: TypeAlias = "Callable[[Mapping[str, Sequence[float]]], Mapping[str, Sequence[float]]]"
-"""From values by metric, one for each run, to those of others, one for each run or one for all."""
+Derive: TypeAlias = "Callable[[Mapping[str, Observations]], Mapping[str, Observations]]"
+"""From what runs gave, by metric, to other metrics, of each run or of all."""
 _UNITS = with_printed({"": 1.0, "%": 0.01, **RATES, **TIMES, "p": 1.0})
 _AN_OBJECTIVE = r"\s*(minimize|maximize)\s+(.+?)\s*"
 _A_CONSTRAINT = rf"\s*(.+?)\s*(>=|<=)\s*({NUMBER})\s*"

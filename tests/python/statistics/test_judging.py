@@ -23,7 +23,7 @@ from perhop.judging import (
     opposite,
     within,
 )
-from perhop.statistics import MOST_RUNS, Estimate, estimate, runs_for_half_width
+from perhop.statistics import MOST_RUNS, Estimate, estimate, runs_to_exclude
 
 # Mean 2, standard deviation 1: half width 3.182 * 1 / sqrt(4) = 1.591 for four runs.
 FOUR = estimate([1.0, 1.0, 3.0, 3.0])
@@ -61,11 +61,11 @@ def test_one_run_tells_nothing() -> None:
 def test_how_many_runs_would_tell() -> None:
     # s = 2/sqrt(3) = 1.1547. Seven runs: 2.447 s / sqrt(7) = 1.068; eight: 2.365 s / sqrt(8) = 0.965.
     assert above(FOUR, 1.0) == Check(None, 8)
-    assert runs_for_half_width(FOUR, 1.0) == 8
+    assert runs_to_exclude(FOUR, 1.0) == 8
     assert above(FOUR, 2.0) == Check(None, None)  # no number of runs tells a mean from itself
-    assert runs_for_half_width(FOUR, 1e-9) is None
+    assert runs_to_exclude(FOUR, 2 + 1e-9) is None
     with pytest.raises(ValueError, match="needs an interval"):
-        runs_for_half_width(ONE, 1.0)
+        runs_to_exclude(ONE, 1.0)
 
 
 @given(

@@ -20,7 +20,7 @@ from perhop.statistics import (
     overlap,
     paired,
     paired_difference,
-    runs_for_half_width,
+    runs_to_exclude,
     welch,
 )
 
@@ -85,16 +85,16 @@ def forecast(runs: int) -> float:
 @pytest.mark.parametrize("runs", [5, 6, 9, 40, MOST_RUNS])
 def test_a_forecast_is_the_first_number_of_runs_whose_interval_fits(runs: int) -> None:
     found = Estimate(2.0, (2 - forecast(4), 2 + forecast(4)), 4)
-    assert runs_for_half_width(found, (forecast(runs - 1) + forecast(runs)) / 2) == runs
+    assert runs_to_exclude(found, 2 + (forecast(runs - 1) + forecast(runs)) / 2) == runs
     # Four runs do already, but what is asked for is a number of more.
-    assert runs_for_half_width(found, 1.001 * forecast(4)) == 5
-    assert runs_for_half_width(found, (forecast(MOST_RUNS) + forecast(MOST_RUNS + 1)) / 2) is None
+    assert runs_to_exclude(found, 2 + 1.001 * forecast(4)) == 5
+    assert runs_to_exclude(found, 2 + (forecast(MOST_RUNS) + forecast(MOST_RUNS + 1)) / 2) is None
 
 
 def test_no_number_of_runs_fits_into_no_room() -> None:
-    assert runs_for_half_width(Estimate(2.0, (2.0, 2.0), 4), 0.0) is None
+    assert runs_to_exclude(Estimate(2.0, (2.0, 2.0), 4), 2.0) is None
     with pytest.raises(ValueError, match=r"^a forecast needs an interval$"):
-        runs_for_half_width(Estimate(2.0, None, 1), 1.0)
+        runs_to_exclude(Estimate(2.0, None, 1), 1.0)
 
 
 def test_text() -> None:

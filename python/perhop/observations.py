@@ -1,0 +1,310 @@
+"""What the runs of one setting give of one measure, and what that says of it.
+
+A measure is a mean over the runs, a share of packets or flows, or a percentile of waits or completion times.
+Shares are of all runs together (`perhop.proportions`). So are percentiles: the mean of the runs' own
+percentiles does not come nearer to the percentile of all waits however many short runs there are. A
+percentile's interval is Woodruff's (1952, "Confidence intervals for medians and other position measures",
+J. Am. Stat. Assoc. 47, 635-646): the values between which the pooled distribution passes through the
+interval of the share of waits above the percentile, whose spread between runs shows how few independent waits
+there are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from perhop.proportions import FEW, clustering_of, effective_trials, interval, proportion
+from perhop.statistics import Estimate, estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+LEVELS = (
+    *(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98),
+    *(0.9875, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 1.0),
+)
+"""Shares of a run's values at which a store of sweeps keeps its distribution."""
+TAIL = (0.9, 0.95, 0.99)
+"""Percentiles above which waits come in clusters as losses do."""
+FEWEST_ABOVE = 1.0
+"""Fewer values above the upper end of a percentile's interval do not show that end."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution of waits or times, of one run or of several: linear between points.
+
+    Attributes:
+        count: How many values it is of.
+        values: f64[k], ascending; infinite where not known, such as of flows that did not finish.
+        shares: f64[k], ascending: which share of the values is at most that.
+    """
+
+    count: float
+    values: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def from_histogram(cls, histogram: Mapping[str, Any]) -> Self:
+        """Of a histogram of the engine.
+
+        Args:
+            histogram: `edges` (b + 1), `counts` (b, or b by color) and `longest` (b), the largest in a bin.
+        """
+        counts = np.asarray(histogram["counts"])
+        counts = counts if counts.ndim == 1 else counts.sum(axis=1)
+        bins = np.flatnonzero(counts)
+        total = float(counts.sum())
+        tops = np.minimum(np.asarray(histogram["longest"])[bins], np.asarray(histogram["edges"])[bins + 1])
+        bottoms = np.asarray(histogram["edges"])[bins]
+        above = np.cumsum(counts[bins]) / total if total else np.empty(0)
+        values = np.column_stack((np.minimum(bottoms, tops), tops)).ravel()
+        shares = np.column_stack((np.concatenate(([0.0], above))[: len(bins)], above)).ravel()
+        return cls(total, np.maximum.accumulate(values), shares)
+
+    @classmethod
+    def from_values(cls, values: ArrayLike) -> Self:
+        """Of single values, all finite."""
+        ordered = np.sort(np.asarray(values, dtype=np.float64))
+        return cls(float(len(ordered)), ordered, np.arange(1, len(ordered) + 1) / max(len(ordered), 1))
+
+    @classmethod
+    def from_levels(cls, count: float, values: Sequence[float]) -> Self:
+        """What `at_levels` kept of a distribution."""
+        return cls(count, np.asarray(values, dtype=np.float64), np.asarray(LEVELS))
+
+    def at_levels(self) -> list[float]:
+        """Its quantiles at `LEVELS`, infinite where not known; NaN if it is of no values."""
+        return [self.quantile(level) for level in LEVELS] if self.count else [math.nan] * len(LEVELS)
+
+    def quantile(self, level: float) -> float:
+        """The value that a share `level` of the values does not exceed; infinite where that is not known."""
+        if level > self.shares[-1]:
+            return math.inf
+        place = int(np.searchsorted(self.shares, level))
+        if place == 0:
+            return float(self.values[0])
+        low, high = self.values[place - 1], self.values[place]
+        below, above = self.shares[place - 1], self.shares[place]
+        if math.isinf(high):
+            return math.inf if level > below else float(low)
+        return float(low + (high - low) * (level - below) / (above - below))
+
+    def share_up_to(self, at: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Which share of the values is at most that."""
+        known = np.isfinite(self.values)
+        return np.asarray(np.interp(at, self.values[known], self.shares[known], left=0.0))
+
+
+def pooled(distributions: Sequence[Distribution]) -> Distribution:
+    """The distribution of all their values; each has at least one."""
+    total = math.fsum(one.count for one in distributions)
+    values = np.unique(np.concatenate([one.values for one in distributions]))
+    values = values[np.isfinite(values)]
+    shares = np.zeros(len(values))
+    for one in distributions:
+        shares += one.share_up_to(values) * (one.count / total)
+    return Distribution(total, values, np.minimum(shares, 1.0))
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue in each run, by which is known how its drops come in clusters.
+
+    Attributes:
+        drops: Packets.
+        arrivals: Packets.
+        waits: What waited; None where a run has no distribution.
+    """
+
+    drops: tuple[float, ...]
+    arrivals: tuple[float, ...]
+    waits: tuple[Distribution | None, ...]
+
+    @cached_property
+    def clustering(self) -> float:
+        """How much drops vary over runs, over what independent ones would; where few have any, waits."""
+        if sum(drops > 0 for drops in self.drops) >= FEW:
+            return clustering_of(self.drops, self.arrivals)
+        return _clustering([one for one in self.waits if one is not None and one.count])
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What the runs of one setting give of one measure.
+
+    Attributes:
+        values: One for each run, in the order of the seeds; NaN where a run has none.
+        least: No value can be lower.
+        most: No value can be higher.
+        trials: Of a share: how many packets or flows each run's value is of.
+        are_counts: The values are numbers of events among the trials, not shares of them.
+        queues: Of a share: the queues in which the events may have happened.
+        distributions: Of a percentile: each run's distribution; None where a run has none.
+        level: Of a percentile: 0.99 of P99.
+    """
+
+    values: tuple[float, ...]
+    least: float = -math.inf
+    most: float = math.inf
+    trials: tuple[float, ...] | None = None
+    are_counts: bool = False
+    queues: tuple[Queue, ...] = ()
+    distributions: tuple[Distribution | None, ...] | None = None
+    level: float | None = None
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """The value with its interval; None where no run has one, or where it is not known."""
+        if self.level is not None and self.distributions is not None:
+            return self._percentile(self.level, self.distributions)
+        known = [place for place, value in enumerate(self.values) if not math.isnan(value)]
+        if not known:
+            return None
+        if self.trials is not None:
+            return self._share(known, self.trials)
+        found = estimate([self.values[place] for place in known], least=self.least, most=self.most)
+        return Estimate(found.mean, found.ci95, found.runs, len(self.values))
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every run has a value."""
+        return not any(map(math.isnan, self.values))
+
+    def _share(self, known: Sequence[int], trials: Sequence[float]) -> Estimate | None:
+        of = [trials[place] for place in known]
+        total = math.fsum(of)
+        if total == 0:
+            return None
+        values = [self.values[place] for place in known]
+        events = values if self.are_counts else [x * m for x, m in zip(values, of, strict=True)]
+        clustering = max((queue.clustering for queue in self.queues), default=1.0)
+        found = proportion(events, of, clustering)
+        found = Estimate(found.mean, found.ci95, found.runs, len(self.values))
+        return found.mapped(lambda share: share * total / len(of)) if self.are_counts else found
+
+    def _percentile(self, level: float, distributions: Sequence[Distribution | None]) -> Estimate | None:
+        known = [one for one in distributions if one is not None and one.count]
+        own = {value for value in self.values if not math.isnan(value)}
+        if len(known) < 2:
+            value = self._own_percentile(level, known)
+            return None if math.isinf(value) else Estimate(value, None, len(known), len(self.values))
+        if len(own) == 1 and len(known) == len(self.values) and self.has_all:
+            (value,) = own
+            return Estimate(value, (value, value), len(known), len(self.values))
+        whole = pooled(known)
+        value = whole.quantile(level)
+        if math.isinf(value):
+            return None
+        # Above lower percentiles are more waits, which show better how they come in clusters.
+        counts = {at: _above(known, whole, at) for at in (level, *(one for one in TAIL if one < level))}
+        above = {at: math.fsum(x for x, _ in found) / whole.count for at, found in counts.items()}
+        trials = min(effective_trials(counts[at], above[at], 1.0) for at in counts)
+        low, high = interval(above[level], trials)
+        upper = whole.quantile(1 - low) if low * whole.count >= FEWEST_ABOVE else math.inf
+        ends = min(value, whole.quantile(1 - high)), max(value, upper)
+        return Estimate(value, ends, len(known), len(self.values))
+
+    def _own_percentile(self, level: float, known: Sequence[Distribution]) -> float:
+        """Of one run: what the run says itself, if it does."""
+        value = next((value for value in self.values if not math.isnan(value)), math.inf)
+        return value if math.isfinite(value) or not known else known[0].quantile(level)
+
+    def linear(self, places: Sequence[int]) -> list[float]:
+        """One value for each of these runs, such that their mean is the estimate over these runs.
+
+        Of a mean, the values. Of a share, the linear part of the ratio of sums. Of a percentile, the
+        pseudo-values of the jackknife over runs (Tukey 1958), shifted to that mean.
+        """
+        if self.level is not None and self.distributions is not None:
+            known = [one for place in places if (one := self.distributions[place]) is not None]
+            return _pseudo_values(known, self.level)
+        values = [self.values[place] for place in places]
+        if self.trials is None or self.are_counts:
+            return values
+        trials = [self.trials[place] for place in places]
+        total = math.fsum(trials)
+        share = math.fsum(x * m for x, m in zip(values, trials, strict=True)) / total
+        scale = len(places) / total
+        return [share + scale * m * (x - share) for x, m in zip(values, trials, strict=True)]
+
+    def counts_in(self, place: int) -> bool:
+        """Whether a run has what the measure needs."""
+        if self.level is not None and self.distributions is not None:
+            one = self.distributions[place]
+            return one is not None and one.count > 0
+        value = not math.isnan(self.values[place])
+        return value and (self.trials is None or self.trials[place] > 0)
+
+
+def paired(a: Observations, b: Observations) -> Estimate | None:
+    """The difference a - b over the runs on the same seeds, with its interval; None where no run has both.
+
+    Where neither shows by its spread how rare its events are, the interval is made of both intervals
+    (Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10).
+
+    Args:
+        a: Runs on some seeds.
+        b: Runs on the same seeds, in the same order.
+
+    Raises:
+        ValueError: One has more runs than the other.
+    """
+    if len(a.values) != len(b.values):
+        raise ValueError("a paired difference needs runs on the same seeds")
+    places = [place for place in range(len(a.values)) if a.counts_in(place) and b.counts_in(place)]
+    if not places:
+        return None
+    differences = [x - y for x, y in zip(a.linear(places), b.linear(places), strict=True)]
+    if not all(map(math.isfinite, differences)):
+        return None
+    found = estimate(differences)
+    found = Estimate(found.mean, found.ci95, found.runs, len(a.values))
+    first, second = a.estimate, b.estimate
+    if found.ci95 is None or a.trials is None or first is None or second is None:
+        return found
+    if not (_is_rare(first) or _is_rare(second)):
+        return found
+    low = found.mean - math.hypot(first.mean - first.low, second.high - second.mean)
+    high = found.mean + math.hypot(first.high - first.mean, second.mean - second.low)
+    return Estimate(found.mean, (min(low, found.low), max(high, found.high)), found.runs, found.of)
+
+
+def _is_rare(found: Estimate) -> bool:
+    """All runs share an extreme value."""
+    return found.low < found.high and found.mean in (found.low, found.high)
+
+
+def _clustering(runs: Sequence[Distribution]) -> float:
+    if len(runs) < 2:
+        return 1.0
+    whole = pooled(runs)
+    above = [_above(runs, whole, level) for level in TAIL]
+    return max(clustering_of([x for x, _ in found], [m for _, m in found]) for found in above)
+
+
+def _above(runs: Sequence[Distribution], whole: Distribution, level: float) -> list[tuple[float, float]]:
+    """Of each run, how many values are above a percentile of all, and how many there are."""
+    value = whole.quantile(level)
+    if math.isinf(value):
+        return [(0.0, one.count) for one in runs]
+    return [(one.count * (1 - float(one.share_up_to(value))), one.count) for one in runs]
+
+
+def _pseudo_values(runs: Sequence[Distribution], level: float) -> list[float]:
+    """The jackknife's pseudo-values of a percentile over runs, shifted to its mean."""
+    whole = pooled(runs).quantile(level)
+    n = len(runs)
+    if n < 3 or math.isinf(whole):
+        return [one.quantile(level) for one in runs]
+    without = [pooled([*runs[:place], *runs[place + 1 :]]).quantile(level) for place in range(n)]
+    pseudo = [n * whole - (n - 1) * one for one in without]
+    shift = whole - math.fsum(pseudo) / n
+    return [value + shift for value in pseudo]

@@ -1,0 +1,174 @@
+"""What a store of sweeps keeps of a run beside its measures, for intervals over runs.
+
+    links.uplink.loss#of            of how many packets a share is
+    links.uplink.delay_s#of         how many waits a distribution is of
+    links.uplink.delay_s#0.99       its quantile, at each of `perhop.observations.LEVELS`
+
+They are no measures: tables, patterns and the view `runs` leave them out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from perhop import catalog, observing
+from perhop.observations import LEVELS, Distribution, Observations, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+OF = "#of"
+AT = tuple(f"#{level:g}" for level in LEVELS)
+PATTERN = "#(of|[0-9.]+)$"
+"""The ends of the names of companions, as a regular expression."""
+_COMPANION = re.compile(PATTERN)
+
+
+def companions(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Those of one run, in an order that depends on its scenario alone.
+
+    Args:
+        raw: What `perhop._engine.simulate` returned.
+    """
+    flows = catalog.Flows.of(raw)
+    for of_run in catalog.RUN:
+        if of_run.trials is not None and of_run.applies(flows):
+            yield f"{of_run.name}{OF}", of_run.trials(flows)
+    for group, members in catalog.members(raw):
+        place = f"flows.{group['name']}"
+        for of_class in catalog.CLASS:
+            if of_class.summary.metric and of_class.trials is not None:
+                yield f"{place}.{of_class.summary.metric}{OF}", of_class.trials(members)
+        if members.transit is not None:
+            yield from _distribution(f"{place}.transit_s", Distribution.from_histogram(members.transit))
+    for link in raw["links"]:
+        place = f"links.{link['name']}"
+        yield from _of_queue(place, link, (*catalog.LINK, *catalog.QUEUE))
+        for packets in link["classes"]:
+            yield from _of_queue(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
+
+
+def _of_queue(
+    place: str, outcome: Mapping[str, Any], entries: Sequence[catalog.Measure]
+) -> Iterator[tuple[str, float]]:
+    for entry in entries:
+        trials = catalog.LINK_TRIALS.get(entry.name)
+        if entry.summary is not None and trials is not None:
+            yield f"{place}.{entry.summary.metric}{OF}", trials(outcome)
+    yield from _distribution(f"{place}.delay_s", Distribution.from_histogram(outcome["delay_s"]))
+
+
+def _distribution(base: str, found: Distribution) -> Iterator[tuple[str, float]]:
+    yield f"{base}{OF}", found.count
+    yield from zip((f"{base}{at}" for at in AT), found.at_levels(), strict=True)
+
+
+def is_companion(name: str) -> bool:
+    """Whether a name is no measure, but a companion of one."""
+    return _COMPANION.search(name) is not None
+
+
+def meets(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name is a measure that meets one of the patterns."""
+    return not is_companion(name) and any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
+    """Measures and those of their companions that are among some names."""
+    known = frozenset(names)
+    links = _links(known)
+    wanted = set(metrics)
+    for metric in tuple(wanted):
+        bases = []
+        if (found := catalog.percentile(metric)) is not None:
+            bases.append(found[0])
+        if f"{metric}{OF}" in known:
+            wanted.add(f"{metric}{OF}")
+            for place in _places(metric, links):
+                wanted |= {f"{place}.loss", f"{place}.loss{OF}"}
+                bases.append(f"{place}.delay_s")
+            if metric.startswith("flows."):
+                bases.append(f"{metric.rpartition('.')[0]}.transit_s")
+        wanted.update(f"{base}{at}" for base in bases for at in (OF, *AT))
+    return wanted & known
+
+
+def _places(metric: str, links: Iterable[str]) -> Iterable[str]:
+    """The queues by which is known how the events of a share come in clusters."""
+    return [metric.rpartition(".")[0]] if metric.startswith("links.") else links
+
+
+@cache
+def _links(names: frozenset[str]) -> tuple[str, ...]:
+    ending = f".loss{OF}"
+    return tuple(
+        sorted(
+            name.removesuffix(ending)
+            for name in names
+            if name.startswith("links.") and name.endswith(ending) and ".classes." not in name
+        )
+    )
+
+
+class Gathered:
+    """The runs of one point: the measures and their companions as observations."""
+
+    def __init__(self, columns: Mapping[str, Sequence[float]]) -> None:
+        """Of the values of each run, in the order of the seeds, by name; NaN where a run has none."""
+        self._columns = columns
+        self._links = _links(frozenset(columns))
+        self._waits: dict[str, observing.Waits | None] = {}
+
+    def of(self, metric: str) -> Observations:
+        """A measure's observations.
+
+        Raises:
+            KeyError: There is no such measure.
+        """
+        trials = self._columns.get(f"{metric}{OF}")
+        found = catalog.percentile(metric)
+        return observing.observations(
+            metric,
+            self._columns[metric],
+            trials=trials,
+            queues=() if trials is None else self._queues(metric),
+            waits=None if found is None else self._distributions(found[0]),
+        )
+
+    def _queues(self, metric: str) -> Sequence[Queue]:
+        queues = [
+            queue for place in _places(metric, self._links) if (queue := self._queue(place)) is not None
+        ]
+        transit = None
+        if metric.startswith("flows."):
+            transit = self._distributions(f"{metric.rpartition('.')[0]}.transit_s")
+        return queues if transit is None else observing.seen_by(transit, queues)
+
+    def _queue(self, place: str) -> Queue | None:
+        loss, arrivals = (self._columns.get(f"{place}.loss{ending}") for ending in ("", OF))
+        waits = self._distributions(f"{place}.delay_s")
+        if loss is None or arrivals is None or waits is None:
+            return None
+        drops = tuple(
+            0.0 if math.isnan(share) else share * of for share, of in zip(loss, arrivals, strict=True)
+        )
+        return Queue(drops, tuple(arrivals), waits)
+
+    def _distributions(self, base: str) -> observing.Waits | None:
+        """The distribution of each run; None where the store has none."""
+        if base not in self._waits:
+            counts = self._columns.get(f"{base}{OF}")
+            levels = [self._columns.get(f"{base}{at}") for at in AT]
+            if counts is None or None in levels:
+                self._waits[base] = None
+            else:
+                rows = zip(*(one for one in levels if one is not None), strict=True)
+                self._waits[base] = tuple(
+                    Distribution.from_levels(count, row) if count > 0 else None
+                    for count, row in zip(counts, rows, strict=True)
+                )
+        return self._waits[base]
