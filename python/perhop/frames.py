@@ -209,12 +209,12 @@ def class_row(group: Group, members: Sequence[catalog.Members], links: Sequence[
 
 
 def queue_columns(
-    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure]
+    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], room_s: float = 0.0
 ) -> dict[str, float | None]:
-    """Measures of a link, or of a class that its queue tells apart, over the runs."""
+    """Measures of a link, or of a class that its queue tells apart, over the runs; `room_s`: see `Queue`."""
     out: dict[str, float | None] = {}
     for entry in entries:
-        out |= columns(entry.name, observing.of_queue(entry, places))
+        out |= columns(entry.name, observing.of_queue(entry, places, room_s))
     return out
 
 

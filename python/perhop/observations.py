@@ -122,11 +122,13 @@ class Queue:
         drops: Packets.
         arrivals: Packets.
         waits: What waited; None where a run has no distribution.
+        room_s: How long a packet waits in a full queue; 0 where a queue drops before it is full.
     """
 
     drops: tuple[float, ...]
     arrivals: tuple[float, ...]
     waits: tuple[Distribution | None, ...]
+    room_s: float = 0.0
 
     @cached_property
     def clustering(self) -> float:
@@ -134,6 +136,13 @@ class Queue:
         if sum(drops > 0 for drops in self.drops) >= FEW:
             return clustering_of(self.drops, self.arrivals)
         return _clustering([one for one in self.waits if one is not None and one.count])
+
+    @cached_property
+    def reserve(self) -> float:
+        """How many times as long as twice the longest wait a packet could have waited, at least 1."""
+        longest = [float(one.values[-1]) for one in self.waits if one is not None and one.count]
+        most = max(longest, default=0.0)
+        return max(1.0, self.room_s / (2 * most)) if most > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,9 @@ class Observations:
         trials: Of a share: how many packets or flows each run's value is of.
         are_counts: The values are numbers of events among the trials, not shares of them.
         queues: Of a share: the queues in which the events may have happened.
+        are_drops: The events are drops of the queues, which do not happen before a queue is full.
+        clustering: Of a share: how much its events spread over runs, at least, over what independent ones
+            would.
         distributions: Of a percentile: each run's distribution; None where a run has none.
         level: Of a percentile: 0.99 of P99.
     """
@@ -157,6 +169,8 @@ class Observations:
     trials: tuple[float, ...] | None = None
     are_counts: bool = False
     queues: tuple[Queue, ...] = ()
+    are_drops: bool = False
+    clustering: float = 1.0
     distributions: tuple[Distribution | None, ...] | None = None
     level: float | None = None
 
@@ -186,8 +200,14 @@ class Observations:
         values = [self.values[place] for place in known]
         events = values if self.are_counts else [x * m for x, m in zip(values, of, strict=True)]
         clustering = max((queue.clustering for queue in self.queues), default=1.0)
-        found = proportion(events, of, clustering)
-        found = Estimate(found.mean, found.ci95, found.runs, len(self.values))
+        found = proportion(events, of, max(clustering, self.clustering))
+        ends = found.ci95
+        if self.are_drops and found.mean == 0 and ends is not None:
+            # At most this share of the packets waits longer than twice the longest wait of these runs. Behind
+            # that the tail falls at least as an exponential one (Glynn & Whitt 1994, "Logarithmic asymptotics
+            # for steady-state tail probabilities in a single-server queue", J. Appl. Probab. 31A, 131-156).
+            ends = 0.0, ends[1] ** min((queue.reserve for queue in self.queues), default=1.0)
+        found = Estimate(found.mean, ends, found.runs, len(self.values))
         return found.mapped(lambda share: share * total / len(of)) if self.are_counts else found
 
     def _percentile(self, level: float, distributions: Sequence[Distribution | None]) -> Estimate | None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import math
+import re
+import statistics
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +15,7 @@ from perhop import catalog
 from perhop.observations import Distribution, Observations, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from perhop.runs import Run
 
@@ -35,6 +40,7 @@ def observations(
         queues: Of a share: see `Observations`.
         waits: Of a percentile: the distribution of each run.
     """
+    is_policed = metric.endswith("policing_ratio")
     least, most = catalog.bounds(metric)
     found = catalog.percentile(metric)
     return Observations(
@@ -42,10 +48,23 @@ def observations(
         least,
         most,
         trials=None if trials is None else tuple(trials),
-        queues=tuple(queues),
+        queues=() if is_policed else tuple(queues),
+        are_drops=_LOSS.search(metric) is not None,
+        clustering=_dispersion(trials) if is_policed and trials is not None else 1.0,
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
     )
+
+
+_LOSS = re.compile(r"(?:^|\.)(?:loss|loss_[a-z]+|dropped_[a-z]+)$")
+"""Shares of packets that queues drop."""
+
+
+def _dispersion(arrivals: Sequence[float]) -> float:
+    """The index of dispersion of the packets of a run, at least 1: meters drop what comes in bursts."""
+    if len(arrivals) < 2 or not any(arrivals):
+        return 1.0
+    return max(1.0, statistics.variance(arrivals) / statistics.fmean(arrivals))
 
 
 def of_class(
@@ -74,12 +93,15 @@ def seen_by(transit: Waits, links: Sequence[Queue]) -> Sequence[Queue]:
     return [replace(queue, waits=transit) for queue in links] if known else links
 
 
-def of_queue(entry: catalog.Measure, places: Sequence[Mapping[str, Any]]) -> Observations:
+def of_queue(
+    entry: catalog.Measure, places: Sequence[Mapping[str, Any]], room_s: float = 0.0
+) -> Observations:
     """A measure of a link, of its queue, or of a class of packets that the queue tells apart.
 
     Args:
         entry: The measure.
         places: The link or the class in each run, as the engine reports it.
+        room_s: See `Queue`.
     """
     assert entry.summary is not None
     own = waits([place["delay_s"] for place in places])
@@ -88,22 +110,85 @@ def of_queue(entry: catalog.Measure, places: Sequence[Mapping[str, Any]]) -> Obs
         entry.summary.metric,
         [number(place[entry.name]) for place in places],
         trials=None if trials is None else [trials(place) for place in places],
-        queues=() if trials is None else [_queue(places, own)],
+        queues=() if trials is None else [_queue(places, own, room_s)],
         waits=own,
     )
 
 
-def link_queues(runs: Sequence[Run]) -> list[Queue]:
-    """The queues of the links of some runs."""
+def link_queues(runs: Sequence[Run], scenario: str) -> list[Queue]:
+    """The queues of the links of some runs of a canonical scenario."""
+    depths = depths_of(scenario)
     links = zip(*(run.raw["links"] for run in runs), strict=True)
-    return [_queue(places, waits([place["delay_s"] for place in places])) for places in links]
+    seconds = runs[0].raw["duration_s"] - runs[0].raw["warmup_s"]
+    return [
+        _queue(places, waits([place["delay_s"] for place in places]), room(depths, places[0], seconds))
+        for places in links
+    ]
 
 
-def _queue(places: Sequence[Mapping[str, Any]], own: Waits) -> Queue:
+@functools.lru_cache(maxsize=64)
+def depths_of(scenario: str) -> Mapping[str, tuple[float, float]]:
+    """How much a queue holds before it drops, in packets and bytes, of links whose queues drop tails alone.
+
+    Args:
+        scenario: Canonical JSON.
+    """
+    links = json.loads(scenario)["links"]
+    found = {name: _depth(link.get("queue")) for name, link in links.items()}
+    return {name: depth for name, depth in found.items() if depth is not None}
+
+
+def _depth(queue: object) -> tuple[float, float] | None:
+    """The least limit of the drop-tail queues of a block; None where another rule may drop."""
+    if not isinstance(queue, Mapping):
+        return None
+    if "aqm" in queue:
+        limit = _LIMIT.fullmatch(str(queue.get("limit", "")))
+        if queue["aqm"] != "drop-tail" or limit is None:
+            return None
+        size = float(limit[1]) * _SIZES[limit[2]]
+        return (size, math.inf) if limit[2] == "p" else (math.inf, size)
+    inner = [_depth(block) for block in _blocks(queue)]
+    known = [depth for depth in inner if depth is not None]
+    if not known or len(known) < len(inner):
+        return None
+    return min(one[0] for one in known), min(one[1] for one in known)
+
+
+def _blocks(value: object) -> Iterator[Mapping[str, Any]]:
+    """The outermost blocks within a block or a list."""
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        if isinstance(inner, Mapping) and not {"aqm", "scheduler"}.isdisjoint(inner):
+            yield inner
+        else:
+            yield from _blocks(inner)
+
+
+_SIZES = {"p": 1.0, "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+_LIMIT = re.compile(r"([0-9.]+)(p|B|kB|MB|GB)")
+
+
+def room(depths: Mapping[str, tuple[float, float]], link: Mapping[str, Any], seconds: float) -> float:
+    """How long a packet waits in the full queue of a link, in seconds; 0 where that is not known.
+
+    Args:
+        depths: See `depths_of`.
+        link: The link in a run, as the engine reports it.
+        seconds: How long it was measured.
+    """
+    depth, sent = depths.get(str(link["name"])), float(link["sent_packets"])
+    rate = link["mean_rate_bps"]
+    if depth is None or not sent or not link["utilization"] or not rate:
+        return 0.0
+    packets, size = depth
+    return min(packets * seconds * float(link["utilization"]) / sent, 8 * size / float(rate))
+
+
+def _queue(places: Sequence[Mapping[str, Any]], own: Waits, room_s: float) -> Queue:
     drops, arrivals = (
         tuple(float(place[name]) for place in places) for name in ("dropped_packets", "arrived_packets")
     )
-    return Queue(drops, arrivals, own)
+    return Queue(drops, arrivals, own, room_s)
 
 
 def waits(histograms: Sequence[Mapping[str, Any] | None]) -> Waits:

@@ -570,7 +570,7 @@ class Result:
         """
         groups = self.runs[0].groups
         by_run = [[flows for _, flows in catalog.members(run.raw)] for run in self.runs]
-        links = observing.link_queues(self.runs)
+        links = observing.link_queues(self.runs, self.scenario)
         rows = [
             frames.class_row(group, members, links)
             for group, members in zip(groups, zip(*by_run, strict=True), strict=True)
@@ -643,12 +643,14 @@ class Result:
         measured = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
         counts = {"dropped": self.drops, "notified": self.notifications}
         rows = []
-        for places in zip(*(run.raw["links"] for run in self.runs), strict=True):
+        queues = observing.link_queues(self.runs, self.scenario)
+        links = zip(*(run.raw["links"] for run in self.runs), strict=True)
+        for places, queue in zip(links, queues, strict=True):
             name = str(places[0]["name"])
             row: dict[str, Any] = {
                 "link": name,
                 "rate_bps": float(places[0]["rate_bps"]),
-                **frames.queue_columns(places, measured),
+                **frames.queue_columns(places, measured, queue.room_s),
                 "arrived_packets": frames.mean(places, "arrived_packets"),
             }
             for count, packets in counts.items():

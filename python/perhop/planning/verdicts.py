@@ -92,7 +92,7 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
     objective = bound.objective
     parts = [combined(part, observed) for part in bound.parts]
     values = _values(parts, upper=objective.upper)
-    found = _estimates(parts)
+    found = _estimates(bound, observed)
     if found is None or (objective.runs is not None and any(map(math.isnan, values))):
         return Verdict(bound, None, None, None, None, values)
     worst = (max if objective.upper else min)(found, key=lambda one: one.mean)
@@ -112,6 +112,19 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
     return Verdict(bound, check.holds, worst, worst.mapped(objective.margin), None, values, check.runs_needed)
 
 
+def _estimate(part: Sequence[str], observed: Mapping[str, Observations]) -> Estimate | None:
+    """Of one of whom an objective is about. Where no run has any of several losses, their bounds add up."""
+    one = combined(part, observed)
+    if one is None or not all(map(one.counts_in, range(len(one.values)))):
+        return None
+    found = one.estimate
+    if found is None or found.ci95 is None or len(part) == 1 or found.mean > 0:
+        return found
+    known = [observed[metric].estimate for metric in part if metric in observed]
+    kept = math.prod(1.0 - each.high for each in known if each is not None)
+    return Estimate(0.0, (0.0, 1.0 - kept), found.runs, found.of)
+
+
 def combined(part: Sequence[str], observed: Mapping[str, Observations]) -> Observations | None:
     """What the runs gave of one of whom an objective is about; None where nothing was measured.
 
@@ -127,14 +140,11 @@ def combined(part: Sequence[str], observed: Mapping[str, Observations]) -> Obser
     return replace(first, values=tuple(1.0 - share for share in kept))
 
 
-def _estimates(parts: Sequence[Observations | None]) -> list[Estimate] | None:
+def _estimates(bound: Bound, observed: Mapping[str, Observations]) -> list[Estimate] | None:
     """Of each part; None where a run lacks what one of them needs."""
-    out = []
-    for one in parts:
-        if one is None or not all(map(one.counts_in, range(len(one.values)))) or one.estimate is None:
-            return None
-        out.append(one.estimate)
-    return out
+    found = [_estimate(part, observed) for part in bound.parts]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
 
 
 def _values(parts: Sequence[Observations | None], *, upper: bool) -> tuple[float, ...]:
@@ -178,26 +188,22 @@ def score(bounds: Sequence[Bound], observed: Mapping[str, Observations]) -> floa
     """
     lows = []
     for bound in bounds:
-        found = _worst(bound, observed)
-        if found is None or found.estimate is None:
+        found = _estimates(bound, observed)
+        if found is None:
             return math.nan
-        ends = (
-            end if math.isfinite(end) else 2 * found.estimate.mean
-            for end in (found.estimate.low, found.estimate.high)
-        )
-        lows.append(min(map(bound.objective.margin, ends)))
+        for one in found:
+            ends = (end if math.isfinite(end) else 2 * one.mean for end in (one.low, one.high))
+            lows.append(min(map(bound.objective.margin, ends)))
     return min(lows) + TIE_BREAK * math.fsum(max(low, -1.0) for low in lows) / len(lows) if lows else math.nan
 
 
 def _worst(bound: Bound, observed: Mapping[str, Observations]) -> Observations | None:
     """The worst of whom an objective is about; None where a run lacks what one of them needs."""
-    parts = [combined(part, observed) for part in bound.parts]
-    found = _estimates(parts)
+    found = _estimates(bound, observed)
     if found is None:
         return None
     pick = max if bound.objective.upper else min
-    place = pick(range(len(found)), key=lambda place: found[place].mean)
-    return parts[place]
+    return combined(bound.parts[pick(range(len(found)), key=lambda place: found[place].mean)], observed)
 
 
 def _share(kept: Sequence[bool]) -> Share:

@@ -2,6 +2,7 @@
 
     links.uplink.loss#of            of how many packets a share is
     links.uplink.delay_s#of         how many waits a distribution is of
+    links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.observations.LEVELS`
 
 They are no measures: tables, patterns and the view `runs` leave them out.
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 OF = "#of"
+ROOM = "#room"
 AT = tuple(f"#{level:g}" for level in LEVELS)
-PATTERN = "#(of|[0-9.]+)$"
+PATTERN = "#(of|room|[0-9.]+)$"
 """The ends of the names of companions, as a regular expression."""
 _COMPANION = re.compile(PATTERN)
 
 
-def companions(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, float]]:
     """Those of one run, in an order that depends on its scenario alone.
 
     Args:
         raw: What `perhop._engine.simulate` returned.
+        scenario: Canonical JSON.
     """
+    depths, seconds = observing.depths_of(scenario), raw["duration_s"] - raw["warmup_s"]
     flows = catalog.Flows.of(raw)
     for of_run in catalog.RUN:
         if of_run.trials is not None and of_run.applies(flows):
@@ -48,6 +52,7 @@ def companions(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for link in raw["links"]:
         place = f"links.{link['name']}"
         yield from _of_queue(place, link, (*catalog.LINK, *catalog.QUEUE))
+        yield f"{place}{ROOM}", observing.room(depths, link, seconds)
         for packets in link["classes"]:
             yield from _of_queue(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
 
@@ -89,7 +94,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
         if f"{metric}{OF}" in known:
             wanted.add(f"{metric}{OF}")
             for place in _places(metric, links):
-                wanted |= {f"{place}.loss", f"{place}.loss{OF}"}
+                wanted |= {f"{place}.loss", f"{place}.loss{OF}", f"{place}{ROOM}"}
                 bases.append(f"{place}.delay_s")
             if metric.startswith("flows."):
                 bases.append(f"{metric.rpartition('.')[0]}.transit_s")
@@ -156,7 +161,8 @@ class Gathered:
         drops = tuple(
             0.0 if math.isnan(share) else share * of for share, of in zip(loss, arrivals, strict=True)
         )
-        return Queue(drops, tuple(arrivals), waits)
+        room_s = self._columns.get(f"{place}{ROOM}", (0.0,))
+        return Queue(drops, tuple(arrivals), waits, min(room_s))
 
     def _distributions(self, base: str) -> observing.Waits | None:
         """The distribution of each run; None where the store has none."""

@@ -70,7 +70,7 @@ def simulate(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> 
     """
     began = time.perf_counter()
     raw = simulating.simulate(scenario, seed, cancel or _engine.Cancel())
-    measured = measure(raw) | dict(companions(raw))
+    measured = measure(raw) | dict(companions(raw, scenario))
     return Measured(tuple(measured), array("d", measured.values()), time.perf_counter() - began)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 POLICED = """\
 title = "Sources into a policer"
-runs = 4
+runs = 30
 objectives = ["loss of sources < 1 %"]
 [scenario]
 duration = "12s"

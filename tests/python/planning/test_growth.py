@@ -15,6 +15,7 @@ from perhop.errors import PerhopError
 from perhop.planning.growth import Bracket, Levels, bracket, default_demands, demand_of, grown
 from perhop.planning.job import together
 from perhop.planning.verdicts import judge
+from perhop.sweep.companions import Gathered
 from perhop.sweep.metrics import simulate
 
 if TYPE_CHECKING:
@@ -120,10 +121,9 @@ def test_the_limit_agrees_with_a_run_of_every_level(tmp_path: Path) -> None:
     for level in limit.demand.levels:
         scenario = grown(found.now.scenario, limit.demand.at(level), "brute force")
         runs = [simulate(scenario, seed) for seed in found.plan.seeds]
-        observed = {
-            name: [dict(zip(run.names, run.values, strict=True))[name] for run in runs]
-            for name in found.plan.metrics
-        }
+        values = zip(*(run.values for run in runs), strict=True)
+        gathered = Gathered(dict(zip(runs[0].names, map(list, values), strict=True)))
+        observed = {name: gathered.of(name) for name in found.plan.metrics}
         states.append(together([judge(bound, observed) for bound in found.plan.bounds]))
     assert states[0] is True
     assert False in states

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from perhop.errors import PerhopError
@@ -182,11 +180,12 @@ def test_names_that_lack_a_measure_are_refused(text: str, message: str, subjects
     assert message in str(caught.value)
 
 
-def test_the_losses_of_a_group_add_up_and_the_worst_group_counts(subjects: Subjects) -> None:
+def test_a_codepoint_stands_for_all_groups_that_have_it_with_all_their_losses(subjects: Subjects) -> None:
     bound = subjects.bind(parse("loss of AF11 < 5 %", "plan.toml"), "plan.toml")
-    run = {"flows.gold.loss": 0.1, "flows.gold.policing_ratio": 0.2, "flows.gold mail.loss": 0.0}
-    assert bound.value(run) == pytest.approx(1 - 0.9 * 0.8)
-    assert math.isnan(bound.value({"flows.gold.loss": 0.1}))
+    losses = ("loss", "policing_ratio", "link_loss")
+    assert bound.parts == tuple(
+        tuple(f"flows.{name}.{loss}" for loss in losses) for name in ("gold", "gold mail")
+    )
 
 
 def objective(text: str) -> Objective:

@@ -145,8 +145,8 @@ def changed(before: str, after: str, text: str = POLICED) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (changed("runs = 4", "rnus = 4"), "plan.toml: unknown key `rnus`; did you mean `runs`?"),
-        (changed("runs = 4", "runs = 1"), "plan.toml: `runs` must be a whole number from 2, not 1"),
+        (changed("runs = 30", "rnus = 4"), "plan.toml: unknown key `rnus`; did you mean `runs`?"),
+        (changed("runs = 30", "runs = 1"), "plan.toml: `runs` must be a whole number from 2, not 1"),
         (changed('objectives = ["loss of sources < 1 %"]\n', "[growth]\n"), "plan.toml: needs `objectives`"),
         (changed("loss of", "los of"), "nothing measured is called `los`; did you mean `loss`?"),
         (changed("[scenario]", "[scenery]"), "unknown key `scenery`; did you mean `scenario`?"),

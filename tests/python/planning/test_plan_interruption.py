@@ -65,7 +65,7 @@ def interrupted(directory: Path) -> tuple[int, str]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_loses_no_finished_run(perhop: Perhop, tmp_path: Path) -> None:
-    text = POLICED.replace("runs = 4", "runs = 8").replace('"12s"', '"300s"')
+    text = POLICED.replace("runs = 30", "runs = 8").replace('"12s"', '"300s"')
     (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
     code, error = interrupted(tmp_path)
     assert code == 130, error

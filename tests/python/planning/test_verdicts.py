@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from perhop.observations import Observations, Queue
 from perhop.planning.job import together
 from perhop.planning.objectives import Bound, parse
 from perhop.planning.verdicts import judge, score, smallest_margins
@@ -13,6 +14,10 @@ from perhop.planning.verdicts import judge, score, smallest_margins
 
 def bound(text: str, *metrics: str) -> Bound:
     return Bound(parse(text, "plan.toml"), (metrics,), "s")
+
+
+def seen(**values: list[float]) -> dict[str, Observations]:
+    return {name: Observations(tuple(of_runs)) for name, of_runs in values.items()}
 
 
 DELAY = bound("P99 of one-way delay of voice < 20 ms", "d")
@@ -29,14 +34,14 @@ DELAY = bound("P99 of one-way delay of voice < 20 ms", "d")
     ],
 )
 def test_the_whole_interval_decides(values: list[float], state: str) -> None:
-    found = judge(DELAY, {"d": values})
+    found = judge(DELAY, seen(d=values))
     assert found.state == state
     assert found.missing == sum(map(math.isnan, values))
     assert (found.margin is None) == bool(found.missing)
 
 
 def test_the_margin_has_the_interval_of_the_mean() -> None:
-    found = judge(DELAY, {"d": [0.010, 0.012]})
+    found = judge(DELAY, seen(d=[0.010, 0.012]))
     assert found.margin is not None
     assert found.found is not None
     assert found.margin.mean == pytest.approx(0.45)
@@ -49,7 +54,7 @@ def test_the_margin_has_the_interval_of_the_mean() -> None:
 )
 def test_a_share_of_runs_is_judged_by_its_own_interval(kept: int, runs: int, state: str) -> None:
     share = bound("P99 of one-way delay of voice < 20 ms in 95 % of runs", "d")
-    found = judge(share, {"d": [0.01] * kept + [0.03] * (runs - kept)})
+    found = judge(share, seen(d=[0.01] * kept + [0.03] * (runs - kept)))
     assert found.share is not None
     assert (found.state, found.share.kept) == (state, kept)
 
@@ -57,8 +62,8 @@ def test_a_share_of_runs_is_judged_by_its_own_interval(kept: int, runs: int, sta
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson() -> None:
     """For 9 of 10 it is 55.50 % to 99.75 %; for 10 of 10 it begins at 0.025^(1/10) (their 1934 charts)."""
     share = bound("P99 of one-way delay of voice < 20 ms in 50 % of runs", "d")
-    nine = judge(share, {"d": [0.01] * 9 + [0.03]}).share
-    ten = judge(share, {"d": [0.01] * 10}).share
+    nine = judge(share, seen(d=[0.01] * 9 + [0.03])).share
+    ten = judge(share, seen(d=[0.01] * 10)).share
     assert nine is not None
     assert ten is not None
     assert [nine.low, nine.high] == pytest.approx([0.55498, 0.99747], abs=1e-5)
@@ -67,12 +72,12 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson() -> None:
 
 def test_a_share_that_no_few_runs_can_show_says_how_many_would() -> None:
     share = bound("P99 of one-way delay of voice < 20 ms in 99 % of runs", "d")
-    assert judge(share, {"d": [0.01] * 20}).runs_needed == 368  # 0.99^368 is the first below 2.5 %
-    assert judge(share, {"d": [0.01] * 19 + [0.03]}).runs_needed is None
+    assert judge(share, seen(d=[0.01] * 20)).runs_needed == 368  # 0.99^368 is the first below 2.5 %
+    assert judge(share, seen(d=[0.01] * 19 + [0.03])).runs_needed is None
 
 
 def test_a_state_of_all_is_the_worst() -> None:
-    good, bad, open_ = (judge(DELAY, {"d": values}) for values in ([0.01] * 3, [0.03] * 3, [0.01, 0.03]))
+    good, bad, open_ = (judge(DELAY, seen(d=values)) for values in ([0.01] * 3, [0.03] * 3, [0.01, 0.03]))
     assert together([good, good]) is True
     assert together([good, open_]) is None
     assert together([open_, bad]) is False
@@ -80,15 +85,45 @@ def test_a_state_of_all_is_the_worst() -> None:
 
 def test_the_score_prefers_what_surely_holds() -> None:
     steady, wild = [0.012, 0.012, 0.012], [0.002, 0.010, 0.018]
-    assert score([DELAY], {"d": steady}) == pytest.approx(0.4 * 1.1)
-    assert score([DELAY], {"d": wild}) < score([DELAY], {"d": steady})
-    assert math.isnan(score([DELAY], {"d": [0.01, math.nan]}))
+    assert score([DELAY], seen(d=steady)) == pytest.approx(0.4 * 1.1)
+    assert score([DELAY], seen(d=wild)) < score([DELAY], seen(d=steady))
+    assert math.isnan(score([DELAY], seen(d=[0.01, math.nan])))
     assert smallest_margins(
-        [DELAY, bound("jitter of voice < 1 s", "j")], {"d": steady, "j": [0.9, 0.0, 0.0]}
+        [DELAY, bound("jitter of voice < 1 s", "j")], seen(d=steady, j=[0.9, 0.0, 0.0])
     ) == (pytest.approx([0.1, 0.4, 0.4]))
 
 
 def test_where_one_objective_never_changes_the_others_decide() -> None:
     stuck = bound("jitter of voice < 1 s", "j")
-    better, worse = ({"j": [0.9, 0.9], "d": values} for values in ([0.008, 0.008], [0.016, 0.016]))
+    better, worse = (seen(j=[0.9, 0.9], d=values) for values in ([0.008, 0.008], [0.016, 0.016]))
     assert score([DELAY, stuck], better) > score([DELAY, stuck], worse)
+
+
+def test_no_loss_in_few_runs_is_no_proof_of_none() -> None:
+    # Eight runs of 2750 packets: 22 000 independent ones show no less than 1 - 0.025^(1/22000) = .0168 %.
+    loss = Bound(parse("loss of voice < 0.007 %", "plan.toml"), (("l",),), "fraction")
+    packets = (2750.0,) * 8
+    none = Observations((0.0,) * 8, 0.0, 1.0, trials=packets)
+    found = judge(loss, {"l": none})
+    assert (found.state, found.found and found.found.mean) == ("cannot tell", 0.0)
+    assert found.found is not None
+    assert found.found.high == pytest.approx(1 - 0.025 ** (1 / 22000))
+    assert found.runs_needed == 20  # 8 * .0168 / .007 = 19.2
+    many = Observations((0.0,) * 20, 0.0, 1.0, trials=(2750.0,) * 20)
+    assert judge(loss, {"l": many}).state == "holds"
+
+
+def test_drops_in_clusters_take_more_runs() -> None:
+    loss = Bound(parse("loss of voice < 0.007 %", "plan.toml"), (("l",),), "fraction")
+    # The queue's drops come by 55 in one run of ten: 55 times as far apart as single ones.
+    drops = tuple(float(55 * (run % 10 == 0)) for run in range(60))
+    queue = Queue(drops, (2750.0,) * 60, (None,) * 60)
+    none = Observations((0.0,) * 60, 0.0, 1.0, trials=(2750.0,) * 60, queues=(queue,))
+    assert judge(loss, {"l": none}).state == "cannot tell"
+
+
+def test_the_losses_of_a_group_add_up_and_the_worst_group_counts() -> None:
+    both = Bound(parse("loss of AF11 < 5 %", "plan.toml"), (("a", "m"), ("b",)), "fraction")
+    found = judge(both, seen(a=[0.1, 0.2], m=[0.2, math.nan], b=[0.0, 0.0]))
+    assert found.values == pytest.approx((1 - 0.9 * 0.8, 0.2))
+    assert judge(both, seen(a=[0.1, 0.2], m=[0.2, math.nan])).holds is None

@@ -15,8 +15,9 @@ import perhop as package
 from perhop import _engine, catalog, finite_flows, outcome
 from perhop.cli import app
 from perhop.measures import histogram_quantile
-from perhop.output.readable import LEFT_OUT_FIRST, readable
+from perhop.output.readable import LEFT_OUT_FIRST, end_names, readable
 from perhop.output.summary import to_json
+from perhop.sweep.companions import Gathered, companions
 from perhop.sweep.metrics import measure
 
 if TYPE_CHECKING:
@@ -141,14 +142,19 @@ def test_sweeps_have_the_metrics_that_are_declared(queues: Result) -> None:
 
 
 def test_a_class_is_summed_up_alike_in_tables_and_sweeps(queues: Result) -> None:
-    swept = [measure(run.raw) for run in queues.runs]
+    swept = [measure(run.raw) | dict(companions(run.raw, queues.scenario)) for run in queues.runs]
+    gathered = Gathered({name: [run[name] for run in swept] for name in swept[0]})
     for row in queues.classes().iter_rows(named=True):
         for entry in catalog.CLASS:
             if entry.name and entry.summary.metric:
-                values = [run[f"flows.{row['class']}.{entry.summary.metric}"] for run in swept]
-                known = [value for value in values if not math.isnan(value)]
-                expected = math.fsum(known) / len(known) if known else None
-                assert row[entry.name] == expected, entry.name
+                found = gathered.of(f"flows.{row['class']}.{entry.summary.metric}").estimate
+                expected = None if found is None else found.mean
+                if found is None or found.ci95 is None:
+                    assert row[entry.name] == expected, entry.name
+                    continue
+                assert row[entry.name] == pytest.approx(expected, rel=1e-3), entry.name
+                ends = [row[end] for end in end_names(entry.name)]
+                assert ends == pytest.approx(found.ci95, rel=0.01, abs=1e-9), entry.name
 
 
 def test_the_engines_quantiles_are_those_of_the_measures(queues: Result) -> None:

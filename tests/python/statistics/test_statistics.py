@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +42,25 @@ def test_interval(observations: list[float], mean: float, half_width: float) -> 
     assert found.mean == pytest.approx(mean)
     assert found.half_width == pytest.approx(half_width, rel=1e-6)
     assert found.runs == len(observations)
+
+
+def test_the_interval_of_skewed_runs_is_longer_on_the_side_of_their_tail() -> None:
+    # Hall (1992): of (0, 0, 0, 0, 5), g = sqrt(5) and t = 2.776445; with g/sqrt(n) = 1 and s/sqrt(n) = 1
+    # the ends are 1 - 3 ((1 ± t - 1/6)^(1/3) - 1).
+    found = estimate([0.0, 0.0, 0.0, 0.0, 5.0])
+    ends = [1 - 3 * (math.cbrt(1 + sign * 2.776445 - 1 / 6) - 1) for sign in (1, -1)]
+    assert found.ci95 == pytest.approx(tuple(ends), rel=1e-6)
+    assert found.text(1) == "1.0 (−0.6 to 7.7)"
+    assert estimate([0.0, 0.0, 0.0, 0.0, 5.0], least=0.0).text(1) == "1.0 (0.0 to 7.7)"
+
+
+@pytest.mark.parametrize(("draw", "least"), [("exponential", 0.935), ("normal", 0.93)])
+def test_intervals_of_ten_runs_cover_the_mean(draw: str, least: float) -> None:
+    # Student's t alone covers the mean of exponential observations in 90 %.
+    rng = np.random.default_rng(1)
+    samples = rng.exponential(1.0, (4000, 10)) if draw == "exponential" else rng.normal(1.0, 0.3, (4000, 10))
+    found = [estimate(sample) for sample in samples.tolist()]
+    assert least < sum(one.low <= 1.0 <= one.high for one in found) / 4000 < 0.965
 
 
 def test_one_run_has_no_interval() -> None:
@@ -155,7 +175,7 @@ def test_welch_by_hand() -> None:
 
 
 def test_paired_differences_have_the_same_interval() -> None:
-    a, b = {1: 5.0, 2: 7.0, 3: 12.0}, {1: 4.0, 2: 5.0, 3: 6.0}
+    a, b = {1: 5.0, 2: 7.0, 3: 9.0}, {1: 4.0, 2: 5.0, 3: 6.0}
     assert paired(a, b).interval() == pytest.approx(paired_difference(a, b).ci95)
     assert paired(a, b).freedom == 2
     assert paired({1: 2.0}, {1: 0.5}) == Difference(1.5, None, None)

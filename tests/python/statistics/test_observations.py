@@ -1,0 +1,165 @@
+"""Percentiles over runs, and differences: by hand, and against a queue whose waits are known."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from perhop.observations import Distribution, Observations, paired, pooled
+
+
+def of(*values: float) -> Distribution:
+    return Distribution.from_values(values)
+
+
+def test_a_distribution_is_linear_between_its_points() -> None:
+    one = of(1.0, 2.0, 3.0, 4.0)
+    assert [one.quantile(level) for level in (0.25, 0.5, 0.625, 1.0)] == [1.0, 2.0, 2.5, 4.0]
+    assert [float(one.share_up_to(at)) for at in (0.5, 1.0, 2.5, 9.0)] == [0.0, 0.25, 0.625, 1.0]
+
+
+def test_a_histogram_keeps_the_largest_value_of_each_bin() -> None:
+    edges, longest = np.array([0.0, 1.0, 2.0, 4.0]), np.array([0.8, 0.0, 3.0])
+    one = Distribution.from_histogram(
+        {"edges": edges, "counts": np.array([[3, 0], [0, 0], [0, 1]]), "longest": longest}
+    )
+    assert (one.count, one.quantile(0.75), one.quantile(1.0)) == (4, pytest.approx(0.8), 3.0)
+    assert float(one.share_up_to(1.9)) == 0.75  # nothing lies in the empty bin
+    assert one.quantile(0.875) == pytest.approx(2.5)
+
+
+def test_what_a_store_keeps_of_a_distribution_is_near_to_it() -> None:
+    whole = Distribution.from_values(np.random.default_rng(1).exponential(1.0, 5000))
+    kept = Distribution.from_levels(whole.count, whole.at_levels())
+    for level in (0.05, 0.5, 0.97, 0.99, 0.998):
+        assert kept.quantile(level) == pytest.approx(whole.quantile(level), rel=0.02)
+    assert all(map(math.isnan, of().at_levels()))
+
+
+def test_values_that_are_not_known_are_never_a_percentile() -> None:
+    cut = Distribution(100.0, np.array([1.0, 2.0]), np.array([0.5, 0.92]))
+    assert (cut.quantile(0.5), cut.quantile(0.95)) == (1.0, math.inf)
+    kept = Distribution.from_levels(cut.count, cut.at_levels())
+    assert (kept.quantile(0.5), kept.quantile(0.95)) == (1.0, math.inf)
+    runs = (cut, cut)
+    known = Observations((1.0, 1.1), distributions=runs, level=0.5).estimate
+    assert known is not None
+    assert known.mean == pytest.approx(1.0)
+    assert Observations((math.nan, math.nan), distributions=runs, level=0.99).estimate is None
+
+
+def test_the_percentile_of_runs_is_that_of_all_their_values() -> None:
+    short, long = of(*range(1, 11)), of(*range(101, 191))
+    assert pooled([short, long]).quantile(0.1) == pytest.approx(10.0)
+    found = Observations((10.0, 190.0), distributions=(short, long), level=0.5).estimate
+    assert found is not None
+    assert found.mean == pytest.approx(
+        140.0
+    )  # 40 of the 90 and the ten are half of all; the mean of medians is 75
+
+
+def test_runs_that_agree_to_the_last_digit_have_that_percentile() -> None:
+    exact = Distribution(50.0, np.array([1.17, 1.2]), np.array([0.0, 1.0]))
+    found = Observations((1.2, 1.2), distributions=(exact, exact), level=0.5).estimate
+    assert found is not None
+    assert (found.mean, found.ci95) == (1.2, (1.2, 1.2))
+
+
+def test_too_few_waits_bound_a_percentile_from_below_alone() -> None:
+    rng = np.random.default_rng(5)
+    runs = tuple(Distribution.from_values(rng.exponential(1.0, 40)) for _ in range(5))
+    found = Observations(tuple(one.quantile(0.99) for one in runs), distributions=runs, level=0.99).estimate
+    assert found is not None
+    assert math.isinf(found.high)
+    assert found.low < found.mean
+
+
+SERVICE, LOAD = 0.01, 0.8
+
+
+def waits(rng: np.random.Generator, seconds: float) -> NDArray[np.float64]:
+    """Those of an M/D/1 queue that is empty at first (Lindley 1952)."""
+    packets = rng.poisson(LOAD / SERVICE * seconds)
+    steps = SERVICE - rng.exponential(SERVICE / LOAD, packets)
+    walk = np.cumsum(steps) - steps[:1]
+    found: NDArray[np.float64] = walk - np.minimum.accumulate(walk)
+    return found
+
+
+@functools.cache
+def many_waits() -> NDArray[np.float64]:
+    rng = np.random.default_rng(3)
+    return np.concatenate([waits(rng, 10.0) for _ in range(8000)])
+
+
+@pytest.mark.parametrize(("runs", "level"), [(5, 0.5), (30, 0.5), (30, 0.95), (30, 0.99), (50, 0.99)])
+def test_percentiles_of_short_runs_are_covered(runs: int, level: float) -> None:
+    """Ten seconds at load .8. The mean of the runs' own P99 is 14 % too low, however many there are."""
+    rng = np.random.default_rng(7)
+    true = float(np.quantile(many_waits(), level))
+    repetitions, covered, middle = 200, 0, 0.0
+    for _ in range(repetitions):
+        of_runs = tuple(Distribution.from_values(waits(rng, 10.0)) for _ in range(runs))
+        own = tuple(one.quantile(level) for one in of_runs)
+        found = Observations(own, distributions=of_runs, level=level).estimate
+        assert found is not None
+        covered += found.low <= true <= found.high
+        middle += found.mean / repetitions
+    assert middle == pytest.approx(true, rel=0.03)
+    assert covered >= stats.binom.ppf(0.001, repetitions, 0.93)
+
+
+def test_differences_of_means_are_paired() -> None:
+    a, b = Observations((5.0, 7.0, 9.0, math.nan)), Observations((4.0, 5.0, 6.0, 1.0))
+    found = paired(a, b)
+    assert found is not None
+    assert (found.mean, found.runs, found.of) == (2.0, 3, 4)
+    assert paired(Observations((math.nan,)), Observations((1.0,))) is None
+    with pytest.raises(ValueError, match="the same seeds"):
+        paired(a, Observations((1.0,)))
+
+
+def test_two_shares_without_an_event_do_not_differ() -> None:
+    none = Observations((0.0,) * 10, 0.0, 1.0, trials=(100.0,) * 10)
+    found = paired(none, none)
+    assert found is not None
+    upper = 1 - 0.025 ** (1 / 1000)
+    assert (found.mean, found.ci95) == (0.0, pytest.approx((-upper, upper)))
+
+
+def test_shares_are_weighed_by_their_trials() -> None:
+    one = Observations((0.1, 0.4), 0.0, 1.0, trials=(300.0, 100.0))
+    assert one.estimate is not None
+    assert one.estimate.mean == pytest.approx(0.175)
+    assert math.fsum(one.linear([0, 1])) / 2 == pytest.approx(0.175)
+
+
+def test_counts_are_bounded_by_how_often_they_could_have_been() -> None:
+    unfinished = Observations((0.0,) * 10, 0.0, trials=(50.0,) * 10, are_counts=True)
+    assert unfinished.estimate is not None
+    assert unfinished.estimate.high == pytest.approx(50 * (1 - 0.025 ** (1 / 500)))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_paired_differences_of_percentiles_are_covered(level: float) -> None:
+    rng = np.random.default_rng(11)
+    repetitions, covered = 150, 0
+    for _ in range(repetitions):
+        first = [waits(rng, 10.0) for _ in range(20)]
+        ways = [tuple(Distribution.from_values(one * factor) for one in first) for factor in (1.0, 1.0)]
+        other = tuple(Distribution.from_values(waits(rng, 10.0)) for _ in range(20))
+        a, same, b = (
+            Observations(tuple(one.quantile(level) for one in runs), distributions=runs, level=level)
+            for runs in (*ways, other)
+        )
+        exact, found = paired(a, same), paired(a, b)
+        assert exact is not None
+        assert exact.ci95 == pytest.approx((0.0, 0.0), abs=1e-12)
+        assert found is not None
+        covered += found.low <= 0 <= found.high
+    assert stats.binom.ppf(0.001, repetitions, 0.93) <= covered
