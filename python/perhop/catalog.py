@@ -267,8 +267,8 @@ class Members:
         return _ratio(self.count("dropped", color), self.passed(color))
 
     def passed(self, color: int | None = None) -> int:
-        """The packets that passed the meter, of one color or of all."""
-        return self.count("marked", color) - self.count("policed", color)
+        """The packets that passed the meters, of a color or of all; links' meters may give other colors."""
+        return max(0, self.count("marked", color) - self.count("policed", color))
 
     def total(self, *names: str) -> float:
         """The sum of columns of counts; flows without a value have none."""
@@ -511,7 +511,6 @@ SUMMARIZED: tuple[ClassMeasure | Measure, ...] = (*CLASS, *LINK, *QUEUE)
 
 
 LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
-    "utilization": lambda link: float(link["sent_packets"]),
     "policing_ratio": lambda link: float(link["arrived_packets"] + (link["policed_packets"] or 0)),
     "link_loss": lambda link: float(link["sent_packets"]),
     "reordering_ratio": lambda link: float(link["sent_packets"]),

@@ -228,12 +228,11 @@ def estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | No
 
 
 def columns(name: str, found: Observations) -> dict[str, float | None]:
-    """The value and the ends of its interval; null for an end that is not known."""
+    """The value and the ends of its interval; an upper one that is not known is infinite."""
     one = found.estimate
     low, high = end_names(name)
     ends = (None, None) if one is None or one.ci95 is None else one.ci95
-    known = [None if end is None or math.isinf(end) else end for end in ends]
-    return {name: None if one is None else one.mean, low: known[0], high: known[1]}
+    return {name: None if one is None else one.mean, low: ends[0], high: ends[1]}
 
 
 def mean(places: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -6,7 +6,7 @@ percentiles does not come nearer to the percentile of all waits however many sho
 percentile's interval is Woodruff's (1952, "Confidence intervals for medians and other position measures",
 J. Am. Stat. Assoc. 47, 635-646): the values between which the pooled distribution passes through the
 interval of the share of waits above the percentile, whose spread between runs shows how few independent waits
-there are.
+there are. Where the runs' own percentiles nearly agree, it is that of the jackknife over runs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ LEVELS = (
 """Shares of a run's values at which a store of sweeps keeps its distribution."""
 TAIL = (0.9, 0.95, 0.99)
 """Percentiles above which waits come in clusters as losses do."""
+AGREED = 0.1
+"""The runs' own percentiles nearly agree: they differ by no more than this part of that of all."""
 FEWEST_ABOVE = 1.0
 """Fewer values above the upper end of a percentile's interval do not show that end."""
 
@@ -212,17 +214,21 @@ class Observations:
 
     def _percentile(self, level: float, distributions: Sequence[Distribution | None]) -> Estimate | None:
         known = [one for one in distributions if one is not None and one.count]
-        own = {value for value in self.values if not math.isnan(value)}
+        reported = {value for value in self.values if not math.isnan(value)}
         if len(known) < 2:
             value = self._own_percentile(level, known)
             return None if math.isinf(value) else Estimate(value, None, len(known), len(self.values))
-        if len(own) == 1 and len(known) == len(self.values) and self.has_all:
-            (value,) = own
+        if len(reported) == 1 and len(known) == len(self.values) and self.has_all:
+            (value,) = reported
             return Estimate(value, (value, value), len(known), len(self.values))
         whole = pooled(known)
         value = whole.quantile(level)
         if math.isinf(value):
             return None
+        own = [one.quantile(level) for one in known]
+        if max(own) - min(own) <= AGREED * value:
+            ends = estimate(_pseudo_values(known, level), least=self.least).ci95
+            return Estimate(value, ends, len(known), len(self.values))
         # Above lower percentiles are more waits, which show better how they come in clusters.
         counts = {at: _above(known, whole, at) for at in (level, *(one for one in TAIL if one < level))}
         above = {at: math.fsum(x for x, _ in found) / whole.count for at, found in counts.items()}

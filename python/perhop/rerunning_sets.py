@@ -192,6 +192,7 @@ class _Steps:
 
 def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
     from perhop.sweep.backend import LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
+    from perhop.sweep.companions import is_companion  # noqa: PLC0415
 
     texts = [part.checked.text for part in manifest.parts]
     tasks = [Task(number, seed) for number, part in enumerate(manifest.parts) for seed in part.seeds]
@@ -199,7 +200,8 @@ def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
         for group in groups:
             for task, run in group:
                 for name, value in zip(run.names, run.values, strict=True):
-                    yield task.scenario, task.seed, name, None if math.isnan(value) else value
+                    if not is_companion(name):
+                        yield task.scenario, task.seed, name, None if math.isnan(value) else value
                 step()
 
 

@@ -24,6 +24,8 @@ UPPER = 0.5 + CONFIDENCE / 2
 """Probability below the upper end of an interval."""
 ALPHA = 0.05
 """Level of each of the two one-sided tests."""
+FEWEST_SKEWED = 5
+"""The skewness of fewer observations says nothing."""
 MOST_RUNS = 1000
 """More runs are not proposed to anybody."""
 
@@ -67,6 +69,13 @@ class Estimate:
         """How many runs have no value."""
         return 0 if self.of is None else self.of - self.runs
 
+    @property
+    def drawn(self) -> tuple[float, float] | None:
+        """The interval's ends for a picture: one that is not known is as far away as the other."""
+        if self.ci95 is None or math.isfinite(self.ci95[1]):
+            return self.ci95
+        return self.ci95[0], 2 * self.mean - self.ci95[0]
+
     def mapped(self, to: Callable[[float], float]) -> Estimate:
         """The estimate of a monotone function of the measure."""
         ends = None if self.ci95 is None else sorted(map(to, self.ci95))
@@ -87,7 +96,7 @@ class Estimate:
         return f"{mean} (over {low})" if math.isinf(self.ci95[1]) else f"{mean} ({low} to {high})"
 
 
-MOST_ASYMMETRY = 1.25
+MOST_ASYMMETRY = 1.5
 """An interval is written with ± while neither side is longer than the other by more than this factor."""
 
 
@@ -126,13 +135,13 @@ def estimate(observations: Sequence[float], *, least: float = -math.inf, most: f
 
 
 def _interval(observations: Sequence[float], mean: float) -> tuple[float, float]:
-    """Student's t after Hall's transformation; without it for two runs, which show no skewness."""
+    """Student's t after Hall's transformation; without it for few runs, which show no skewness."""
     n = len(observations)
     error = math.sqrt(_variance(observations) / n)
     if error == 0:
         return mean, mean
     quantile = student_t_quantile(n - 1, UPPER)
-    if n == 2:
+    if n < FEWEST_SKEWED:
         return mean - quantile * error, mean + quantile * error
     spread = error * math.sqrt(n)
     cubes = math.fsum(((x - mean) / spread) ** 3 for x in observations)

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from perhop.output.numbers import NOISE
+from perhop.statistics import is_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,30 @@ def estimate(value: float | None, half: float | None, *, sign: bool = False) -> 
     # An interval far wider than its mean needs no decimals of its own, one of no width none of the mean's.
     places = decimals(value, half)
     return f"{_fixed(value, places, sign=sign)} ± {_fixed(half, places)}"
+
+
+def estimated(value: float, low: float | None, high: float | None) -> str:
+    """`2.11 ± 0.10`; with sides that differ `2.11 (1.90–2.61)`, `below 0.05`, `61.2 (over 60.3)`.
+
+    Args:
+        value: A mean, a share or a percentile.
+        low: Lower end of its interval; None without an interval.
+        high: Upper end; None where it is not known.
+    """
+    if low is None:
+        return figure(value)
+    if high is None or math.isinf(high):
+        return f"{figure(value)} (over {figure(low)})"
+    half = (high - low) / 2
+    if is_symmetric(value, low, high) or half <= NOISE * abs(value):
+        return estimate(value, half)
+    if value <= 0 <= low:
+        return f"below {_fixed(high, _decimals(high, 2))}"
+    places = _carried(half)
+    if value >= high:
+        return f"{_fixed(value, places)} (over {_fixed(low, places)})"
+    dash = "–" if low >= 0 else " to "
+    return f"{_fixed(value, places)} ({_fixed(low, places)}{dash}{_fixed(high, places)})"
 
 
 def interval(low: float, high: float, *, sign: bool = False) -> str:

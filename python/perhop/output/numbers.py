@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from perhop.statistics import is_symmetric
+
+if TYPE_CHECKING:
+    from perhop.statistics import Estimate
 
 MOST_DECIMALS = 6
 MOST_DIGITS = 4
@@ -23,6 +27,12 @@ def measured(mean: float, half_width: float | None = None) -> str:
         return f"{significant(mean)} ± 0"
     decimals = min(_decimals(half_width, 2), _decimals(mean, MOST_DIGITS) if mean else MOST_DECIMALS)
     return f"{fixed(mean, decimals)} ± {half_width:.{decimals}f}"
+
+
+def shown(found: Estimate, factor: float = 1.0) -> str:
+    """An estimate in another unit, with its interval; see `estimated`."""
+    ends = (None, None) if found.ci95 is None else (end * factor for end in found.ci95)
+    return estimated(found.mean * factor, *ends)
 
 
 def estimated(mean: float, low: float | None = None, high: float | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
-from perhop.output.figures import count, estimate, figure, percent
+from perhop.output.figures import count, estimated, figure, percent
 from perhop.output.readable import KEPT, end_names
 from perhop.output.report import HtmlRecords, html_network, html_plot, render
 from perhop.output.table import MISSING
@@ -157,7 +157,7 @@ def _transfers(result: Result) -> list[str]:
 def _answer(row: Mapping[str, Any], runs: int) -> str:
     if row["throughput_bps"] is None:
         return f"**{_plain(row['class'])}**: never active in the measured time."
-    mean = estimate(row["throughput_bps"] / 1e6, _half(row, "throughput", "_bps", 1e-6))
+    mean = _estimated(row, "throughput_bps", "bit/s")
     text = f"**{_plain(row['class'])}**: {mean} Mbit/s per flow"
     if not row["profile_bps"]:
         return f"{text}, best effort."
@@ -204,7 +204,7 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
             "throughput, Mbit/s per flow": _estimated(row, "throughput_bps", "bit/s"),
             "profile, Mbit/s": figure(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
             "profile holds": _profile_kept(row),
-            **{head: percent(row[f"dropped_{color}"]) for color, head in heads.items()},
+            **{head: _estimated(row, f"dropped_{color}", "fraction") for color, head in heads.items()},
             **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in others},
         }
         lines.append(line)
@@ -225,8 +225,8 @@ def _estimated(row: Mapping[str, Any], name: str, unit: catalog.Unit) -> str:
     if row[name] is None:
         return MISSING
     factor = catalog.SHOWN[unit].factor
-    low, high = (row[end] for end in end_names(name))
-    return estimate(row[name] * factor, None if low is None else (high - low) / 2 * factor)
+    ends = (None if row[end] is None else row[end] * factor for end in end_names(name))
+    return estimated(row[name] * factor, *ends)
 
 
 def _explained(classes: Sequence[Mapping[str, Any]], runs: int) -> str:

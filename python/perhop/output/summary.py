@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -209,10 +210,7 @@ def numbers(result: Result) -> dict[str, Any]:
     """Every number of the tables as plain data, the same for the same scenario and seeds."""
 
     def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-        return [
-            {name: rounded(v) if isinstance(v, float) else v for name, v in row.items()}
-            for row in frame.iter_rows(named=True)
-        ]
+        return [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 
     populations = result.population_summary()
     applications = {model: rows(frame) for model, frame in result.applications().items()}
@@ -223,6 +221,13 @@ def numbers(result: Result) -> dict[str, Any]:
         "link_classes": rows(result.link_class_summary()),
         **({"populations": rows(populations)} if populations.height else {}),
     }
+
+
+def _plain(value: object) -> object:
+    """A cell as JSON has it: null for the end of an interval that is not known."""
+    if not isinstance(value, float):
+        return value
+    return None if math.isinf(value) else rounded(value)
 
 
 QUANTITIES = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
 from perhop.output import notebook
-from perhop.output.numbers import fixed, measured, short
+from perhop.output.numbers import fixed, short, shown
 from perhop.output.table import MISSING, prose, records
 from perhop.planning.verdicts import STATES
 from perhop.study import rounded
@@ -152,7 +152,7 @@ def _better(planned: Planned, better: Better) -> list[str]:
 
 def percent(found: Estimate, *, sign: bool = False) -> str:
     """A margin in per cent with its interval."""
-    text = measured(100 * found.mean, None if found.half_width is None else 100 * found.half_width)
+    text = shown(found, 100)
     return f"+{text}" if sign and found.mean > 0 else text
 
 
@@ -205,9 +205,7 @@ def _measured(verdict: Verdict) -> str:
     if verdict.found is None:
         return MISSING
     factor, symbol = _unit(verdict.bound.unit)
-    half = verdict.found.half_width
-    number = measured(verdict.found.mean * factor, None if half is None else half * factor)
-    text = f"{number} {symbol}".rstrip()
+    text = f"{shown(verdict.found, factor)} {symbol}".rstrip()
     if verdict.share is None:
         return text
     return f"{text}; {verdict.share.kept} of {verdict.share.runs} runs"

@@ -174,8 +174,8 @@ def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> t
             continue
         own = summary.point.factors
         ends = None
-        if found.ci95 is not None:
-            ends = (found.ci95[0] * unit.factor, found.ci95[1] * unit.factor)
+        if found.drawn is not None:
+            ends = (found.drawn[0] * unit.factor, found.drawn[1] * unit.factor)
         factors: dict[str, str | float] = {
             "x": text_of(own[x]) if across is None else across.by_value[own[x]],
             "series": ", ".join(f"{short[name]} {text_of(own[name])}" for name in by_series) or "measured",
@@ -230,7 +230,7 @@ def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Ro
             if parts is None or found is None:
                 continue
             factor = unit_of(metric).factor
-            ends = None if found.ci95 is None else (found.ci95[0] * factor, found.ci95[1] * factor)
+            ends = None if found.drawn is None else (found.drawn[0] * factor, found.drawn[1] * factor)
             factors: dict[str, str | float] = {
                 "x": text_of(own[x]) if across is None else across.by_value[own[x]],
                 "part": parts[2],
@@ -282,7 +282,8 @@ def _marks(
         own = summary.point.factors
         series = ", ".join(text_of(own[name]) for name in others)
         at = [entry.by_value[own[entry.factor]] for entry in numeric[:MOST_PANELS]]
-        half = (found.half_width or 0.0) * unit.factor
+        low, high = found.drawn or (0.0, 0.0)
+        half = (high - low) / 2 * unit.factor
         points.append((at, names.setdefault(series, len(names)), found.mean * unit.factor, half))
     return Marks(metric, numeric[:MOST_PANELS], list(names), points)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from perhop.output.figures import estimate, quantity
+from perhop.output.figures import MISSING, estimated, quantity
 from perhop.output.report import HtmlRecords, render
 from perhop.output.writer import write_report
 from perhop.sweep.pictures import WAITS, html_plots
@@ -122,9 +122,10 @@ def value_text(value: Value) -> str:
 def metric_text(found: Estimate | None, metric: str) -> str:
     """An estimate for a page, in the metric's unit, which the head names."""
     if found is None:
-        return estimate(None, None)
+        return MISSING
     factor = unit_of(metric).factor
-    return estimate(found.mean * factor, None if found.half_width is None else found.half_width * factor)
+    ends = (None, None) if found.ci95 is None else (end * factor for end in found.ci95)
+    return estimated(found.mean * factor, *ends)
 
 
 def with_unit(found: Estimate | None, metric: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import catalog
-from perhop.output.numbers import estimated
+from perhop.output.numbers import shown
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import rounded
 from perhop.sweep.companions import Gathered, is_companion, meets, with_companions
@@ -208,9 +208,7 @@ def shown_text(found: Estimate | None, metric: str) -> str:
     """An estimate in the unit in which readers see it."""
     if found is None:
         return MISSING
-    factor = unit_of(metric).factor
-    ends = (None, None) if found.ci95 is None else found.ci95
-    return estimated(found.mean * factor, *(None if end is None else end * factor for end in ends))
+    return shown(found, unit_of(metric).factor)
 
 
 def to_json(plan: Plan, summaries: Sequence[PointSummary]) -> str:

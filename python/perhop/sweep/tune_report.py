@@ -161,7 +161,7 @@ def trial_frame(trials: Sequence[Trial]) -> pl.DataFrame:
             "metric": metric,
             "mean": None if found is None else found.mean,
             "low": None if found is None or found.ci95 is None else found.ci95[0],
-            "high": None if found is None or found.ci95 is None else found.ci95[1],
+            "high": None if found is None or found.ci95 is None or math.isinf(found.high) else found.high,
         }
         for trial in trials
         for metric, found in trial.found.items()
@@ -329,4 +329,5 @@ def _at(found: Estimate | None, metric: str) -> float:
 
 def _half(winner: Winner, metric: str) -> float:
     found = winner.fresh[metric]
-    return 0.0 if found is None else (found.half_width or 0.0) * unit_of(metric).factor
+    low, high = (None if found is None else found.drawn) or (0.0, 0.0)
+    return (high - low) / 2 * unit_of(metric).factor

@@ -125,7 +125,7 @@ def test_killed_at_random_moments_a_sweep_ends_as_if_undisturbed(perhop: Perhop,
 def test_a_signal_keeps_what_has_finished(perhop: Perhop, tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
     process = start(tmp_path, "--jobs", "1")
-    wait_for_a_journal(process, tmp_path, size=5000)
+    wait_for_a_journal(process, tmp_path, size=20000)
     process.send_signal(number)
     code, error = ended(process)
     assert code == 128 + number
