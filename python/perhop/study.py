@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.judging import STATES, Judgement
+from perhop.proportions import proportion
 from perhop.statistics import MOST_RUNS, Estimate, estimate, paired_difference
 
 if TYPE_CHECKING:
@@ -29,12 +30,17 @@ Where: TypeAlias = "Mapping[str, Factor | tuple[Factor, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number out of one run."""
+    """One number out of one run.
+
+    Attributes:
+        of: Of a share, a fraction or in %: of how many packets or users it is.
+    """
 
     factors: Factors
     metric: str
     unit: str
     value: float
+    of: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +339,14 @@ class Evidence:
         """Index (seed, sample) pairs and published values."""
         self._values: dict[str, dict[int, float]] = defaultdict(dict)
         self._published = {_name(p.metric, p.factors): p for p in published}
+        self._of: dict[str, dict[int, float]] = defaultdict(dict)
         self._first: dict[str, Sample] = {}
         for seed, sample in samples:
             name = _name(sample.metric, sample.factors)
             self._first.setdefault(name, sample)
             self._values[name][seed] = sample.value
+            if sample.of is not None:
+                self._of[name][seed] = sample.of
 
     def by_seed(self, metric: str, factors: Factors) -> Mapping[int, float]:
         """The value of every run.
@@ -355,8 +364,20 @@ class Evidence:
         return _name(metric, factors) in self._values
 
     def estimate(self, metric: str, factors: Factors) -> Estimate:
-        """Mean over runs and its interval."""
-        return estimate([value for _, value in sorted(self.by_seed(metric, factors).items())])
+        """Mean over runs and its interval; of a share, that of all runs together."""
+        by_seed = self.by_seed(metric, factors)
+        values = [value for _, value in sorted(by_seed.items())]
+        name = _name(metric, factors)
+        if self._of.get(name, {}).keys() != by_seed.keys():
+            return estimate(values)
+        whole = 100.0 if self._first[name].unit == "%" else 1.0
+        trials = [of for _, of in sorted(self._of[name].items())]
+        events = [value / whole * of for value, of in zip(values, trials, strict=True)]
+        return (
+            proportion(events, trials).mapped(lambda share: share * whole)
+            if any(trials)
+            else estimate(values)
+        )
 
     def mean(self, metric: str, factors: Factors) -> float:
         """Mean over runs."""

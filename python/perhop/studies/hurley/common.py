@@ -236,7 +236,8 @@ def traffic(factors: Factors, run: Run) -> Iterator[Sample]:
     for service in found:
         key = {**factors, "service": service}
         yield Sample(key, "throughput", MBPS, throughput(run, service))
-        yield Sample(key, "loss", "fraction", loss(run, service))
+        came = float(run.link_class(LINK, service)["arrived"].sum())
+        yield Sample(key, "loss", "fraction", loss(run, service), came)
         rtt = mean_ms(run, service, "mean_rtt_s")
         if rtt is not None:
             yield Sample(key, "rtt", "ms", rtt)

@@ -115,16 +115,16 @@ def row_measures(rates: Mapping[float, float]) -> Iterator[tuple[str, str, float
     )
 
 
-def colored(run: Run, name: str) -> Iterator[tuple[str, str, float]]:
+def colored(cell: Factors, run: Run, name: str) -> Iterator[Sample]:
     """IN and OUT traffic of a class's flow past the queue, Mbit/s, and the part of OUT that was dropped."""
     marked, dropped = run.of_group(name, "marked"), run.of_group(name, "dropped")
     passed = (marked - dropped).mean(axis=0) * PACKET * 8 / SECONDS / 1e6
     green = COLORS.index("green")
-    yield "in_throughput", MBPS, float(passed[green])
-    yield "out_throughput", MBPS, float(passed[green + 1 :].sum())
+    yield Sample(cell, "in_throughput", MBPS, float(passed[green]))
+    yield Sample(cell, "out_throughput", MBPS, float(passed[green + 1 :].sum()))
     out = int(marked[:, green + 1 :].sum())
     if out:
-        yield "out_loss", "fraction", float(dropped[:, green + 1 :].sum()) / out
+        yield Sample(cell, "out_loss", "fraction", float(dropped[:, green + 1 :].sum()) / out, out)
 
 
 def samples(cell: Factors, run: Run) -> Iterator[Sample]:
@@ -132,8 +132,7 @@ def samples(cell: Factors, run: Run) -> Iterator[Sample]:
     rates = {rate: mean_mbps(run, class_name(rate)) for rate in COUNTS}
     for rate, value in rates.items():
         yield Sample({**cell, "profile_mbps": rate}, "throughput", MBPS, value)
-        for metric, unit, part in colored(run, class_name(rate)):
-            yield Sample({**cell, "profile_mbps": rate}, metric, unit, part)
+        yield from colored({**cell, "profile_mbps": rate}, run, class_name(rate))
     for metric, unit, value in row_measures(rates):
         yield Sample(cell, metric, unit, value)
     achieved = [float(x) / 1e6 for x in run.flows("throughput_bps")]

@@ -153,10 +153,11 @@ def link_samples(factors: Factors, run: Run, link: str) -> Iterator[Sample]:
             yield Sample(factors, metric, "ms", 1e3 * float(found[column]))
     arrived = max(int(found["arrived_packets"]), 1)
     notified = sum(int(packets.sum()) for packets in found["measured"]["notified"].values())
-    yield Sample(factors, "loss", "%", 100.0 * int(found["dropped_packets"]) / arrived)
-    yield Sample(factors, "marks", "%", 100.0 * notified / arrived)
+    yield Sample(factors, "loss", "%", 100.0 * int(found["dropped_packets"]) / arrived, arrived)
+    yield Sample(factors, "marks", "%", 100.0 * notified / arrived, arrived)
     if found["loss_green"] is not None:
-        yield Sample(factors, "in_loss", "%", 100.0 * float(found["loss_green"]))
+        green = float(found["measured"]["arrived"][0])
+        yield Sample(factors, "in_loss", "%", 100.0 * float(found["loss_green"]), green)
 
 
 def known_mean(values: NDArray[np.float64]) -> float | None:

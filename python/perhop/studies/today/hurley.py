@@ -89,7 +89,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(key, "throughput", MBPS, throughput(run, service))
         sent = float(run.of_group(service, "sent_packets").sum())
         dropped = float(run.of_group(service, "dropped").sum())
-        yield Sample(key, "service_loss", "%", 100.0 * dropped / max(sent, 1.0))
+        yield Sample(key, "service_loss", "%", 100.0 * dropped / max(sent, 1.0), sent)
     ratio = throughput(run, BLUE) / max(throughput(run, GREEN), 1e-9)
     yield Sample(factors, "ratio", "blue/green", ratio)
     for metric, column in (("green_mean", "mean_transit_s"), ("green_p99", "p99_transit_s")):

@@ -153,7 +153,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         key = {**factors, "side": side}
         yield Sample(key, "throughput", MBPS, float(np.mean(run.of_group(side, "throughput_bps"))) / 1e6)
         sent = max(float(run.of_group(side, "sent_packets").sum()), 1.0)
-        yield Sample(key, "loss", "%", 100.0 * float(run.of_group(side, "dropped").sum()) / sent)
+        yield Sample(key, "loss", "%", 100.0 * float(run.of_group(side, "dropped").sum()) / sent, sent)
     if factors["rule"] == DUALPI2 and factors["low"] == ADAPTIVE:  # TCP, alone in the L4S queue
         yield Sample(factors, "low_p99", "ms", 1e3 * float(run.link_class(LINK, "l4s")["delay_p99_s"]))
     elif (transit := known_mean(run.of_group("low", "p99_transit_s"))) is not None:

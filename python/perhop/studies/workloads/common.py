@@ -172,7 +172,7 @@ def page_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
             yield Sample(factors, metric, "ms", 1e3 * found[name])
     begun = found["pages"] + found["unfinished_pages"]
     if begun:
-        yield Sample(factors, "unfinished", "%", 100 * found["unfinished_pages"] / begun)
+        yield Sample(factors, "unfinished", "%", 100 * found["unfinished_pages"] / begun, begun)
 
 
 def video_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:

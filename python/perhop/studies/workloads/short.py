@@ -103,7 +103,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
             yield Sample(sized, "slowdown_p50", "", quantile(chosen.slowdowns, 0.5))
             yield Sample(sized, "slowdown_p95", "", quantile(chosen.slowdowns, 0.95))
         unfinished = float(np.isnan(flows.completion_s).mean())
-        yield Sample(key, "unfinished", "%", 100 * unfinished)
+        yield Sample(key, "unfinished", "%", 100 * unfinished, len(flows.completion_s))
     yield Sample(factors, "greedy_ratio", "gold/basic", greedy[GOLD] / greedy[BASIC])
     for size in SIZE_AXIS.names:
         if {(GOLD, size), (BASIC, size)} <= means.keys():

@@ -120,7 +120,8 @@ def colors(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(named, "in_over_profile", "ratio", in_mbps / rate)
         yield Sample(named, "out_packets", "packets", float(out_in + out_out))
         if factors["scheme"] == THREE_DROP and out_in + out_out > 0:
-            yield Sample(named, "out_out_share", "fraction", float(out_out / (out_in + out_out)))
+            out = float(out_in + out_out)
+            yield Sample(named, "out_out_share", "fraction", float(out_out) / out, out * COUNT)
 
 
 def losses(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -135,8 +136,8 @@ def losses(factors: Factors, run: Run) -> Iterator[Sample]:
         lost = float(dropped.sum())
         yield Sample(named, "drops", "packets", lost / COUNT)
         yield Sample(named, "sent_out", "packets", float(marked[1:].sum()) / COUNT)
-        if marked[1:].sum():
-            yield Sample(named, "out_loss", "fraction", float(dropped[1:].sum() / marked[1:].sum()))
+        if out := float(marked[1:].sum()):
+            yield Sample(named, "out_loss", "fraction", float(dropped[1:].sum()) / out, out)
         if lost:
             share = lost / float(np.sum(run.of_group(name, "sent_packets")))
             round_trip = float(np.mean(run.of_group(name, "mean_rtt_s")))
@@ -187,5 +188,6 @@ def fig3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     yield Sample(factors, "in_drops", "packets", dropped)
     link = run.link("bottleneck")
     lost, arrived = np.sum(list(link["dropped"].values()), axis=0), link["arrived"]
-    yield Sample(factors, "in_loss", "fraction", float(lost[0] / arrived[0]))
-    yield Sample(factors, "all_out_loss", "fraction", float(lost[1:].sum() / arrived[1:].sum()))
+    of = float(arrived[0]), float(arrived[1:].sum())
+    yield Sample(factors, "in_loss", "fraction", float(lost[0]) / of[0], of[0])
+    yield Sample(factors, "all_out_loss", "fraction", float(lost[1:].sum()) / of[1], of[1])
