@@ -34,6 +34,19 @@ class Group(TypedDict):
     """Its flows come and go; in `flows` one entry counts them together."""
     codec: str | None
     """That of calls; None for flows that are none."""
+    transit_s: Transits | None
+    """Of all packets of its flows that arrived after the warm-up; None of TCP."""
+
+
+class Transits(TypedDict):
+    """One-way delays of the packets of flows, from the sending host to the receiving one."""
+
+    edges: Numbers
+    """Edges of the bins in seconds, f64[b + 1], from the first bin with a packet to the last."""
+    counts: Counts
+    """Packets in each bin, i64[b]."""
+    longest: Numbers
+    """The longest in each bin, f64[b]; 0 in an empty one."""
 '''
 DELAYS = '''class Delays(TypedDict):
     """Waiting times of the packets that came after the warm-up."""

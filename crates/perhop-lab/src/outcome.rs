@@ -138,6 +138,7 @@ impl Measured<'_> {
             acked_bps: rate(flow.on_wire(acked).0, self.time(spec, flow)),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
+            transits: transit.map(TransitMeter::delays).cloned(),
             jitter_s: transit.and_then(TransitMeter::jitter),
             play_out: transit.and_then(TransitMeter::played),
             completion: completion(network, spec, flow, received),

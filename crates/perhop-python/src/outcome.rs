@@ -2,7 +2,7 @@
 //! `python/perhop/outcome.py` documents.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use perhop_core::measure::{DelayOutcome, LinkOutcome};
+use perhop_core::measure::{DelayBins, DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
 use perhop_core::{Counters, Duration, Instant};
 use perhop_scenario::Scenario;
@@ -26,7 +26,7 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("packets", outcome.hops)?;
     dict.set_item("engine", outcome.engine.as_ref().map(|used| used.engine().name()))?;
     dict.set_item("engine_reason", outcome.engine.as_ref().and_then(EngineUsed::reason))?;
-    dict.set_item("groups", groups(py, scenario)?)?;
+    dict.set_item("groups", groups(py, scenario, &outcome.flows)?)?;
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
     dict.set_item("populations", populations(py, &outcome.populations)?)?;
     let links = outcome.links.iter().filter(|one| scenario.has_results(&one.name));
@@ -39,7 +39,11 @@ pub(crate) fn to_dict<'py>(
     Ok(dict)
 }
 
-fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyList>> {
+fn groups<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    mut flows: &[FlowOutcome],
+) -> PyResult<Bound<'py, PyList>> {
     let groups = scenario.classes().into_iter().map(|class| {
         let dict = PyDict::new(py);
         dict.set_item("name", class.name)?;
@@ -48,6 +52,12 @@ fn groups<'py>(py: Python<'py>, scenario: &Scenario) -> PyResult<Bound<'py, PyLi
         dict.set_item("profile_bps", rate as f64)?;
         dict.set_item("is_population", class.is_population)?;
         dict.set_item("codec", class.codec.map(Codec::name))?;
+        let (members, others) = flows.split_at(class.flows as usize);
+        flows = others;
+        dict.set_item(
+            "transit_s",
+            FlowOutcome::transits(members).map(|bins| transits(py, bins)).transpose()?,
+        )?;
         Ok(dict)
     });
     PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)
@@ -153,10 +163,23 @@ fn queue<O: Queue>(py: Python<'_>, dict: &Bound<'_, PyDict>, queue: &O) -> PyRes
     let delay = PyDict::new(py);
     delay.set_item("edges", edges.clone().into_pyarray(py))?;
     delay.set_item("counts", by_color(py, counts.iter().copied())?)?;
-    let seconds = |delays: &[Duration]| delays.iter().map(|delay| delay.as_secs_f64()).collect::<Vec<_>>();
     delay.set_item("longest", seconds(longest).into_pyarray(py))?;
     delay.set_item("max", seconds(largest).into_pyarray(py))?;
     dict.set_item("delay_s", delay)
+}
+
+/// The histogram of one-way delays.
+fn transits(py: Python<'_>, bins: DelayBins) -> PyResult<Bound<'_, PyDict>> {
+    let DelayBins { edges, counts, longest } = bins;
+    let dict = PyDict::new(py);
+    dict.set_item("edges", edges.into_pyarray(py))?;
+    dict.set_item("counts", integers(py, counts.into_iter()))?;
+    dict.set_item("longest", seconds(&longest).into_pyarray(py))?;
+    Ok(dict)
+}
+
+fn seconds(delays: &[Duration]) -> Vec<f64> {
+    delays.iter().map(|delay| delay.as_secs_f64()).collect()
 }
 
 fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyResult<()> {

@@ -1,6 +1,6 @@
 //! What a run gives.
 
-use perhop_core::measure::LinkOutcome;
+use perhop_core::measure::{DelayBins, FlowDelays, LinkOutcome};
 use perhop_core::{Bytes, Duration, Instant};
 
 use crate::application::Recorded;
@@ -101,6 +101,8 @@ pub struct FlowOutcome {
     pub mean_transit_s: Option<f64>,
     /// Their 99th percentile, at most 3.1 % or 1 µs above it; `None` likewise.
     pub p99_transit_s: Option<f64>,
+    /// All of them; `None` for TCP.
+    pub transits: Option<FlowDelays>,
     /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
     /// came.
     pub jitter_s: Option<f64>,
@@ -233,6 +235,12 @@ impl FlowOutcome {
         }
         self.receiver_window = self.receiver_window.max(other.receiver_window);
         self.sender.add(&other.sender);
+    }
+
+    /// The one-way transit times of all packets of several flows; `None` if those of no flow are measured.
+    pub fn transits(flows: &[Self]) -> Option<DelayBins> {
+        let known = || flows.iter().filter_map(|flow| flow.transits.as_ref());
+        known().next().is_some().then(|| FlowDelays::sum(known()))
     }
 
     /// The mean round trip of the data packets that were sent once and acknowledged, if any was.

@@ -6,6 +6,8 @@
 
 #![expect(clippy::inline_always, reason = "each packet that leaves a queue comes through here")]
 
+use std::collections::BTreeMap;
+
 use super::inverted_cdf;
 use crate::{Color, Duration};
 
@@ -263,6 +265,37 @@ impl FlowDelays {
         self.bins.resize(self.bins.len().max(bin - self.first + 1), Bin::default());
     }
 
+    /// Counts the delays of another flow, too.
+    pub fn add(&mut self, other: &Self) {
+        self.longest = self.longest.max(other.longest);
+        if let Some(last) = other.bins.len().checked_sub(1) {
+            self.extend_to(other.first);
+            self.extend_to(other.first + last);
+        }
+        for (number, bin) in (other.first..).zip(&other.bins) {
+            let own = &mut self.bins[number - self.first];
+            own.count = own.count.saturating_add(bin.count);
+            own.raise(bin.largest);
+        }
+    }
+
+    /// All delays of several flows together.
+    pub fn sum<'a>(several: impl IntoIterator<Item = &'a Self>) -> DelayBins {
+        let mut bins = BTreeMap::<usize, (u64, Duration)>::new();
+        for one in several {
+            for (number, bin) in (one.first..).zip(&one.bins).filter(|(_, bin)| bin.count > 0) {
+                let (count, longest) = bins.entry(number).or_default();
+                *count += u64::from(bin.count);
+                *longest = bin.longest(number, one.longest).max(*longest);
+            }
+        }
+        let first = bins.keys().next().copied().unwrap_or(0);
+        let end = bins.keys().next_back().map_or(first, |last| last + 1);
+        let (counts, longest) =
+            (first..end).map(|number| bins.get(&number).copied().unwrap_or_default()).unzip();
+        DelayBins { edges: (first..=end).map(|bin| lower_edge(bin).as_secs_f64()).collect(), counts, longest }
+    }
+
     /// The [`q`-quantile](inverted_cdf) in seconds: the longest delay in its bin; `None` without a delay.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let bins = (self.first..).zip(&self.bins);
@@ -270,6 +303,17 @@ impl FlowDelays {
             |(number, bin): (usize, &Bin)| (u64::from(bin.count), bin.longest(number, self.longest));
         inverted_cdf(bins.map(longest), q).map(Duration::as_secs_f64)
     }
+}
+
+/// Delays of flows: the bins from the first to the last that was hit, those between them included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DelayBins {
+    /// Their edges in seconds, one more than bins.
+    pub edges: Vec<f64>,
+    /// Delays in each bin.
+    pub counts: Vec<u64>,
+    /// The longest in each bin; zero in one without delays.
+    pub longest: Vec<Duration>,
 }
 
 /// The number of the bin that holds a delay, below 1024.
@@ -318,6 +362,27 @@ mod tests {
         assert_eq!(delays.quantile(0.96), Some(units(97)));
         assert_eq!(delays.quantile(1.0), Some(units(100)));
         assert_eq!(delays.quantile(0.0), Some(units(1)));
+    }
+
+    #[test]
+    fn delays_of_several_flows_by_hand() {
+        // Bins of 1.024 µs up to the 64th; the second flow has its longest in the bin of the first's shortest.
+        let flow = |nanos: &[u64]| {
+            let mut delays = FlowDelays::default();
+            nanos.iter().for_each(|&nanos| delays.record(Duration::from_nanos(nanos)));
+            delays
+        };
+        let flows = [flow(&[5 << 10, 8 << 10, (8 << 10) + 9]), flow(&[3 << 10, (5 << 10) + 7]), flow(&[])];
+        let sum = FlowDelays::sum(&flows);
+        assert_eq!(sum.counts, [1, 0, 2, 0, 0, 2]);
+        let longest = [3 << 10, 0, (5 << 10) + 7, 0, 0, (8 << 10) + 9].map(Duration::from_nanos);
+        assert_eq!(sum.longest, longest);
+        assert_eq!(sum.edges, [3, 4, 5, 6, 7, 8, 9].map(|bin| lower_edge(bin).as_secs_f64()));
+        let mut added = FlowDelays::default();
+        flows.iter().for_each(|flow| added.add(flow));
+        assert_eq!(FlowDelays::sum([&added]), sum);
+        let none = FlowDelays::sum(&flows[2..]);
+        assert_eq!((none.edges, none.counts, none.longest), (vec![0.0], vec![], vec![]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod port;
 mod quantile;
 
 pub use capacity::{RateChange, RateHistory, Usage};
-pub use histogram::{DelayHistogram, FlowDelays, delay_bin};
+pub use histogram::{DelayBins, DelayHistogram, FlowDelays, delay_bin};
 pub use outcome::{ClassOutcome, DelayOutcome, LinkOutcome, MeterOutcome};
 pub use port::{Counted, PortStatistics, PortView, TransitCounts};
 pub use quantile::{inverted_cdf, nearest_rank, quantile_of_sorted};

@@ -17,6 +17,7 @@ use crate::observer::Origin;
 use crate::outcome::{FlowOutcome, FlowRecord, PopulationOutcome};
 use crate::probe::Series;
 use crate::sampling::{Recorder, SampleTimes};
+use crate::transport::transit::TransitMeter;
 use crate::workload::{Arrival, Draws, Packets};
 
 /// Numbers become free again only if they are at least this share of all.
@@ -52,6 +53,8 @@ struct Population {
     over: Vec<(Instant, usize)>,
     /// What flows whose numbers have become free had counted after the warm-up.
     counts: Counts,
+    /// How long their packets took, where that is measured.
+    transit: TransitMeter,
 }
 
 /// A flow of a population.
@@ -91,7 +94,7 @@ pub(super) struct Beginning {
 impl Populations {
     pub(super) fn new(network: &Network, homes: Vec<Home>, seed: u64) -> Self {
         let specs = network.flows.iter().filter_map(|spec| Some((spec, spec.population.as_ref()?)));
-        let end = Instant::ZERO + network.duration;
+        let window @ (_, end) = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
         let all = specs.zip(homes).map(|((spec, workload), home)| {
             let mut draws = Draws::of(spec, workload, seed, end);
             Population {
@@ -105,6 +108,7 @@ impl Populations {
                 free: Vec::new(),
                 over: Vec::new(),
                 counts: Counts::default(),
+                transit: TransitMeter::new(window),
             }
         });
         Self { seed, first: network.flows.len(), all: all.collect(), members: Vec::new(), begun: 0 }
@@ -210,7 +214,7 @@ impl Populations {
     /// Makes numbers of flows free that were over before `now`, if they are enough.
     fn free_numbers(&mut self, number: usize, now: Instant, flows: &mut impl Table, recorder: &mut Recorder) {
         let Self { first, all, members, .. } = self;
-        let Population { over, free, numbers, records, counts, .. } = &mut all[number];
+        let Population { over, free, numbers, records, counts, transit, .. } = &mut all[number];
         let found = over.iter().filter(|&&(last, _)| last < now).count();
         if found * SHARE < *numbers {
             return;
@@ -226,6 +230,9 @@ impl Populations {
         for &number in &*free {
             let flow = flows.flow(number);
             records[members[number - *first].record].completed = flow.completed().unwrap_or(Instant::NEVER);
+            if let Some(meter) = flow.transit() {
+                transit.add(meter);
+            }
             if now > times.measured().0 {
                 counts.add(&flow.counts_after_warmup(now));
             }
@@ -250,6 +257,9 @@ impl Populations {
             if !is_free {
                 let population = &mut all[member.population];
                 population.counts.add(&flow.counts_after_warmup(now));
+                if let Some(meter) = flow.transit() {
+                    population.transit.add(meter);
+                }
                 let completed = flow.completed().filter(|&at| at <= now);
                 population.records[member.record].completed = completed.unwrap_or(Instant::NEVER);
             }
@@ -262,6 +272,11 @@ impl Populations {
             };
             times.bytes_to_rates(&mut series.throughput_bps, number);
             let mut outcome = flow.finish_with(times, &population.counts, now);
+            if outcome.transits.is_some() {
+                outcome.transits = Some(population.transit.delays().clone());
+                outcome.mean_transit_s = population.transit.mean();
+                outcome.p99_transit_s = population.transit.p99();
+            }
             outcome.started = population.records.first().map(|first| first.started);
             let mean_open = mean_open(&population.records, now, times);
             ended.push(PopulationOutcome { flow: number, flows: population.records, mean_open });

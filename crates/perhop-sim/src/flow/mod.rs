@@ -244,7 +244,12 @@ impl Flow {
 
     /// How long the last datagram took that arrived.
     pub(crate) fn last_transit(&self) -> Option<Duration> {
-        self.rare.metadata.transit().and_then(TransitMeter::last)
+        self.transit().and_then(TransitMeter::last)
+    }
+
+    /// How long its packets took, where that is measured.
+    pub(crate) fn transit(&self) -> Option<&TransitMeter> {
+        self.rare.metadata.transit()
     }
 
     /// The next time at which something happens to the flow by itself.
@@ -570,7 +575,7 @@ impl Flow {
         let delivered = bytes(new.delivered) - new.short;
         let active = (!self.rare.is_population).then(|| self.active((begin, now.min(end))));
         let over = active.unwrap_or(end.since(begin));
-        let transit = self.rare.metadata.transit();
+        let transit = self.transit();
         FlowOutcome {
             started: self.rare.started.filter(|&at| at <= end),
             active,
@@ -581,6 +586,7 @@ impl Flow {
             acked_bps: rate(bytes(new.acknowledged), over),
             mean_transit_s: transit.and_then(TransitMeter::mean),
             p99_transit_s: transit.and_then(TransitMeter::p99),
+            transits: transit.map(TransitMeter::delays).cloned(),
             jitter_s: transit.and_then(TransitMeter::jitter),
             play_out: transit.and_then(TransitMeter::played),
             marked: new.marked,

@@ -83,6 +83,18 @@ impl TransitMeter {
         self.delays.quantile(0.99)
     }
 
+    /// Adds the transit times of another flow's packets.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.transits.0 += other.transits.0;
+        self.transits.1 += other.transits.1;
+        self.delays.add(&other.delays);
+    }
+
+    /// These transit times.
+    pub fn delays(&self) -> &FlowDelays {
+        &self.delays
+    }
+
     /// What became of these packets at the play-out buffer; `None` of one as long as they need if none came.
     pub fn played(&self) -> Option<Played> {
         self.play_out.played()
