@@ -1,8 +1,8 @@
-"""The histogram of the one-way delays of a class: every packet once, whatever the flows and the engine are."""
+"""The histogram of the one-way delays of a class: each packet once, whatever flows and engine are."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -56,13 +56,9 @@ application = { model = "request-response" }
 """
 
 
-def outcome(engine: str) -> Any:
-    return perhop.run(SCENARIO, runs=1, engine=engine).runs[0].raw
-
-
 @pytest.mark.parametrize("engine", ["batched", "reference"])
-def test_the_delays_of_a_class_are_those_of_all_its_packets(engine: str) -> None:
-    raw = outcome(engine)
+def test_the_delays_of_a_class_are_those_of_all_its_packets(engine: Literal["batched", "reference"]) -> None:
+    raw = perhop.run(SCENARIO, runs=1, engine=engine).runs[0].raw
     flows, groups = raw["flows"], {group["name"]: group for group in raw["groups"]}
     names = {"one", "voices", "voices (reverse)", "come", "rap"}
     for number, (name, group) in enumerate(groups.items()):
