@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from perhop.multiplicity import exceeds, family, first_runs
 from perhop.output.figures import MISSING, estimated, quantity
 from perhop.output.report import HtmlRecords, render
 from perhop.output.writer import write_report
@@ -64,6 +65,7 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     ]
     long = len(summaries) > MOST_IN_FULL
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
+    details += notes(summaries)
     page = render(
         "sweep.html.j2",
         title=plan.title,
@@ -87,8 +89,20 @@ def answers(summaries: Sequence[PointSummary]) -> list[str]:
     return said or ["No point has a value of these metrics."]
 
 
+def notes(summaries: Sequence[PointSummary]) -> list[str]:
+    """How the sentences tell the extremes apart."""
+    metrics = metric_names(summaries)[:MOST_ANSWERS]
+    if len(summaries) < 2 or min(summary.runs for summary in summaries) < 2:
+        return []
+    how = (
+        "Highest and lowest of many points differ by chance alone. They are told apart by the studentized "
+        "range (Tukey) at 95 %, from the paired differences of their runs on the same seeds."
+    )
+    return [how, text] if (text := family(len(metrics), "such sentences")) else [how]
+
+
 def _answer(metric: str, summaries: Sequence[PointSummary]) -> str:
-    """From where to where a metric goes, and whether its ends can be told apart."""
+    """The lowest and the highest of all points, and whether they can be told apart."""
     found = [(one, summary) for summary in summaries if (one := summary.estimates.get(metric)) is not None]
     if not found:
         return ""
@@ -96,15 +110,24 @@ def _answer(metric: str, summaries: Sequence[PointSummary]) -> str:
     low, high = (pick(found, key=lambda entry: entry[0].mean) for pick in (min, max))
     if len(found) == 1:
         return f"**{name}**: {with_unit(low[0], metric)}."
+    if low[0].mean == high[0].mean:
+        return f"**{name}** is the same at all {len(found)} points: {with_unit(low[0], metric)}."
     text = (
         f"**{name}** goes from {with_unit(low[0], metric)} (at {_where(low[1], summaries)}) "
-        f"to {with_unit(high[0], metric)} (at {_where(high[1], summaries)})"
+        f"to {with_unit(high[0], metric)} (at {_where(high[1], summaries)}), "
+        f"lowest and highest of {len(found)}"
     )
-    ends = low[0].ci95, high[0].ci95
-    if ends[0] is None or ends[1] is None:
+    if low[0].ci95 is None or high[0].ci95 is None:
         return f"{text}; single runs have no interval."
-    apart = ends[0][1] < ends[1][0]
-    return f"{text}." if apart else f"{text}; their intervals overlap, so the difference may be chance."
+    apart = _apart(low[1], high[1], metric, len(found))
+    return f"{text}." if apart else f"{text}; that many may differ as much by chance."
+
+
+def _apart(low: PointSummary, high: PointSummary, metric: str, points: int) -> bool:
+    """Whether the extremes of so many points surely differ, by the runs on the seeds that both have."""
+    runs = min(low.runs, high.runs)
+    first, last = (first_runs(one.observed[metric], runs) for one in (low, high))
+    return exceeds(last, first, points)
 
 
 def _where(summary: PointSummary, summaries: Sequence[PointSummary]) -> str:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from perhop.sweep.space import text_of
 from perhop.wording import counted
 
 if TYPE_CHECKING:
+    from perhop.observations import Observations
     from perhop.statistics import Estimate
     from perhop.sweep.plan import Plan, Point
     from perhop.sweep.store import SweepStore
@@ -44,11 +45,13 @@ class PointSummary:
     Attributes:
         runs: How many runs count.
         estimates: By metric; None where no run has a value.
+        observed: What the runs gave, by metric.
     """
 
     point: Point
     runs: int
     estimates: Mapping[str, Estimate | None]
+    observed: Mapping[str, Observations] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,9 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
     for point, (key, first, runs) in zip(plan.points, wanted, strict=True):
         own = found[key, runs]
         gathered = Gathered(_columns(own, range(first, first + runs)))
-        estimates = {name: gathered.of(name).estimate for name in ordered if name in own}
-        out.append(PointSummary(point, runs, estimates))
+        observed = {name: gathered.of(name) for name in ordered if name in own}
+        estimates = {name: one.estimate for name, one in observed.items()}
+        out.append(PointSummary(point, runs, estimates, observed))
     return out
 
 
