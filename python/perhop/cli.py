@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from perhop import (
+        budget,
         judging,
         parallel,
         plugins,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from perhop.store import DirectoryStore, RunStore
     from perhop.study import Factors, Study, Verdict
 else:
+    budget = Lazy("perhop.budget")
     judging = Lazy("perhop.judging")
     parallel = Lazy("perhop.parallel")
     plugins = Lazy("perhop.plugins")
@@ -102,10 +104,6 @@ app = typer.Typer(
 app.add_typer(listing, name="list")
 app.add_typer(stores, name="store")
 app.add_typer(course, name="course")
-
-
-DEFAULT_RUNS = 5
-"""Runs of `perhop run`: enough for an interval."""
 
 
 @app.callback(invoke_without_command=True)
@@ -269,11 +267,14 @@ def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="A scenario file.")],
     *,
     runs: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--runs", metavar="N", help="Simulated runs, each with its own seed; 1 has no interval."
+            "--runs",
+            metavar="N",
+            help="Simulated runs, each with its own seed; 1 has no interval. Default: 30 where a run is "
+            "short, 10 or 5 where it takes long.",
         ),
-    ] = DEFAULT_RUNS,
+    ] = None,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
     threads: terminal.Threads = None,
@@ -312,8 +313,11 @@ def run(
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
-    `perhop schema` describes the format; docs/tutorial.md has a first scenario. Means over five runs
-    with 95 % intervals by default. Every figure excludes the scenario's `warmup`, loss and drops included.
+    `perhop schema` describes the format; docs/tutorial.md has a first scenario. Tables have means over the
+    runs with 95 % intervals. Every figure excludes the scenario's `warmup`, loss and drops included.
+
+    Without --runs their number depends on how many events a run has, and on nothing else: 30 of up to
+    2 million, 10 of up to 6 million, else 5. A line says which, and how to repeat them.
 
     \b
     Examples:
@@ -322,9 +326,9 @@ def run(
       perhop run my.toml --runs 20 --json - | jq .classes
       perhop run my.toml --runs 1 --capture my.pcapng
     """  # noqa: D301
-    first, wanted = terminal.seeds(seed, runs)
+    first, least = terminal.seeds(seed, budget.FIRST if runs is None else runs)
     at_once = simulation.workers(jobs)
-    simulation.threads_each(threads, at_once, wanted)
+    simulation.threads_each(threads, at_once, least)
     checked = simulation.read(scenario)
     terminal.warn(checked.notices)
     if out is not None:
@@ -336,48 +340,53 @@ def run(
         "events": events,
     }
     records = recording.plan(checked.text, **recorded, reads=[scenario]) is not None
-    memory.fitting(checked.text, wanted, at_once, at_once)
+    memory.fitting(checked.text, least, at_once, at_once)
     if records and engine is None:
-        one = "Computed" if wanted == 1 else f"The run with seed {first} is computed"
+        one = "Computed" if least == 1 else f"The run with seed {first} is computed"
         terminal.note(f"{one} by the reference engine, which is slower: its packets are recorded.")
-    if engine is None and not (records and wanted == 1):
+    if engine is None and not (records and least == 1):
         _note_reference_engine(checked.text)
     if threads is not None and threads > 1:
         _note_threads(checked.text, threads, engine)
-    with terminal.progress("runs", wanted) as step:
+    with terminal.progress("runs", least) as step:
         result = simulation.run(
             json.loads(checked.text),
-            runs=wanted,
+            runs=runs,
             seed=first,
             jobs=at_once,
             threads=threads,
             engine=engine,
             **recorded,
-            progress=lambda _done, _all: step(),
+            progress=lambda _done, all_: step(all_),
             waiting=step.waiting,
         )
     interrupts.leaves("interrupted")
-    shown = summary.summarize(result, name=scenario.stem)
+    shown = summary.summarize(result, name=scenario.stem, by_default=runs is None)
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
         command = terminal.command(
             "run",
             str(scenario),
             *(word for link in capture_link or () for word in ("--capture-link", link)),
-            **{"--runs": wanted, "--seed": None if seed == 1 else seed, "--engine": engine},
+            **{"--runs": len(result.runs), "--seed": None if seed == 1 else seed, "--engine": engine},
             **{"--capture": capture, "--events": events, "--out": out},
         )
         writer.write_run(out, result, shown, command)
-    if json_path == files.STDOUT:
-        terminal.out_bytes(summary.to_json(result).encode())
-    elif json_path is not None:
-        files.write(json_path, summary.to_json(result))
+    _write_json(json_path, summary.to_json(result, by_default=runs is None))
     say(shown.text(terminal.width(wide=wide)))
     if records:
         kept = " and ".join(str(path) for path in (capture, events) if path is not None)
         say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
+
+
+def _write_json(path: Path | None, text: str) -> None:
+    """Write the results as JSON, if they were asked for."""
+    if path == files.STDOUT:
+        terminal.out_bytes(text.encode())
+    elif path is not None:
+        files.write(path, text)
 
 
 def _note_threads(text: str, threads: int, engine: str | None) -> None:

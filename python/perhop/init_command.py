@@ -224,7 +224,7 @@ def scenario(name: str, rate: str, groups: list[Group]) -> str:
     return f"""\
 # Who gets what at a link of {rate}? Written by `perhop init`; change what you like.
 #
-#   {run.ljust(len(report))}    means over five runs, with 95 % intervals
+#   {run.ljust(len(report))}    means over several runs, with 95 % intervals
 #   {report}    the same, with plots and a report
 #
 # docs/scenario.md has every key; `perhop list blocks` has all queue rules, meters and congestion controls.

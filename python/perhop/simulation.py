@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
@@ -17,6 +17,7 @@ import polars as pl
 
 from perhop import (
     _engine,
+    budget,
     catalog,
     frames,
     inputs,
@@ -250,7 +251,7 @@ def threads_each(threads: int | None, jobs: int, runs: int) -> int:
 def run(
     scenario: ScenarioSource,
     *,
-    runs: int = 1,
+    runs: int | None = 1,
     seed: int = 1,
     jobs: int | None = None,
     threads: int | None = None,
@@ -266,7 +267,8 @@ def run(
 
     Args:
         scenario: See `ScenarioSource`.
-        runs: Number of independent runs.
+        runs: Number of independent runs. With None that of `perhop run`: 30 where runs are short, else 10 or
+            5, by the events of the first five and not by the clock (`perhop.budget`).
         seed: First seed, at least 0. Each flow, profile, path and link draws from a random stream of its own,
             derived from the seed and its name: a group or a link of another name draws other numbers, as with
             another seed, and so gives another, equally valid run.
@@ -281,7 +283,8 @@ def run(
         capture_links: The links whose packets are recorded, both directions of each; by default those with a
             queue.
         events: A file for what became of the packets of that run at these links, as a table (Parquet).
-        progress: Called with (finished, all) on the calling thread after every run.
+        progress: Called with (finished, all) on the calling thread after every run; where `runs` is None,
+            all are five until these are done.
         waiting: Called on the calling thread many times a second with what is under way, in whole runs.
         cancel: Set it from another thread to stop; `perhop._engine.Cancelled` is then raised.
 
@@ -295,7 +298,7 @@ def run(
     checked = read(scenario)
     checked.warn()
     text = checked.text
-    wanted = seeds(seed, runs)
+    wanted = seeds(seed, budget.FIRST if runs is None else runs)
     if engine not in (None, *ENGINES):
         raise PerhopError(f"engine must be {' or '.join(ENGINES)}, not {engine!r}")
     recorded = recording.plan(
@@ -303,44 +306,83 @@ def run(
     )
     if recorded is not None and engine == "batched":
         raise PerhopError("the batched engine cannot record packets; leave `engine` out")
-    at_once, expected = memory.fitting(text, len(wanted), jobs, workers(jobs))
-    each = threads_each(threads, at_once, len(wanted))
     flag = cancel if cancel is not None else _engine.Cancel()
-    done = 0
+    work = _Work(text, engine, jobs, threads, recorded, wanted[0], flag, progress, waiting)
+    work.make(wanted)
+    if runs is None and (more := _affordable(text, wanted[0], work.made, jobs) - len(work.made)):
+        work.make(seeds(wanted[-1] + 1, more))
+    return Result(text, tuple(work.made))
 
-    def finished(_place: int, _run: Run) -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(done, runs)
 
-    unwritten: list[PerhopError] = []
+@dataclass(slots=True)
+class _Work:
+    """Makes the runs of one scenario; the attributes are the arguments of `run`.
 
-    def simulate(number: int) -> Run:
-        if recorded is None or number != wanted[0]:
-            return Run(number, simulating.simulate(text, number, flag, engine=engine, threads=each))
+    Attributes:
+        first: The seed of the run whose packets are recorded, if they are.
+        made: The runs so far, in the order of their seeds.
+    """
+
+    text: str
+    engine: Engine | None
+    jobs: int | None
+    threads: int | None
+    recorded: recording.Recording | None
+    first: int
+    cancel: _engine.Cancel
+    progress: Callable[[int, int], None] | None
+    waiting: Callable[[float], None] | None
+    made: list[Run] = field(default_factory=list)
+    _unwritten: list[PerhopError] = field(default_factory=list)
+
+    def make(self, numbers: Sequence[int]) -> None:
+        """Make the runs with these seeds, which follow those that are made."""
+        at_once, expected = memory.fitting(self.text, len(numbers), self.jobs, workers(self.jobs))
+        each = threads_each(self.threads, at_once, len(numbers))
+        done, total = len(self.made), len(self.made) + len(numbers)
+
+        def finished(_place: int, _run: Run) -> None:
+            nonlocal done
+            done += 1
+            if self.progress is not None:
+                self.progress(done, total)
+
         try:
-            return Run(number, recording.record(text, number, flag, recorded))
-        except PerhopError as error:
-            unwritten.append(error)
+            self.made += parallel_map(
+                lambda number: self._simulate(number, each),
+                numbers,
+                jobs=at_once,
+                cancel=self.cancel,
+                finished=finished,
+                waiting=self.waiting,
+                expected=expected,
+            )
+        except _engine.Cancelled:
+            # A file that cannot be written ends all runs; another may be the first to say so.
+            if self._unwritten:
+                raise self._unwritten[0] from None
             raise
 
-    try:
-        made = parallel_map(
-            simulate,
-            wanted,
-            jobs=at_once,
-            cancel=flag,
-            finished=finished,
-            waiting=waiting,
-            expected=expected,
-        )
-    except _engine.Cancelled:
-        # A file that cannot be written ends all runs; another may be the first to say so.
-        if unwritten:
-            raise unwritten[0] from None
-        raise
-    return Result(text, tuple(made))
+    def _simulate(self, number: int, each: int) -> Run:
+        if self.recorded is None or number != self.first:
+            outcome = simulating.simulate(self.text, number, self.cancel, engine=self.engine, threads=each)
+            return Run(number, outcome)
+        try:
+            return Run(number, recording.record(self.text, number, self.cancel, self.recorded))
+        except PerhopError as error:
+            self._unwritten.append(error)
+            raise
+
+
+def _affordable(text: str, first: int, made: Sequence[Run], jobs: int | None) -> int:
+    """How many runs a scenario gets where nobody says, by those that are made."""
+    runs = budget.fitting([budget.cost(text, run.raw) for run in made], budget.EVENTS)
+    for number in sorted(budget.LADDER, reverse=True):
+        if len(made) < number <= runs and first + number - 1 <= MAX_SEED:
+            with suppress(PerhopError):  # fewer, where memory does not hold the results of so many
+                memory.fitting(text, number - len(made), jobs, workers(jobs))
+                return number
+    return len(made)
 
 
 @dataclass(frozen=True, repr=False)

@@ -149,8 +149,12 @@ class Steps:
         if sys.stderr.isatty():
             self._bar = _bar(what, total)
 
-    def __call__(self) -> None:
-        """One more step is done."""
+    def __call__(self, total: int | None = None) -> None:
+        """One more step is done; of so many in all, if there are more than was thought."""
+        if total is not None and total > self._total:
+            self._total = total
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], total=total)
         self._done += 1
         self._under_way = max(0.0, self._under_way - 1.0)
         self._show()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from perhop import budget
 from perhop.output import limits
 from perhop.output.distributions import (
     SHARE,
@@ -57,6 +58,7 @@ class Summary:
         remarks: What a reader should know of it.
         limited: What kept flows from sending more.
         counted: What the numbers are: what is counted when, and what ± means.
+        by_default: Whether nobody said how many runs to make; None where that is not told.
     """
 
     title: str
@@ -73,6 +75,7 @@ class Summary:
     counted: str = ""
     machine: Sequence[Mapping[str, str]] = ()
     remarks: Sequence[str] = ()
+    by_default: bool | None = None
 
     def text(self, width: int | None = None) -> str:
         """The summary as plain text for a terminal of that width; None for no limit."""
@@ -99,8 +102,17 @@ class Summary:
         )
 
 
-def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary:
-    """What to show of a result; `name` stands for a title where the scenario has none."""
+def summarize(
+    result: Result, how: str = "simulated", name: str = "", *, by_default: bool | None = None
+) -> Summary:
+    """What to show of a result.
+
+    Args:
+        result: The runs.
+        how: How they were made.
+        name: Stands for a title where the scenario has none.
+        by_default: Whether nobody said how many runs to make; None where that is not told.
+    """
     scenario = json.loads(result.scenario)
     classes, links, link_classes = result.classes(), result.link_summary(), result.link_class_summary()
     populations = result.population_summary()
@@ -125,12 +137,13 @@ def summarize(result: Result, how: str = "simulated", name: str = "") -> Summary
         ],
         scenario=scenario,
         applications={model: readable(frame) for model, frame in result.applications().items()},
-        counted=_counted(result, {head for row in rows for head in row}),
+        counted=_counted(result, {head for row in rows for head in row}, by_default=bool(by_default)),
+        by_default=by_default,
         limited=list(limits.sentences(result.runs, scenario["flows"])),
     )
 
 
-def _counted(result: Result, heads: Collection[str]) -> str:
+def _counted(result: Result, heads: Collection[str], *, by_default: bool) -> str:
     """Footnotes: which packets count, how many runs there are, and what each column in `heads` means."""
     warmup = result.runs[0].raw["warmup_s"]
     sentences = [
@@ -142,8 +155,10 @@ def _counted(result: Result, heads: Collection[str]) -> str:
         sentences.append("Lost: packets dropped, of those that arrived.")
     if len(result.runs) > 1:
         sentences.append(f"Means over {len(result.runs)} runs; ±: half width of the 95 % interval.")
+        if by_default:
+            sentences.append(budget.reason(len(result.runs)))
     else:
-        sentences.append("1 run: no interval; --runs 5 gives intervals.")
+        sentences.append(f"1 run: no interval; --runs {30 if result.engine else 5} gives intervals.")
     sentences += _explained(result, heads)
     return " ".join(sentences)
 
@@ -195,12 +210,18 @@ def _begins(shown: str, head: str) -> bool:
     return shown == head or shown.startswith((f"{head} ", f"{head},"))
 
 
-def to_json(result: Result) -> str:
-    """Classes and links as JSON text, byte for byte the same for the same scenario, seeds and engine."""
+def to_json(result: Result, *, by_default: bool | None = None) -> str:
+    """Classes and links as JSON text, byte for byte the same for the same scenario, seeds and engine.
+
+    Args:
+        result: The runs.
+        by_default: Whether nobody said how many runs to make; None where that does not stand in the text.
+    """
     engine = {"name": result.engine, "reason": result.engine_reason}
     content = {
         **({"engine": engine} if result.engine else {}),
         "seeds": [run.seed for run in result.runs],
+        **({} if by_default is None else {"runs_by_default": by_default}),
         **numbers(result),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

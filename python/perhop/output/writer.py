@@ -144,6 +144,7 @@ def write_run(out: Path, result: Result, shown: Summary, command: str) -> None:
     plots, network = drawn(shown)
     scenario = {
         "seeds": [entry.seed for entry in result.runs],
+        **({} if shown.by_default is None else {"runs_by_default": shown.by_default}),
         "scenario": json.loads(result.scenario),
         "results": numbers(result),
     }

@@ -360,7 +360,7 @@ def test_json_never_replaces_what_is_no_regular_file(perhop: Perhop, tmp_path: P
     for name in ("link.json", "dangling.json", "/dev/null", "/dev/stderr"):
         written = perhop("run", "small.toml", "--json", name)
         assert written.code == 0, written.err
-    assert json.loads(written.err)["seeds"] == [1, 2, 3, 4, 5]
+    assert json.loads(written.err)["seeds"] == list(range(1, 31))
     with (tmp_path / "through.json").open("w") as through:
         reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=through)
         assert perhop("run", "small.toml", "--json", "pipe").code == 0
@@ -376,7 +376,7 @@ def test_json_never_replaces_what_is_no_regular_file(perhop: Perhop, tmp_path: P
         (tmp_path / f"{name}.json").read_text() for name in ("aim", "new", "through", "substituted", "stdout")
     }
     assert len(texts) == 1
-    assert json.loads(texts.pop())["seeds"] == [1, 2, 3, 4, 5]
+    assert json.loads(texts.pop())["seeds"] == list(range(1, 31))
     full = perhop("run", "small.toml", "--json", "/dev/full")
     assert full.code == 2
     assert full.err == "error: /dev/full: cannot be written: No space left on device\n"
