@@ -1,0 +1,1 @@
+"""How often 95 % intervals contain what they are for: tried by repetition over kinds of scenario."""

@@ -1,0 +1,57 @@
+"""Try how often 95 % intervals contain what they are for, over ten kinds of scenario.
+
+    python -m tools.coverage                       in full: 1000 groups of each scenario (an hour of a core)
+    python -m tools.coverage --scenario md1        one scenario
+    python -m tools.coverage --runs 5 --runs 30 --repetitions 600 --json FILE
+
+Each scenario is run thousands of times. All runs together give the true values; disjoint groups of a few runs
+give the intervals, from the tables of `perhop.run`, from the summaries of sweeps, and of paired differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from tools.coverage import measuring
+from tools.coverage.settings import SETTINGS
+
+
+def main() -> None:
+    """Measure what is asked for, and print or write it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scenario", choices=[*SETTINGS], action="append", help="this one alone")
+    parser.add_argument("--runs", type=int, action="append", metavar="N", help="runs of a group")
+    parser.add_argument("--repetitions", type=int, default=1000, metavar="N", help="groups of each scenario")
+    parser.add_argument("--most-runs", type=int, default=100_000, metavar="N", help="of a scenario, at most")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at once")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    given = parser.parse_args()
+    amount = measuring.Amount(given.runs or [5], given.repetitions, given.most_runs)
+    rows: list[measuring.Covered] = []
+    for name in given.scenario or SETTINGS:
+        began = time.monotonic()
+        found = measuring.measure(name, SETTINGS[name], amount, jobs=given.jobs)
+        rows += found
+        print(f"{name}: {len(found)} intervals, {time.monotonic() - began:.0f} s")
+        for where in measuring.WHERE:
+            for size in amount.runs:
+                some = [row for row in found if (row.where, row.runs) == (where, size) and row.groups]
+                if some:
+                    least = min(some, key=lambda row: row.covered / row.groups)
+                    mean = sum(row.covered / row.groups for row in some) / len(some)
+                    print(
+                        f"  {where}, {size} runs: {100 * mean:.1f} % on average; "
+                        f"least {100 * least.covered / least.groups:.1f} %, {least.measure}"
+                    )
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
