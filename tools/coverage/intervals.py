@@ -6,15 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop import catalog
+from perhop.observations import paired
 from perhop.output.readable import end_names
-from perhop.statistics import paired_difference
-from perhop.sweep.summary import estimated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from perhop.simulation import Result
-    from perhop.statistics import Estimate
+    from perhop.sweep.companions import Gathered
 
 Ends: TypeAlias = tuple[float, float] | None
 """The ends of an interval; None where there is none."""
@@ -48,28 +47,27 @@ def _of_row(place: str, row: Mapping[str, Any]) -> Iterator[tuple[str, Ends]]:
     for name, value in row.items():
         low, high = end_names(name)
         if low in row and value is not None:
-            known = row[low] is not None and row[high] is not None
+            known = row[low] is not None or row[high] is not None
             metric = name if own_names else _METRICS[name]
-            yield f"{place}.{metric}", (row[low], row[high]) if known else None
+            ends = (_or(row[low], -math.inf), _or(row[high], math.inf))
+            yield f"{place}.{metric}", ends if known else None
 
 
-def of_sweeps(runs: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Ends]]:
-    """The same of a sweep's summaries; each run has its metrics by name."""
-    for name in runs[0]:
-        found = estimated({seed: run[name] for seed, run in enumerate(runs)})
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+def of_sweeps(runs: Gathered, names: Iterable[str]) -> Iterator[tuple[str, Ends]]:
+    """The same of a sweep's summaries."""
+    for name in names:
+        found = runs.of(name).estimate
         if found is not None:
-            yield name, _ends(found)
+            yield name, found.ci95
 
 
-def of_differences(
-    runs: Sequence[Mapping[str, float]], others: Sequence[Mapping[str, float]]
-) -> Iterator[tuple[str, Ends]]:
+def of_differences(runs: Gathered, others: Gathered, names: Iterable[str]) -> Iterator[tuple[str, Ends]]:
     """The same of paired differences of two settings, run by run on the same seeds."""
-    for name in runs[0]:
-        a, b = ({seed: run.get(name, math.nan) for seed, run in enumerate(one)} for one in (runs, others))
-        if not any(math.isnan(value) for value in (*a.values(), *b.values())):
-            yield name, _ends(paired_difference(a, b))
-
-
-def _ends(found: Estimate) -> Ends:
-    return found.ci95
+    for name in names:
+        found = paired(runs.of(name), others.of(name))
+        if found is not None:
+            yield name, found.ci95

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from tools.coverage import intervals
 from tools.coverage.truth import Truth
 
-import perhop
+from perhop import simulation
 from perhop.simulation import Result
+from perhop.sweep import metrics
+from perhop.sweep.companions import Gathered, companions, is_companion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tools.coverage.intervals import Ends
     from tools.coverage.settings import Setting
-    from tools.coverage.truth import Band
 
     from perhop.runs import Run
 
@@ -42,7 +43,7 @@ class Covered:
         where: Where the interval stands.
         measure: Its name.
         runs: Of each group.
-        truth: Where the true value lies.
+        truth: The true value.
         groups: Groups with an interval.
         without: Groups without one, since too few runs have a value.
         below: Groups whose interval ends below the true value.
@@ -53,7 +54,7 @@ class Covered:
     where: Where
     measure: str
     runs: int
-    truth: Band
+    truth: float
     groups: int
     without: int
     below: int
@@ -99,42 +100,48 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
         amount: How much to try.
         jobs: Runs at once; all cores if not given.
     """
-    text, other = (json.loads(perhop.simulation.canonical(one)) for one in (setting.text, setting.other))
-    truth, other_truth = Truth(json.dumps(text)), Truth(json.dumps(other))
+    texts = [simulation.canonical(one) for one in (setting.text, setting.other)]
+    truth, other_truth = map(Truth, texts)
     found: dict[tuple[Where, int, str], list[Ends]] = defaultdict(list)
     done = dict.fromkeys(amount.runs, 0)
     # Groups lie within a batch, so its size is a multiple of every group's.
     batch = math.lcm(*amount.runs)
     batch *= max(1, BATCH // batch)
     for first in range(0, amount.pool, batch):
-        seed = amount.seed + first
-        result = perhop.run(text, runs=batch, seed=seed, jobs=jobs)
-        pairs = perhop.run(other, runs=batch, seed=seed, jobs=jobs)
-        values, other_values = truth.add(result.runs), other_truth.add(pairs.runs)
+        results = [
+            simulation.run(json.loads(text), runs=batch, seed=amount.seed + first, jobs=jobs)
+            for text in texts
+        ]
+        truth.add(results[0].runs)
+        other_truth.add(results[1].runs)
+        both = [[_columns(run) for run in result.runs] for result in results]
         for size in amount.runs:
             for begin in range(0, batch, size):
                 if done[size] == amount.repetitions or first + begin + size > amount.pool:
                     break
                 done[size] += 1
                 part = slice(begin, begin + size)
-                for where, measured, ends in _group(
-                    result, result.runs[part], values[part], other_values[part]
-                ):
+                group = Result(texts[0], tuple(results[0].runs[part]))
+                for where, measured, ends in _group(group, *(columns[part] for columns in both)):
                     found[where, size, measured].append(ends)
     return list(_judged(name, found, done, truth, other_truth))
 
 
+def _columns(run: Run) -> dict[str, float]:
+    """What a store of sweeps keeps of a run."""
+    return metrics.measure(run.raw) | dict(companions(run.raw))
+
+
 def _group(
-    result: Result,
-    runs: Sequence[Run],
-    values: Sequence[dict[str, float]],
-    others: Sequence[dict[str, float]],
+    result: Result, runs: Sequence[Mapping[str, float]], others: Sequence[Mapping[str, float]]
 ) -> Iterator[tuple[Where, str, Ends]]:
-    for measured, ends in intervals.of_tables(Result(result.scenario, tuple(runs))):
+    for measured, ends in intervals.of_tables(result):
         yield "tables", measured, ends
-    for measured, ends in intervals.of_sweeps(values):
+    names = [name for name in runs[0] if not is_companion(name)]
+    one, two = (Gathered({name: [run[name] for run in some] for name in runs[0]}) for some in (runs, others))
+    for measured, ends in intervals.of_sweeps(one, names):
         yield "sweeps", measured, ends
-    for measured, ends in intervals.of_differences(values, others):
+    for measured, ends in intervals.of_differences(one, two, names):
         yield "differences", measured, ends
 
 
@@ -146,11 +153,11 @@ def _judged(
     other: Truth,
 ) -> Iterator[Covered]:
     for (where, size, measured), all_ends in found.items():
-        band = truth.difference(other, measured) if where == "differences" else truth.of(measured)
-        if band is None:
+        true = truth.difference(other, measured) if where == "differences" else truth.of(measured)
+        if true is None:
             continue
-        room = SLACK * max(map(abs, band))
+        room = SLACK * abs(true)
         known = [ends for ends in all_ends if ends is not None]
-        below = sum(ends[1] < band[0] - room for ends in known)
-        above = sum(ends[0] > band[1] + room for ends in known)
-        yield Covered(name, where, measured, size, band, len(known), done[size] - len(known), below, above)
+        below = sum(ends[1] < true - room for ends in known)
+        above = sum(ends[0] > true + room for ends in known)
+        yield Covered(name, where, measured, size, true, len(known), done[size] - len(known), below, above)

@@ -1,10 +1,10 @@
 """The true value of each measure of a scenario, from many runs.
 
 - A mean over runs: the mean of all runs.
-- A fraction of counted packets: the pooled counts, all that were dropped over all that came.
-- A percentile: that of all waits or times of all runs together. Waits are known to a bin of their histogram
-  (at most 3.1 % wide), and so is the percentile: it is a band, not a number. Flows, pages and responses that
-  were unfinished count as the longest; a percentile that falls among them is not known.
+- A share of packets: that of all runs together, so each run counts by how many packets its share is of.
+- A percentile: that of all waits or times of all runs together, linear within a bin of their histogram.
+  Flows, pages and responses that were unfinished count as the longest; a percentile that falls among them is
+  not known.
 
 Measures have the names of metrics in sweeps (`perhop.sweep.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perhop import catalog, finite_flows, quality
-from perhop.runs import COLORS, REVERSE
+from perhop.runs import REVERSE
 from perhop.simulation import Result
 from perhop.sweep.metrics import measure
 
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 
     from perhop.runs import Run
 
-Band: TypeAlias = tuple[float, float]
-"""Where a true value lies: the same number twice, unless it is known to a bin only."""
-
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 CALL_MEASURES = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
-_COUNTED = {"links": "responses", "pages": "unfinished_pages"}
 
 
 @dataclass(slots=True)
@@ -46,26 +42,35 @@ class Waits:
     Attributes:
         edges: f64[b + 1], of the longest histogram so far.
         counts: i64[b].
+        longest: f64[b], the longest in each bin.
     """
 
     edges: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    longest: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
-    def add(self, delays: Mapping[str, Any]) -> None:
+    def add(self, histogram: Mapping[str, Any]) -> None:
         """Add those of a run."""
-        counts = delays["counts"].sum(axis=1)
-        if len(counts) > len(self.counts):
-            self.edges = delays["edges"]
-            self.counts = np.pad(self.counts, (0, len(counts) - len(self.counts)))
+        counts = np.asarray(histogram["counts"])
+        counts = counts if counts.ndim == 1 else counts.sum(axis=1)
+        if (more := len(counts) - len(self.counts)) > 0:
+            self.edges = np.asarray(histogram["edges"])
+            self.counts = np.pad(self.counts, (0, more))
+            self.longest = np.pad(self.longest, (0, more))
         self.counts[: len(counts)] += counts
+        longest = self.longest[: len(counts)]
+        np.maximum(longest, histogram["longest"], out=longest)
 
-    def percentile(self, level: float) -> Band | None:
-        """The bin with it; None without a wait."""
+    def percentile(self, level: float) -> float | None:
+        """None without a wait."""
         below = np.cumsum(self.counts)
         if not len(below) or below[-1] == 0:
             return None
-        place = int(np.searchsorted(below, math.ceil(level * int(below[-1]))))
-        return float(self.edges[place]), float(self.edges[place + 1])
+        wanted = level * int(below[-1])
+        place = int(np.searchsorted(below, wanted))
+        low, high = self.edges[place], min(self.edges[place + 1], self.longest[place])
+        part = (wanted - (below[place] - self.counts[place])) / self.counts[place]
+        return float(low + (high - low) * part)
 
 
 @dataclass(slots=True)
@@ -80,13 +85,11 @@ class Times:
     values: list[NDArray[np.float64]] = field(default_factory=list)
     unfinished: int = 0
 
-    def percentile(self, level: float) -> Band | None:
+    def percentile(self, level: float) -> float | None:
         """The percentile with the unfinished ones as the longest; None where it falls among these."""
         values = np.sort(np.concatenate(self.values)) if self.values else np.zeros(0)
         rank = math.ceil(level * (len(values) + self.unfinished))
-        if not 1 <= rank <= len(values):
-            return None
-        return float(values[rank - 1]), float(values[rank - 1])
+        return float(values[rank - 1]) if 1 <= rank <= len(values) else None
 
 
 @dataclass(slots=True)
@@ -102,82 +105,71 @@ class Truth:
     _ratios: dict[str, list[float]] = field(default_factory=dict)
     _waits: dict[str, Waits] = field(default_factory=lambda: defaultdict(Waits))
     _times: dict[str, Times] = field(default_factory=lambda: defaultdict(Times))
-    _known: dict[str, Band | None] = field(default_factory=dict)
+    _known: dict[str, float | None] = field(default_factory=dict)
 
-    def add(self, runs: Sequence[Run]) -> list[dict[str, float]]:
-        """Add runs of the scenario.
-
-        Returns:
-            For each run the value of each measure; NaN where it has none.
-        """
+    def add(self, runs: Sequence[Run]) -> None:
+        """Add runs of the scenario."""
         self._known.clear()
         added = [measure(run.raw) | dict(_only_in_tables(run.raw)) for run in runs]
         for number, of_calls in enumerate(_calls(self.scenario, runs)):
             added[number] |= of_calls
         self.values += added
-        for run in runs:
-            for name, part, whole in _counts(run.raw):
+        for run, values in zip(runs, added, strict=True):
+            for name, trials in _trials(run.raw):
                 sums = self._ratios.setdefault(name, [0.0, 0.0])
-                sums[0] += part
-                sums[1] += whole
+                if not math.isnan(values[name]):
+                    sums[0] += values[name] * trials
+                    sums[1] += trials
             for name, delays in _histograms(run.raw):
                 self._waits[name].add(delays)
             for name, times, unfinished in _samples(run.raw):
                 self._times[name].values.append(times)
                 self._times[name].unfinished += unfinished
-        return added
 
-    def of(self, name: str) -> Band | None:
+    def of(self, name: str) -> float | None:
         """The true value of a measure; None where it is not known, or the same in all runs."""
         if name not in self._known:
             self._known[name] = self._of(name) if self._varies(name) else None
         return self._known[name]
 
-    def difference(self, other: Truth, name: str) -> Band | None:
+    def difference(self, other: Truth, name: str) -> float | None:
         """That of this scenario less that of another on the same seeds; None likewise."""
         pairs = [(a.get(name), b.get(name)) for a, b in zip(self.values, other.values, strict=True)]
         known = [a - b for a, b in pairs if a is not None and b is not None and not math.isnan(a - b)]
         if not known or min(known) == max(known):
             return None
-        if _statistic(name) is None and name not in self._ratios:
-            mean = math.fsum(known) / len(known)
-            return mean, mean
+        if _level(name) is None and name not in self._ratios:
+            return math.fsum(known) / len(known)
         one, two = self._of(name), other._of(name)
-        return None if one is None or two is None else (one[0] - two[1], one[1] - two[0])
+        return None if one is None or two is None else one - two
 
     def _varies(self, name: str) -> bool:
         known = {run[name] for run in self.values if name in run and not math.isnan(run[name])}
         return len(known) > 1
 
-    def _of(self, name: str) -> Band | None:
+    def _of(self, name: str) -> float | None:
         if name in self._ratios:
             part, whole = self._ratios[name]
-            return (part / whole, part / whole) if whole else None
-        if (level := _statistic(name)) is not None:
-            place, _, last = name.rpartition(".")
+            return part / whole if whole else None
+        place, _, last = name.rpartition(".")
+        if (level := _level(name)) is not None:
             if last == "delay_variation_s":
-                middle, high = (self._waits[place].percentile(share) for share in (0.5, 0.99))
-                return None if middle is None or high is None else (high[0] - middle[1], high[1] - middle[0])
-            if place in self._waits:
-                return self._waits[place].percentile(level)
-            of_times = f"{place}.{last.partition('_')[0]}"
-            if of_times in self._times:
-                return self._times[of_times].percentile(level)
+                middle, high = (self._waits[f"{place}.delay"].percentile(share) for share in (0.5, 0.99))
+                return None if middle is None or high is None else high - middle
+            what = f"{place}.{last.partition('_')[0]}"
+            if what in self._waits:
+                return self._waits[what].percentile(level)
+            if what in self._times:
+                return self._times[what].percentile(level)
         known = [run[name] for run in self.values if name in run and not math.isnan(run[name])]
-        mean = math.fsum(known) / len(known)
-        return mean, mean
+        return math.fsum(known) / len(known)
 
 
-def _statistic(name: str) -> float | None:
-    """The level of a percentile that is pooled, by a measure's name; None for any other measure.
-
-    The percentiles of a flow's own delays are not: a run has no histogram of these.
-    """
-    place, _, last = name.rpartition(".")
+def _level(name: str) -> float | None:
+    """The level of a percentile by a measure's name; None for any other measure."""
+    last = name.rpartition(".")[2]
     if last == "delay_variation_s":
         return 0.99
-    if place.startswith("flows."):
-        return None
     return next((level for part, level in PERCENTILES.items() if f"_{part}" in last), None)
 
 
@@ -209,33 +201,38 @@ def _calls(scenario: str, runs: Sequence[Run]) -> Iterator[dict[str, float]]:
     yield from (by_run[run.seed] for run in runs)
 
 
-def _counts(raw: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Fractions as counts: the name, how many, and of how many."""
+def _trials(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Of how many packets each share is."""
     for group, members in catalog.members(raw):
-        place = f"flows.{group['name']}"
-        by_color = [(members.count("dropped", c), members.count("marked", c)) for c in range(len(COLORS))]
-        policed = [members.count("policed", color) for color in range(len(COLORS))]
-        for color, (dropped, marked), out in zip(COLORS, by_color, policed, strict=True):
-            yield f"{place}.dropped_{color}", dropped, marked - out
-        passed = sum(marked for _, marked in by_color) - sum(policed)
-        yield f"{place}.loss", sum(dropped for dropped, _ in by_color), passed
+        for entry in catalog.CLASS:
+            if entry.trials is not None:
+                last = entry.summary.metric or entry.name
+                yield f"flows.{group['name']}.{last}", entry.trials(members)
     for link in raw["links"]:
-        place = f"links.{link['name']}"
-        yield f"{place}.loss", link["dropped_packets"], link["arrived_packets"]
-        if link["lost_packets"] is not None:
-            yield f"{place}.link_loss", link["lost_packets"], link["sent_packets"]
-        if link["policed_packets"] is not None:
-            policed_here = link["policed_packets"]
-            yield f"{place}.policing_ratio", policed_here, policed_here + link["arrived_packets"]
+        yield from _trials_of_queue(f"links.{link['name']}", link, (*catalog.LINK, *catalog.QUEUE))
         for part in link["classes"]:
-            yield f"{place}.classes.{part['name']}.loss", part["dropped_packets"], part["arrived_packets"]
+            place = f"links.{link['name']}.classes.{part['name']}"
+            yield from _trials_of_queue(place, part, catalog.QUEUE)
+
+
+def _trials_of_queue(
+    place: str, counters: Mapping[str, Any], entries: Sequence[catalog.Measure]
+) -> Iterator[tuple[str, float]]:
+    for entry in entries:
+        trials = catalog.LINK_TRIALS.get(entry.name)
+        # A link has the same time in every run, whatever it sends: of its utilization all runs count alike.
+        if trials is not None and entry.summary is not None and entry.name != "utilization":
+            yield f"{place}.{entry.summary.metric}", trials(counters)
 
 
 def _histograms(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for group in raw["groups"]:
+        if (delays := group.get("transit_s")) is not None:
+            yield f"flows.{group['name']}.transit", delays
     for link in raw["links"]:
-        yield f"links.{link['name']}", link["delay_s"]
+        yield f"links.{link['name']}.delay", link["delay_s"]
         for part in link["classes"]:
-            yield f"links.{link['name']}.classes.{part['name']}", part["delay_s"]
+            yield f"links.{link['name']}.classes.{part['name']}.delay", part["delay_s"]
 
 
 def _samples(raw: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[np.float64], int]]:

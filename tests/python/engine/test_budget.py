@@ -13,7 +13,11 @@ from perhop import budget, memory, simulation
 from perhop.errors import PerhopError
 
 if TYPE_CHECKING:
-    from tests.python.conftest import Perhop
+    from collections.abc import Callable
+
+    from tests.python.conftest import Finished
+
+    Perhop = Callable[..., Finished]
 
 EXAMPLES = Path("examples")
 
