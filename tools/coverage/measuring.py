@@ -114,7 +114,7 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
         ]
         truth.add(results[0].runs)
         other_truth.add(results[1].runs)
-        both = [[_columns(run) for run in result.runs] for result in results]
+        both = [[_columns(run, result.scenario) for run in result.runs] for result in results]
         for size in amount.runs:
             for begin in range(0, batch, size):
                 if done[size] == amount.repetitions or first + begin + size > amount.pool:
@@ -127,9 +127,9 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
     return list(_judged(name, found, done, truth, other_truth))
 
 
-def _columns(run: Run) -> dict[str, float]:
+def _columns(run: Run, scenario: str) -> dict[str, float]:
     """What a store of sweeps keeps of a run."""
-    return metrics.measure(run.raw) | dict(companions(run.raw))
+    return metrics.measure(run.raw) | dict(companions(run.raw, scenario))
 
 
 def _group(
