@@ -14,6 +14,7 @@ import typer
 
 from perhop import _engine, filesystem, terminal
 from perhop.errors import PerhopError, ScenarioError
+from perhop.output.numbers import exact
 from perhop.wording import counted
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def init(
     total = sum(group.count * group.promised_bps for group in groups)
     if total > _bps(link):
         terminal.warn(
-            [f"{file}: {total / 1e6:.6g} Mbit/s are promised on a link of {link}: not everyone can get it"]
+            [f"{file}: {exact(total / 1e6)} Mbit/s are promised on a link of {link}: not everyone can get it"]
         )
     terminal.say(f"{file}: written; next: {terminal.command('run', str(file))}")
 

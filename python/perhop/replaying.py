@@ -22,7 +22,7 @@ import polars as pl
 from perhop import _engine, simulation
 from perhop.errors import PerhopError, PerhopWarning
 from perhop.lazy import Lazy
-from perhop.output.numbers import measured, short
+from perhop.output.numbers import exact, measured, short
 from perhop.output.table import MISSING, prose, records
 from perhop.parallel import parallel_map
 from perhop.runs import COLORS
@@ -225,7 +225,7 @@ class Replay:
             return []
         link_row = {
             "link": link["name"],
-            "rate, Mbit/s": short(link["rate_bps"] / 1e6),
+            "rate, Mbit/s": exact(link["rate_bps"] / 1e6),
             "used, %": MISSING if link["utilization"] is None else measured(100 * link["utilization"]),
             "queue, packets": MISSING
             if link["mean_queue_packets"] is None
@@ -455,7 +455,7 @@ def _target(report: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         return f"the link {report['link']['name']}"
     discipline = queue.get("scheduler") or queue.get("aqm")
     before = "" if meter is None else f"the meter {meter['marker']} and "
-    return f"{before}the queue {discipline} at {short(report['link']['rate_bps'] / 1e6)} Mbit/s"
+    return f"{before}the queue {discipline} at {exact(report['link']['rate_bps'] / 1e6)} Mbit/s"
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from perhop import (
 from perhop.errors import PerhopError, PerhopWarning, ScenarioError
 from perhop.lazy import Lazy
 from perhop.output.latex import latex_table
+from perhop.output.numbers import exact
 from perhop.output.readable import Estimates, readable
 from perhop.parallel import available_cores, parallel_map
 from perhop.runs import COLORS, REVERSE, Run
@@ -706,8 +707,8 @@ class Result:
 def describe_runs(runs: Sequence[Run], how: str = "simulated") -> str:
     """`60 s simulated, the first 10 s excluded; 5 runs, seeds 1 to 5`."""
     raw, seeds = runs[0].raw, [run.seed for run in runs]
-    span = f"{raw['duration_s']:g} s {how}"
+    span = f"{exact(raw['duration_s'])} s {how}"
     if raw["warmup_s"]:
-        span += f", the first {raw['warmup_s']:g} s excluded"
+        span += f", the first {exact(raw['warmup_s'])} s excluded"
     which = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     return f"{span}; {counted(len(seeds), 'run')}, {which}"

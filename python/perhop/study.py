@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.judging import STATES, Judgement
+from perhop.output.numbers import exact
 from perhop.proportions import proportion
 from perhop.statistics import MOST_RUNS, Estimate, estimate, paired_difference
 
@@ -178,7 +179,7 @@ class Axis:
         """How a value reads."""
         if value in self.names:
             return self.names[value]
-        return f"{value:g}" if isinstance(value, int | float) else str(value)
+        return exact(value) if isinstance(value, int | float) else str(value)
 
     def order(self, values: Iterable[Factor]) -> list[Factor]:
         """The distinct values in reading order."""

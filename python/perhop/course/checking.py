@@ -10,6 +10,7 @@ from perhop._engine import student_t_quantile
 from perhop.course.bench import Bench
 from perhop.course.lab import ALIKE, FILE, Choice, Condition, Goal, Number, Setting
 from perhop.errors import PerhopError
+from perhop.output.numbers import exact
 from perhop.statistics import UPPER, Estimate, estimate, paired_difference
 
 if TYPE_CHECKING:
@@ -202,7 +203,10 @@ def _reached(goal: Goal, bench: Bench, scenario: str) -> tuple[bool, str]:
     inside = found.high < goal.bound if goal.relation == "below" else found.low > goal.bound
     on_average = found.mean < goal.bound if goal.relation == "below" else found.mean > goal.bound
     state = "reached" if inside else "within the interval only, leave more room" if on_average else "missed"
-    return inside, f"{goal.name} {_text(found)} {goal.unit} (goal: {goal.relation} {goal.bound:g}), {state}"
+    return (
+        inside,
+        f"{goal.name} {_text(found)} {goal.unit} (goal: {goal.relation} {exact(goal.bound)}), {state}",
+    )
 
 
 def _text(found: Estimate) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perhop import _engine, blocks
 from perhop.errors import ScenarioError
 from perhop.live.equivalence import collect
+from perhop.output.numbers import exact
 from perhop.statistics import Difference, paired, welch
 
 if TYPE_CHECKING:
@@ -280,7 +281,7 @@ def _size(depth: str) -> str:
     if depth.endswith("p"):
         return f"{depth.removesuffix('p')} packets"
     number = depth.rstrip("kMGB")
-    return f"{float(number):.4g} {depth[len(number) :]}"
+    return f"{exact(float(number))} {depth[len(number) :]}"
 
 
 def _other_sending(tcp: Mapping[str, Any], congestion: str, ours: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import polars as pl
 from perhop.live.equivalence import MEASURES, directions
 from perhop.live.explain import otherwise
 from perhop.live.report_json import to_json
-from perhop.output.numbers import fixed
+from perhop.output.numbers import exact, fixed
 from perhop.output.summary import throughput_beside, waiting_times_beside
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import Axis, Plot, Reference, Row
@@ -159,8 +159,8 @@ def lead(comparison: Comparison) -> str:
     )
     of = f"{len(comparison.valid)} valid of " if len(comparison.valid) < len(live) else ""
     return (
-        f"{raw['duration_s']:g} s"
-        + (f", the first {raw['warmup_s']:g} s excluded" if raw["warmup_s"] else "")
+        f"{exact(raw['duration_s'])} s"
+        + (f", the first {exact(raw['warmup_s'])} s excluded" if raw["warmup_s"] else "")
         + f"; {counted(len(simulated), 'simulated run')} ({_seeds(simulated)}), "
         f"{of}{len(live)} on real packets ({_seeds(live)})"
     )

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from perhop.output.numbers import NOISE
+from perhop.output.numbers import NOISE, exact
 from perhop.statistics import is_symmetric
 
 if TYPE_CHECKING:
@@ -93,12 +93,13 @@ def percent(share: float | None, half: float | None = None) -> str:
 
 
 def quantity(text: str) -> str:
-    """A value of a scenario or a factor, such as `40.3155ms`, with three significant digits and a space."""
+    """A value of a scenario, such as `40.3155ms`, with all its digits, and a space before the unit."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return text
-    value, unit = float(found[1]), _UNITS.get(found[2], found[2])
-    number = count(value) if value.is_integer() else figure(value).rstrip("0").rstrip(".")
+    unit = _UNITS.get(found[2], found[2])
+    whole, point, part = exact(float(found[1])).partition(".")
+    number = f"{_grouped(whole)}{point}{part}"
     return f"{number}{THIN}{unit}" if unit else number
 
 
@@ -127,11 +128,16 @@ def _decimals(value: float, significant: int) -> int:
     return max(0, min(significant - 1 - magnitude, MOST_DECIMALS))
 
 
+def _grouped(whole: str) -> str:
+    """The digits before the point in groups of three, from `GROUPED_FROM` on."""
+    number = int(whole.replace(MINUS, "-"))
+    return f"{number:,}".replace(",", THIN).replace("-", MINUS) if abs(number) >= GROUPED_FROM else whole
+
+
 def _fixed(value: float, places: int, *, sign: bool = False) -> str:
     text = f"{abs(round(value, places)):.{places}f}"
     whole, point, part = text.partition(".")
-    if int(whole) >= GROUPED_FROM:
-        whole = f"{int(whole):,}".replace(",", THIN)
+    whole = _grouped(whole)
     nonzero = any(digit not in "0." for digit in text)
     mark = MINUS if value < 0 else "+" if sign else ""
     return f"{mark if nonzero else ''}{whole}{point}{part}"

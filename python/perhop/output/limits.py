@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop import _engine, catalog
-from perhop.output.numbers import short
+from perhop.output.numbers import exact, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ def _access(flow: Mapping[str, Any]) -> tuple[str, float] | None:
 def _filled(group: Group, key: str, rate: float, used: NDArray[np.float64]) -> str:
     """The sentence about the flows of a class that fill their access links."""
     share = f"{used.max():.0%}".replace("%", " %")
-    link = f"link, {short(rate / 1e6, 3)} Mbit/s"
+    link = f"link, {exact(rate / 1e6)} Mbit/s"
     if group.count == 1:
         return f"{group.name} was limited by its access {link}, of which it used {share}; `{key}`."
     who = "All" if used.size == group.count else f"{used.size} of"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from perhop.statistics import is_symmetric
@@ -71,9 +72,19 @@ def significant(value: float, digits: int = MOST_DIGITS) -> str:
 
 
 def short(value: float, digits: int = MOST_DIGITS) -> str:
-    """As `significant`, without zeros at the end: for what is given and not measured, such as 3.333 or 2."""
+    """As `significant`, without zeros at the end: `3.333`, `2`."""
     text = significant(value, digits)
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def exact(value: float) -> str:
+    """A number that is an input and not measured: all its digits, without an exponent: `20.0058`, `0.00001`.
+
+    Fifteen significant digits, which every decimal number of as many has as a float (IEEE 754), so that a
+    change of the unit does not show rounding errors of the computation.
+    """
+    text = f"{Decimal(f'{value:.15g}'):f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
 def fixed(value: float, decimals: int, *, sign: bool = False) -> str:

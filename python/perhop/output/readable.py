@@ -11,7 +11,7 @@ import polars as pl
 
 from perhop import catalog, finite_flows
 from perhop.output.latex import latex_table
-from perhop.output.numbers import estimated, short
+from perhop.output.numbers import estimated, exact, short
 from perhop.output.table import MISSING, records
 from perhop.runs import COLORS
 
@@ -189,11 +189,11 @@ class _Column:
         if value is None:
             return MISSING
         if self.names[0] == "profile_bps":
-            return short(value * 1e-6) if value else "best effort"
+            return exact(value / 1e6) if value else "best effort"
         if self.factor is None or not isinstance(value, int | float):
             return short(value) if isinstance(value, float) else str(value)
         if self.names[0] == "rate_bps":
-            return short(value * self.factor)
+            return exact(value * self.factor)
         low, high = (None, None) if self.ends is None else (row[end] for end in self.ends)
         ends = (None if end is None else end * self.factor for end in (low, high))
         return estimated(value * self.factor, *ends)

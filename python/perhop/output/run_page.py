@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
 from perhop.output.figures import count, estimated, figure, percent
+from perhop.output.numbers import exact
 from perhop.output.readable import KEPT, end_names
 from perhop.output.report import HtmlRecords, html_network, html_plot, render
 from perhop.output.table import MISSING
@@ -169,7 +170,7 @@ def _answer(row: Mapping[str, Any], runs: int) -> str:
         if runs == 1
         else "the interval contains the profile, so these runs **cannot tell** whether it holds",
     }[_profile_kept(row)]
-    return f"{text}, {share} % of its profile of {figure(row['profile_bps'] / 1e6)} Mbit/s; {verdict}."
+    return f"{text}, {share} % of its profile of {exact(row['profile_bps'] / 1e6)} Mbit/s; {verdict}."
 
 
 def _plain(name: str) -> str:
@@ -202,7 +203,7 @@ def _class_lines(classes: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
             "class": str(row["class"]),
             "flows": MISSING if row["flows"] is None else count(row["flows"]),
             "throughput, Mbit/s per flow": _estimated(row, "throughput_bps", "bit/s"),
-            "profile, Mbit/s": figure(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
+            "profile, Mbit/s": exact(row["profile_bps"] / 1e6) if row["profile_bps"] else "best effort",
             "profile holds": _profile_kept(row),
             **{head: _estimated(row, f"dropped_{color}", "fraction") for color, head in heads.items()},
             **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in others},

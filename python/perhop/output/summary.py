@@ -21,6 +21,7 @@ from perhop.output.distributions import (
     histogram_shares,
     over_time,
 )
+from perhop.output.numbers import exact
 from perhop.output.readable import HEADS, LEFT_OUT_FIRST, LOSS, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
@@ -147,7 +148,7 @@ def _counted(result: Result, heads: Collection[str], *, by_default: bool) -> str
     """Footnotes: which packets count, how many runs there are, and what each column in `heads` means."""
     warmup = result.runs[0].raw["warmup_s"]
     sentences = [
-        f"All figures exclude the warm-up (the first {warmup:g} s), loss and drops included."
+        f"All figures exclude the warm-up (the first {exact(warmup)} s), loss and drops included."
         if warmup
         else "All figures are of the whole run: the scenario sets no warm-up.",
     ]

@@ -15,7 +15,7 @@ from perhop.output.text import label
 from perhop.output.writer import write_report
 from perhop.planning.summary import answers, lead, limit_rows, notes, settings, verdict_rows
 from perhop.planning.verdicts import BREAKS, HOLDS
-from perhop.sweep.report import value_text
+from perhop.sweep.space import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ def tables(planned: Planned) -> list[HtmlRecords]:
             found.append(_growth_table(setting.limits, what))
     if planned.better is not None:
         rows = [
-            {"key": name, "value": value_text(value)}
+            {"key": name, "value": text_of(value)}
             for name, value in planned.better.winner.trial.factors.items()
         ]
         found.append(HtmlRecords.of("What the best setting changes", rows))

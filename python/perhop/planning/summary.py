@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
 from perhop.output import notebook
-from perhop.output.numbers import fixed, short, shown
+from perhop.output.numbers import exact, fixed, shown
 from perhop.output.table import MISSING, prose, records
 from perhop.planning.verdicts import STATES
 from perhop.study import rounded
@@ -127,7 +127,7 @@ def _better(planned: Planned, better: Better) -> list[str]:
     factors = better.winner.trial.factors
     names = short_names(list(factors))
     listed = ", ".join(f"{names[name]} = {text_of(value)}" for name, value in factors.items())
-    under = ", ".join(f"{value:g} times {name}" for name, value in plan.search.demands.items())
+    under = ", ".join(f"{exact(value)} times {name}" for name, value in plan.search.demands.items())
     where = f" under {under}" if under else ""
     trial = f"trial {better.winner.trial.number} of {plan.search.trials}"
     if better.gain is None or planned.now.margin is None or better.setting.margin is None:
@@ -182,7 +182,7 @@ def notes(planned: Planned) -> list[str]:
 
 
 def _step(planned: Planned) -> str:
-    return f"{short(100 * planned.plan.precision)} %, or one user or flow,"
+    return f"{exact(100 * planned.plan.precision)} %, or one user or flow,"
 
 
 # ---------------------------------------------------------------- tables

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perhop import interrupts, simulation
 from perhop.errors import PerhopError
+from perhop.output.numbers import exact
 from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore
@@ -94,7 +95,7 @@ def planned(plan: Plan) -> str:
     runs = f"{rule.least} to {plan.runs}" if rule.least < plan.runs else str(plan.runs)
     return (
         f"{points}, {runs} runs of each, until the 95 % intervals of "
-        f"{', '.join(rule.metrics)} are within ±{rule.width * 100:g} %"
+        f"{', '.join(rule.metrics)} are within ±{exact(rule.width * 100)} %"
     )
 
 

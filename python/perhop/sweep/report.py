@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from perhop.multiplicity import exceeds, family, first_runs
-from perhop.output.figures import MISSING, estimated, quantity
+from perhop.output.figures import MISSING, estimated
 from perhop.output.report import HtmlRecords, render
 from perhop.output.writer import write_report
 from perhop.sweep.pictures import WAITS, html_plots
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from perhop.statistics import Estimate
     from perhop.sweep.job import Swept
-    from perhop.sweep.space import Value
     from perhop.sweep.summary import PointSummary
 
 Entry = TypeVar("Entry")
@@ -134,12 +133,7 @@ def _where(summary: PointSummary, summaries: Sequence[PointSummary]) -> str:
     factors = list(summaries[0].point.factors)
     short = short_names(factors)
     varied = [name for name in factors if len({one.point.factors[name] for one in summaries}) > 1] or factors
-    return ", ".join(f"{short[name]} {value_text(summary.point.factors[name])}" for name in varied)
-
-
-def value_text(value: Value) -> str:
-    """A factor's value for a page."""
-    return quantity(text_of(value))
+    return ", ".join(f"{short[name]} {text_of(summary.point.factors[name])}" for name in varied)
 
 
 def metric_text(found: Estimate | None, metric: str) -> str:
@@ -163,7 +157,7 @@ def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
     varying = len({summary.runs for summary in summaries}) > 1
 
     def point(summary: PointSummary) -> dict[str, str]:
-        line = {short[name]: value_text(value) for name, value in summary.point.factors.items()}
+        line = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
         return {**line, "runs": str(summary.runs)} if varying else line
 
     def cell(summary: PointSummary, metric: str) -> str:

@@ -17,7 +17,8 @@ from perhop.output.report import HtmlPlot, HtmlRecords, render
 from perhop.output.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
 from perhop.output.writer import write_report
-from perhop.sweep.report import metric_text, split_tables, value_text, with_unit
+from perhop.sweep.report import metric_text, split_tables, with_unit
+from perhop.sweep.space import text_of
 from perhop.sweep.summary import short_names, shown_name, unit_of
 from perhop.sweep.tune import RECOMMENDED, recommended
 
@@ -85,7 +86,7 @@ def answers(tuned: Tuned) -> list[str]:
         return ["**No trial keeps the constraints**; widen the search, or relax them."]
     plan = tuned.plan
     short = short_names(list(plan.search))
-    factors = ", ".join(f"{short[name]} = {value_text(value)}" for name, value in best.trial.factors.items())
+    factors = ", ".join(f"{short[name]} = {text_of(value)}" for name, value in best.trial.factors.items())
     goals = [
         f"{shown_name(name).partition(',')[0]} {with_unit(best.fresh[name], name)}"
         for name in (objective.metric for objective in plan.objectives)
@@ -109,7 +110,7 @@ def recommended_table(tuned: Tuned) -> HtmlRecords | None:
     if best is None:
         return None
     lines = [
-        *((name, value_text(value)) for name, value in best.trial.factors.items()),
+        *((name, text_of(value)) for name, value in best.trial.factors.items()),
         *((shown_name(name), metric_text(best.fresh[name], name)) for name in tuned.plan.metrics),
     ]
     if tuned.plan.constraints:
@@ -129,7 +130,7 @@ def front_tables(tuned: Tuned) -> list[HtmlRecords]:
 
     def first(winner: Winner) -> dict[str, str]:
         line = {"trial": f"{winner.trial.number}{' ' + RECOMMENDED if winner is best else ''}"}
-        line |= {short[name]: value_text(value) for name, value in winner.trial.factors.items()}
+        line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
         return line | ({"constraints": "kept" if winner.holds else "missed"} if plan.constraints else {})
 
     def fresh(winner: Winner, metric: str) -> str:

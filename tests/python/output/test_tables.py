@@ -441,6 +441,6 @@ def test_numbers_as_readers_see_them() -> None:
 
 
 @pytest.mark.usefixtures("place")
-def test_profiles_have_four_digits() -> None:
+def test_profiles_are_shown_as_they_were_written() -> None:
     rows: list[dict[str, Any]] = readable(simulation.run(MIXED).classes())
-    assert [row["profile, Mbit/s"] for row in rows] == ["0.3333", "best effort"]
+    assert [row["profile, Mbit/s"] for row in rows] == ["0.333333", "best effort"]

@@ -31,6 +31,7 @@ from perhop.sweep.metrics import names_of
 from perhop.sweep.paths import put
 from perhop.sweep.pictures import Marks, drawn, html_plots, waiting_times
 from perhop.sweep.plan import Given, Plan, Point, read_plan
+from perhop.sweep.report import write_sweep
 from perhop.sweep.run import looks, tight
 from perhop.sweep.sampling import latin_hypercube
 from perhop.sweep.space import parse_range, plain, text_of
@@ -444,6 +445,25 @@ def test_what_the_command_leaves(perhop: Perhop, tmp_path: Path) -> None:
     again = perhop("sweep", "sweep.toml", "--store", "kept")
     assert "0 runs simulated, 12 reused from kept" in again.out
     assert max(map(len, again.out.splitlines())) <= 110
+
+
+@pytest.mark.usefixtures("small")
+def test_settings_are_shown_as_they_were_written(tmp_path: Path) -> None:
+    text = GRID.replace('"links.bottleneck.queue.total" = ["5/15/0.1", "3/9/0.1"]', "").replace(
+        "[1, 2]", "[1]"
+    )
+    text += '"links.bottleneck.delay" = ["20.315578ms", "20.3001ms", "20.3002ms"]\n'
+    swept = sweep(write(tmp_path, text), tmp_path / "store")
+    write_sweep(tmp_path / "out", swept, tmp_path / "store", "perhop sweep")
+    source = check((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).source
+    answer = source[: source.index("<main>")]
+    assert re.search(r"\(at delay 20\.3\d+ms\) to .*\(at delay 20\.3\d+ms\)", answer)
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", source)
+    for summary in swept.summaries:
+        assert cells.count(str(summary.point.factors["links.bottleneck.delay"])) >= 1
+    # Two values that differ in the fourth digit are two ticks that differ.
+    ticks = re.findall(r">(20\.3\d*)</text>", html_plots(swept.summaries, "sweep")[0].panels[0])
+    assert len(ticks) == len(set(ticks)) > 0
 
 
 @pytest.mark.usefixtures("small")

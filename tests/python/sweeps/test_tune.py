@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -244,6 +245,28 @@ def test_the_terminal_recommends_what_the_page_recommends(tmp_path: Path) -> Non
     assert marked == str(best.trial.number)
     # Goals by the names of the tables, not by those of the file.
     assert "minimize bottleneck mean queue; maximize throughput, subject to bottleneck utilization" in text
+
+
+@pytest.mark.usefixtures("small")
+def test_settings_are_shown_as_they_are_set(tmp_path: Path) -> None:
+    text = TWO.partition("[search]")[0].replace('"links.bottleneck.queue.total" = "{min}/{max}/0.1"\n', "")
+    text = text.replace("utilization >= 60%", "utilization >= 0%")
+    text += '[search]\n"links.bottleneck.delay" = "20ms..20.1ms"\n"flows.gold.count" = "1..4"\n'
+    found = tuned(planned(tmp_path, text), tmp_path / "store")
+    settings = [str(winner.trial.factors["links.bottleneck.delay"]) for winner in found.front]
+    assert len(set(settings)) > 1
+    assert all(re.fullmatch(r"20\.\d{2,4}ms", setting) for setting in settings)
+    write_tuned(tmp_path / "out", found, "perhop tune")
+    page = check((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page.source)
+    assert all(cells.count(setting) >= 2 for setting in settings)  # on fresh seeds, and on those searched
+    best = recommended(found)
+    assert best is not None
+    delay = best.trial.factors["links.bottleneck.delay"]
+    assert f"Recommended: delay = {delay}, " in " ".join(page.text.split())
+    # Copied into the scenario as it is shown, it gives the same scenario.
+    assert best.trial.point is not None
+    assert json.loads(best.trial.point.scenario)["links"]["bottleneck"]["delay"] == delay
 
 
 @pytest.mark.usefixtures("small")
