@@ -19,7 +19,9 @@ import contextlib
 import gzip
 import hashlib
 import io
+import os
 import tempfile
+import warnings
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +33,7 @@ import numpy as np
 import polars as pl
 
 from perhop import extras, filesystem
-from perhop.errors import PerhopError
+from perhop.errors import PerhopError, PerhopWarning
 from perhop.filesystem import AT_ONCE, EXCLUSIVE, SHARED, atomic_write, sync_directory
 from perhop.journal import ENDING
 from perhop.sweep.companions import PATTERN, meets, with_companions
@@ -63,22 +65,30 @@ class StoreError(PerhopError):
 
 
 class SweepStore:
-    """Finished runs by scenario, seed and engine; several processes may use one store at once."""
+    """Finished runs by scenario, seed and engine; several processes may use one store at once.
 
-    def __init__(self, directory: Path, say: Callable[[str], None]) -> None:
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with SweepStore(folder) as store, store.connect() as database:
+    ...         database.execute("SELECT count(*) FROM runs").fetchone()
+    (0,)
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], say: Callable[[str], None] | None = None) -> None:
         """Open the store, creating it; complete journals become segments, and every file is checked.
 
         Args:
             directory: Where it lies.
-            say: Told of each file that was broken, in a sentence.
+            say: Told of each file that was broken, in a sentence; without it, a `PerhopWarning` tells.
 
         Raises:
-            StoreError: It cannot be made, read or mended.
+            StoreError: It cannot be made, read or mended, or `directory` is no path.
         """
-        self.directory = directory
+        if not isinstance(directory, str | os.PathLike):
+            raise StoreError(f"directory: is a path such as 'results/store', not {directory!r}")
+        self.directory = directory = Path(directory)
         self._journals = directory / "journals"
         self._segments = directory / "segments"
-        self._say = say
+        self._say = _warn if say is None else say
         with self._explained("cannot be opened"):
             for place in (self._journals, self._segments):
                 filesystem.make_directory(place)
@@ -181,7 +191,7 @@ class SweepStore:
 
     @contextmanager
     def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A DuckDB connection with the views `runs` and `scenarios` of everything finished by now.
+        """In a `with` block: a DuckDB connection with the views `runs` and `scenarios` of all finished runs.
 
         `runs`: `scenario` (SHA-256 of its canonical JSON, hex), `engine`, `seed`, `wall_s`, `metric`,
         `value` (NaN where the run has none); a run that two processes did at once is there twice.
@@ -309,6 +319,11 @@ class SweepStore:
         except (OSError, duckdb.Error, pl.exceptions.PolarsError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise StoreError(f"--store {self.directory}: {what}: {reason}") from None
+
+
+def _warn(text: str) -> None:
+    """Tell of a broken file where nobody else does."""
+    warnings.warn(text.removeprefix("warning: "), PerhopWarning, stacklevel=2)
 
 
 class _LockFile:

@@ -10,6 +10,7 @@ import math
 import multiprocessing
 import os
 import sys
+import warnings
 from array import array
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perhop.errors import PerhopWarning
 from perhop.filesystem import AT_ONCE, FileSystem, replaced
 from perhop.journal import ENDING, MAGIC, framed, joined, pieces
 from perhop.sweep.journal import Contents, Layout, Record, decode, encode
@@ -442,6 +444,27 @@ def test_a_place_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
     place.write_text("x")
     with pytest.raises(StoreError, match=rf"^--store {place}: cannot be opened: \w"):
         SweepStore(place, pytest.fail)
+
+
+def test_a_store_may_be_named_by_text_alone(tmp_path: Path) -> None:
+    with SweepStore(str(tmp_path)) as store:
+        store.append(FEW)
+        with store.connect() as database:
+            found = database.execute("SELECT count(DISTINCT (scenario, seed)) FROM runs").fetchone()
+    assert found == (len(FEW),)
+    # A file that broke is told as a warning where nobody else is told.
+    (broken,) = tmp_path.glob(f"segments/*{RUNS}")
+    broken.write_bytes(b"x")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        SweepStore(str(tmp_path)).close()
+    assert all(one.category is PerhopWarning for one in told)
+    texts = [str(one.message) for one in told]
+    assert texts[0].startswith(f"{broken} is broken and was moved to ")
+    assert "was restored from its other copy" in texts[1]
+    for wrong in (3, None, b"results"):
+        with pytest.raises(StoreError, match=r"^directory: is a path such as 'results/store', not "):
+            SweepStore(wrong)  # type: ignore[arg-type]
 
 
 def test_an_error_on_its_way_is_not_replaced_by_that_of_closing(
