@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from perhop.proportions import FEW, clustering_of, effective_trials, interval, proportion
+from perhop.proportions import FEW, clustering_of, difference, effective_trials, interval, proportion
 from perhop.statistics import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -298,8 +298,7 @@ def paired(a: Observations, b: Observations) -> Estimate | None:
         return found
     if not (_is_rare(first) or _is_rare(second)):
         return found
-    low = found.mean - math.hypot(first.mean - first.low, second.high - second.mean)
-    high = found.mean + math.hypot(first.high - first.mean, second.mean - second.low)
+    low, high = difference(second, first)
     return Estimate(found.mean, (min(low, found.low), max(high, found.high)), found.runs, found.of)
 
 

@@ -51,6 +51,13 @@ def proportion(events: Sequence[float], trials: Sequence[float], clustering: flo
     )
 
 
+def difference(a: Estimate, b: Estimate) -> tuple[float, float]:
+    """The 95 % interval of b - a, of independent shares (Newcombe 1998, Stat. Med. 17, 873-890, method 10)."""
+    value = b.mean - a.mean
+    low = value - math.hypot(b.mean - b.low, a.high - a.mean)
+    return low, value + math.hypot(b.high - b.mean, a.mean - a.low)
+
+
 def effective_trials(counts: Sequence[tuple[float, float]], share: float, clustering: float) -> float:
     """As many independent trials say as much of the share as these runs do; infinite if they do not spread.
 

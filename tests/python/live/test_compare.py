@@ -437,3 +437,17 @@ def test_a_scenario_that_only_the_simulator_has(perhop: Perhop, tmp_path: Path) 
     text = broken(LIVE, 'tcp = "newreno"', 'tcp = "two-windows"')
     (tmp_path / "live.toml").write_text(text)
     assert "two-windows" in refused(perhop("compare", "live.toml"))
+
+
+def test_no_loss_on_both_sides_is_equivalent_within_what_so_many_packets_show() -> None:
+    text = broken(SMALL, 'tcp = "newreno", packet = "1000B"', 'udp = "cbr", rate = "100kbps"')
+    simulated, live = simulation.run(text, runs=4), pretend(text, 4)
+    key = Key("class", "gold", "loss-green")
+    verdicts = []
+    for margin in (0.1, 1e-6):
+        lines = Comparison(simulated, live, {**MARGINS, "loss": Margin(0.0, margin)}).lines
+        (line,) = (line for line in lines if line.key == key)
+        assert line.test is not None
+        assert (line.test.difference.value, line.test.difference.error) == (0.0, 0.0)
+        verdicts.append(line.verdict)
+    assert verdicts == ["equivalent", "cannot tell"]
