@@ -15,9 +15,23 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tools.coverage import measuring
 from tools.coverage.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def _kinds(rows: Sequence[measuring.Covered]) -> Iterator[tuple[str, list[measuring.Covered]]]:
+    """The rows by where the interval stands, number of runs and method, with what to call these."""
+    for where in measuring.WHERE:
+        for size in sorted({row.runs for row in rows}):
+            for method in ("t", "perhop"):
+                wanted = (where, size, method)
+                some = [row for row in rows if (row.where, row.runs, row.method) == wanted and row.groups]
+                yield f"{where}, {size} runs, {method}", some
 
 
 def main() -> None:
@@ -39,16 +53,14 @@ def main() -> None:
         found = measuring.measure(name, SETTINGS[name], amount, jobs=given.jobs)
         rows += found
         print(f"{name}: {len(found)} intervals, {time.monotonic() - began:.0f} s")
-        for where in measuring.WHERE:
-            for size in amount.runs:
-                some = [row for row in found if (row.where, row.runs) == (where, size) and row.groups]
-                if some:
-                    least = min(some, key=lambda row: row.covered / row.groups)
-                    mean = sum(row.covered / row.groups for row in some) / len(some)
-                    print(
-                        f"  {where}, {size} runs: {100 * mean:.1f} % on average; "
-                        f"least {100 * least.covered / least.groups:.1f} %, {least.measure}"
-                    )
+        for kind, some in _kinds(found):
+            if some:
+                least = min(some, key=lambda row: row.covered / row.groups)
+                mean = sum(row.covered / row.groups for row in some) / len(some)
+                print(
+                    f"  {kind}: {100 * mean:.1f} % on average; "
+                    f"least {100 * least.covered / least.groups:.1f} %, {least.measure}"
+                )
     if given.json is not None:
         given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop import catalog
+from perhop._engine import student_t_quantile
 from perhop.observations import paired
 from perhop.output.readable import end_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perhop.simulation import Result
     from perhop.sweep.companions import Gathered
@@ -71,3 +73,13 @@ def of_differences(runs: Gathered, others: Gathered, names: Iterable[str]) -> It
         found = paired(runs.of(name), others.of(name))
         if found is not None:
             yield name, found.ci95
+
+
+def by_t(values: Sequence[float]) -> Ends:
+    """Student's t interval of a mean; None of fewer than two values, or where one is missing."""
+    n = len(values)
+    if n < 2 or any(map(math.isnan, values)):
+        return None
+    mean = math.fsum(values) / n
+    half = student_t_quantile(n - 1, 0.975) * statistics.stdev(values, mean) / math.sqrt(n)
+    return mean - half, mean + half

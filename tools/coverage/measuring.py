@@ -13,26 +13,28 @@ from tools.coverage.truth import Truth
 
 from perhop import simulation
 from perhop.simulation import Result
-from perhop.sweep import metrics
 from perhop.sweep.companions import Gathered, companions, is_companion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tools.coverage.intervals import Ends
     from tools.coverage.settings import Setting
+    from tools.coverage.truth import Band
 
-    from perhop.runs import Run
 
 Where: TypeAlias = Literal["tables", "sweeps", "differences"]
 WHERE: tuple[Where, ...] = get_args(Where)
+Method: TypeAlias = Literal["perhop", "t"]
+Found: TypeAlias = "dict[tuple[Method, Where, int, str], list[Ends]]"
+"""The interval of each group, by method, place, runs of a group and measure."""
 
 BATCH = 300
 """Runs that are held in memory at once."""
 FEWEST_FOR_TRUTH = 3000
 """Runs from which true values are known well enough for groups of few runs."""
-SLACK = 1e-5
-"""A miss by less, relative to the true value, is not seen by anybody and does not count."""
+SLACK = 1e-4
+"""A miss by less, relative to the values, is beyond the digits that are printed, and does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,11 @@ class Covered:
     """One measure of one scenario.
 
     Attributes:
+        method: Of the interval: perhop's own, or Student's t of the runs' own values, for comparison.
         where: Where the interval stands.
         measure: Its name.
         runs: Of each group.
-        truth: The true value.
+        truth: Where the true value lies.
         groups: Groups with an interval.
         without: Groups without one, since too few runs have a value.
         below: Groups whose interval ends below the true value.
@@ -51,10 +54,11 @@ class Covered:
     """
 
     scenario: str
+    method: Method
     where: Where
     measure: str
     runs: int
-    truth: float
+    truth: Band
     groups: int
     without: int
     below: int
@@ -102,7 +106,7 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
     """
     texts = [simulation.canonical(one) for one in (setting.text, setting.other)]
     truth, other_truth = map(Truth, texts)
-    found: dict[tuple[Where, int, str], list[Ends]] = defaultdict(list)
+    found: Found = defaultdict(list)
     done = dict.fromkeys(amount.runs, 0)
     # Groups lie within a batch, so its size is a multiple of every group's.
     batch = math.lcm(*amount.runs)
@@ -112,9 +116,13 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
             simulation.run(json.loads(text), runs=batch, seed=amount.seed + first, jobs=jobs)
             for text in texts
         ]
-        truth.add(results[0].runs)
-        other_truth.add(results[1].runs)
-        both = [[_columns(run, result.scenario) for run in result.runs] for result in results]
+        both = [
+            [
+                values | dict(companions(run.raw, result.scenario))
+                for values, run in zip(of.add(result.runs), result.runs, strict=True)
+            ]
+            for of, result in zip((truth, other_truth), results, strict=True)
+        ]
         for size in amount.runs:
             for begin in range(0, batch, size):
                 if done[size] == amount.repetitions or first + begin + size > amount.pool:
@@ -122,42 +130,61 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
                 done[size] += 1
                 part = slice(begin, begin + size)
                 group = Result(texts[0], tuple(results[0].runs[part]))
-                for where, measured, ends in _group(group, *(columns[part] for columns in both)):
-                    found[where, size, measured].append(ends)
+                of_perhop = dict(_group(group, *(columns[part] for columns in both)))
+                of_t = _by_t(of_perhop, *(of.values[first:][part] for of in (truth, other_truth)))
+                by_method: tuple[tuple[Method, dict[tuple[Where, str], Ends]], ...]
+                by_method = ("perhop", of_perhop), ("t", of_t)
+                for method, ends_of in by_method:
+                    for (where, measured), ends in ends_of.items():
+                        found[method, where, size, measured].append(ends)
     return list(_judged(name, found, done, truth, other_truth))
 
 
-def _columns(run: Run, scenario: str) -> dict[str, float]:
-    """What a store of sweeps keeps of a run."""
-    return metrics.measure(run.raw) | dict(companions(run.raw, scenario))
+def _by_t(
+    wanted: Iterable[tuple[Where, str]],
+    runs: Sequence[Mapping[str, float]],
+    others: Sequence[Mapping[str, float]],
+) -> dict[tuple[Where, str], Ends]:
+    """Student's t interval of the runs' own values, where they all have one."""
+    found: dict[tuple[Where, str], Ends] = {}
+    for where, name in wanted:
+        values = [run[name] for run in runs]
+        if where == "differences":
+            values = [a - b[name] for a, b in zip(values, others, strict=True)]
+        else:
+            values = [value for value in values if not math.isnan(value)]
+        found[where, name] = intervals.by_t(values)
+    return found
 
 
 def _group(
     result: Result, runs: Sequence[Mapping[str, float]], others: Sequence[Mapping[str, float]]
-) -> Iterator[tuple[Where, str, Ends]]:
+) -> Iterator[tuple[tuple[Where, str], Ends]]:
     for measured, ends in intervals.of_tables(result):
-        yield "tables", measured, ends
+        yield ("tables", measured), ends
     names = [name for name in runs[0] if not is_companion(name)]
     one, two = (Gathered({name: [run[name] for run in some] for name in runs[0]}) for some in (runs, others))
     for measured, ends in intervals.of_sweeps(one, names):
-        yield "sweeps", measured, ends
+        yield ("sweeps", measured), ends
     for measured, ends in intervals.of_differences(one, two, names):
-        yield "differences", measured, ends
+        yield ("differences", measured), ends
 
 
 def _judged(
     name: str,
-    found: dict[tuple[Where, int, str], list[Ends]],
+    found: Found,
     done: dict[int, int],
     truth: Truth,
     other: Truth,
 ) -> Iterator[Covered]:
-    for (where, size, measured), all_ends in found.items():
+    for (method, where, size, measured), all_ends in found.items():
         true = truth.difference(other, measured) if where == "differences" else truth.of(measured)
         if true is None:
             continue
-        room = SLACK * abs(true)
+        room = SLACK * (truth.scale(measured) if where == "differences" else max(map(abs, true)))
         known = [ends for ends in all_ends if ends is not None]
-        below = sum(ends[1] < true - room for ends in known)
-        above = sum(ends[0] > true + room for ends in known)
-        yield Covered(name, where, measured, size, true, len(known), done[size] - len(known), below, above)
+        below = sum(ends[1] < true[0] - room for ends in known)
+        above = sum(ends[0] > true[1] + room for ends in known)
+        yield Covered(
+            name, method, where, measured, size, true, len(known), done[size] - len(known), below, above
+        )

@@ -2,9 +2,9 @@
 
 - A mean over runs: the mean of all runs.
 - A share of packets: that of all runs together, so each run counts by how many packets its share is of.
-- A percentile: that of all waits or times of all runs together, linear within a bin of their histogram.
-  Flows, pages and responses that were unfinished count as the longest; a percentile that falls among them is
-  not known.
+- A percentile: that of all waits or times of all runs together. Of waits it is known to a bin of their
+  histogram, which is at most 3.1 % wide. Flows, pages and responses that were unfinished count as the
+  longest; a percentile that falls among them is not known.
 
 Measures have the names of metrics in sweeps (`perhop.sweep.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,46 +31,41 @@ if TYPE_CHECKING:
 
     from perhop.runs import Run
 
+Band: TypeAlias = tuple[float, float]
+"""Where a true value lies: the same number twice, unless it is known to a bin only."""
+
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 CALL_MEASURES = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
 
 
 @dataclass(slots=True)
 class Waits:
-    """Waiting times of all runs in the bins of the engine's histograms, whose edges are the same in all runs.
+    """Waiting times of all runs in the bins of the engine's histograms.
 
     Attributes:
-        edges: f64[b + 1], of the longest histogram so far.
-        counts: i64[b].
-        longest: f64[b], the longest in each bin.
+        counts: By the lower edge of a bin: its upper edge, how many waits, and the longest of them.
     """
 
-    edges: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    longest: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    counts: dict[float, tuple[float, int, float]] = field(default_factory=dict)
 
     def add(self, histogram: Mapping[str, Any]) -> None:
         """Add those of a run."""
         counts = np.asarray(histogram["counts"])
         counts = counts if counts.ndim == 1 else counts.sum(axis=1)
-        if (more := len(counts) - len(self.counts)) > 0:
-            self.edges = np.asarray(histogram["edges"])
-            self.counts = np.pad(self.counts, (0, more))
-            self.longest = np.pad(self.longest, (0, more))
-        self.counts[: len(counts)] += counts
-        longest = self.longest[: len(counts)]
-        np.maximum(longest, histogram["longest"], out=longest)
+        edges, longest = histogram["edges"], histogram["longest"]
+        for place in np.flatnonzero(counts):
+            low, high = float(edges[place]), float(edges[place + 1])
+            _, before, most = self.counts.get(low, (high, 0, 0.0))
+            self.counts[low] = high, before + int(counts[place]), max(most, float(longest[place]))
 
-    def percentile(self, level: float) -> float | None:
-        """None without a wait."""
-        below = np.cumsum(self.counts)
-        if not len(below) or below[-1] == 0:
-            return None
-        wanted = level * int(below[-1])
-        place = int(np.searchsorted(below, wanted))
-        low, high = self.edges[place], min(self.edges[place + 1], self.longest[place])
-        part = (wanted - (below[place] - self.counts[place])) / self.counts[place]
-        return float(low + (high - low) * part)
+    def percentile(self, level: float) -> Band | None:
+        """The bin with it, up to the longest wait in it; None without a wait."""
+        left = math.ceil(level * sum(count for _, count, _ in self.counts.values()))
+        for low, (high, count, longest) in sorted(self.counts.items()):
+            left -= count
+            if left <= 0:
+                return low, min(high, longest)
+        return None
 
 
 @dataclass(slots=True)
@@ -85,11 +80,11 @@ class Times:
     values: list[NDArray[np.float64]] = field(default_factory=list)
     unfinished: int = 0
 
-    def percentile(self, level: float) -> float | None:
+    def percentile(self, level: float) -> Band | None:
         """The percentile with the unfinished ones as the longest; None where it falls among these."""
         values = np.sort(np.concatenate(self.values)) if self.values else np.zeros(0)
         rank = math.ceil(level * (len(values) + self.unfinished))
-        return float(values[rank - 1]) if 1 <= rank <= len(values) else None
+        return _exactly(float(values[rank - 1])) if 1 <= rank <= len(values) else None
 
 
 @dataclass(slots=True)
@@ -105,12 +100,17 @@ class Truth:
     _ratios: dict[str, list[float]] = field(default_factory=dict)
     _waits: dict[str, Waits] = field(default_factory=lambda: defaultdict(Waits))
     _times: dict[str, Times] = field(default_factory=lambda: defaultdict(Times))
-    _known: dict[str, float | None] = field(default_factory=dict)
+    _known: dict[str, Band | None] = field(default_factory=dict)
 
-    def add(self, runs: Sequence[Run]) -> None:
-        """Add runs of the scenario."""
+    def add(self, runs: Sequence[Run]) -> list[dict[str, float]]:
+        """Add runs of the scenario.
+
+        Returns:
+            The metrics of each in sweeps.
+        """
         self._known.clear()
-        added = [measure(run.raw) | dict(_only_in_tables(run.raw)) for run in runs]
+        measured = [measure(run.raw) for run in runs]
+        added = [of_run | dict(_only_in_tables(run.raw)) for of_run, run in zip(measured, runs, strict=True)]
         for number, of_calls in enumerate(_calls(self.scenario, runs)):
             added[number] |= of_calls
         self.values += added
@@ -125,44 +125,53 @@ class Truth:
             for name, times, unfinished in _samples(run.raw):
                 self._times[name].values.append(times)
                 self._times[name].unfinished += unfinished
+        return measured
 
-    def of(self, name: str) -> float | None:
+    def of(self, name: str) -> Band | None:
         """The true value of a measure; None where it is not known, or the same in all runs."""
         if name not in self._known:
             self._known[name] = self._of(name) if self._varies(name) else None
         return self._known[name]
 
-    def difference(self, other: Truth, name: str) -> float | None:
+    def difference(self, other: Truth, name: str) -> Band | None:
         """That of this scenario less that of another on the same seeds; None likewise."""
         pairs = [(a.get(name), b.get(name)) for a, b in zip(self.values, other.values, strict=True)]
         known = [a - b for a, b in pairs if a is not None and b is not None and not math.isnan(a - b)]
         if not known or min(known) == max(known):
             return None
         if _level(name) is None and name not in self._ratios:
-            return math.fsum(known) / len(known)
+            return _exactly(math.fsum(known) / len(known))
         one, two = self._of(name), other._of(name)
-        return None if one is None or two is None else one - two
+        return None if one is None or two is None else (one[0] - two[1], one[1] - two[0])
 
     def _varies(self, name: str) -> bool:
         known = {run[name] for run in self.values if name in run and not math.isnan(run[name])}
         return len(known) > 1
 
-    def _of(self, name: str) -> float | None:
+    def _of(self, name: str) -> Band | None:
         if name in self._ratios:
             part, whole = self._ratios[name]
-            return part / whole if whole else None
+            return _exactly(part / whole) if whole else None
         place, _, last = name.rpartition(".")
         if (level := _level(name)) is not None:
             if last == "delay_variation_s":
                 middle, high = (self._waits[f"{place}.delay"].percentile(share) for share in (0.5, 0.99))
-                return None if middle is None or high is None else high - middle
+                return None if middle is None or high is None else (high[0] - middle[1], high[1] - middle[0])
             what = f"{place}.{last.partition('_')[0]}"
             if what in self._waits:
                 return self._waits[what].percentile(level)
             if what in self._times:
                 return self._times[what].percentile(level)
         known = [run[name] for run in self.values if name in run and not math.isnan(run[name])]
-        return math.fsum(known) / len(known)
+        return _exactly(math.fsum(known) / len(known))
+
+    def scale(self, name: str) -> float:
+        """How large the values of a measure are, about."""
+        return max((abs(run[name]) for run in self.values[:100] if not math.isnan(run[name])), default=0.0)
+
+
+def _exactly(value: float) -> Band:
+    return value, value
 
 
 def _level(name: str) -> float | None:
