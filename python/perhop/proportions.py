@@ -52,7 +52,7 @@ def proportion(events: Sequence[float], trials: Sequence[float], clustering: flo
 
 
 def difference(a: Estimate, b: Estimate) -> tuple[float, float]:
-    """The 95 % interval of b - a, of independent shares (Newcombe 1998, Stat. Med. 17, 873-890, method 10)."""
+    """The 95 % interval of b - a, of two shares (Newcombe 1998, Stat. Med. 17, 873-890, method 10)."""
     value = b.mean - a.mean
     low = value - math.hypot(b.mean - b.low, a.high - a.mean)
     return low, value + math.hypot(b.high - b.mean, a.mean - a.low)

@@ -231,11 +231,11 @@ def end_names(name: str) -> tuple[str, str]:
 
 
 def _legend(frame: pl.DataFrame) -> str:
-    """What ± means, and how to get at the numbers."""
+    """What stands beside a number, and how to get at the numbers."""
     size = f"{frame.height} row{'' if frame.height == 1 else 's'}, {frame.width} columns in SI units"
     with_ends = [name for name in frame.columns if set(end_names(name)) <= set(frame.columns)]
     if not with_ends:
         return f"({size}: .columns)"
     known = any(frame[end].is_not_null().any() for name in with_ends for end in end_names(name))
-    note = "±: 95 % interval over the runs" if known else "1 run: no interval"
+    note = "± or in brackets: 95 % interval over the runs" if known else "1 run: no interval"
     return f"({note}; {size}: .columns)"

@@ -155,7 +155,7 @@ def _counted(result: Result, heads: Collection[str], *, by_default: bool) -> str
     if any(head.endswith(LOSS) for head in heads):
         sentences.append("Lost: packets dropped, of those that arrived.")
     if len(result.runs) > 1:
-        sentences.append(f"Means over {len(result.runs)} runs; ±: half width of the 95 % interval.")
+        sentences.append(f"{len(result.runs)} runs; ± or in brackets: the 95 % interval.")
         if by_default:
             sentences.append(budget.reason(len(result.runs)))
     else:

@@ -442,8 +442,17 @@ def test_a_scenario_that_only_the_simulator_has(perhop: Perhop, tmp_path: Path) 
 def test_no_loss_on_both_sides_is_equivalent_within_what_so_many_packets_show() -> None:
     text = """
         duration = "2s"
-        links.l = { from = "a", to = "b", rate = "1Mbps", delay = "1ms", queue = { aqm = "drop-tail" } }
-        flows = [{ name = "calls", from = "a", to = "b", transport = { udp = "cbr", rate = "100kbps" } }]
+        [links.l]
+        from = "a"
+        to = "b"
+        rate = "1Mbps"
+        delay = "1ms"
+        queue = { aqm = "drop-tail", limit = "9p" }
+        [[flows]]
+        name = "calls"
+        from = "a"
+        to = "b"
+        transport = { udp = "cbr", rate = "100kbps" }
     """
     simulated, live = simulation.run(text, runs=4), pretend(text, 4)
     key = Key("class", "calls", "loss-yellow")

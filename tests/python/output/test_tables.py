@@ -305,7 +305,7 @@ def test_estimates_print_their_intervals_and_stay_data_frames() -> None:
     row = classes.row(0, named=True)
     half = (row["throughput_high_bps"] - row["throughput_low_bps"]) / 2e6
     assert measured(row["throughput_bps"] / 1e6, half) in text
-    assert "±: 95 % interval" in text
+    assert "± or in brackets: 95 % interval" in text
     assert "…" not in text
     assert repr(classes) == text
     assert "±" in classes._repr_html_()
