@@ -38,7 +38,8 @@ def rerun(
     """Run the scenarios of a report again, on the same seeds, and say whether every number agrees.
 
     Of `perhop run`: the means and intervals that the manifest holds and, if samples.parquet is beside it,
-    each number of each flow in each run. Of `perhop sweep`: each measure of each run. Of `perhop compare`:
+    each number of each flow in each run. Of `perhop sweep`: each measure of each run, and the settings that
+    samples.parquet has of each point. Of `perhop compare`:
     each simulated number; real packets never give the same ones twice. Nothing is written. The exit status
     is 1 if a number differs, else 0.
 
@@ -67,10 +68,13 @@ def rerun(
             terminal.say(
                 "Only the simulated numbers are compared: real packets never give the same ones twice."
             )
+    compared = (
+        "numbers" if isinstance(first, rerunning.Manifest) or not first.settings else "numbers and settings"
+    )
     if again.agrees:
-        terminal.say(f"All {again.compared:,} numbers agree.")
+        terminal.say(f"All {again.compared:,} {compared} agree.")
         return
-    terminal.say(f"{len(again.differences):,} of {again.compared:,} numbers differ:\n")
+    terminal.say(f"{len(again.differences):,} of {again.compared:,} {compared} differ:\n")
     shown = again.differences[:MOST_SHOWN]
     lines = [{"number": one.place, "then": str(one.then), "now": str(one.now)} for one in shown]
     for line in table.records(lines, terminal.width(wide=False)):

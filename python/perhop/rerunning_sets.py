@@ -23,6 +23,9 @@ KINDS = ("sweep", "compare")
 """Commands whose manifests hold several scenarios."""
 Row = tuple[int, int, str, float | None]
 """The number of a scenario, a seed, the name of a measure, and its value."""
+Other = tuple[str, object, object]
+"""What differs: the place, then, and now."""
+SAMPLES = "samples.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,13 @@ class Part:
         label: What tells it from the others.
         checked: The scenario.
         seeds: One after the other.
+        factors: The setting of a point of a sweep; empty of a comparison.
     """
 
     label: str
     checked: Checked
     seeds: range
+    factors: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,9 @@ class SetManifest:
         kind: The command, `sweep` or `compare`.
         parts: The scenarios.
         samples: Every simulated number of the first time: `part`, `seed`, `metric`, `value`.
+        with_units: The names of a comparison's measures in `samples` end in their units.
+        settings: How many settings the samples repeat from the manifest: the factors of each point.
+        mislabeled: Columns and settings of the samples that are not those of the manifest.
     """
 
     path: Path
@@ -57,6 +65,9 @@ class SetManifest:
     kind: str
     parts: tuple[Part, ...]
     samples: pl.DataFrame
+    with_units: bool
+    settings: int
+    mislabeled: tuple[Other, ...]
 
     @property
     def scenarios(self) -> list[Checked]:
@@ -89,8 +100,8 @@ def read(
         PerhopError: It holds no scenarios, or nothing to compare with.
     """
     if samples is None:
-        raise PerhopError(f"{path}: samples.parquet is not beside it: there is nothing to compare with")
-    parts = []
+        raise PerhopError(f"{path}: {SAMPLES} is not beside it: there is nothing to compare with")
+    parts: list[Part] = []
     for number, entry in enumerate(content["scenarios"]):
         place = f"scenarios[{number}]"
         table = entry.get("scenario") if isinstance(entry, dict) else None
@@ -106,11 +117,24 @@ def read(
             found = found.get("simulated") if isinstance(found, dict) else None
         elif isinstance(found, list) and len(found) == 2 and all(type(one) is int for one in found):
             found = list(range(found[0], min(found[1], found[0] + simulation.MAX_RUNS) + 1))
-        parts.append(Part(_label(entry, kind), checked, seeds(found, place)))
+        factors = entry.get("factors") if kind == "sweep" else {}
+        if not isinstance(factors, dict) or (parts and list(factors) != list(parts[0].factors)):
+            raise PerhopError(f"{path}: {place}.factors: must be a table with the factors of all points")
+        parts.append(Part(_label(entry, kind), checked, seeds(found, place), factors))
     if not parts:
         raise PerhopError(f"{path}: has no scenarios: there is nothing to run")
+    known = _known(samples, parts, kind, path)
+    mislabeled = _mislabeled(samples, parts) if kind == "sweep" else _invalid(samples)
+    settings = sum(len(part.factors) for part in parts)
     return SetManifest(
-        path, str(content.get("perhop")), kind, tuple(parts), _known(samples, parts, kind, path)
+        path,
+        str(content.get("perhop")),
+        kind,
+        tuple(parts),
+        known,
+        "unit" in samples.columns,
+        settings,
+        tuple(mislabeled),
     )
 
 
@@ -132,14 +156,49 @@ def _known(samples: pl.DataFrame, parts: Sequence[Part], kind: str, path: Path) 
             frame = samples.filter(pl.col("source") == "simulated").select(
                 pl.col("scenario").replace_strict(numbers, return_dtype=pl.Int64).alias("part"),
                 "seed",
-                pl.concat_str("kind", "name", "measure", separator=" ").alias("metric"),
+                pl.concat_str(*_named_by(samples), separator=" ").alias("metric"),
                 "value",
             )
         return frame.cast({"seed": pl.Int64, "metric": pl.String, "value": pl.Float64})
     except pl.exceptions.PolarsError:
         raise PerhopError(
-            f"{path.with_name('samples.parquet')}: its columns are not those of `perhop {kind}`"
+            f"{path.with_name(SAMPLES)}: its columns are not those of `perhop {kind}`"
         ) from None
+
+
+def _named_by(samples: pl.DataFrame) -> list[str]:
+    """The columns that name a number of a comparison; earlier versions wrote no units."""
+    return ["kind", "name", "measure", *(["unit"] if "unit" in samples.columns else [])]
+
+
+def _mislabeled(samples: pl.DataFrame, parts: Sequence[Part]) -> Iterator[Other]:
+    """Columns of a sweep's samples that are not those of its factors, and factors with another value."""
+    from perhop.sweep.summary import factor_frame  # noqa: PLC0415 - only sweeps have it
+
+    wanted = factor_frame([part.factors for part in parts])
+    known = [*wanted.columns, "seed", "metric", "value"]
+    for name in dict.fromkeys([*samples.columns, *known]):
+        if (name in samples.columns) is not (name in known):
+            then, now = ("a column" if name in one else "nothing" for one in (samples.columns, known))
+            yield f"{SAMPLES}, column {name}", then, now
+    for name in parts[0].factors:
+        if name not in samples.columns:
+            continue
+        found = samples.select(pl.col("point").cast(wanted["point"].dtype), pl.col(name).alias("found"))
+        if found["found"].dtype != wanted[name].dtype:
+            yield f"{SAMPLES}, column {name}", str(found["found"].dtype), str(wanted[name].dtype)
+            continue
+        both = found.unique(maintain_order=True).join(wanted.select("point", name), on="point")
+        for point, then, now in both.filter(~pl.col("found").eq_missing(pl.col(name))).sort("point").rows():
+            yield f"{SAMPLES}, {name}[point {point}]", then, now
+
+
+def _invalid(samples: pl.DataFrame) -> Iterator[Other]:
+    """Simulated numbers of a comparison that are said to be no valid ones: all are."""
+    if "valid" in samples.columns:
+        wrong = samples.filter((pl.col("source") == "simulated") & ~pl.col("valid").eq_missing(other=True))
+        for row in wrong.iter_rows(named=True):
+            yield f"{SAMPLES}, valid[{row['scenario']}, {row['seed']}, {row['measure']}]", row["valid"], True
 
 
 def rerun(
@@ -148,7 +207,7 @@ def rerun(
     jobs: int | None = None,
     engine: Engine | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[int, list[tuple[str, object, object]]]:
+) -> tuple[int, list[Other]]:
     """Run all scenarios on their seeds.
 
     Args:
@@ -158,7 +217,7 @@ def rerun(
         progress: As for `perhop.run`.
 
     Returns:
-        How many numbers were compared, and those that differ: the place, then, and now.
+        How many numbers and settings were compared, and those that differ.
 
     Raises:
         PerhopError: An argument is out of range.
@@ -208,6 +267,7 @@ def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
 def _simulated(manifest: SetManifest, jobs: int | None, engine: Engine | None, step: _Steps) -> Iterator[Row]:
     from perhop.live.equivalence import collect  # noqa: PLC0415 - only comparisons have it
 
+    with_units = manifest.with_units
     for number, part in enumerate(manifest.parts):
         result = simulation.run(
             json.loads(part.checked.text),
@@ -219,20 +279,26 @@ def _simulated(manifest: SetManifest, jobs: int | None, engine: Engine | None, s
         )
         for key, values in collect(result.runs).items():
             for seed, value in values.items():
-                yield number, seed, f"{key.kind} {key.name} {key.measure}", value
+                name = f"{key.kind} {key.name} {key.measure}"
+                yield number, seed, f"{name} {key.of.unit}" if with_units else name, value
 
 
-def _compared(manifest: SetManifest, now: pl.DataFrame) -> tuple[int, list[tuple[str, object, object]]]:
+def _compared(manifest: SetManifest, now: pl.DataFrame) -> tuple[int, list[Other]]:
+    """How many numbers and settings there are in either, and those that differ."""
     keys = ["part", "seed", "metric"]
-    then = manifest.samples.with_columns(there=pl.lit(1))
-    both = then.join(now.with_columns(here=pl.lit(1)), on=keys, how="full", coalesce=True, suffix="_now")
-    other = ~pl.col("value").eq_missing(pl.col("value_now")) | (pl.col("there") != pl.col("here")).fill_null(
-        value=True
+    rows = manifest.samples.group_by(keys, maintain_order=True).agg(pl.col("value").first(), there=pl.len())
+    both = rows.join(
+        now.with_columns(here=pl.lit(1)), on=keys, how="full", coalesce=True, suffix="_now", nulls_equal=True
     )
-    differences: list[tuple[str, object, object]] = []
+    other = ~pl.col("value").eq_missing(pl.col("value_now")) | ~pl.col("there").eq_missing(pl.col("here"))
+    differences = list(manifest.mislabeled)
     for row in both.filter(other).sort(keys).iter_rows(named=True):
-        label = manifest.parts[row["part"]].label if row["part"] < len(manifest.parts) else row["part"]
-        place = f"samples.parquet, {row['metric']}[{', '.join(filter(None, (str(label), str(row['seed']))))}]"
+        known = row["part"] is not None and 0 <= row["part"] < len(manifest.parts)
+        label = manifest.parts[row["part"]].label if known else row["part"]
+        place = f"{SAMPLES}, {row['metric']}[{', '.join(filter(None, (str(label), str(row['seed']))))}]"
+        if row["there"] is not None and row["there"] > 1:
+            differences.append((f"{place}, rows", row["there"], 1 if row["here"] else "nothing"))
+            continue
         differences.append(
             (
                 place,
@@ -240,4 +306,4 @@ def _compared(manifest: SetManifest, now: pl.DataFrame) -> tuple[int, list[tuple
                 "nothing" if row["here"] is None else row["value_now"],
             )
         )
-    return both.height, differences
+    return both.height + manifest.settings, differences

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from perhop.observations import Observations
     from perhop.statistics import Estimate
     from perhop.sweep.plan import Plan, Point
+    from perhop.sweep.space import Value
     from perhop.sweep.store import SweepStore
 
 Seeds = tuple[str, int, int]
@@ -267,13 +268,15 @@ def sample_frame(plan: Plan, counts: Sequence[int], store: SweepStore) -> pl.Dat
             columns["value"] += [by_seed[seed] for seed in seeds]
     types = {"point": pl.UInt32, "seed": pl.UInt64, "metric": pl.String, "value": pl.Float64}
     frame = pl.DataFrame(columns, schema=types).with_columns(pl.col("value").fill_nan(None))
-    factors = pl.DataFrame(
-        {
-            "point": pl.Series(range(len(plan.points)), dtype=pl.UInt32),
-            **{
-                name: pl.Series([point.factors[name] for point in plan.points], strict=False)
-                for name in plan.factors
-            },
-        }
-    )
+    factors = factor_frame([point.factors for point in plan.points])
     return factors.join(frame, on="point", how="inner", maintain_order="left_right")
+
+
+def factor_frame(points: Sequence[Mapping[str, Value]]) -> pl.DataFrame:
+    """The settings of points, one row each: `point` from 0, and a column for each factor.
+
+    Args:
+        points: The factors of each point, the same ones at all.
+    """
+    columns = {name: pl.Series([point[name] for point in points], strict=False) for name in points[0]}
+    return pl.DataFrame({"point": pl.Series(range(len(points)), dtype=pl.UInt32), **columns})

@@ -179,6 +179,9 @@ seed = 3
 """
 
 
+LIMIT = "links.bottleneck.queue.limit"
+
+
 @pytest.fixture
 def swept(perhop: Perhop, small: Path, tmp_path: Path) -> Path:
     """The folder of the report of a sweep of two points, two runs each."""
@@ -196,7 +199,87 @@ def test_every_number_of_a_sweep_comes_out_again(perhop: Perhop, swept: Path) ->
     assert samples["point"].n_unique() == 2
     assert samples["seed"].unique().to_list() == [3, 4]
     assert "perhop sweep: 2 points, 4 runs" in done.out
-    assert f"All {samples.height:,} numbers agree." in done.out
+    assert f"All {samples.height + 2:,} numbers and settings agree." in done.out
+
+
+def _exchanged(samples: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The samples with the two values of a column exchanged."""
+    one, other = samples[name].unique().sort().to_list()
+    return samples.with_columns(pl.col(name).replace_strict({one: other, other: one}))
+
+
+def _one_other(samples: pl.DataFrame) -> pl.DataFrame:
+    """The samples with another setting in the first row alone."""
+    first = pl.int_range(pl.len()) == 0
+    return samples.with_columns(pl.when(first).then(pl.lit("red")).otherwise(LIMIT).alias(LIMIT))
+
+
+CHANGED: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], list[tuple[str, Any, Any]]]] = {
+    "exchanged": (
+        lambda one: _exchanged(one, LIMIT),
+        [(f"{LIMIT}[point 0]", "40p", "20p"), (f"{LIMIT}[point 1]", "20p", "40p")],
+    ),
+    "left out": (lambda one: one.drop(LIMIT), [(f"column {LIMIT}", "nothing", "a column")]),
+    "renamed": (
+        lambda one: one.rename({LIMIT: "limit"}),
+        [("column limit", "a column", "nothing"), (f"column {LIMIT}", "nothing", "a column")],
+    ),
+    "of another type": (
+        lambda one: one.with_columns(pl.col(LIMIT).str.head(2).cast(pl.Int64)),
+        [(f"column {LIMIT}", "Int64", "String")],
+    ),
+    "one more column": (
+        lambda one: one.with_columns(pl.lit(1).alias("more")),
+        [("column more", "a column", "nothing")],
+    ),
+    "a row twice": (lambda one: pl.concat([one, one.head(1)]), [("ROW, rows", 2, 1)]),
+    "one cell": (_one_other, [(f"{LIMIT}[point 0]", "red", "20p")]),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_settings_and_rows_of_a_sweep_are_held_against_its_manifest(
+    perhop: Perhop, swept: Path, name: str
+) -> None:
+    change, places = CHANGED[name]
+    samples = pl.read_parquet(swept / "samples.parquet")
+    change(samples).write_parquet(swept / "samples.parquet")
+    row = samples.row(0, named=True)
+    text = f"{row['metric']}[{LIMIT} = {row[LIMIT]}, {row['seed']}]"
+    wanted = [(f"samples.parquet, {place.replace('ROW', text)}", *values) for place, *values in places]
+    assert [(one.place, one.then, one.now) for one in rerun(swept).differences] == wanted
+    done = perhop("rerun", swept)
+    assert done.code == 1
+    assert f"{len(wanted)} of " in done.out
+    assert "numbers and settings differ" in done.out
+
+
+@pytest.mark.parametrize("column", ["seed", "metric", "point"])
+def test_exchanged_seeds_metrics_and_points_are_found(swept: Path, column: str) -> None:
+    samples = pl.read_parquet(swept / "samples.parquet")
+    if column == "metric":
+        names = samples.filter(pl.col("metric").str.ends_with("throughput_bps"))["metric"].unique().sort()
+        samples.with_columns(pl.col(column).replace({names[0]: names[1], names[1]: names[0]})).write_parquet(
+            swept / "samples.parquet"
+        )
+    else:
+        _exchanged(samples, column).write_parquet(swept / "samples.parquet")
+    assert rerun(swept).differences
+
+
+def test_named_settings_that_are_exchanged_are_found(perhop: Perhop, small: Path, tmp_path: Path) -> None:
+    text = f'scenario = "{small.name}"\nruns = 2\n[grid."links.bottleneck.queue"]\n'
+    text += 'red = { aqm = "red", limit = "200p", thresholds = "5/15/0.1" }\n'
+    text += 'codel = { aqm = "codel", limit = "200p" }\n'
+    (tmp_path / "queues.toml").write_text(text, encoding="utf-8")
+    assert perhop("sweep", "queues.toml", "--out", "out", "--store", "store").code == 0
+    samples = pl.read_parquet(tmp_path / "out" / "samples.parquet")
+    _exchanged(samples, "links.bottleneck.queue").write_parquet(tmp_path / "out" / "samples.parquet")
+    done = perhop("rerun", "out")
+    assert done.code == 1
+    words = " ".join(done.out.split())
+    assert "samples.parquet, links.bottleneck.queue[point 0] codel red" in words
+    assert "samples.parquet, links.bottleneck.queue[point 1] red codel" in words
 
 
 def test_another_number_of_a_sweep_is_found(perhop: Perhop, swept: Path) -> None:
@@ -213,7 +296,7 @@ def test_another_number_of_a_sweep_is_found(perhop: Perhop, swept: Path) -> None
     done = perhop("rerun", swept)
     assert done.code == 1
     assert "nothing" in done.out
-    assert f"of {samples.height:,} numbers differ" in done.out
+    assert f"of {samples.height + 2:,} numbers and settings differ" in done.out
 
 
 def test_what_cannot_be_run_of_a_sweep_is_refused(perhop: Perhop, swept: Path) -> None:
@@ -266,6 +349,16 @@ def test_the_simulated_numbers_of_a_comparison_come_out_again(
     assert "perhop compare: 1 scenario, 2 runs" in done.out
     assert "Only the simulated numbers are compared" in done.out
     assert f"All {len(rows):,} numbers agree." in done.out
+    # What a reader relies on beside the values: their units, and that all simulated ones are valid.
+    units = {key.of.id: key.of.unit for key in collect(result.runs)}
+    plain = pl.read_parquet(out / "samples.parquet")
+    whole = plain.with_columns(unit=pl.col("measure").replace(units), valid=pl.lit(value=True))
+    whole.write_parquet(out / "samples.parquet")
+    assert perhop("rerun", out).code == 0
+    for wrong in (whole.with_columns(unit=pl.lit("ms")), whole.with_columns(valid=pl.lit(value=False))):
+        wrong.write_parquet(out / "samples.parquet")
+        assert perhop("rerun", out).code == 1
+    plain.write_parquet(out / "samples.parquet")
     _edit(out, lambda content: _entry(content)["seeds"].update(simulated=[8, 9]))
     done = perhop("rerun", out)
     assert done.code == 1
