@@ -64,6 +64,11 @@ validity: $(ENGINE) $(DEV) ## Measure perhop beside theory, ns-2, ns-3 and the k
 kernel-rows: $(ENGINE) $(DEV) ## Measure perhop beside a kernel testbed's published rows, into docs/validity.md (some minutes)
 	$(BIN)/python -m tools.validity --only testbed
 
+.PHONY: coverage
+coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/validity.md (an hour)
+	$(BIN)/python -m tools.coverage --write $(ARGS)
+	$(BIN)/python -m tools.validity --render
+
 .PHONY: build
 build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
 

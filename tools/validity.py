@@ -4,8 +4,9 @@
     python -m tools.validity --only theory       one peer anew; the others stay as they were measured
     python -m tools.validity --render            the page from docs/validity.json, without measuring
 
-The measurements are kept in docs/validity.json. ns-2 and ns-3 need Debian's packages `ns2` and `libns3-dev`;
-the kernel needs what `perhop live` needs (docs/live.md). A missing peer is left as it was, and said.
+The measurements are kept in docs/validity.json, those of `tools.coverage` in docs/coverage.json. ns-2 and
+ns-3 need Debian's packages `ns2` and `libns3-dev`; the kernel needs what `perhop live` needs (docs/live.md). A
+missing peer is left as it was, and said.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from tests.oracle import dualpi2, ns2, peers, presets, process, testbed, theory
 from tests.oracle.agreement import STATES
+from tools.coverage import page as coverage
 
 from perhop import _engine
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 DATA = HERE.parent / "docs" / "validity.json"
 PAGE = HERE.parent / "docs" / "validity.md"
+COVERAGE = HERE.parent / "docs" / "coverage.json"
 
 Entry = dict[str, Any]
 
@@ -197,8 +200,13 @@ def page(data: Entry) -> str:
         keep_trailing_newline=True,
     )
     return environment.get_template("validity.md.j2").render(
-        parts=parts, differ=differ, presets=_presets(data)
+        parts=parts, differ=differ, presets=_presets(data), coverage=_coverage()
     )
+
+
+def _coverage() -> Entry | None:
+    """How often intervals cover, if it has been measured."""
+    return coverage.shown(json.loads(COVERAGE.read_text(encoding="utf-8"))) if COVERAGE.exists() else None
 
 
 def _presets(data: Entry) -> Entry | None:

@@ -1,6 +1,6 @@
 """Try how often 95 % intervals contain what they are for, over ten kinds of scenario.
 
-    python -m tools.coverage                       in full: 1000 groups of each scenario (an hour of a core)
+    python -m tools.coverage --write               in full: 1000 groups of each scenario (two hours of a core)
     python -m tools.coverage --scenario md1        one scenario
     python -m tools.coverage --runs 5 --runs 30 --repetitions 600 --json FILE
 
@@ -12,16 +12,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.coverage import measuring
+from tools.coverage import measuring, page
 from tools.coverage.settings import SETTINGS
+
+from perhop import _engine, budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+DATA = Path(__file__).parents[2] / "docs" / "coverage.json"
+RUNS = (budget.LADDER[0], budget.LADDER[-1])
+"""Runs of a group: the fewest that `perhop run` makes by default, and as many as it makes of a short run."""
 
 
 def _kinds(rows: Sequence[measuring.Covered]) -> Iterator[tuple[str, list[measuring.Covered]]]:
@@ -45,14 +52,15 @@ def main() -> None:
     parser.add_argument("--most-runs", type=int, default=100_000, metavar="N", help="of a scenario, at most")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    parser.add_argument("--write", action="store_true", help="write docs/coverage.json")
     given = parser.parse_args()
-    amount = measuring.Amount(given.runs or [5], given.repetitions, given.most_runs)
+    amount = measuring.Amount(given.runs or RUNS, given.repetitions, given.most_runs)
     rows: list[measuring.Covered] = []
     for name in given.scenario or SETTINGS:
         began = time.monotonic()
         found = measuring.measure(name, SETTINGS[name], amount, jobs=given.jobs)
         rows += found
-        print(f"{name}: {len(found)} intervals, {time.monotonic() - began:.0f} s")
+        print(f"{name}: {len(found)} intervals, {time.monotonic() - began:.0f} s", flush=True)
         for kind, some in _kinds(found):
             if some:
                 least = min(some, key=lambda row: row.covered / row.groups)
@@ -63,6 +71,9 @@ def main() -> None:
                 )
     if given.json is not None:
         given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
+    if given.write:
+        of = f"perhop {_engine.version}, {platform.system()} {platform.release().split('-')[0]}"
+        DATA.write_text(page.content(rows, of), encoding="utf-8")
 
 
 if __name__ == "__main__":
