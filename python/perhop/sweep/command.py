@@ -115,9 +115,10 @@ def tune(
 ) -> None:
     """Search for the setting that is best by an objective, or for the Pareto front of several.
 
-    Every setting is tried on the same seeds; the winners are run again on fresh ones. Runs are kept in the
-    store like those of a sweep, so the same command goes on after an interruption of any kind, and with more
-    --trials it searches on.
+    Every setting is tried on the same seeds, and none twice. The best run again on fresh seeds beside the
+    scenario as it is; what cannot be told apart there is said to be alike. Runs are kept in the store like
+    those of a sweep, so the same command goes on after an interruption of any kind, and with more --trials it
+    searches on. The exit status is 1 if no trial keeps the constraints.
 
     \b
     Examples:
@@ -143,6 +144,8 @@ def tune(
         tuned, width, json_path, out, lambda place: tune_report.write_tuned(place, tuned, command, cores)
     )
     say_counts(tuned.work, store, out, json_path)
+    if not tuned.front:
+        raise typer.Exit(1)
 
 
 def installed(*parts: extras.Extra, backend: str) -> None:

@@ -39,6 +39,11 @@ class Range:
     whole: bool
     log: bool
 
+    @property
+    def size(self) -> int | None:
+        """How many values it has; None of a range of fractions."""
+        return int(self.high) - int(self.low) + 1 if self.whole else None
+
     def at(self, part: float) -> Value:
         """The value below which this part of the range lies; 0 ≤ part < 1."""
         low, high = (self.low, self.high + 1) if self.whole else (self.low, self.high)

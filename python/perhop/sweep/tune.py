@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perhop import extras, interrupts
+from perhop import interrupts
 from perhop.errors import ScenarioError
 from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate
+from perhop.sweep import tune_answers
+from perhop.sweep.choosing import Choice, Validated, choose
 from perhop.sweep.job import Workplace, kept, open_backend
 from perhop.sweep.metrics import engine_id
+from perhop.sweep.proposals import Proposals
 from perhop.sweep.run import Counts, Runner
-from perhop.sweep.space import Range, Value, text_of
+from perhop.sweep.space import Value, text_of
 from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import (
     MOST_COLUMNS,
@@ -36,15 +38,6 @@ from perhop.sweep.summary import (
     shown_text,
 )
 from perhop.sweep.tuning import literal
-from perhop.wording import counted
-
-try:
-    import optuna
-    from optuna.samplers import NSGAIISampler, TPESampler
-    from optuna.study import StudyDirection
-    from optuna.trial import TrialState
-except ImportError:
-    raise extras.TUNE.missing from None
 
 if TYPE_CHECKING:
     from perhop.observations import Observations
@@ -52,9 +45,12 @@ if TYPE_CHECKING:
     from perhop.sweep.run import Progress
     from perhop.sweep.tuning import TuningPlan
 
-
+BEST = 5
+"""How many of the best trials run again on fresh seeds, where there is one objective."""
 RECOMMENDED = "★"
 """Marks the trial to take."""
+AS_IT_IS = "as it is"
+"""The scenario without the search's settings, in tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +73,20 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """A trial that no other beats, with what it gives on fresh seeds.
-
-    Attributes:
-        fresh: Estimates over the validation's runs, by metric.
-        holds: Every constraint is kept there, too, by the mean.
-    """
+    """One of the best trials, with what it gives on fresh seeds."""
 
     trial: Trial
-    fresh: Mapping[str, Estimate | None]
-    holds: bool
+    validated: Validated
+
+    @property
+    def fresh(self) -> Mapping[str, Estimate | None]:
+        """Estimates over the validation's runs, by metric."""
+        return self.validated.estimates
+
+    @property
+    def holds(self) -> bool:
+        """Every constraint is kept there, too, by the mean."""
+        return self.validated.holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,77 +94,65 @@ class Tuned:
     """A finished search.
 
     Attributes:
-        front: The winners, by the first objective: one, or the Pareto front of several objectives.
+        front: The winners: the best by one objective, best first, or the Pareto front of several, by the
+            first.
         work: What it cost.
+        as_it_is: What the scenario as it is gives on the same fresh seeds; None where it is none, or where
+            it was not asked for.
+        choice: Which winner to take.
     """
 
     plan: TuningPlan
     trials: Sequence[Trial]
     front: Sequence[Winner]
     work: Counts
+    as_it_is: Validated | None
+    choice: Choice
+
+    @property
+    def marked(self) -> list[Winner]:
+        """The winners to take; see `Choice.marked`."""
+        return [self.front[place] for place in self.choice.marked]
+
+    def star(self, winner: Winner) -> str:
+        """What marks a winner to take in tables; empty for the others."""
+        return f" {RECOMMENDED}" if any(winner is one for one in self.marked) else ""
 
     def text(self, width: int | None = None) -> str:
         """The winners as plain text for a terminal of that width; None for no limit."""
-        best = recommended(self)
-        answer = [] if best is None or len(self.front) == 1 else [self._recommendation(best)]
-        parts = [prose(line, width) for line in (self.plan.title, *answer, *self.lead())]
+        answers = [sentence.replace("**", "") for sentence in tune_answers.answers(self)]
+        parts = [prose(line, width) for line in (self.plan.title, *answers, *self.lead())]
         for table in self.tables(width):
             parts += ["", *records(table[:MOST_LINES], width)]
         return "\n".join(parts)
 
-    def _recommendation(self, best: Winner) -> str:
-        """The trial to take, with its setting as a file would have it."""
-        short = short_names(list(self.plan.search))
-        factors = ", ".join(f"{short[name]} = {text_of(value)}" for name, value in best.trial.factors.items())
-        return (
-            f"Recommended: {factors} (trial {best.trial.number}), the nearest to the best values of all "
-            "objectives on fresh seeds"
-        )
-
     def lead(self) -> list[str]:
-        """What was searched and how it ended, in sentences."""
-        plan = self.plan
-        feasible = sum(trial.feasible for trial in self.trials)
-        refused = sum(trial.point is None for trial in self.trials)
-        goals = (entry.text.replace(entry.metric, _plain(entry.metric)) for entry in plan.objectives)
-        goal = "; ".join(goals)
-        bounds = ", ".join(
-            entry.text.replace(entry.metric, _plain(entry.metric)) for entry in plan.constraints
-        )
-        lines = [
-            f"{goal}, subject to {bounds}" if bounds else goal,
-            f"{counted(len(self.trials), 'trial')} of {counted(plan.runs, 'run')}, "
-            f"{feasible} within the constraints" + (f", {refused} were no valid scenario" if refused else ""),
-        ]
-        if not self.front:
-            return [*lines, "No trial keeps the constraints; widen the search, or relax them."]
-        seeds = plan.validation_seeds
-        what = "The best trial" if len(plan.objectives) == 1 else f"The Pareto front of {len(self.front)}"
-        return [
-            *lines,
-            (
-                f"{what}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
-                "the column “searched” has the values by which the search chose, which are biased."
-            ),
-        ]
+        """What was searched and how it was validated, in sentences."""
+        return tune_answers.lead(self)
 
     def tables(self, width: int | None = MOST_COLUMNS) -> list[list[dict[str, str]]]:
         """One line for each winner: what fresh seeds say of it, and what the search saw of its objectives."""
         short = short_names(list(self.plan.search))
-        best = recommended(self) if len(self.front) > 1 else None
         lines = []
         for winner in self.front:
-            line = {"trial": f"{winner.trial.number}{' ' + RECOMMENDED if winner is best else ''}"}
+            line = {"trial": f"{winner.trial.number}{self.star(winner)}"}
             line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
-            goals = [objective.metric for objective in self.plan.objectives]
-            bounds = [name for name in self.plan.metrics if name not in goals]
-            line |= {shown_name(name): shown_text(winner.fresh[name], name) for name in goals}
-            line["searched"] = ", ".join(shown_text(_mean(winner.trial.found[name]), name) for name in goals)
-            line |= {shown_name(name): shown_text(winner.fresh[name], name) for name in bounds}
-            if self.plan.constraints:
-                line["constraints"] = "kept" if winner.holds else "missed"
-            lines.append(line)
+            lines.append(line | self._measured(winner.validated, winner.trial.found))
+        if self.front and self.as_it_is is not None:
+            line = {"trial": AS_IT_IS} | dict.fromkeys(short.values(), "")
+            lines.append(line | self._measured(self.as_it_is, {}))
         return continued(lines, 1 + len(short), width) if lines else []
+
+    def _measured(self, fresh: Validated, searched: Mapping[str, Estimate | None]) -> dict[str, str]:
+        """The cells of a setting: objectives on fresh seeds and on those of the search, and constraints."""
+        goals = [objective.metric for objective in self.plan.objectives]
+        bounds = [name for name in self.plan.metrics if name not in goals]
+        line = {shown_name(name): shown_text(fresh.estimates[name], name) for name in goals}
+        line["searched"] = ", ".join(shown_text(_mean(searched[name]), name) for name in goals if searched)
+        line |= {shown_name(name): shown_text(fresh.estimates[name], name) for name in bounds}
+        if self.plan.constraints:
+            line["constraints"] = "kept" if fresh.holds else "missed"
+        return line
 
     def json(self) -> str:
         """The search as JSON text, byte for byte the same for the same file and engine."""
@@ -187,37 +175,21 @@ class Tuned:
                 }
                 for winner in self.front
             ],
+            "as_it_is": None if self.as_it_is is None else _as_it_is_json(self.as_it_is),
+            "choice": self._choice_json(),
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
-
-def _plain(metric: str) -> str:
-    """A metric as readers call it, without its unit."""
-    return shown_name(metric).partition(",")[0]
-
-
-def recommended(tuned: Tuned) -> Winner | None:
-    """The trial to take: of those that keep the constraints on fresh seeds, the nearest to the best of all.
-
-    Each objective is measured on fresh seeds, as a part of its range over the front; the distance is
-    Euclid's. With one objective that is the best trial.
-    """
-    known = [winner for winner in tuned.front if winner.holds] or list(tuned.front)
-    if not known:
-        return None
-    distance = dict.fromkeys(range(len(known)), 0.0)
-    for objective in tuned.plan.objectives:
-        values = [_fresh(winner, objective.metric) for winner in known]
-        best, worst = (max, min) if objective.maximize else (min, max)
-        span = abs(best(values) - worst(values)) or 1.0
-        for place, value in enumerate(values):
-            distance[place] += ((value - best(values)) / span) ** 2
-    return known[min(distance, key=lambda place: (distance[place], place))]
-
-
-def _fresh(winner: Winner, metric: str) -> float:
-    found = winner.fresh[metric]
-    return math.nan if found is None else found.mean
+    def _choice_json(self) -> dict[str, Any]:
+        """Which trial to take, by numbers of trials and names of metrics."""
+        choice = self.choice
+        return {
+            "take": [winner.trial.number for winner in self.marked],
+            "best": None if choice.best is None else self.front[choice.best].trial.number,
+            "not_distinguishable_from_best": [self.front[place].trial.number for place in choice.alike],
+            "surely_better_than_as_it_is": list(choice.better),
+            "surely_worse_than_as_it_is": list(choice.worse),
+        }
 
 
 def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Tuned:
@@ -247,22 +219,30 @@ def search(plan: TuningPlan, runner: Runner) -> Tuned:
         KeyboardInterrupt: Ctrl-C; what had finished is in the store.
     """
     progress = runner.progress
-    with progress("trials", plan.trials) as step:
-        trials = list(_trials(plan, runner, step))
+    proposals = Proposals(plan)
+    with progress("trials", proposals.total) as step:
+        trials = list(_trials(plan, proposals, runner, step))
     runner.progress = progress
-    winners = _validated(plan, runner, front(plan, trials))
-    return Tuned(plan, trials, winners, runner.counts)
+    winners, as_it_is = _validated(plan, runner, front(plan, trials))
+    choice = choose(plan.objectives, [winner.validated for winner in winners], as_it_is)
+    return Tuned(plan, trials, winners, runner.counts, as_it_is, choice)
 
 
-def _validated(plan: TuningPlan, runner: Runner, best: Sequence[Trial]) -> list[Winner]:
-    """Run the best trials again on fresh seeds."""
+def _validated(
+    plan: TuningPlan, runner: Runner, best: Sequence[Trial]
+) -> tuple[list[Winner], Validated | None]:
+    """Run the best trials again on fresh seeds, and the scenario as it is beside them."""
     points = [trial.point for trial in best if trial.point is not None]
-    runner.ensure(points, plan.validation_seeds)
-    winners = []
-    for trial, point in zip(best, points, strict=True):
-        fresh = _estimates(plan, runner, point, plan.validation_seeds)
-        winners.append(Winner(trial, fresh, _keeps(plan, fresh)))
-    return winners
+    as_it_is = plan.as_it_is() if plan.compared and points else None
+    runner.ensure(points if as_it_is is None else [*points, as_it_is], plan.validation_seeds)
+    winners = [Winner(trial, _fresh(plan, runner, point)) for trial, point in zip(best, points, strict=True)]
+    return winners, None if as_it_is is None else _fresh(plan, runner, as_it_is)
+
+
+def _fresh(plan: TuningPlan, runner: Runner, point: Point) -> Validated:
+    observed = _observed(plan, runner, point, plan.validation_seeds)
+    found = _estimates(observed)
+    return Validated(point.key, found, observed, _keeps(plan, found))
 
 
 @dataclass(slots=True)
@@ -286,20 +266,18 @@ class _Part:
 
 
 def front(plan: TuningPlan, trials: Sequence[Trial]) -> list[Trial]:
-    """The trials within the constraints that no other beats, best by the first objective first.
+    """The best trials within the constraints, best by the first objective first.
 
-    A trial beats another if it is no worse by any objective and better by one; of trials with the same
-    scenario, the first counts.
+    With several objectives, those that no other beats: a trial beats another if it is no worse by any
+    objective and better by one. With one objective the `BEST` best, or where they are not compared, the best.
+    Of trials with the same scenario, the first counts.
     """
     distinct = {trial.point.key: trial for trial in reversed(trials) if trial.feasible and trial.point}
     costs = {key: _costs(plan, trial) for key, trial in distinct.items()}
-    best = [
-        trial
-        for key, trial in distinct.items()
-        if not any(_beats(other, costs[key]) for other in costs.values())
-    ]
-    best.sort(key=lambda trial: (_costs(plan, trial), trial.number))
-    return best if len(plan.objectives) > 1 else best[:1]
+    ordered = sorted(distinct.items(), key=lambda entry: (costs[entry[0]], entry[1].number))
+    if len(plan.objectives) == 1:
+        return [trial for _, trial in ordered[: BEST if plan.compared else 1]]
+    return [trial for key, trial in ordered if not any(_beats(other, costs[key]) for other in costs.values())]
 
 
 def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
@@ -316,61 +294,22 @@ def _costs(plan: TuningPlan, trial: Trial) -> tuple[float, ...]:
     return tuple(means)
 
 
-def _trials(plan: TuningPlan, runner: Runner, step: Callable[[], None]) -> Iterator[Trial]:
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    directions = [
-        StudyDirection.MAXIMIZE if objective.maximize else StudyDirection.MINIMIZE
-        for objective in plan.objectives
-    ]
-    study = optuna.create_study(directions=directions, sampler=_sampler(plan))
-    for first in range(0, plan.trials, plan.batch):
-        numbers = range(first, min(first + plan.batch, plan.trials))
-        proposals = [_proposal(plan, study) for _ in numbers]
+def _trials(
+    plan: TuningPlan, proposals: Proposals, runner: Runner, step: Callable[[], None]
+) -> Iterator[Trial]:
+    for first in range(0, proposals.total, plan.batch):
+        numbers = range(first, min(first + plan.batch, proposals.total))
+        proposed = [proposals.next() for _ in numbers]
         runner.progress = _as_part_of(step, len(numbers))
-        tried = _tried(plan, runner, numbers, [factors for _, factors in proposals])
-        for (asked, _), trial in zip(proposals, tried, strict=True):
-            _tell(plan, study, asked, trial)
+        for trial in _tried(plan, runner, numbers, proposed):
+            violations = {entry.text: entry.violation(trial.found) for entry in plan.constraints}
+            proposals.tell(trial.factors, _told(plan, trial), violations)
             step()
             yield trial
 
 
-def _proposal(plan: TuningPlan, study: optuna.Study) -> tuple[optuna.Trial, dict[str, Value]]:
-    """The next trial; it gets all its factors before another is asked for, which then keeps away from it."""
-    asked = study.ask()
-    return asked, {name: _suggested(asked, name, entry) for name, entry in plan.search.items()}
-
-
 def _as_part_of(step: Callable[[], None], trials: int) -> Progress:
     return lambda _what, runs: contextlib.nullcontext(_Part(step, trials, runs))
-
-
-def _tell(plan: TuningPlan, study: optuna.Study, asked: optuna.Trial, trial: Trial) -> None:
-    """Let the sampler learn of a trial."""
-    costs = _told(plan, trial)
-    if costs is None:
-        study.tell(asked, state=TrialState.FAIL)
-        return
-    for entry in plan.constraints:
-        found = trial.found[entry.metric]
-        assert found is not None
-        asked.set_constraint(entry.text, entry.violation(found.mean))
-    study.tell(asked, costs)
-
-
-def _sampler(plan: TuningPlan) -> optuna.samplers.BaseSampler:
-    if plan.sampler == "nsga-ii":
-        return NSGAIISampler(population_size=plan.population, seed=plan.seed)
-    # Trials of the same batch count as bad ones, so that the next proposal keeps away from them.
-    return TPESampler(seed=plan.seed, constant_liar=True)
-
-
-def _suggested(trial: optuna.Trial, name: str, entry: Any) -> Value:  # noqa: ANN401 - Range or Choice
-    if not isinstance(entry, Range):
-        chosen: Value = trial.suggest_categorical(name, list(entry.values))
-        return chosen
-    if entry.whole:
-        return entry.value(trial.suggest_int(name, int(entry.low), int(entry.high), log=entry.log))
-    return entry.value(trial.suggest_float(name, entry.low, entry.high, log=entry.log))
 
 
 def _tried(
@@ -384,7 +323,7 @@ def _tried(
         if point is None:
             trials.append(Trial(number, factors, None, dict.fromkeys(plan.metrics), feasible=False))
             continue
-        found = _estimates(plan, runner, point, plan.seeds)
+        found = _estimates(_observed(plan, runner, point, plan.seeds))
         trials.append(Trial(number, factors, point, found, _keeps(plan, found)))
     return trials
 
@@ -403,18 +342,23 @@ def _told(plan: TuningPlan, trial: Trial) -> list[float] | None:
     return [found.mean for o in plan.objectives if (found := trial.found[o.metric]) is not None]
 
 
-def _estimates(
+def _observed(
     plan: TuningPlan, runner: Runner, point: Point, seeds: Sequence[int]
-) -> dict[str, Estimate | None]:
+) -> dict[str, Observations | None]:
+    """What the runs gave of the plan's metrics; None where a run has no value."""
     observed: Mapping[str, Observations] = runner.observed(point, seeds)
     if plan.derive is not None:
         observed = plan.derive(observed)
-    out: dict[str, Estimate | None] = {}
+    out: dict[str, Observations | None] = {}
     for name in plan.metrics:
         found = observed.get(name)
         known = found is not None and all(map(found.counts_in, range(len(found.values))))
-        out[name] = found.estimate if known and found is not None else None
+        out[name] = found if known else None
     return out
+
+
+def _estimates(observed: Mapping[str, Observations | None]) -> dict[str, Estimate | None]:
+    return {name: None if found is None else found.estimate for name, found in observed.items()}
 
 
 def _mean(found: Estimate | None) -> Estimate | None:
@@ -425,10 +369,7 @@ def _keeps(plan: TuningPlan, found: Mapping[str, Estimate | None]) -> bool:
     """Whether every metric is there and every constraint is kept, by the mean."""
     if any(entry is None for entry in found.values()):
         return False
-    return all(
-        (mean := found[entry.metric]) is not None and entry.violation(mean.mean) <= 0
-        for entry in plan.constraints
-    )
+    return all(entry.violation(found) <= 0 for entry in plan.constraints)
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:
@@ -439,6 +380,10 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
         "feasible": trial.feasible,
         "metrics": _metrics_json(trial.found),
     }
+
+
+def _as_it_is_json(found: Validated) -> dict[str, Any]:
+    return {"scenario": found.key, "fresh": _metrics_json(found.estimates), "holds": found.holds}
 
 
 def _metrics_json(found: Mapping[str, Estimate | None]) -> dict[str, Any]:

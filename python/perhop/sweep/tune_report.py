@@ -17,10 +17,10 @@ from perhop.output.report import HtmlPlot, HtmlRecords, render
 from perhop.output.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
 from perhop.output.writer import write_report
-from perhop.sweep.report import metric_text, split_tables, with_unit
+from perhop.sweep import tune_answers
+from perhop.sweep.report import metric_text, split_tables
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import short_names, shown_name, unit_of
-from perhop.sweep.tune import RECOMMENDED, recommended
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,9 +54,9 @@ def write_tuned(out: Path, tuned: Tuned, command: str, jobs: int = 1) -> None:
     page = render(
         "sweep.html.j2",
         title=plan.title,
-        answers=answers(tuned),
+        answers=tune_answers.answers(tuned),
         lead=f"{tuned.lead()[0]}.",
-        first=recommended_table(tuned),
+        first=best_table(tuned),
         details=_details(tuned),
         tables=tables,
         plots=plots,
@@ -76,60 +76,52 @@ def _details(tuned: Tuned) -> list[str]:
         f"Values on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, are unbiased and have "
         "95 % intervals. Values of the search itself are biased toward better ones, since it chose by them."
     )
-    return [searched, told]
+    apart = (
+        "All settings ran on the same fresh seeds. The best of several is better by chance alone, so "
+        "they are told apart by the studentized range (Tukey) at 95 %, from paired differences of their runs."
+    )
+    return [searched, told, apart] if len(tuned.front) > 1 or tuned.choice.compared else [searched, told]
 
 
-def answers(tuned: Tuned) -> list[str]:
-    """What to set, what it gives, and whether it keeps the constraints on fresh seeds."""
-    best = recommended(tuned)
-    if best is None:
-        return ["**No trial keeps the constraints**; widen the search, or relax them."]
-    plan = tuned.plan
-    short = short_names(list(plan.search))
-    factors = ", ".join(f"{short[name]} = {text_of(value)}" for name, value in best.trial.factors.items())
-    goals = [
-        f"{shown_name(name).partition(',')[0]} {with_unit(best.fresh[name], name)}"
-        for name in (objective.metric for objective in plan.objectives)
-    ]
-    said = [f"**Recommended: {factors}** (trial {best.trial.number}): {'; '.join(goals)}."]
-    if plan.constraints:
-        kept = "**keeps all constraints**" if best.holds else "**misses a constraint**"
-        said.append(f"On {len(plan.validation_seeds)} fresh seeds it {kept}, by the means.")
-    if len(plan.objectives) > 1 and len(tuned.front) > 1:
-        said.append(
-            f"{len(tuned.front)} trials are on the Pareto front: none of them beats another by every "
-            "objective. The recommended trial is the nearest to the best values of all objectives, each "
-            "scaled by its range over the front; with other weights, choose another row."
-        )
-    return said
-
-
-def recommended_table(tuned: Tuned) -> HtmlRecords | None:
-    """The row to take."""
-    best = recommended(tuned)
-    if best is None:
+def best_table(tuned: Tuned) -> HtmlRecords | None:
+    """The row to take, beside what the scenario as it is gives; None where there is none, or a tie."""
+    choice = tuned.choice
+    if choice.best is None:
         return None
+    best, as_it_is = tuned.front[choice.best], tuned.as_it_is
+
+    def row(name: str, fresh: str, now: str) -> tuple[str, ...]:
+        return (name, fresh) if as_it_is is None else (name, fresh, now)
+
+    def now(metric: str) -> str:
+        return "" if as_it_is is None else metric_text(as_it_is.estimates[metric], metric)
+
     lines = [
-        *((name, text_of(value)) for name, value in best.trial.factors.items()),
-        *((shown_name(name), metric_text(best.fresh[name], name)) for name in tuned.plan.metrics),
+        *(row(name, text_of(value), "") for name, value in best.trial.factors.items()),
+        *(
+            row(shown_name(name), metric_text(best.fresh[name], name), now(name))
+            for name in tuned.plan.metrics
+        ),
     ]
     if tuned.plan.constraints:
-        lines.append(("constraints", "kept" if best.holds else "missed"))
-    heads = [f"trial {best.trial.number}", "set, or measured on fresh seeds"]
-    return HtmlRecords("Recommended setting", heads, lines, states={"kept": "yes", "missed": "no"})
+        held = as_it_is is not None and as_it_is.holds
+        lines.append(row("constraints", "kept" if best.holds else "missed", "kept" if held else "missed"))
+    heads = list(row(f"trial {best.trial.number}", "set, or measured on fresh seeds", "as it is"))
+    title = "Recommended setting" if tuned.marked else "Best setting on fresh seeds, not recommended"
+    return HtmlRecords(title, heads, lines, states={"kept": "yes", "missed": "no"})
 
 
 def front_tables(tuned: Tuned) -> list[HtmlRecords]:
     """One line for each trial of the front: its setting, what fresh seeds say, and what the search saw."""
     if len(tuned.front) < 2:
         return []
-    plan, best = tuned.plan, recommended(tuned)
+    plan = tuned.plan
     short = short_names(list(plan.search))
     goals = [objective.metric for objective in plan.objectives]
-    marked = [place for place, winner in enumerate(tuned.front) if winner is best]
+    marked = list(tuned.choice.marked)
 
     def first(winner: Winner) -> dict[str, str]:
-        line = {"trial": f"{winner.trial.number}{' ' + RECOMMENDED if winner is best else ''}"}
+        line = {"trial": f"{winner.trial.number}{tuned.star(winner)}"}
         line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
         return line | ({"constraints": "kept" if winner.holds else "missed"} if plan.constraints else {})
 
@@ -140,9 +132,10 @@ def front_tables(tuned: Tuned) -> list[HtmlRecords]:
         found = winner.trial.found[metric]
         return metric_text(None if found is None else replace(found, ci95=None), metric)
 
-    seen = split_tables("The Pareto front on search seeds (biased)", tuned.front, first, goals, searched)
+    what = "The Pareto front" if len(goals) > 1 else "The best trials"
+    seen = split_tables(f"{what} on search seeds (biased)", tuned.front, first, goals, searched)
     tables = [
-        *split_tables("The Pareto front on fresh seeds", tuned.front, first, plan.metrics, fresh),
+        *split_tables(f"{what} on fresh seeds", tuned.front, first, plan.metrics, fresh),
         *seen,
     ]
     states = {"kept": "yes", "missed": "no"}
@@ -263,16 +256,25 @@ def _front(axes: Axes, tuned: Tuned, x: str, y: str) -> None:
             elinewidth=1.0,
             label="front, on fresh seeds",
         )
-        best = recommended(tuned)
-        if best is not None:
+        if tuned.marked:
             axes.plot(
-                [_at(best.fresh[x], x)],
-                [_at(best.fresh[y], y)],
+                [_at(one.fresh[x], x) for one in tuned.marked],
+                [_at(one.fresh[y], y) for one in tuned.marked],
                 "*",
                 color=SERIES[1],
                 markersize=13,
-                label="recommended",
+                label="recommended" if len(tuned.marked) == 1 else "equally good",
                 zorder=5,
+            )
+        if tuned.choice.compared and tuned.as_it_is is not None:
+            axes.plot(
+                [_at(tuned.as_it_is.estimates[x], x)],
+                [_at(tuned.as_it_is.estimates[y], y)],
+                "s",
+                color=SERIES[2],
+                markersize=6,
+                label="as it is",
+                zorder=4,
             )
     axes.set_xlabel(label(shown_name(x)))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from perhop import kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.quantities import NUMBER, RATES, TIMES, UNIT, why_no_rate, with_printed
-from perhop.sweep import document
+from perhop.sweep import contradictions, document
 from perhop.sweep.keys import COLUMN, RANGE, Key, Table, Text, Texts, Whole
 from perhop.sweep.plan import SCENARIO, SEED, SET, TITLE, Point, check_metrics, column, make_point
 from perhop.sweep.space import Range, Value, parse_range, text_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perhop.observations import Observations
+    from perhop.statistics import Estimate
     from perhop.sweep.document import Base
 
 DEFAULT_TRIALS = 60
@@ -109,9 +111,16 @@ class Constraint:
     bound: float
     text: str
 
-    def violation(self, mean: float) -> float:
-        """By how much the bound is missed, over the bound; at most 0 where it is kept."""
-        missed = self.bound - mean if self.at_least else mean - self.bound
+    def violation(self, found: Mapping[str, Estimate | None]) -> float:
+        """By how much the mean misses the bound, over the bound; at most 0 where it is kept.
+
+        Args:
+            found: Estimates by metric; without one of this metric the violation is infinite.
+        """
+        own = found.get(self.metric)
+        if own is None:
+            return math.inf
+        missed = self.bound - own.mean if self.at_least else own.mean - self.bound
         return missed / (abs(self.bound) or 1.0)
 
 
@@ -137,6 +146,8 @@ class TuningPlan:
             measured themselves.
         observed: The measured metrics that `derive` needs.
         fresh: The seeds of the winners' validation, where they are not those behind the trials'.
+        compared: The best trials run again beside each other and beside the scenario as it is; else the best
+            alone does, and whoever asked compares it.
     """
 
     title: str
@@ -155,6 +166,28 @@ class TuningPlan:
     derive: Derive | None = None
     observed: tuple[str, ...] = ()
     fresh: range | None = None
+    compared: bool = False
+
+    @property
+    def size(self) -> int | None:
+        """How many settings there are; None where a factor is a range of fractions."""
+        sizes = [
+            len(entry.values) if isinstance(entry, Choice) else entry.size for entry in self.search.values()
+        ]
+        return None if None in sizes else math.prod(size for size in sizes if size is not None)
+
+    def as_it_is(self) -> Point | None:
+        """The scenario with what the file sets in it, but for all that is searched; None if it is none."""
+        searched = frozenset(self.search)
+        kept = {
+            path: value
+            for path, value in self.base.settings.items()
+            if searched.isdisjoint(document.fields(value))
+        }
+        try:
+            return make_point(replace(self.base, settings=kept), {}, {}, "the scenario as it is")
+        except ScenarioError:
+            return None
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -222,7 +255,9 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
         VALIDATION_RUNS.read(data, "validation-runs", where),
         sampler,
         POPULATION.read(data, "population", where),
+        compared=True,
     )
+    contradictions.refuse([_sides(entry) for entry in plan.constraints], f"{where}: `constraints`")
     if not 1 <= plan.trials <= MAX_TRIALS:
         raise PerhopError(f"trials must lie between 1 and {MAX_TRIALS}, not {plan.trials}")
     simulation.seeds(plan.seed, plan.runs + plan.validation_runs)
@@ -239,6 +274,13 @@ def _check(plan: TuningPlan, where: str) -> Point:
     point = first_point(plan)
     check_metrics([point], [literal(name) for name in plan.metrics], f"{where}: a metric")
     return point
+
+
+def _sides(constraint: Constraint) -> contradictions.Sides:
+    """A constraint as what a measure must lie between."""
+    least, most = (constraint.bound, math.inf) if constraint.at_least else (-math.inf, constraint.bound)
+    subject, rank = contradictions.ranked(constraint.metric)
+    return contradictions.Sides(constraint.text, subject, rank, least, most)
 
 
 def first_point(plan: TuningPlan) -> Point:
