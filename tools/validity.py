@@ -5,8 +5,8 @@
     python -m tools.validity --render            the page from docs/validity.json, without measuring
 
 The measurements are kept in docs/validity.json, those of `tools.coverage` in docs/coverage.json. ns-2 and
-ns-3 need Debian's packages `ns2` and `libns3-dev`; the kernel needs what `perhop live` needs (docs/live.md). A
-missing peer is left as it was, and said.
+ns-3 need Debian's packages `ns2` and `libns3-dev`; the kernel needs what `perhop live` needs (docs/live.md).
+A missing peer is left as it was, and said.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ else:
     files = Lazy("perhop.output.files")
 
 LIVE_RUNS = 4
-SIMULATED_RUNS = 20
+SIMULATED_RUNS = 30
+"""As many as `perhop run` makes of a short run: beside runs in real time they cost little."""
 
 
 def compare(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, import_command, inputs, kinds, routers, simulation
+from perhop import _engine, budget, import_command, inputs, kinds, routers, simulation
 from perhop.errors import PerhopError
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from perhop.sweep.space import Range
     from perhop.sweep.tuning import Choice
 
-DEFAULT_RUNS = 8
+LADDER = (8, 15, 30)
+"""Runs of a plan that names no number: the most that fit into `EVENTS`."""
+EVENTS = 15_000_000
+"""Events of all runs of one setting, at most (`perhop.budget`): a plan judges some dozens of settings."""
 DEFAULT_MOST = 4.0
 DEFAULT_PRECISION = 0.05
 DEFAULT_TRIALS = 40
@@ -38,7 +41,11 @@ DEFAULT_TRIAL_RUNS = 4
 DEFAULT_BATCH = 4
 MOST_MULTIPLE = 1000.0
 RUNS = Whole(
-    says="Runs of everything that is judged.", default=DEFAULT_RUNS, least=2, most=simulation.MAX_RUNS
+    says="Runs of everything that is judged. Default: 30 where a run has up to half a million events, "
+    "15 up to a million, else 8.",
+    default=None,
+    least=2,
+    most=simulation.MAX_RUNS,
 )
 OBJECTIVES = Texts(says="What was promised, a sentence each.", required=True, example="loss of voice < 1 %")
 FROM = Text(
@@ -172,6 +179,7 @@ class Plan:
         runs: Runs of everything that is judged, on the same seeds.
         seed: The first of these seeds; a search uses those that follow them.
         imported: What reading a configuration said; None for a scenario.
+        runs_by_default: Nobody said how many runs.
     """
 
     title: str
@@ -188,6 +196,7 @@ class Plan:
     export: Export | None
     imported: Imported | None
     notices: tuple[str, ...]
+    runs_by_default: bool = False
 
     @property
     def seeds(self) -> range:
@@ -227,8 +236,8 @@ def read_plan(
     kinds.expect("plan", data, path)
     where = str(path)
     document.known_keys(data, tuple(KEYS), where)
-    runs = RUNS.read(data, "runs", where) if runs is None else runs
-    if runs < 2:
+    runs = RUNS.read(data, "runs", where) if runs is None and "runs" in data else runs
+    if runs is not None and runs < 2:
         raise PerhopError(f"--runs {runs}: objectives are judged by intervals, which need at least 2 runs")
     seed = document.whole(data, "seed", 1, where, least=0) if seed is None else seed
     start = _start(data, path)
@@ -236,17 +245,22 @@ def read_plan(
     document.as_json(settings, f"{where}: [set]")
     templates = _applied(start.scenario, settings, where, start.folder)
     search = _search(data, templates, trials, where)
-    simulation.seeds(seed, runs + (search.runs if search else 0))
     text = document.as_json(start.scenario, where)
     canonical, notices = _engine.read_json(text, where, folder=start.folder)
     demands, precision = _growth(document.table(data, "growth", where), start.scenario, f"{where}: [growth]")
+    bounds = _bounds(data, canonical, where)
+    by_default = runs is None
+    if runs is None:
+        simulation.seeds(seed, LADDER[0])
+        runs = budget.runs_of(canonical, seed, EVENTS, LADDER)
+    simulation.seeds(seed, runs + (search.runs if search else 0))
     plan = Plan(
         TITLE.read(data, "title", where) or start.title or path.stem,
         text,
         where,
         start.folder,
         start.subject,
-        _bounds(data, canonical, where),
+        bounds,
         runs,
         seed,
         demands,
@@ -255,6 +269,7 @@ def read_plan(
         _export(document.table(data, "export", where), f"{where}: [export]") if "export" in data else None,
         start.imported,
         tuple(notice.removeprefix(f"{where}: ") for notice in notices),
+        by_default,
     )
     if search is not None:
         _check_demands(search, demands, f"{where}: [tuning]")

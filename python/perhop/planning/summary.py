@@ -60,8 +60,9 @@ def settings(planned: Planned) -> list[tuple[Setting, str]]:
 def lead(planned: Planned) -> str:
     """What was planned, and how it was measured."""
     plan = planned.plan
+    chosen = " (by default, by the length of a run)" if plan.runs_by_default else ""
     return (
-        f"{plan.subject}; {counted(plan.runs, 'run')} on seeds {plan.seeds[0]} to {plan.seeds[-1]}; "
+        f"{plan.subject}; {counted(plan.runs, 'run')}{chosen} on seeds {plan.seeds[0]} to {plan.seeds[-1]}; "
         "means with 95 % intervals; warm-up excluded"
     )
 
@@ -254,6 +255,7 @@ def to_json(planned: Planned) -> str:
         "subject": plan.subject,
         "engine": engine_id(),
         "seeds": [plan.seeds[0], plan.seeds[-1]],
+        "runs_by_default": plan.runs_by_default,
         "now": _setting_json(planned.now),
         "better": None if planned.better is None else _better_json(planned.better),
         "trials": None if planned.searched is None else len(planned.searched.trials),

@@ -57,9 +57,13 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole(Key):
-    """A whole number."""
+    """A whole number.
 
-    default: int
+    Attributes:
+        default: None where it depends on other things, which `says` tells.
+    """
+
+    default: int | None
     least: int = 1
     most: int | None = None
 
@@ -70,11 +74,14 @@ class Whole(Key):
             PerhopError: It is none, too small or too large.
         """
         own = self.default if default is None else default
-        return document.whole(data, key, own, where, least=self.least, most=self.most)
+        if own is None and key not in data:
+            raise ValueError(f"`{key}` has no default here")
+        return document.whole(data, key, own or self.least, where, least=self.least, most=self.most)
 
     def _schema(self) -> Schema:
         most = {} if self.most is None else {"maximum": self.most}
-        return {"type": "integer", "minimum": self.least, **most, "default": self.default}
+        given = {} if self.default is None else {"default": self.default}
+        return {"type": "integer", "minimum": self.least, **most, **given}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

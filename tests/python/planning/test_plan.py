@@ -56,6 +56,22 @@ def test_the_command_prints_writes_and_resumes(tmp_path: Path, perhop: Perhop) -
     assert (tmp_path / "out" / "plots" / "plan-growth.png").exists()
 
 
+@pytest.mark.parametrize(("duration", "runs"), [("12s", 30), ("300s", 15), ("600s", 8)])
+def test_the_default_number_of_runs_follows_the_length_of_a_run(
+    tmp_path: Path, duration: str, runs: int
+) -> None:
+    """Sources of 10 Mbit/s together have some 2500 events in a second."""
+    text = POLICED.replace("runs = 30\n", "").replace('"12s"', f'"{duration}"')
+    text = text.replace('"100kbps", packet = "500B"', '"2.5Mbps", packet = "1kB"')
+    path = written(tmp_path, text)
+    planned = read_plan(path)
+    assert (planned.runs, planned.runs_by_default) == (runs, True)
+    asked = read_plan(path, runs=4)
+    assert (asked.runs, asked.runs_by_default) == (4, False)
+    with pytest.raises(PerhopError, match="no room for 8 runs"):
+        read_plan(path, seed=2**64 - 3)
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_tables_fit_a_terminal(tmp_path: Path, width: int) -> None:
     found = done(tmp_path, TUNED)
