@@ -264,3 +264,8 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         least = max(least, min(1.0, (len(known) - done) * p))
         out[place] = least
     return out
+
+
+def p_text(value: float) -> str:
+    """A p value as tables show it."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"

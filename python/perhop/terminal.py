@@ -114,6 +114,13 @@ Engine = Annotated[
 Wide = Annotated[
     bool, typer.Option("--wide", help="Show all columns of tables, however wide the terminal is.")
 ]
+Holm = Annotated[
+    bool,
+    typer.Option(
+        "--holm",
+        help="Add a column of verdicts that are corrected for their number: with 95 % none of them errs.",
+    ),
+]
 
 
 def width(*, wide: bool) -> int | None:

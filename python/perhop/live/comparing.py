@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,7 @@ def compare(
             "more runs.",
         ),
     ] = False,
+    holm: terminal.Holm = False,
     seed: terminal.Seed = 1,
     jobs: terminal.Jobs = None,
     real_time: living.RealTime = True,
@@ -128,7 +130,7 @@ def compare(
         (first, runs, sim_runs, threads), (real_time, device), dict(zip(texts, scenarios, strict=True))
     )
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
-    compared = work.compare(texts, names, wanted, explained=explained)
+    compared = replace(work.compare(texts, names, wanted, explained=explained), holm=holm)
     interrupts.leaves("interrupted")
     say = terminal.note if json_path == files.STDOUT else terminal.say
     if out is not None:
@@ -139,6 +141,7 @@ def compare(
             "--out": out,
         }
         flags = [part for text in margin or [] for part in ("--margin", text)] + ["--explain"] * explained
+        flags += ["--holm"] * holm
         report.write(out, compared, terminal.command("compare", *map(str, scenarios), *flags, **given))
     text = report.to_json(compared)
     if json_path == files.STDOUT:

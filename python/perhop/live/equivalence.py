@@ -14,11 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from perhop import catalog, finite_flows
+from perhop._engine import student_t_cdf
 from perhop.errors import PerhopError
 from perhop.finite_flows import FiniteFlows
+from perhop.multiplicity import holm
 from perhop.proportions import difference, proportion
 from perhop.quantities import RATES, TIMES, UNIT, canonical, with_printed
 from perhop.statistics import (
+    ALPHA,
     Difference,
     Equivalence,
     Estimate,
@@ -283,6 +286,30 @@ class Line:
     def verdict(self) -> str:
         """As `Equivalence.verdict`."""
         return "cannot tell" if self.test is None else self.test.verdict
+
+    @property
+    def p(self) -> float | None:
+        """The p value of the verdict: of a difference within the margin where it is "different" (two-sided).
+
+        Else of one beyond it (the larger of two one-sided ones).
+        """
+        if self.test is None or self.test.verdict != "different":
+            return None if self.test is None else self.test.p
+        found = self.test.difference
+        if found.error is None or found.freedom is None:
+            return None
+        if found.error == 0:
+            return 0.0
+        beyond = (abs(found.value) - self.test.margin) / found.error
+        return min(1.0, 2 * student_t_cdf(found.freedom, -beyond))
+
+
+def corrected(lines: Sequence[Line]) -> list[tuple[str, float | None]]:
+    """Each line's verdict, and its p value, where with 95 % none of all verdicts may err (Holm 1979)."""
+    return [
+        (line.verdict if p is not None and p <= ALPHA else "cannot tell", p)
+        for line, p in zip(lines, holm([line.p for line in lines]), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

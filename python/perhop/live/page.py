@@ -129,10 +129,13 @@ def _parts(compared: Compared) -> Iterator[HtmlPart]:
         title = f"{compared.names[0]} minus {compared.names[1]}: simulated, and on real packets"
         table = HtmlRecords.of(title, [_direction(one) for one in compared.directions], states=STATES)
         yield HtmlPart(title, table, (), [report.READING_DIRECTIONS], reading)
+    holm, last = report.holm_cells(compared), len(compared.comparisons) - 1
     for place, comparison in enumerate(compared.comparisons):
         title = f"Verdicts: {_named(compared, place)}{comparison.title}"
-        table = HtmlRecords.of(title, [_line(line) for line in comparison.lines], states=STATES)
-        yield HtmlPart(title, table, (), [report.READING], reading)
+        rows = [_line(line) | cells for line, cells in zip(comparison.lines, holm[place], strict=True)]
+        table = HtmlRecords.of(title, rows, states=STATES)
+        said = report.reading(compared) if place == last else [report.READING]
+        yield HtmlPart(title, table, (), said, reading)
     said = list(dict.fromkeys(t for one in compared.comparisons for t in otherwise(one.live.scenario)))
     if said:
         after = [f"- {text}" for text in said]

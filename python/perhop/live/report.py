@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop.live.equivalence import MEASURES, directions
+from perhop.live.equivalence import MEASURES, corrected, directions
 from perhop.live.explain import otherwise
 from perhop.live.report_json import to_json
+from perhop.multiplicity import family, p_text
 from perhop.output.numbers import exact, fixed
 from perhop.output.summary import throughput_beside, waiting_times_beside
 from perhop.output.table import MISSING, continued, prose, records
@@ -30,15 +31,18 @@ __all__ = [
     "READING",
     "READING_CHANGES",
     "READING_DIRECTIONS",
+    "READING_HOLM",
     "SOURCES",
     "VERDICTS",
     "Compared",
     "Part",
     "column",
+    "holm_cells",
     "invalid",
     "lead",
     "parts",
     "plots",
+    "reading",
     "sample_frame",
     "text",
     "to_json",
@@ -58,6 +62,11 @@ READING = (
     "runs that would tell, roughly, if differences and variances stay the same. Flows start as in the "
     "simulation of the same seed, but the kernel's TCP is not deterministic: runs are not paired, and "
     "variances may differ (Welch's t test). Each line is tested separately."
+)
+READING_HOLM = (
+    "Holm: the verdict after Holm's correction, by which with 95 % none of all verdicts errs; p, Holm: its "
+    "corrected p value, of the tests of equivalence, or where a line is different, of a difference within "
+    "the margin."
 )
 READING_DIRECTIONS = (
     "First minus second, with 95 % intervals: simulated on the same seeds, live between independent runs. "
@@ -79,11 +88,13 @@ class Compared:
         comparisons: One scenario, or two.
         names: What to call each.
         changes: What explains the differences, for each scenario; empty where that was not asked for.
+        holm: Tables have a column of verdicts corrected for their number.
     """
 
     comparisons: Sequence[Comparison]
     names: Sequence[str]
     changes: Sequence[Sequence[Change]] = field(default_factory=tuple)
+    holm: bool = False
 
     @property
     def directions(self) -> list[Direction]:
@@ -132,12 +143,14 @@ def parts(compared: Compared) -> list[Part]:
         table = [_direction(one) for one in compared.directions]
         found.append(Part(title, [_agreement(compared.directions)], table, [READING_DIRECTIONS]))
     two = len(compared.comparisons) == 2
-    for comparison, name in zip(compared.comparisons, compared.names, strict=True):
+    for comparison, name, holm in zip(
+        compared.comparisons, compared.names, holm_cells(compared), strict=True
+    ):
         title = f"{name}: {comparison.title}" if two else comparison.title
         after = [_counts(comparison), *invalid(comparison)]
-        lines = [_line(line) for line in comparison.lines]
+        lines = [_line(line) | cells for line, cells in zip(comparison.lines, holm, strict=True)]
         found.append(Part(title, [lead(comparison)], lines, after, LEFT_OUT_FIRST))
-    found[-1] = replace(found[-1], after=[*found[-1].after, READING])
+    found[-1] = replace(found[-1], after=[*found[-1].after, *reading(compared)])
     said = dict.fromkeys(text for one in compared.comparisons for text in otherwise(one.live.scenario))
     if said:
         after = [f"- {text}" for text in said]
@@ -149,6 +162,27 @@ def parts(compared: Compared) -> list[Part]:
         if changes:
             found += _explained(comparison, changes, f", {name}" if two else "")
     return found
+
+
+def holm_cells(compared: Compared) -> list[list[dict[str, str]]]:
+    """Of each comparison, for each line the columns of corrected verdicts; none unless asked for."""
+    if not compared.holm:
+        return [[{} for _ in one.lines] for one in compared.comparisons]
+    found = iter(corrected([line for one in compared.comparisons for line in one.lines]))
+    cells = [[next(found) for _ in one.lines] for one in compared.comparisons]
+    return [
+        [{"Holm": state, "p, Holm": MISSING if p is None else p_text(p)} for state, p in of] for of in cells
+    ]
+
+
+def reading(compared: Compared) -> list[str]:
+    """How to read the lines, and what their number means for all of them."""
+    said = [READING]
+    if text := family(sum(len(one.lines) for one in compared.comparisons), "lines"):
+        said.append(text)
+    if compared.holm:
+        said.append(READING_HOLM)
+    return said
 
 
 def lead(comparison: Comparison) -> str:
@@ -181,7 +215,7 @@ def _line(line: Line) -> dict[str, str]:
         "difference": MISSING if test is None else number.signed(test.difference.value),
         "90 % interval": MISSING if test is None else number.interval(test.difference.interval(0.9)),
         "margin": MISSING if test is None else f"{test.margin * measure.scale:.{measure.digits}f}",
-        "p": MISSING if test is None or test.p is None else _p(test.p),
+        "p": MISSING if test is None or test.p is None else p_text(test.p),
         "verdict": verdict(line),
     }
 
@@ -192,10 +226,6 @@ def verdict(line: Line) -> str:
         return line.verdict
     needed = line.test.runs_needed
     return f"cannot tell (needs {'over 1000' if needed is None else f'~{needed}'} runs)"
-
-
-def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 @dataclass(frozen=True, slots=True)

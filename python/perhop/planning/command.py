@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,7 @@ def plan(
         int | None, typer.Option("--trials", metavar="N", help="How many settings the search tries.")
     ] = None,
     seed: sweeping.Seed = None,
+    holm: terminal.Holm = False,
     jobs: terminal.Jobs = None,
     wide: terminal.Wide = False,
     out: terminal.Out = None,
@@ -92,8 +94,9 @@ def plan(
         )
     place = sweep_job.Workplace(store, backend, jobs, address)
     done = job.run_plan(planned, place, say=terminal.note, progress=terminal.progress)
+    done = replace(done, holm=holm)
     given = {"--store": store, "--runs": runs, "--trials": trials, "--seed": seed, "--out": out}
-    command = terminal.command("plan", str(plan_file), **given)
+    command = terminal.command("plan", str(plan_file), *(["--holm"] if holm else []), **given)
     if lines_path is not None and done.lines is not None:
         files.write(lines_path, done.lines.text)
     sweeping.conclude(

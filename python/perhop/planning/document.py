@@ -13,7 +13,7 @@ from perhop.errors import PerhopError
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
 from perhop.routers.exporting import WRITERS
-from perhop.sweep import document, tuning
+from perhop.sweep import contradictions, document, tuning
 from perhop.sweep.document import Base
 from perhop.sweep.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.sweep.metrics import names_of
@@ -430,7 +430,9 @@ def _bounds(data: Mapping[str, Any], canonical: str, where: str) -> tuple[Bound,
     sentences = OBJECTIVES.read(data, "objectives", where)
     parsed = [objectives.parse(text, place) for text in sentences]
     subjects = objectives.Subjects.of(canonical, names_of(canonical))
-    return tuple(subjects.bind(one, place) for one in parsed)
+    bounds = tuple(subjects.bind(one, place) for one in parsed)
+    contradictions.refuse([side for bound in bounds for side in bound.sides()], place)
+    return bounds
 
 
 def _growth(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ def plan(
     seed: int | None = None,
     trials: int | None = None,
     jobs: int | None = None,
+    holm: bool = False,
 ) -> Planned:
     """Judge which promises a configuration keeps, how far each demand can grow, and what would be better.
 
@@ -35,6 +37,7 @@ def plan(
         seed: The first seed. Default: the file's.
         trials: How many settings a search tries. Default: the file's.
         jobs: Threads. Default: all cores. Results are the same for any number.
+        holm: Give tables a column of verdicts corrected for their number (Holm 1979).
 
     Returns:
         Verdicts (`now.verdicts`), limits of growth (`now.limits`), the better setting (`better`), and lines
@@ -49,9 +52,10 @@ def plan(
     planned = read_plan(Path(path), runs=runs, seed=seed, trials=trials)
     if planned.search is not None:
         extras.TUNE.demand()
-    return run_plan(
+    done = run_plan(
         planned, Workplace(Path(store), "local", jobs, None), say=lambda _: None, progress=_quietly
     )
+    return replace(done, holm=holm)
 
 
 def _quietly(_what: str, _total: int) -> contextlib.nullcontext[Callable[[], None]]:

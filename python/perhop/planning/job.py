@@ -127,6 +127,7 @@ class Planned:
             asked for.
         changes: How these differ from the lines of the configuration as it is, as a unified diff.
         work: What it cost.
+        holm: Tables have a column of verdicts corrected for their number.
     """
 
     plan: Plan
@@ -136,6 +137,7 @@ class Planned:
     lines: routers.Exported | None
     changes: Sequence[str]
     work: Counts
+    holm: bool = False
 
     def text(self, width: int | None = None) -> str:
         """The plan as plain text for a terminal of that width; None for no limit."""

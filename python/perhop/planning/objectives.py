@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from perhop.planning.words import (
 )
 from perhop.quantities import NUMBER, UNIT
 from perhop.routers import units as codepoints
+from perhop.sweep.contradictions import Sides, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,6 +90,11 @@ class Objective:
             ">": value > self.bound,
             ">=": value >= self.bound,
         }[self.comparison]
+
+    def share_margin(self, share: float) -> float:
+        """How far a share of runs that keep the bound is from the one that must: 0 at it, 1 where all do."""
+        assert self.runs is not None
+        return (share - self.runs) / (1 - self.runs)
 
     def margin(self, value: float) -> float:
         """How far a value is from the bound on the way to the best possible one; negative where it breaks it.
@@ -230,6 +237,19 @@ class Bound:
     def metrics(self) -> tuple[str, ...]:
         """Every metric that it needs."""
         return tuple(metric for part in self.parts for metric in part)
+
+    def sides(self) -> Iterator[Sides]:
+        """Between what each of whom it is about must lie."""
+        objective = self.objective
+        least, most = (-math.inf, objective.bound) if objective.upper else (objective.bound, math.inf)
+        strict = not objective.comparison.endswith("=")
+        for part in self.parts:
+            subject, rank = ranked(part[0])
+            kinds = [(subject, *part[1:])]
+            if objective.upper and len(part) > 1:  # of several losses together, none is larger
+                kinds.append((subject,))
+            for kind in kinds:
+                yield Sides(objective.text, kind, rank, least, most, strict, objective.runs or 1.0)
 
 
 @dataclass(frozen=True, slots=True)

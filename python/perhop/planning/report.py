@@ -57,8 +57,8 @@ def write_plan(out: Path, planned: Planned, command: str, jobs: int = 1) -> None
 def tables(planned: Planned) -> list[HtmlRecords]:
     """Objectives and growth of each setting, and the setting itself."""
     found = []
-    for setting, what in settings(planned):
-        found.append(HtmlRecords.of(f"Objectives {what}", verdict_rows(setting.verdicts), states=STATES))
+    for (setting, what), rows in zip(settings(planned), verdict_rows(planned), strict=True):
+        found.append(HtmlRecords.of(f"Objectives {what}", rows, states=STATES))
         if setting.limits:
             found.append(_growth_table(setting.limits, what))
     if planned.better is not None:

@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
+from perhop.multiplicity import family, p_text
 from perhop.output import notebook
 from perhop.output.numbers import exact, fixed, shown
 from perhop.output.table import MISSING, prose, records
-from perhop.planning.verdicts import STATES
+from perhop.planning.verdicts import STATES, corrected
 from perhop.study import rounded
 from perhop.sweep.metrics import engine_id
 from perhop.sweep.space import text_of
@@ -34,8 +35,8 @@ def to_text(planned: Planned, width: int | None) -> str:
     plan = planned.plan
     parts = [prose(plan.title, width), prose(f"{lead(planned)}.", width), ""]
     parts += [prose(sentence.replace("**", ""), width) for sentence in answers(planned)]
-    for setting, what in settings(planned):
-        parts += ["", f"Objectives {what}", *records(verdict_rows(setting.verdicts), width)]
+    for (setting, what), rows in zip(settings(planned), verdict_rows(planned), strict=True):
+        parts += ["", f"Objectives {what}", *records(rows, width)]
         if setting.limits:
             parts += ["", f"Growth {what}", *records(limit_rows(setting.limits), width)]
     parts += ["", *(prose(note, width) for note in notes(planned))]
@@ -164,7 +165,7 @@ def notes(planned: Planned) -> list[str]:
         "Margin: 0 % is at the bound, 100 % the best possible value, or twice the bound where there is "
         "none. An objective holds where the whole interval keeps its bound, and breaks where none of it does."
     )
-    said = [margin]
+    said = [margin, *_family(planned)]
     if planned.now.limits:
         said.append(
             "Growth: one demand grows while the others stay. Up to the first level every objective that "
@@ -182,6 +183,18 @@ def notes(planned: Planned) -> list[str]:
     return said
 
 
+def _family(planned: Planned) -> list[str]:
+    """What the number of verdicts means for all of them."""
+    number = sum(len(setting.verdicts) for setting, _ in settings(planned))
+    said = [text] if (text := family(number, "objectives")) else []
+    if planned.holm:
+        said.append(
+            "Holm: the verdict after Holm's correction, by which with 95 % none of all verdicts errs; p, "
+            "Holm: the corrected two-sided p value, at most 0.05 where it is decided."
+        )
+    return said
+
+
 def _step(planned: Planned) -> str:
     return f"{exact(100 * planned.plan.precision)} %, or one user or flow,"
 
@@ -189,17 +202,25 @@ def _step(planned: Planned) -> str:
 # ---------------------------------------------------------------- tables
 
 
-def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """One line for each objective."""
-    return [
-        {
-            "objective": verdict.text,
-            "measured": _measured(verdict),
-            "margin, %": MISSING if verdict.margin is None else percent(verdict.margin),
-            "verdict": verdict.state,
-        }
-        for verdict in verdicts
-    ]
+def verdict_rows(planned: Planned) -> list[list[dict[str, str]]]:
+    """Of each setting, one line for each objective."""
+    out = []
+    after = iter(corrected([verdict for setting, _ in settings(planned) for verdict in setting.verdicts]))
+    for setting, _ in settings(planned):
+        rows = []
+        for verdict in setting.verdicts:
+            row = {
+                "objective": verdict.text,
+                "measured": _measured(verdict),
+                "margin, %": MISSING if verdict.margin is None else percent(verdict.margin),
+                "verdict": verdict.state,
+            }
+            holds, p = next(after)
+            if planned.holm:
+                row |= {"Holm": STATES[holds], "p, Holm": MISSING if p is None else p_text(p)}
+            rows.append(row)
+        out.append(rows)
+    return out
 
 
 def _measured(verdict: Verdict) -> str:
@@ -237,8 +258,8 @@ def limit_rows(limits: Sequence[Limit]) -> list[dict[str, str]]:
 def to_notebook(planned: Planned) -> str:
     """The plan as HTML for a notebook."""
     tables: list[Sequence[Mapping[str, str]]] = []
-    for setting, _ in settings(planned):
-        tables.append(verdict_rows(setting.verdicts))
+    for (setting, _), rows in zip(settings(planned), verdict_rows(planned), strict=True):
+        tables.append(rows)
         tables += [limit_rows(setting.limits)] if setting.limits else []
     said = [sentence.replace("**", "") for sentence in answers(planned)]
     return notebook.of_records([planned.plan.title, *said], tables, " ".join(notes(planned)))
@@ -299,6 +320,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         else {"kept": share.kept, "runs": share.runs, "ci95": [rounded(share.low), rounded(share.high)]},
         "runs_without_a_value": verdict.missing,
         "runs_needed": verdict.runs_needed,
+        "p": None if verdict.p is None else rounded(verdict.p),
     }
 
 

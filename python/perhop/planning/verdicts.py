@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perhop import judging
-from perhop.statistics import MOST_RUNS, UPPER, Estimate, estimate
+from perhop.multiplicity import holm, p_value
+from perhop.statistics import ALPHA, MOST_RUNS, UPPER, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,11 +52,14 @@ class Verdict:
     Attributes:
         holds: None where they cannot tell.
         found: What all runs give, in the bound's unit; None where a run has no value.
-        margin: See `perhop.planning.objectives.Objective.margin`.
+        margin: See `perhop.planning.objectives.Objective.margin`; of an objective for a share of the runs,
+            `share_margin`.
         share: Of an objective for a share of the runs.
         values: Of each run, in the order of the seeds; NaN where one has none.
         runs_needed: Where the runs cannot tell: roughly how many would, if mean and spread stay as they are;
             None where it is decided, or where no affordable number would do.
+        p: The two-sided p value of the statement that the bound is just met; at most 5 % where it is decided.
+            None where a run has no value.
     """
 
     bound: Bound
@@ -65,6 +69,7 @@ class Verdict:
     share: Share | None
     values: tuple[float, ...]
     runs_needed: int | None = None
+    p: float | None = None
 
     @property
     def state(self) -> str:
@@ -97,11 +102,12 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
         return Verdict(bound, None, None, None, None, values)
     worst = (max if objective.upper else min)(found, key=lambda one: one.mean)
     if objective.runs is not None:
-        margin = estimate([objective.margin(value) for value in values])
         share = _share([objective.met(value) for value in values])
+        ends = (share.low, share.high) if share.runs > 1 else None
+        margin = Estimate(share.kept / share.runs, ends, share.runs).mapped(objective.share_margin)
         holds = True if share.low >= objective.runs else False if share.high < objective.runs else None
         needed = _runs_for_all(objective.runs) if holds is None and share.kept == share.runs else None
-        return Verdict(bound, holds, worst, margin, share, values, needed)
+        return Verdict(bound, holds, worst, margin, share, values, needed, _share_p(share, objective.runs))
     compare = {
         "<": judging.below,
         "<=": judging.at_most,
@@ -109,7 +115,21 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
         ">=": judging.at_least,
     }[objective.comparison]
     check = judging.all_of(*(compare(one, objective.bound) for one in found))
-    return Verdict(bound, check.holds, worst, worst.mapped(objective.margin), None, values, check.runs_needed)
+    p_values = [p_value(one, objective.bound) for one in found]
+    p = None if None in p_values else max(p for p in p_values if p is not None)
+    if check.holds is False:
+        p = p_value(worst, objective.bound)
+    margin = worst.mapped(objective.margin)
+    return Verdict(bound, check.holds, worst, margin, None, values, check.runs_needed, p)
+
+
+def corrected(verdicts: Sequence[Verdict]) -> list[tuple[bool | None, float | None]]:
+    """What is left of each verdict, and its p value, where none of all may err with 95 % (Holm 1979)."""
+    adjusted = holm([verdict.p for verdict in verdicts])
+    return [
+        (verdict.holds if p is not None and p <= ALPHA else None, p)
+        for verdict, p in zip(verdicts, adjusted, strict=True)
+    ]
 
 
 def _estimate(part: Sequence[str], observed: Mapping[str, Observations]) -> Estimate | None:
@@ -163,13 +183,20 @@ def _values(parts: Sequence[Observations | None], *, upper: bool) -> tuple[float
 def smallest_margins(bounds: Sequence[Bound], observed: Mapping[str, Observations]) -> list[float]:
     """The smallest margin of all objectives in each run; NaN where one has no value there.
 
-    A percentile counts in each run with what the run adds to that of all (`Observations.linear`).
+    A percentile counts in each run with what the run adds to that of all (`Observations.linear`), and a share
+    of the runs as 0 or 1.
     """
     by_bound = []
     for bound in bounds:
         found = _worst(bound, observed)
         if found is None:
             return [math.nan] * max((len(one.values) for one in observed.values()), default=0)
+        if bound.objective.runs is not None:
+            own = _values([combined(part, observed) for part in bound.parts], upper=bound.objective.upper)
+            if any(map(math.isnan, own)):
+                return [math.nan] * len(own)
+            by_bound.append([bound.objective.share_margin(float(bound.objective.met(one))) for one in own])
+            continue
         values = found.linear(range(len(found.values)))
         by_bound.append([bound.objective.margin(value) for value in values])
     return [min(margins) for margins in zip(*by_bound, strict=True)]
@@ -212,6 +239,12 @@ def _share(kept: Sequence[bool]) -> Share:
     low = 0.0 if k == 0 else _root(lambda p: 1.0 - _binomial(k - 1, n, p) - tail)
     high = 1.0 if k == n else _root(lambda p: tail - _binomial(k, n, p))
     return Share(k, n, low, high)
+
+
+def _share_p(share: Share, bound: float) -> float:
+    """The two-sided p value of the statement that just this share of runs keeps a bound."""
+    at_least = 1.0 - (_binomial(share.kept - 1, share.runs, bound) if share.kept else 0.0)
+    return min(1.0, 2 * min(at_least, _binomial(share.kept, share.runs, bound)))
 
 
 def _binomial(k: int, n: int, p: float) -> float:

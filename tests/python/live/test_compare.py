@@ -138,6 +138,26 @@ def test_another_network_is_different() -> None:
     assert ends[0] > rate.test.margin
 
 
+def test_a_column_corrects_the_verdicts_for_their_number(tmp_path: Path) -> None:
+    found = comparison(FASTER)
+    plain = report.text(Compared([found, found], ["a", "b"]), 200)
+    assert plain.count(f"{2 * len(found.lines)} lines are judged at 95 % each") == 1
+    assert "Holm" not in plain
+    compared = Compared([found, found], ["a", "b"], holm=True)
+    assert "p, Holm" in report.text(compared, 200)
+    first, second = report.holm_cells(compared)
+    assert first == second
+    for line, cells in zip(found.lines, first, strict=True):
+        if cells["Holm"] != line.verdict:
+            assert cells["Holm"] == "cannot tell"
+        if line.p is not None:
+            assert cells["Holm"] == "cannot tell" or line.p <= 0.05 / 2
+    sure = {line.key: cells["Holm"] for line, cells in zip(found.lines, first, strict=True)}
+    assert sure[Key("class", "best-effort", "throughput")] == "different"
+    report.write(tmp_path, compared, "perhop compare a.toml b.toml --holm")
+    assert "p, Holm" in check((tmp_path / "report.html").read_text(encoding="utf-8")).text
+
+
 def test_invalid_runs_are_left_out_and_said() -> None:
     found = comparison(runs=4, spoilt=(101, 103))
     assert [run.seed for run in found.valid] == [100, 102]

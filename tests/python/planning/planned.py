@@ -84,8 +84,8 @@ runs = 2
 """A queue that is too long for its objective, of which a search finds the right length."""
 
 
-def done(folder: Path, text: str, **options: int) -> Planned:
+def done(folder: Path, text: str, *, holm: bool = False, **options: int) -> Planned:
     """A finished plan of this text, with its store in the folder."""
     path = folder / "plan.toml"
     path.write_text(text, encoding="utf-8")
-    return perhop.plan(path, store=folder / "store", **options)
+    return perhop.plan(path, store=folder / "store", holm=holm, **options)

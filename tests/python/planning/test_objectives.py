@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
+from tests.python.planning.planned import POLICED
 
 from perhop.errors import PerhopError
+from perhop.planning.document import read_plan
 from perhop.planning.objectives import Objective, Subjects, parse
 from perhop.simulation import canonical
 from perhop.sweep.metrics import names_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCENARIO = """\
 duration = "5s"
@@ -200,3 +208,42 @@ def test_margins_lead_from_the_bound_to_the_best_value() -> None:
     assert objective("throughput of gold > 2 Mbit/s").margin(3e6) == pytest.approx(0.5)
     assert objective("90 % of gold flows get their profile").margin(0.95) == pytest.approx(0.5)
     assert objective("100 % of gold flows get their profile").margin(0.95) == pytest.approx(-0.05)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("loss of sources < 1 %", "loss of sources > 2 %"),
+        ("loss of sources < 1 %", "loss of sources >= 1 %"),
+        ("loss of sources < 1 %", "flows.sources.loss > 2 %"),
+        ("P50 of waiting time of edge > 20 ms", "P99 of waiting time of edge < 10 ms"),
+        ("loss of sources < 1 % in 60 % of runs", "loss of sources > 2 % in 60 % of runs"),
+    ],
+)
+def test_objectives_that_contradict_each_other_are_refused(tmp_path: Path, pair: tuple[str, str]) -> None:
+    path = tmp_path / "plan.toml"
+    for listed in (pair, pair[::-1]):
+        text = POLICED.replace('["loss of sources < 1 %"]', json.dumps(listed))
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(PerhopError, match="contradict each other") as caught:
+            read_plan(path)
+        assert "plan.toml: `objectives`" in str(caught.value)
+        assert all(repr(one) in str(caught.value) for one in pair)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("loss of sources < 2 %", "loss of sources > 1 %"),
+        ("loss of sources <= 1 %", "loss of sources >= 1 %"),
+        ("P99 of waiting time of edge > 20 ms", "P50 of waiting time of edge < 10 ms"),
+        ("loss of sources < 1 % in 50 % of runs", "loss of sources > 2 % in 50 % of runs"),
+        ("loss of sources < 1 % in 60 % of runs", "loss of sources > 2 %"),
+        ("utilization of edge > 50 %", "loss of sources < 1 %"),
+    ],
+)
+def test_objectives_that_may_both_hold_are_taken(tmp_path: Path, pair: tuple[str, str]) -> None:
+    path = tmp_path / "plan.toml"
+    text = POLICED.replace('["loss of sources < 1 %"]', json.dumps(pair))
+    path.write_text(text, encoding="utf-8")
+    assert len(read_plan(path).bounds) == 2

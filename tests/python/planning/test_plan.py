@@ -235,6 +235,30 @@ def test_the_page_has_every_part(tmp_path: Path, perhop: Perhop) -> None:
     } <= set(found)
 
 
+def test_a_column_corrects_the_verdicts_for_their_number(tmp_path: Path, perhop: Perhop) -> None:
+    written(tmp_path, BURSTY)
+    plain = perhop("plan", "plan.toml", "--runs", "3")
+    assert plain.out.count("2 objectives are judged at 95 % each: in up to 10 % of such reports") == 1
+    assert "Holm" not in plain.out
+    ended = perhop(
+        "plan", "plan.toml", "--runs", "3", "--holm", "--wide", "--out", "out", "--json", "plan.json"
+    )
+    assert ended.code == 0, ended.err
+    (head,) = [line for line in ended.out.splitlines() if line.startswith("objective ")]
+    assert head.split("  ")[-1].strip() == "p, Holm"
+    page = check((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert "p, Holm" in page.text
+    found = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["now"]["objectives"]
+    for one in found:
+        assert (one["p"] <= 0.05) == (one["state"] != "cannot tell")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert "--holm" in json.dumps(manifest)
+
+
+def test_one_objective_has_no_family(tmp_path: Path) -> None:
+    assert "judged at 95 % each" not in done(tmp_path, POLICED, holm=True).text()
+
+
 def test_an_empty_file_is_no_scenario(tmp_path: Path, perhop: Perhop) -> None:
     written(tmp_path, "\n")
     for command, needs in (

@@ -9,7 +9,7 @@ import pytest
 from perhop.observations import Observations, Queue
 from perhop.planning.job import together
 from perhop.planning.objectives import Bound, parse
-from perhop.planning.verdicts import judge, score, smallest_margins
+from perhop.planning.verdicts import corrected, judge, score, smallest_margins
 
 
 def bound(text: str, *metrics: str) -> Bound:
@@ -127,3 +127,53 @@ def test_the_losses_of_a_group_add_up_and_the_worst_group_counts() -> None:
     found = judge(both, seen(a=[0.1, 0.2], m=[0.2, math.nan], b=[0.0, 0.0]))
     assert found.values == pytest.approx((1 - 0.9 * 0.8, 0.2))
     assert judge(both, seen(a=[0.1, 0.2], m=[0.2, math.nan])).holds is None
+
+
+# ---------------------------------------------------------------- shares of runs, many verdicts
+
+
+def test_the_margin_of_a_share_of_runs_is_that_of_the_share() -> None:
+    """The bound is kept in 99 of 100 runs, by values far from it: 99 % of runs is just met."""
+    share = bound("P99 of one-way delay of voice < 20 ms in 99 % of runs", "d")
+    found = judge(share, seen(d=[0.01] * 99 + [9.0]))
+    assert found.margin is not None
+    assert found.margin.mean == pytest.approx(0.0)
+    assert found.margin.low == pytest.approx((0.945541 - 0.99) / 0.01, abs=1e-3)
+    assert found.margin.high == pytest.approx((0.999747 - 0.99) / 0.01, abs=1e-3)
+    assert found.state == "cannot tell"
+    enough = judge(share, seen(d=[0.01] * 400))
+    assert enough.state == "holds"
+    assert enough.margin is not None
+    assert 0 < enough.margin.low < enough.margin.mean == 1.0
+
+
+def test_the_smallest_margins_have_a_share_of_runs_as_kept_or_not() -> None:
+    share = bound("P99 of one-way delay of voice < 20 ms in 90 % of runs", "d")
+    assert smallest_margins([share], seen(d=[0.01, 9.0])) == pytest.approx([1.0, -9.0])
+
+
+def test_p_values_agree_with_the_verdicts() -> None:
+    for values in ([0.010, 0.011, 0.012], [0.030, 0.031, 0.032], [0.018, 0.020, 0.021]):
+        found = judge(DELAY, seen(d=values))
+        assert found.p is not None
+        assert (found.p <= 0.05) == (found.holds is not None)
+    share = bound("P99 of one-way delay of voice < 20 ms in 95 % of runs", "d")
+    for kept in range(60, 101):
+        found = judge(share, seen(d=[0.01] * kept + [0.03] * (100 - kept)))
+        assert found.p is not None
+        assert (found.p <= 0.05) == (found.holds is not None)
+    assert judge(DELAY, seen(d=[0.01, math.nan])).p is None
+
+
+def test_a_corrected_verdict_needs_more() -> None:
+    """A verdict whose p value is above 2.5 % does not stand beside another like it."""
+    weak = judge(DELAY, seen(d=[0.0100, 0.0131, 0.0072, 0.0186]))
+    strong = judge(DELAY, seen(d=[0.010, 0.0101, 0.0102, 0.0103]))
+    assert weak.holds
+    assert strong.holds
+    assert weak.p is not None
+    assert 0.025 < weak.p <= 0.05
+    assert corrected([weak]) == [(True, weak.p)]
+    (first, first_p), (second, _), (last, last_p) = corrected([weak, strong, weak])
+    assert (first, second, last) == (None, True, None)
+    assert first_p == last_p == pytest.approx(2 * weak.p)
