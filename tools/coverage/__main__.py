@@ -61,6 +61,8 @@ def main() -> None:
         found = measuring.measure(name, SETTINGS[name], amount, jobs=given.jobs)
         rows += found
         print(f"{name}: {len(found)} intervals, {time.monotonic() - began:.0f} s", flush=True)
+        if given.json is not None:
+            given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
         for kind, some in _kinds(found):
             if some:
                 least = min(some, key=lambda row: row.covered / row.groups)
@@ -69,8 +71,6 @@ def main() -> None:
                     f"  {kind}: {100 * mean:.1f} % on average; "
                     f"least {100 * least.covered / least.groups:.1f} %, {least.measure}"
                 )
-    if given.json is not None:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
     if given.write:
         of = f"perhop {_engine.version}, {platform.system()} {platform.release().split('-')[0]}"
         DATA.write_text(page.content(rows, of), encoding="utf-8")
