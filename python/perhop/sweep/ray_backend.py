@@ -117,7 +117,7 @@ def _knock(address: str) -> None:
 
 
 def batch(
-    engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]], classes: dict[str, bytes]
+    engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]], classes: plugins.Sent
 ) -> list[Measured]:
     """Several runs, on a worker.
 
@@ -125,7 +125,7 @@ def batch(
         engine: What the driver would compute them with.
         scenarios: Canonical JSON, by the number that tasks use.
         tasks: (scenario, seed) of each run.
-        classes: The sources of modules with classes in Python, by name.
+        classes: The sources of modules with classes in Python, and of what they import.
 
     Raises:
         Refused: The worker has another engine.

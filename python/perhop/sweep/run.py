@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop import interrupts
+from perhop.plugins import not_reused
 from perhop.sweep.backend import Task
 from perhop.sweep.companions import Gathered, meets, with_companions
 from perhop.sweep.journal import Layout, Record
@@ -52,6 +53,7 @@ class Runner:
     _finished: dict[str, set[int]] | None = None
     _counted: dict[str, set[int]] = field(default_factory=dict)
     _seen: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
 
     def ensure(self, points: Sequence[Point], seeds: Sequence[int]) -> None:
         """Have every point's run on every seed in the store.
@@ -65,6 +67,7 @@ class Runner:
             self._finished = self.store.finished(engine_id())
             self._seen = self.store.values(engine_id(), self.watched) if self.watched else {}
         distinct = {point.key: point.scenario for point in points}
+        self._tell_what_is_not_reused(distinct)
         keys, scenarios = list(distinct), list(distinct.values())
         finished = [self._finished.setdefault(key, set()) for key in keys]
         for key, known in zip(keys, finished, strict=True):
@@ -101,6 +104,15 @@ class Runner:
         runs = [self._seen[point.key][seed] for seed in seeds]
         gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in runs[0]})
         return {name: gathered.of(name) for name in runs[0] if meets(name, self.watched)}
+
+    def _tell_what_is_not_reused(self, scenarios: Mapping[str, str]) -> None:
+        """Say once of each class in Python that its runs are computed anew, and why."""
+        said = {
+            text for key, one in scenarios.items() if key not in self._counted for text in not_reused(one)
+        }
+        for text in sorted(said - self._told):
+            self.store.say(f"warning: {text}")
+        self._told |= said
 
     def _look(self, key: str, seed: int, run: Measured) -> None:
         if self.watched:

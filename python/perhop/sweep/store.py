@@ -67,6 +67,10 @@ class StoreError(PerhopError):
 class SweepStore:
     """Finished runs by scenario, seed and engine; several processes may use one store at once.
 
+    Attributes:
+        directory: Where it lies.
+        say: Told of what is to be known of kept runs, in a sentence.
+
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with SweepStore(folder) as store, store.connect() as database:
     ...         database.execute("SELECT count(*) FROM runs").fetchone()
@@ -88,7 +92,7 @@ class SweepStore:
         self.directory = directory = Path(directory)
         self._journals = directory / "journals"
         self._segments = directory / "segments"
-        self._say = _warn if say is None else say
+        self.say = _warn if say is None else say
         with self._explained("cannot be opened"):
             for place in (self._journals, self._segments):
                 filesystem.make_directory(place)
@@ -245,7 +249,7 @@ class SweepStore:
 
     def _tell(self, path: Path, contents: Contents) -> None:
         if contents.unreadable:
-            self._say(
+            self.say(
                 f"warning: {path}: {contents.unreadable} of {contents.size} bytes were not readable, as when "
                 f"a program is killed while it writes; {len(contents.records)} finished runs are kept"
             )
@@ -293,7 +297,7 @@ class SweepStore:
         place = self.directory / "broken"
         filesystem.make_directory(place)
         filesystem.rename(path, place / path.name)
-        self._say(f"warning: {path} is broken and was moved to {place}")
+        self.say(f"warning: {path} is broken and was moved to {place}")
 
     def _mend(self, name: str, files: Mapping[str, Path], missing: Sequence[str]) -> None:
         """Make the missing files of a segment from those that are left."""
@@ -304,10 +308,10 @@ class SweepStore:
         else:
             for path in files.values():
                 self._set_aside(path)
-            self._say(f"warning: both copies of segment {name} are broken; its runs are computed again")
+            self.say(f"warning: both copies of segment {name} are broken; its runs are computed again")
             return
         self._make(name, records, missing)
-        self._say(f"warning: segment {name} was restored from its other copy; {len(records)} runs are kept")
+        self.say(f"warning: segment {name} was restored from its other copy; {len(records)} runs are kept")
 
     def _lock(self, kind: int) -> _Held:
         return _Held(self._lock_file, kind)
