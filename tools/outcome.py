@@ -102,6 +102,8 @@ FOOTER = '''class Application(TypedDict):
     """Those of the model in the catalog of measures."""
     samples: dict[str, Numbers]
     """What they come from, in the order in which it came."""
+    open: dict[str, Numbers]
+    """Times so far of what had not ended when the run did, by the name of the samples."""
 
 
 class QueueSeries(TypedDict):
@@ -143,6 +145,8 @@ class Population(TypedDict):
     """f64[m]: the least time that their bytes take on their path, headers included."""
     completion_s: Numbers
     """f64[m]: from the start to the arrival of the last byte; NaN if it was unfinished at the end."""
+    open_s: Numbers
+    """f64[m]: from the start to the end of the run; NaN if it had completed."""
 
 
 class Outcome(TypedDict):

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, BinaryIO, Final, Literal, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from perhop.outcome import LiveOutcome, Outcome
 
 version: str
@@ -316,6 +319,21 @@ def beta_quantile(a: float, b: float, probability: float) -> float:
 
     Raises:
         ValueError: There are no such parameters, or no such probability.
+    """
+
+def product_limit(
+    ended: NDArray[np.float64], open_: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float | None]:
+    """The distribution of times of which some had not ended, by the product limit (Kaplan & Meier 1958).
+
+    Args:
+        ended: Times that ended, f64[n] in one piece.
+        open_: Times so far of those that had not, f64[m] likewise.
+
+    Returns:
+        Times that ended, each once, ascending; the share of all that is at most as long as each, up to the
+        share that ended, since the others may be the longest; and the mean of all, a lower bound where the
+        longest is open; None if none ended.
     """
 
 def live_probe() -> None:

@@ -547,6 +547,32 @@ def percentile(metric: str) -> tuple[str, float] | None:
     return f"{place}{dot}{base}", float(f"0.{found[1]}")
 
 
+def times_of(measure: str) -> str | None:
+    """The samples of which a measure of users is the mean or a percentile, if they are times.
+
+    Args:
+        measure: Its name, such as `page_p95_s` or `page_mean_s`.
+
+    Returns:
+        Their name, such as `page_s`.
+    """
+    found = percentile(measure)
+    if found is not None:
+        return found[0]
+    if measure.endswith("_mean_s"):
+        return f"{measure.removesuffix('_mean_s')}_s"
+    return measure if measure == "startup_s" else None
+
+
+def is_cut_off(flows: Members) -> bool:
+    """Whether a flow with a `volume` was unfinished: the mean of those that completed is too low."""
+    return any(value == 1 for value in flows.of("unfinished"))
+
+
+OF_COMPLETED = frozenset({"completion_s", "slowdown"})
+"""Measures of flows that have a `volume` and completed."""
+
+
 # ---------------------------------------------------------------- over all flows of a run
 
 

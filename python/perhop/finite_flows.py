@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.measures import quantile
+from perhop.durations import MOST_OPEN, Durations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from perhop.catalog import Unit
 
 FEWEST_FOR_P99 = 100
-"""A 99th percentile of flows is reported of at least so many."""
+"""A 99th percentile of flows is reported of at least so many, those of all runs together."""
+_COLUMNS = ("size_bytes", "idle_s", "completion_s", "open_s")
 
 SHORT, MEDIUM = 100e3, 10e6
 """Bytes of payload of the largest short flow, and of the largest medium one; larger flows are long."""
@@ -40,22 +40,24 @@ class FiniteFlows:
         size_bytes: i64[m], payload.
         idle_s: f64[m], the least time that their bytes take.
         completion_s: f64[m], NaN for a flow that was unfinished at the end.
+        open_s: f64[m], from the start to the end of the run; NaN for a flow that had completed.
     """
 
     size_bytes: NDArray[np.int64]
     idle_s: NDArray[np.float64]
     completion_s: NDArray[np.float64]
+    open_s: NDArray[np.float64]
 
     @classmethod
     def of(cls, population: Mapping[str, Any], warmup_s: float) -> FiniteFlows:
         """Those of a population of a run, as the engine reports it."""
         begun = population["started_s"] >= warmup_s
-        return cls(*(population[name][begun] for name in ("size_bytes", "idle_s", "completion_s")))
+        return cls(*(population[name][begun] for name in _COLUMNS))
 
     def sized(self, above: float, most: float) -> FiniteFlows:
         """Those with more bytes than the first number, and at most the second."""
         chosen = (self.size_bytes > above) & (self.size_bytes <= most)
-        return FiniteFlows(self.size_bytes[chosen], self.idle_s[chosen], self.completion_s[chosen])
+        return FiniteFlows(*(getattr(self, name)[chosen] for name in _COLUMNS))
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -69,6 +71,16 @@ class FiniteFlows:
         slowdowns: NDArray[np.float64] = self.completion_s[done] / self.idle_s[done]
         return slowdowns
 
+    def quantity(self, name: str) -> Durations:
+        """Their completion times or slowdowns.
+
+        Args:
+            name: `completion` or `slowdown`.
+        """
+        unit = np.ones_like(self.idle_s) if name == "completion" else self.idle_s
+        done = ~np.isnan(self.completion_s)
+        return Durations(self.completion_s[done] / unit[done], self.open_s[~done] / unit[~done])
+
 
 @dataclass(frozen=True, slots=True)
 class FiniteFlowsMeasure:
@@ -78,6 +90,7 @@ class FiniteFlowsMeasure:
         name: The column of `Result.population_summary()`, and the metric in sweeps.
         head: What tables call the column.
         importance: The higher, the longer a narrow terminal keeps the column.
+        of: `completion` or `slowdown`, if it is a mean or a percentile of these; else empty.
     """
 
     name: str
@@ -86,46 +99,56 @@ class FiniteFlowsMeasure:
     description: str
     importance: int
     value: Callable[[FiniteFlows], float]
+    of: str = ""
 
-
-def _average(values: NDArray[np.float64]) -> float:
-    return math.fsum(values) / len(values) if len(values) else math.nan
-
-
-def _quantile(share: float, fewest: int, values: NDArray[np.float64]) -> float:
-    """A quantile of at least so many values, else NaN."""
-    return quantile(values, share) if len(values) >= fewest else math.nan
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a mean over flows."""
+        return "_mean" in self.name
 
 
 def _of_flows(
     what: str, unit: Unit, head: str, text: str, importance: Sequence[int]
 ) -> list[FiniteFlowsMeasure]:
-    """Median, 99th percentile and mean of a quantity of the flows that completed."""
-
-    def values(flows: FiniteFlows) -> NDArray[np.float64]:
-        return flows.times if what == "completion" else flows.slowdowns
-
+    """Median, 99th percentile and mean of a quantity of the flows."""
     suffix = "_s" if unit == "s" else ""
-    statistics: Sequence[tuple[str, str, str, Callable[[NDArray[np.float64]], float]]] = (
-        ("p50", "p50", f"Median {text}.", partial(_quantile, 0.5, 1)),
+    statistics: Sequence[tuple[str, str, Callable[[Durations], float]]] = (
+        (
+            "p50",
+            (
+                f"Median {text}; unfinished flows count by the product limit, and there is none where half "
+                "of all are unfinished."
+            ),
+            lambda of: of.quantile(0.5),
+        ),
         (
             "p99",
-            "p99",
-            f"99th percentile of the {text}; of {FEWEST_FOR_P99} flows at least.",
-            partial(_quantile, 0.99, FEWEST_FOR_P99),
+            (
+                f"99th percentile of the {text}, none where more than 1 % are unfinished; of "
+                f"{FEWEST_FOR_P99} flows at least, those of all runs together."
+            ),
+            lambda of: of.quantile(0.99, FEWEST_FOR_P99),
         ),
-        ("mean", "mean", f"Mean {text}.", _average),
+        (
+            "mean",
+            (
+                f"Mean {text}; unfinished flows count by the product limit, and it is a lower bound where "
+                f"they take longest, or more than {100 * MOST_OPEN:g} % of all time."
+            ),
+            lambda of: of.mean,
+        ),
     )
     return [
         FiniteFlowsMeasure(
             f"{what}_{stem}{suffix}",
             unit,
-            f"{head} {label}{', ms' if unit == 's' else ''}",
+            f"{head} {stem}{', ms' if unit == 's' else ''}",
             description,
             rank,
-            lambda flows, of=of: of(values(flows)),  # type: ignore[misc]
+            lambda flows, of=of: of(flows.quantity(what)),  # type: ignore[misc]
+            what,
         )
-        for (stem, label, description, of), rank in zip(statistics, importance, strict=True)
+        for (stem, description, of), rank in zip(statistics, importance, strict=True)
     ]
 
 
@@ -146,12 +169,12 @@ MEASURES: tuple[FiniteFlowsMeasure, ...] = (
         255,
         lambda flows: float(np.isnan(flows.completion_s).sum()),
     ),
-    *_of_flows("completion", "s", "FCT", "flow completion time of those that completed", (255, 255, 30)),
+    *_of_flows("completion", "s", "FCT", "flow completion time", (255, 255, 30)),
     *_of_flows(
         "slowdown",
         "",
         "slowdown",
-        "flow completion time over the least that the flow's path allows, of those that completed",
+        "flow completion time over the least that the flow's path allows",
         (40, 35, 255),
     ),
 )
@@ -166,13 +189,21 @@ OPEN = FiniteFlowsMeasure(
 )
 
 
-def metrics(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The metrics of a run's populations, with their names in sweeps."""
+def parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, FiniteFlows]]:
+    """The flows of a run's populations, all and by size, with the place of their metrics in sweeps."""
     for population in raw["populations"]:
         name = raw["groups"][int(raw["flows"]["group"][population["flow"]])]["name"]
         flows = FiniteFlows.of(population, raw["warmup_s"])
-        parts = {"": flows, **{f"{size}.": flows.sized(*ends) for size, ends in SIZES.items()}}
-        for part, of_part in parts.items():
-            for entry in MEASURES:
-                yield f"populations.{name}.{part}{entry.name}", entry.value(of_part)
+        yield f"populations.{name}", flows
+        for size, ends in SIZES.items():
+            yield f"populations.{name}.{size}", flows.sized(*ends)
+
+
+def metrics(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The metrics of a run's populations, with their names in sweeps."""
+    for place, flows in parts(raw):
+        for entry in MEASURES:
+            yield f"{place}.{entry.name}", entry.value(flows)
+    for population in raw["populations"]:
+        name = raw["groups"][int(raw["flows"]["group"][population["flow"]])]["name"]
         yield f"populations.{name}.{OPEN.name}", population["mean_open"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -178,11 +178,11 @@ APPLICATION_SCHEMA = {
 }
 
 
-def application_frames(run: Run) -> list[pl.DataFrame]:
-    """For each group of users and quantity, a frame with one row for each sample."""
+def application_frames(run: Run, key: Literal["samples", "open"] = "samples") -> list[pl.DataFrame]:
+    """For each group of users and quantity, a frame with one row for each sample, or for each open time."""
     frames = []
     for users in run.raw.get("applications", ()):
-        for quantity, values in users["samples"].items():
+        for quantity, values in users[key].items():
             names = {"seed": run.seed, "class": users["name"], "model": users["model"], "quantity": quantity}
             columns: dict[str, object] = {name: [value] * len(values) for name, value in names.items()}
             frames.append(pl.DataFrame({**columns, "value": values}, schema=APPLICATION_SCHEMA))
@@ -193,8 +193,7 @@ def application_row(group: str, runs: Sequence[Mapping[str, Any]], model: str) -
     """The users of one group over the runs."""
     row: dict[str, object] = {"class": group, "users": runs[0]["users"]}
     for entry in catalog.APPLICATION[model]:
-        values = [observing.number(users["measures"][entry.name]) for users in runs]
-        row |= columns(entry.name, observing.observations(entry.name, values))
+        row |= columns(entry.name, observing.of_users(entry, runs))
     return row
 
 

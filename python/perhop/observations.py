@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from perhop._engine import product_limit
 from perhop.proportions import FEW, clustering_of, difference, effective_trials, interval, proportion
 from perhop.statistics import Estimate, estimate
 
@@ -35,6 +36,10 @@ TAIL = (0.9, 0.95, 0.99)
 """Percentiles above which waits come in clusters as losses do."""
 AGREED = 0.1
 """The runs' own percentiles nearly agree: they differ by no more than this part of that of all."""
+ROUNDING = 1e-9
+"""By how much a share may be off."""
+MOST_POINTS = 4000
+"""A distribution of single times has at most so many points."""
 FEWEST_ABOVE = 1.0
 """Fewer values above the upper end of a percentile's interval do not show that end."""
 
@@ -78,6 +83,24 @@ class Distribution:
         return cls(float(len(ordered)), ordered, np.arange(1, len(ordered) + 1) / max(len(ordered), 1))
 
     @classmethod
+    def from_times(cls, ended: NDArray[np.float64], open_: NDArray[np.float64]) -> Self:
+        """Of times of which some had not ended when the run did, by the product limit (Kaplan & Meier 1958).
+
+        It is known up to the share that ended: the others may be the longest.
+
+        Args:
+            ended: Times that ended, f64[n].
+            open_: Times so far of those that had not, f64[m].
+        """
+        times, shares, _ = product_limit(np.ascontiguousarray(ended), np.ascontiguousarray(open_))
+        if len(times) > MOST_POINTS:
+            # All of the tail, and as many below it.
+            rest = np.linspace(0, len(times) - 1, MOST_POINTS // 2).astype(int)
+            kept = np.union1d(rest, np.arange(len(times) - MOST_POINTS // 2, len(times)))
+            times, shares = times[kept], shares[kept]
+        return cls(float(len(ended) + len(open_)), times, shares)
+
+    @classmethod
     def from_levels(cls, count: float, values: Sequence[float]) -> Self:
         """What `at_levels` kept of a distribution."""
         return cls(count, np.asarray(values, dtype=np.float64), np.asarray(LEVELS))
@@ -88,7 +111,7 @@ class Distribution:
 
     def quantile(self, level: float) -> float:
         """The value that a share `level` of the values does not exceed; infinite where that is not known."""
-        if level > self.shares[-1]:
+        if not len(self.shares) or level > self.shares[-1]:
             return math.inf
         place = int(np.searchsorted(self.shares, level))
         if place == 0:
@@ -102,18 +125,48 @@ class Distribution:
     def share_up_to(self, at: float | NDArray[np.float64]) -> NDArray[np.float64]:
         """Which share of the values is at most that."""
         known = np.isfinite(self.values)
+        if not known.any():
+            return np.zeros_like(np.asarray(at, dtype=np.float64))
         return np.asarray(np.interp(at, self.values[known], self.shares[known], left=0.0))
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """Up to which value it is known, infinite if as a whole, and which share of the values that is."""
+        known = np.flatnonzero(np.isfinite(self.values))
+        if not len(known):
+            return -math.inf, 0.0
+        share = float(self.shares[known[-1]])
+        return (math.inf, 1.0) if share >= 1 else (float(self.values[known[-1]]), share)
 
 
 def pooled(distributions: Sequence[Distribution]) -> Distribution:
-    """The distribution of all their values; each has at least one."""
+    """The distribution of all their values; each has at least one.
+
+    Where one is not known, the others alone say which share of the longer values ends there, as the product
+    limit has it: its own longer values are taken for like theirs. The whole is known up to the share that all
+    know of their own.
+    """
     total = math.fsum(one.count for one in distributions)
     values = np.unique(np.concatenate([one.values for one in distributions]))
     values = values[np.isfinite(values)]
     shares = np.zeros(len(values))
+    limit = math.fsum(one.count * one.known[1] for one in distributions) / total
+    if limit == 1:
+        for one in distributions:
+            shares += one.share_up_to(values) * (one.count / total)
+        return Distribution(total, values, np.minimum(shares, 1.0))
+    longer, ending = np.zeros(len(values)), np.zeros(len(values))
     for one in distributions:
-        shares += one.share_up_to(values) * (one.count / total)
-    return Distribution(total, values, np.minimum(shares, 1.0))
+        known = values <= one.known[0]
+        up_to = one.share_up_to(values)
+        before = np.concatenate(([0.0], up_to[:-1]))
+        longer += np.where(known, one.count * (1 - before), 0.0)
+        ending += np.where(known, one.count * (up_to - before), 0.0)
+    hazard = np.divide(ending, longer, out=np.zeros(len(values)), where=longer > 0)
+    shares = 1 - np.cumprod(1 - np.minimum(hazard, 1.0))
+    limit += ROUNDING
+    kept = int(np.searchsorted(shares, limit)) + 1
+    return Distribution(total, values[:kept], np.minimum(shares[:kept], limit))
 
 
 @dataclass(frozen=True)
@@ -163,6 +216,8 @@ class Observations:
             would.
         distributions: Of a percentile: each run's distribution; None where a run has none.
         level: Of a percentile: 0.99 of P99.
+        at_least: Of a mean: whether each run's value is a lower bound, since what would have been longest had
+            not ended when the run did; None if none is.
     """
 
     values: tuple[float, ...]
@@ -175,6 +230,7 @@ class Observations:
     clustering: float = 1.0
     distributions: tuple[Distribution | None, ...] | None = None
     level: float | None = None
+    at_least: tuple[bool, ...] | None = None
 
     @cached_property
     def estimate(self) -> Estimate | None:
@@ -187,12 +243,24 @@ class Observations:
         if self.trials is not None:
             return self._share(known, self.trials)
         found = estimate([self.values[place] for place in known], least=self.least, most=self.most)
-        return Estimate(found.mean, found.ci95, found.runs, len(self.values))
+        ends = (found.low, math.inf) if self.is_bound else found.ci95
+        return Estimate(found.mean, ends, found.runs, len(self.values))
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the mean is a lower bound: of some runs the longest times are missing."""
+        return self.at_least is not None and any(self.at_least)
 
     @property
     def has_all(self) -> bool:
-        """Whether every run has a value."""
-        return not any(map(math.isnan, self.values))
+        """Whether every run has a value; of a percentile, whether every run has values."""
+        return all(map(self._has, range(len(self.values))))
+
+    def _has(self, place: int) -> bool:
+        if self.level is not None and self.distributions is not None:
+            one = self.distributions[place]
+            return one is not None and one.count > 0
+        return not math.isnan(self.values[place])
 
     def _share(self, known: Sequence[int], trials: Sequence[float]) -> Estimate | None:
         of = [trials[place] for place in known]
@@ -263,11 +331,7 @@ class Observations:
 
     def counts_in(self, place: int) -> bool:
         """Whether a run has what the measure needs."""
-        if self.level is not None and self.distributions is not None:
-            one = self.distributions[place]
-            return one is not None and one.count > 0
-        value = not math.isnan(self.values[place])
-        return value and (self.trials is None or self.trials[place] > 0)
+        return self._has(place) and (self.trials is None or self.trials[place] > 0)
 
 
 def paired(a: Observations, b: Observations) -> Estimate | None:
@@ -292,6 +356,9 @@ def paired(a: Observations, b: Observations) -> Estimate | None:
     if not all(map(math.isfinite, differences)):
         return None
     found = estimate(differences)
+    if a.is_bound or b.is_bound:
+        ends = (-math.inf if b.is_bound else found.low, math.inf if a.is_bound else found.high)
+        return Estimate(found.mean, ends, found.runs, len(a.values))
     found = Estimate(found.mean, found.ci95, found.runs, len(a.values))
     first, second = a.estimate, b.estimate
     if found.ci95 is None or a.trials is None or first is None or second is None:

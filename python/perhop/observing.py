@@ -12,11 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
+from perhop.durations import Durations
+from perhop.finite_flows import FEWEST_FOR_P99
 from perhop.observations import Distribution, Observations, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perhop.finite_flows import FiniteFlows, FiniteFlowsMeasure
     from perhop.runs import Run
 
 Waits = tuple["Distribution | None", ...]
@@ -30,6 +33,7 @@ def observations(
     trials: Sequence[float] | None = None,
     queues: Sequence[Queue] = (),
     waits: Waits | None = None,
+    at_least: Sequence[bool] | None = None,
 ) -> Observations:
     """What runs give of a measure.
 
@@ -39,10 +43,13 @@ def observations(
         trials: Of a share: see `Observations`.
         queues: Of a share: see `Observations`.
         waits: Of a percentile: the distribution of each run.
+        at_least: Of a mean: see `Observations`.
     """
     is_policed = metric.endswith("policing_ratio")
     least, most = catalog.bounds(metric)
     found = catalog.percentile(metric)
+    if found is not None and waits is not None and _are_too_few(metric, found[1], waits):
+        values, waits = [math.nan] * len(values), (None,) * len(waits)
     return Observations(
         tuple(values),
         least,
@@ -53,7 +60,14 @@ def observations(
         clustering=_dispersion(trials) if is_policed and trials is not None else 1.0,
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
+        at_least=None if at_least is None else tuple(at_least),
     )
+
+
+def _are_too_few(metric: str, level: float, waits: Waits) -> bool:
+    """Whether the flows of all runs do not have such a percentile."""
+    flows = sum(one.count for one in waits if one is not None)
+    return metric.startswith("populations.") and level == 0.99 and flows < FEWEST_FOR_P99
 
 
 _LOSS = re.compile(r"(?:^|\.)(?:loss|loss_[a-z]+|dropped_[a-z]+)$")
@@ -84,7 +98,34 @@ def of_class(
         trials=None if entry.trials is None else [entry.trials(flows) for flows in members],
         queues=() if entry.trials is None else seen_by(transit, links),
         waits=transit if entry.name == "p99_transit_s" and any(transit) else None,
+        at_least=[catalog.is_cut_off(flows) for flows in members]
+        if entry.summary.metric in catalog.OF_COMPLETED
+        else None,
     )
+
+
+def of_flows(entry: FiniteFlowsMeasure, by_run: Sequence[FiniteFlows]) -> Observations:
+    """A measure of the flows of a population, or of those of a range of sizes, in each run."""
+    values, metric = [entry.value(flows) for flows in by_run], f"populations.{entry.name}"
+    if not entry.of:
+        return observations(metric, values)
+    return of_durations(metric, values, [flows.quantity(entry.of) for flows in by_run])
+
+
+def of_users(entry: catalog.ApplicationMeasure, by_run: Sequence[Mapping[str, Any]]) -> Observations:
+    """A measure of the users of an application, who are given as the engine reports them in each run."""
+    values = [number(users["measures"][entry.name]) for users in by_run]
+    name = catalog.times_of(entry.name)
+    if name is None:
+        return observations(entry.name, values)
+    return of_durations(entry.name, values, [Durations.of_users(users, name) for users in by_run])
+
+
+def of_durations(metric: str, values: Sequence[float], times: Sequence[Durations]) -> Observations:
+    """A mean or a percentile of times of which some had not ended when the run did; values of each run."""
+    if catalog.percentile(metric) is None:
+        return observations(metric, values, at_least=[one.is_cut_off for one in times])
+    return observations(metric, values, waits=tuple(one.distribution if one.count else None for one in times))
 
 
 def seen_by(transit: Waits, links: Sequence[Queue]) -> Sequence[Queue]:

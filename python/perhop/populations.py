@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import finite_flows, frames
+from perhop import finite_flows, frames, observing
 from perhop.finite_flows import FiniteFlows
 from perhop.output.readable import Estimates
 
@@ -74,9 +74,11 @@ def summary(result: Result, sizes: Sequence[float] = SIZES) -> pl.DataFrame:
 
 
 def _estimates(by_run: Sequence[FiniteFlows], mean_open: Sequence[float]) -> dict[str, float | None]:
-    measured = {entry.name: [entry.value(flows) for flows in by_run] for entry in finite_flows.MEASURES}
-    frame = pl.DataFrame({**measured, finite_flows.OPEN.name: mean_open}).fill_nan(None)
-    return frames.estimates(frame, frame.columns)
+    out: dict[str, float | None] = {}
+    for entry in finite_flows.MEASURES:
+        out |= frames.columns(entry.name, observing.of_flows(entry, by_run))
+    name = finite_flows.OPEN.name
+    return out | frames.columns(name, observing.observations(name, mean_open))
 
 
 def _class_of(run: Run, flow: int) -> str:

@@ -92,6 +92,9 @@ class Estimate:
             return mean
         if is_symmetric(self.mean, *self.ci95):
             return f"{mean} ± {(self.ci95[1] - self.ci95[0]) / 2:.{digits}f}"
+        if math.isinf(self.ci95[0]):
+            known = _fixed(self.ci95[1], digits, sign=sign)
+            return f"{mean} (not known)" if math.isinf(self.ci95[1]) else f"{mean} (under {known})"
         low, high = (_fixed(end, digits, sign=sign) for end in self.ci95)
         return f"{mean} (over {low})" if math.isinf(self.ci95[1]) else f"{mean} ({low} to {high})"
 

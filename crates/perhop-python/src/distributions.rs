@@ -1,5 +1,7 @@
 //! Distributions of statistics, for intervals over runs.
 
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use perhop_core::measure::ProductLimit;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -48,6 +50,18 @@ pub(crate) fn beta_quantile(a: f64, b: f64, probability: f64) -> PyResult<f64> {
         }
     }
     Ok(f64::midpoint(low, high))
+}
+
+/// The times that ended, each once, and the share of all, with those that are open, that is at most as long; the mean of all.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "two arrays and a number")]
+pub(crate) fn product_limit<'py>(
+    py: Python<'py>,
+    ended: PyReadonlyArray1<'py, f64>,
+    open: PyReadonlyArray1<'py, f64>,
+) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Option<f64>)> {
+    let found = ProductLimit::of(ended.as_slice()?, open.as_slice()?);
+    Ok((found.times.into_pyarray(py), found.shares.into_pyarray(py), found.mean))
 }
 
 fn check(probability: f64) -> PyResult<()> {

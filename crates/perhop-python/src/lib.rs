@@ -341,7 +341,7 @@ mod _engine {
         check_aqm, check_congestion_control, check_meter, inside_class, quantity, set_forked,
     };
     #[pymodule_export]
-    use crate::distributions::{beta_quantile, student_t_cdf, student_t_quantile};
+    use crate::distributions::{beta_quantile, product_limit, student_t_cdf, student_t_quantile};
     #[pymodule_export]
     use crate::live::{live, live_probe};
     #[pymodule_export]

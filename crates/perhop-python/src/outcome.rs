@@ -28,7 +28,7 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("engine_reason", outcome.engine.as_ref().and_then(EngineUsed::reason))?;
     dict.set_item("groups", groups(py, scenario, &outcome.flows)?)?;
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
-    dict.set_item("populations", populations(py, &outcome.populations)?)?;
+    dict.set_item("populations", populations(py, &outcome.populations, Instant::ZERO + scenario.duration)?)?;
     let links = outcome.links.iter().filter(|one| scenario.has_results(&one.name));
     let links = links.map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
     dict.set_item("links", PyList::new(py, links)?)?;
@@ -92,7 +92,11 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
     Ok(dict)
 }
 
-fn populations<'py>(py: Python<'py>, populations: &[PopulationOutcome]) -> PyResult<Bound<'py, PyList>> {
+fn populations<'py>(
+    py: Python<'py>,
+    populations: &[PopulationOutcome],
+    end: Instant,
+) -> PyResult<Bound<'py, PyList>> {
     let populations = populations.iter().map(|population| {
         let records = &population.flows;
         let floats = |of: fn(&FlowRecord) -> f64| records.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
@@ -104,6 +108,11 @@ fn populations<'py>(py: Python<'py>, populations: &[PopulationOutcome]) -> PyRes
         dict.set_item("idle_s", floats(|flow| flow.idle.as_secs_f64()))?;
         let time = |flow: &FlowRecord| flow.time().map_or(f64::NAN, Duration::as_secs_f64);
         dict.set_item("completion_s", floats(time))?;
+        let open = records.iter().map(|flow| match flow.time() {
+            Some(_) => f64::NAN,
+            None => end.since(flow.started).as_secs_f64(),
+        });
+        dict.set_item("open_s", open.collect::<Vec<_>>().into_pyarray(py))?;
         Ok(dict)
     });
     PyList::new(py, populations.collect::<PyResult<Vec<_>>>()?)
@@ -209,11 +218,13 @@ fn application(py: Python<'_>, outcome: ApplicationOutcome) -> PyResult<Bound<'_
         measures.set_item(name, value)?;
     }
     dict.set_item("measures", measures)?;
-    let samples = PyDict::new(py);
-    for (name, values) in outcome.recorded.samples {
-        samples.set_item(name, values.into_pyarray(py))?;
+    for (key, named) in [("samples", outcome.recorded.samples), ("open", outcome.recorded.open)] {
+        let arrays = PyDict::new(py);
+        for (name, values) in named {
+            arrays.set_item(name, values.into_pyarray(py))?;
+        }
+        dict.set_item(key, arrays)?;
     }
-    dict.set_item("samples", samples)?;
     Ok(dict)
 }
 

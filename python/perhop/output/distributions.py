@@ -45,7 +45,8 @@ def cdf_by_group(
     this group's curve. A single run has no band.
 
     Args:
-        samples: For each group the samples of each run, in the unit of the x axis; NaN is none.
+        samples: For each group the samples of each run, in the unit of the x axis; NaN is none;
+            infinite is one that is longer than can be drawn, such as a time that had not ended.
         id: The last part of the plot's file name.
         title: Of the plot.
         x_label: What is sampled, with its unit.
@@ -61,8 +62,10 @@ def cdf_by_group(
     rows: list[Row] = []
     for name, of_runs in samples.items():
         runs = [run for run in map(_known, of_runs) if run.size]
-        if runs:
-            at = _grid(np.concatenate(runs), logarithmic=logarithmic)
+        finite = np.concatenate(runs) if runs else np.empty(0)
+        finite = finite[np.isfinite(finite)]
+        if finite.size:
+            at = _grid(finite, logarithmic=logarithmic)
             shares = np.vstack([np.searchsorted(run, at, side="right") / run.size for run in runs])
             rows += curve({group: name}, "x", at, shares)
     if not rows:

@@ -143,13 +143,17 @@ def _transfers(result: Result) -> list[str]:
     for row in result.population_summary().iter_rows(named=True):
         if row["sizes"] != "all":
             continue
+        name, some = f"**{_plain(row['class'])}**", row["unfinished"] and row["completion_mean_s"] is not None
         if row["completion_p50_s"] is None:
-            said.append(f"**{_plain(row['class'])}**: no flow that began after the warm-up completed.")
+            most = "most of the flows that began after the warm-up were unfinished at the end of the run"
+            said.append(f"{name}: {most if some else 'no flow that began after the warm-up completed'}.")
             continue
         half = _estimated(row, "completion_p50_s", "s")
-        text = f"**{_plain(row['class'])}**: half of the flows complete within {half} ms"
+        text = f"{name}: half of the flows complete within {half} ms"
         if row["completion_p99_s"] is not None:
             text += f", 99 % within {_estimated(row, 'completion_p99_s', 's')} ms"
+        elif some and row["unfinished"] > 0.01 * row["flows_begun"]:
+            text += f" ({percent(row['unfinished'] / row['flows_begun'])} % were unfinished)"
         slowdown = _estimated(row, "slowdown_mean", "")
         said.append(f"{text}; on average they take {slowdown} times as long as on an idle path.")
     return said[:MOST_ANSWERS]

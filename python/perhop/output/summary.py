@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from perhop import budget
+from perhop import budget, catalog, finite_flows, frames
 from perhop.output import limits
 from perhop.output.distributions import (
     SHARE,
@@ -22,7 +22,7 @@ from perhop.output.distributions import (
     over_time,
 )
 from perhop.output.numbers import exact
-from perhop.output.readable import HEADS, LEFT_OUT_FIRST, LOSS, readable
+from perhop.output.readable import HEADS, LEFT_OUT_FIRST, LOSS, end_names, readable
 from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
@@ -172,7 +172,8 @@ _COLUMNS = {
     HEADS["policing_ratio"]: "Policed: packets that the meter dropped, of those sent.",
     HEADS["late_ratio"]: "Late: for the play-out buffer, of the packets that arrived.",
     HEADS["call_r"]: "R, MOS: E-model of ITU-T G.107, without echo.",
-    "FCT": "FCT: flow completion time, over the flows that completed.",
+    "FCT": "FCT: flow completion time; unfinished flows count by the product limit. No p99 where more than "
+    "1 % are.",
     "slowdown": "Slowdown: FCT over the least time on the idle path.",
     HEADS["link_loss"]: "Link loss: packets that a link lost after it had sent them, of those that it sent.",
     HEADS["reordering_ratio"]: "Reordered: packets that came after one that the link had sent later.",
@@ -199,11 +200,43 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
         sentences.append("The throughput of flows that come and go is that of all of a class together.")
         sentences.append("Sizes are of payload.")
     sentences += [text for head, text in _COLUMNS.items() if any(_begins(shown, head) for shown in heads)]
+    if open_mean := _cut_off(result):
+        sentences.append(open_mean)
     followed = list(traces(json.loads(result.scenario)))
     for kind, text in _FROM_FILES.items():
         if of_kind := [str(trace) for trace in followed if trace.kind == kind]:
             sentences.append(f"{text}: {'; '.join(of_kind)}.")
     return sentences
+
+
+def _cut_off(result: Result) -> str:
+    """That means of times are too low, where the end of the runs cut the longest off."""
+    frames_ = (result.classes(), result.population_summary(), *result.applications().values())
+    heads = [
+        HEADS[name].partition(",")[0]
+        for frame in frames_
+        for name in frame.columns
+        if name in _TIMES and math.inf in frame[end_names(name)[1]].to_list()
+    ]
+    if not heads:
+        return ""
+    return (
+        f"{', '.join(dict.fromkeys(heads))} (over …): a lower bound, too low by what the longest would have "
+        "taken, which were unfinished at the end of the run."
+    )
+
+
+_TIMES = {
+    *catalog.OF_COMPLETED,
+    *(one.name for one in finite_flows.MEASURES if one.is_mean),
+    *(
+        one.name
+        for entries in catalog.APPLICATION.values()
+        for one in entries
+        if catalog.times_of(one.name) is not None and catalog.percentile(one.name) is None
+    ),
+}
+"""Means of times that the end of a run may cut off."""
 
 
 def _begins(shown: str, head: str) -> bool:
@@ -260,18 +293,25 @@ QUANTITIES = {
 
 
 def user_times(result: Result) -> Iterator[tuple[Plot, Sequence[Row]]]:
-    """How long transfers, pages and responses take: a distribution for each, by class."""
+    """How long transfers, pages and responses take: a distribution for each, by class.
+
+    Those that had not ended by the end of the run count as the longest.
+    """
     names = [group.name for group in result.runs[0].groups]
     flows = result.population_flows.filter(pl.col("started_s") >= result.runs[0].raw["warmup_s"])
+    flows = flows.with_columns(pl.col("completion_s").fill_null(math.inf))
     kinds = [
         (("completion-times", "Flow completion times", "completion time, ms", "fraction of flows"), flows)
     ]
     samples = result.application_samples.with_columns(completion_s=pl.col("value"))
+    open_ = [frame for run in result.runs for frame in frames.application_frames(run, "open")]
+    if open_:
+        samples = pl.concat([samples, *(frame.with_columns(completion_s=math.inf) for frame in open_)])
     kinds += [(words, samples.filter(pl.col("quantity") == name)) for name, words in QUANTITIES.items()]
     for (place, title, x_label, y_label), frame in kinds:
         by_class = {
             str(name): [
-                of_class.filter(pl.col("seed") == run.seed)["completion_s"].drop_nulls().to_numpy() * 1e3
+                of_class.filter(pl.col("seed") == run.seed)["completion_s"].to_numpy() * 1e3
                 for run in result.runs
             ]
             for (name,), of_class in frame.group_by(["class"], maintain_order=True)

@@ -1,6 +1,7 @@
 """What a store of sweeps keeps of a run beside its measures, for intervals over runs.
 
     links.uplink.loss#of            of how many packets a share is
+    flows.web.completion_s#cut      1 where the mean is too low, since the end of the run cut the longest off
     links.uplink.delay_s#of         how many waits a distribution is of
     links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.observations.LEVELS`
@@ -16,7 +17,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from perhop import catalog, observing
+from perhop import catalog, finite_flows, observing
+from perhop.durations import Durations
 from perhop.observations import LEVELS, Distribution, Observations, Queue
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
 OF = "#of"
 ROOM = "#room"
+CUT = "#cut"
 AT = tuple(f"#{level:g}" for level in LEVELS)
-PATTERN = "#(of|room|[0-9.]+)$"
+PATTERN = "#(of|room|cut|[0-9.]+)$"
 """The ends of the names of companions, as a regular expression."""
 _COMPANION = re.compile(PATTERN)
 
@@ -47,6 +50,8 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
         for of_class in catalog.CLASS:
             if of_class.summary.metric and of_class.trials is not None:
                 yield f"{place}.{of_class.summary.metric}{OF}", of_class.trials(members)
+            if of_class.summary.metric in catalog.OF_COMPLETED:
+                yield f"{place}.{of_class.summary.metric}{CUT}", float(catalog.is_cut_off(members))
         if members.transit is not None:
             yield from _distribution(f"{place}.transit_s", Distribution.from_histogram(members.transit))
     for link in raw["links"]:
@@ -55,6 +60,32 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
         yield f"{place}{ROOM}", observing.room(depths, link, seconds)
         for packets in link["classes"]:
             yield from _of_queue(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
+    yield from _of_times_to_completion(raw)
+
+
+def _of_times_to_completion(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Those of finite flows and of what users of applications wait for."""
+    for place, of_size in finite_flows.parts(raw):
+        quantities = {entry.of: of_size.quantity(entry.of) for entry in finite_flows.MEASURES if entry.of}
+        names = {f"{place}.{entry.name}": quantities[entry.of] for entry in finite_flows.MEASURES if entry.of}
+        yield from _of_times(names)
+    for users in raw.get("applications", ()):
+        place, measures = f"applications.{users['name']}", catalog.APPLICATION[users["model"]]
+        samples = {one.name: name for one in measures if (name := catalog.times_of(one.name)) is not None}
+        times = {name: Durations.of_users(users, name) for name in samples.values()}
+        yield from _of_times({f"{place}.{measure}": times[name] for measure, name in samples.items()})
+
+
+def _of_times(measures: Mapping[str, Durations]) -> Iterator[tuple[str, float]]:
+    """Of means of times, whether they are too low; of percentiles, the distributions."""
+    distributions: dict[str, Durations] = {}
+    for metric, times in measures.items():
+        if (found := catalog.percentile(metric)) is None:
+            yield f"{metric}{CUT}", float(times.is_cut_off)
+        else:
+            distributions[found[0]] = times
+    for base, times in distributions.items():
+        yield from _distribution(base, times.distribution)
 
 
 def _of_queue(
@@ -88,6 +119,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
     links = _links(known)
     wanted = set(metrics)
     for metric in tuple(wanted):
+        wanted.add(f"{metric}{CUT}")
         bases = []
         if (found := catalog.percentile(metric)) is not None:
             bases.append(found[0])
@@ -135,13 +167,14 @@ class Gathered:
             KeyError: There is no such measure.
         """
         trials = self._columns.get(f"{metric}{OF}")
-        found = catalog.percentile(metric)
+        found, cut = catalog.percentile(metric), self._columns.get(f"{metric}{CUT}")
         return observing.observations(
             metric,
             self._columns[metric],
             trials=trials,
             queues=() if trials is None else self._queues(metric),
             waits=None if found is None else self._distributions(found[0]),
+            at_least=None if cut is None else [one == 1 for one in cut],
         )
 
     def _queues(self, metric: str) -> Sequence[Queue]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perhop import _engine, catalog, finite_flows, measures, observations, observing, simulating
+from perhop import _engine, catalog, durations, finite_flows, measures, observations, observing, simulating
 from perhop.store import engine_digest
 from perhop.sweep.companions import companions, is_companion
 
@@ -40,7 +40,10 @@ class Measured:
     wall_s: float
 
 
-_MEASURING = (measures, catalog, finite_flows, observations, observing, sys.modules[companions.__module__])
+_MEASURING = (
+    *(measures, catalog, durations, finite_flows, observations, observing),
+    sys.modules[companions.__module__],
+)
 """What measures a run, besides this module."""
 
 

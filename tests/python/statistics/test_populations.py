@@ -48,18 +48,20 @@ def values(flows: FiniteFlows) -> dict[str, float]:
 
 def test_statistics_by_hand() -> None:
     times = np.array([0.1, math.nan, 0.4, 0.2])
-    found = values(FiniteFlows(np.array([1, 2, 3, 4]), np.array([0.1, 0.1, 0.1, 0.1]), times))
+    open_ = np.array([math.nan, 0.3, math.nan, math.nan])
+    found = values(FiniteFlows(np.array([1, 2, 3, 4]), np.array([0.1, 0.1, 0.1, 0.1]), times, open_))
     assert (found["flows_begun"], found["unfinished"]) == (4, 1)
     assert found["completion_p50_s"] == 0.2
-    assert found["completion_mean_s"] == pytest.approx(0.7 / 3)
+    # The one that is open is longer than 0.3 s: as long as the only longer one.
+    assert found["completion_mean_s"] == pytest.approx(1.1 / 4)
     assert found["slowdown_p50"] == pytest.approx(2)
-    assert found["slowdown_mean"] == pytest.approx(7 / 3)
+    assert found["slowdown_mean"] == pytest.approx(11 / 4)
     assert math.isnan(found["completion_p99_s"]), "three flows have no 99th percentile"
 
 
 def test_percentiles_are_values_that_occur() -> None:
     hundred = np.arange(1, 101) / 1000
-    found = values(FiniteFlows(np.ones(100, np.int64), np.full(100, 0.001), hundred))
+    found = values(FiniteFlows(np.ones(100, np.int64), np.full(100, 0.001), hundred, np.full(100, math.nan)))
     assert found["completion_p50_s"] == 0.05
     assert found["completion_p99_s"] == 0.099
     assert found["slowdown_p99"] == pytest.approx(99)
@@ -67,7 +69,7 @@ def test_percentiles_are_values_that_occur() -> None:
 
 def test_no_flow_has_no_statistics() -> None:
     none = np.array([])
-    found = values(FiniteFlows(none.astype(np.int64), none, none))
+    found = values(FiniteFlows(none.astype(np.int64), none, none, none))
     assert (found.pop("flows_begun"), found.pop("unfinished")) == (0, 0)
     assert all(math.isnan(value) for value in found.values())
 
@@ -160,5 +162,5 @@ def test_a_page_says_and_draws_how_long_flows_take(tmp_path: Path) -> None:
     [(bars, _)] = [one for one in summarize(perhop.run(profiled, runs=2)).plots if one[0].id == "throughput"]
     assert bars.x.names == {"web": "web, all"}
     assert [reference.heights for reference in bars.references] == [{}]
-    # Of the four flows that completed after the warm-up, one each takes 11, 12, 110 and 210 ms.
-    assert {row.mean for row in rows} == {0.25, 0.5, 0.75, 1.0}
+    # Of the five flows that began after the warm-up, one each takes 11, 12, 110 and 210 ms, and one is open.
+    assert {row.mean for row in rows} == {0.2, 0.4, 0.6, 0.8}

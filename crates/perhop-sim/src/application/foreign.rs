@@ -156,9 +156,12 @@ impl User for Foreign {
     }
 
     fn finish(&mut self, commands: &mut Commands<'_>) {
-        let open = self.open.iter().flatten().filter(|began| commands.counts(**began)).count();
-        if open > 0 {
-            commands.recorded.add("unfinished", open as f64);
+        for &began in self.open.iter().flatten() {
+            if !commands.counts(began) {
+                continue;
+            }
+            commands.recorded.add("unfinished", 1.0);
+            commands.recorded.leave_open("response_s", commands.now.since(began).as_secs_f64());
         }
     }
 }
@@ -239,6 +242,6 @@ mod tests {
         let mut end = Commands { now: at(9), warmup: at(1), actions: &mut actions, recorded: &mut recorded };
         user.finish(&mut end);
         assert_eq!(recorded.samples_of("response_s"), [4.0, 7.0], "of the user, and of its copy");
-        assert_eq!(recorded.sum_of("unfinished"), 1.0);
+        assert_eq!((recorded.sum_of("unfinished"), recorded.open_of("response_s")), (1.0, &[7.0][..]));
     }
 }

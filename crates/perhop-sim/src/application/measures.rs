@@ -1,6 +1,6 @@
 //! What is measured of the users of a group: recorded numbers, and what becomes of them.
 
-use perhop_core::measure::quantile_of_sorted;
+use perhop_core::measure::{ProductLimit, quantile_with_open};
 
 use crate::measures::Unit;
 
@@ -9,6 +9,8 @@ use crate::measures::Unit;
 pub struct Recorded {
     /// Numbers one by one, such as the times of pages.
     pub samples: Vec<(&'static str, Vec<f64>)>,
+    /// What would be among the samples of this name if it had ended before the run did: the times so far.
+    pub open: Vec<(&'static str, Vec<f64>)>,
     /// Sums, such as unfinished pages.
     pub sums: Vec<(&'static str, f64)>,
 }
@@ -16,10 +18,12 @@ pub struct Recorded {
 impl Recorded {
     /// Adds a number to those of this name.
     pub fn sample(&mut self, name: &'static str, value: f64) {
-        match self.samples.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => values.push(value),
-            None => self.samples.push((name, vec![value])),
-        }
+        extend(&mut self.samples, name, [value]);
+    }
+
+    /// The run ends, and a time that would be a sample of this name has not: it is so long by now.
+    pub fn leave_open(&mut self, name: &'static str, value: f64) {
+        extend(&mut self.open, name, [value]);
     }
 
     /// Adds to the sum of this name.
@@ -32,12 +36,8 @@ impl Recorded {
 
     /// Adds all that another one has, behind what is there.
     pub fn append(&mut self, other: Self) {
-        for (name, values) in other.samples {
-            match self.samples.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, all)) => all.extend(values),
-                None => self.samples.push((name, values)),
-            }
-        }
+        other.samples.into_iter().for_each(|(name, values)| extend(&mut self.samples, name, values));
+        other.open.into_iter().for_each(|(name, values)| extend(&mut self.open, name, values));
         for (name, sum) in other.sums {
             self.add(name, sum);
         }
@@ -45,13 +45,31 @@ impl Recorded {
 
     /// The numbers of this name, in the order in which they came.
     pub fn samples_of(&self, name: &str) -> &[f64] {
-        self.samples.iter().find(|(known, _)| *known == name).map_or(&[], |(_, values)| values)
+        of_name(&self.samples, name)
+    }
+
+    /// The times of this name that are open at the end of the run.
+    pub fn open_of(&self, name: &str) -> &[f64] {
+        of_name(&self.open, name)
     }
 
     /// The sum of this name.
     pub fn sum_of(&self, name: &str) -> f64 {
         self.sums.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, sum)| *sum)
     }
+}
+
+type Named = (&'static str, Vec<f64>);
+
+fn extend(all: &mut Vec<Named>, name: &'static str, values: impl IntoIterator<Item = f64>) {
+    match all.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => known.extend(values),
+        None => all.push((name, values.into_iter().collect())),
+    }
+}
+
+fn of_name<'a>(all: &'a [Named], name: &str) -> &'a [f64] {
+    all.iter().find(|(known, _)| *known == name).map_or(&[], |(_, values)| values)
 }
 
 /// One measure of the users of a group in one run.
@@ -78,9 +96,9 @@ pub enum Estimate {
     Count(&'static str),
     /// A sum.
     Sum(&'static str),
-    /// The mean of samples.
+    /// The mean of samples; with those that are open, by the [product limit](ProductLimit).
     Mean(&'static str),
-    /// A quantile of samples ([`quantile_of_sorted`]).
+    /// A quantile of samples, with those that are open ([`quantile_with_open`]).
     Quantile(&'static str, f64),
     /// The share of samples above a bound.
     ShareAbove(&'static str, f64),
@@ -96,10 +114,15 @@ impl Measure {
             Estimate::Count(name) => Some(recorded.samples_of(name).len() as f64),
             Estimate::Sum(name) => Some(recorded.sum_of(name)),
             Estimate::Mean(name) => {
-                let samples = recorded.samples_of(name);
+                let (samples, open) = (recorded.samples_of(name), recorded.open_of(name));
+                if !open.is_empty() {
+                    return ProductLimit::of(samples, open).mean;
+                }
                 over(samples.iter().sum(), samples.len() as f64)
             }
-            Estimate::Quantile(name, share) => quantile(recorded.samples_of(name), share),
+            Estimate::Quantile(name, share) => {
+                quantile_with_open(recorded.samples_of(name), recorded.open_of(name), share)
+            }
             Estimate::ShareAbove(name, bound) => {
                 let samples = recorded.samples_of(name);
                 over(samples.iter().filter(|&&value| value > bound).count() as f64, samples.len() as f64)
@@ -109,12 +132,6 @@ impl Measure {
             }
         }
     }
-}
-
-fn quantile(samples: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    quantile_of_sorted(&sorted, share)
 }
 
 #[cfg(test)]
@@ -129,9 +146,10 @@ mod tests {
         second.sample("x", 3.0);
         second.sample("y", 4.0);
         second.add("n", 5.0);
+        second.leave_open("x", 6.0);
         first.append(second);
         assert_eq!((first.samples_of("x"), first.samples_of("y")), (&[1.0, 3.0][..], &[4.0][..]));
-        assert_eq!(first.sum_of("n"), 7.0);
+        assert_eq!((first.sum_of("n"), first.open_of("x"), first.open_of("y")), (7.0, &[6.0][..], &[][..]));
     }
 
     #[test]
@@ -155,6 +173,23 @@ mod tests {
         assert_eq!(value(Estimate::ShareAbove("x", 1.0)), Some(0.75));
         assert_eq!(value(Estimate::Ratio("part", "whole", 10.0)), Some(5.0));
         assert_eq!(value(Estimate::Sum("part")), Some(4.0));
+        recorded.leave_open("x", 2.5);
+        let value = |estimate| {
+            Measure { name: "", label: "", importance: 0, unit: Unit::None, description: "", estimate }
+                .of(&recorded)
+        };
+        // The open one is 3 or 4.
+        assert_eq!(value(Estimate::Mean("x")), Some((1.0 + 2.0 + 3.0 + 4.0 + 3.5) / 5.0));
+        assert_eq!(
+            [0.4, 0.5, 0.7, 0.71].map(|q| value(Estimate::Quantile("x", q))),
+            [2.0, 3.0, 3.0, 4.0].map(Some)
+        );
+        recorded.leave_open("x", 5.0);
+        let p99 = Estimate::Quantile("x", 0.99);
+        let p99 =
+            Measure { name: "", label: "", importance: 0, unit: Unit::None, description: "", estimate: p99 };
+        assert_eq!(p99.of(&recorded), None, "the longest is open");
+        let value = |estimate| Measure { estimate, ..p99 }.of(&recorded);
         assert_eq!((value(Estimate::Count("y")), value(Estimate::Sum("y"))), (Some(0.0), Some(0.0)));
         assert_eq!((value(Estimate::Mean("y")), value(Estimate::Quantile("y", 0.5))), (None, None));
         assert_eq!(

@@ -130,7 +130,8 @@ impl Application for Video {
             label: "start-up",
             importance: 30,
             unit: Unit::Seconds,
-            description: "Mean time from a viewer's start to the first chunk; none if all began in the warm-up.",
+            description: "Mean time from a viewer's start to the first chunk, those to whom none came counted by the product limit; none \
+                          if all began in the warm-up.",
             estimate: Estimate::Mean("startup_s"),
         },
         Measure {
@@ -217,6 +218,9 @@ impl User for Video {
         self.play(commands);
         if !self.plays {
             commands.recorded.add("not_started", 1.0);
+            if commands.counts(self.began) {
+                commands.recorded.leave_open("startup_s", commands.now.since(self.began).as_secs_f64());
+            }
         }
     }
 }
@@ -364,6 +368,11 @@ mod tests {
         bench.event(Event::Begins, 0.0);
         bench.now_finish(20.0);
         assert_eq!(bench.recorded.sum_of("not_started"), 1.0);
+        assert!(bench.recorded.open_of("startup_s").is_empty(), "it began in the warm-up");
+        let mut counted = Bench::<Video>::new(&params::<Video>(""));
+        counted.event(Event::Begins, 2.0);
+        counted.now_finish(20.0);
+        assert_eq!(counted.recorded.open_of("startup_s"), [18.0]);
         assert_eq!((bench.recorded.sum_of("watched_s"), bench.recorded.sum_of("stalls")), (0.0, 0.0));
     }
 
