@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from perhop import (
         budget,
         judging,
+        multiplicity,
         parallel,
         plugins,
         recording,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 else:
     budget = Lazy("perhop.budget")
     judging = Lazy("perhop.judging")
+    multiplicity = Lazy("perhop.multiplicity")
     parallel = Lazy("perhop.parallel")
     plugins = Lazy("perhop.plugins")
     recording = Lazy("perhop.recording")
@@ -695,6 +697,8 @@ def _conclude(
     ]
     for line in table.records(lines, width):
         say(line)
+    if text := multiplicity.family(sum(len(outcome.claims) for outcome in outcomes), "claims"):
+        say("\n" + table.prose(text, width))
     for holds in (False, None):
         found = {
             outcome.study.id: [verdict.claim.id for verdict in outcome.claims if verdict.holds is holds]

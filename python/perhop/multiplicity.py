@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 _REACH = 9.0
 """Standard deviations beyond which the normal distribution is left out."""
 _GRID = np.linspace(-_REACH, _REACH, 40_001)
-_NORMAL = np.array([0.5 * math.erfc(-z / math.sqrt(2)) for z in _GRID.tolist()])
-"""The normal distribution at `_GRID`, between whose points it is linear to 3e-8."""
+"""Between its points the normal distribution is linear to 3e-8."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
@@ -66,11 +65,18 @@ def _chi_density(spreads: NDArray[np.float64], freedom: float) -> NDArray[np.flo
     return np.exp(constant + logs)
 
 
+@functools.cache
+def _normal() -> NDArray[np.float64]:
+    """The normal distribution at `_GRID`."""
+    return np.array([0.5 * math.erfc(-z / math.sqrt(2)) for z in _GRID.tolist()])
+
+
 def _range_cdf(widths: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     """The probability that the range of k standard normal values is at most that wide."""
     largest = _REACH * _NODES
     density = np.exp(-(largest**2) / 2) / math.sqrt(2 * math.pi) * _WEIGHTS * _REACH
-    within = np.interp(largest, _GRID, _NORMAL) - np.interp(largest - widths[:, None], _GRID, _NORMAL)
+    normal = _normal()
+    within = np.interp(largest, _GRID, normal) - np.interp(largest - widths[:, None], _GRID, normal)
     return k * np.asarray(within ** (k - 1) @ density)
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from perhop import _engine
 from perhop.judging import STATES
+from perhop.multiplicity import family
 from perhop.output.drawers import Drawers
 from perhop.output.plot import caption, drawing
 from perhop.output.sentences import sentences
@@ -190,7 +191,7 @@ def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | No
         f"Of {total} {noun}{of} that were run, **{holds} {_verb(holds, 'holds', 'hold')}**, "
         f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be decided from these runs."
     )
-    return [told]
+    return [told, text] if (text := family(total, "claims")) else [told]
 
 
 def _verb(count: int, one: str, many: str) -> str:

@@ -118,7 +118,7 @@ def _no_difference(tuned: Tuned) -> str:
         which = f"{setting(tuned, front[0].trial)} (trial {front[0].trial.number}) cannot be told from the "
         which += "scenario as it is"
     elif choice.compared:
-        which = f"neither can the {len(front)} {kind} be told from each other nor from the scenario as it is"
+        which = f"the {len(front)} {kind} can be told neither from each other nor from the scenario as it is"
     else:
         which = f"the {len(front)} {kind} cannot be told from each other"
     by = " by any objective" if len(tuned.plan.objectives) > 1 else ""

@@ -160,6 +160,11 @@ def test_the_page_is_self_contained_and_well_formed() -> None:
     check(reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up"))
 
 
+def test_the_page_says_once_how_many_claims_may_err() -> None:
+    page = reproduction_page([StudyPart.of(outcome()), StudyPart.of(outcome())], "perhop reproduce made-up")
+    assert " ".join(read(page).text.split()).count("claims are judged at 95 % each") == 1
+
+
 def test_the_page_says_everything() -> None:
     page = reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up")
     text = " ".join(read(page).text.split())
