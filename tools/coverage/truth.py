@@ -3,8 +3,8 @@
 - A mean over runs: the mean of all runs.
 - A share of packets: that of all runs together, so each run counts by how many packets its share is of.
 - A percentile: that of all waits or times of all runs together. Of waits it is known to a bin of their
-  histogram, which is at most 3.1 % wide. Flows, pages and responses that were unfinished count as the
-  longest; a percentile that falls among them is not known.
+  histogram, which is at most 3.1 % wide, or to two where it is near an edge. Flows, pages and responses
+  that were unfinished count as the longest; a percentile that falls among them is not known.
 
 Measures have the names of metrics in sweeps (`perhop.sweep.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Band: TypeAlias = tuple[float, float]
 """Where a true value lies: the same number twice, unless it is known to a bin only."""
 
+UNSURE = 0.02
+"""By which part the share of waits above a percentile is not known: about its standard error over 3000 runs."""
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 CALL_MEASURES = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
 
@@ -59,13 +61,20 @@ class Waits:
             self.counts[low] = high, before + int(counts[place]), max(most, float(longest[place]))
 
     def percentile(self, level: float) -> Band | None:
-        """The bin with it, up to the longest wait in it; None without a wait."""
-        left = math.ceil(level * sum(count for _, count, _ in self.counts.values()))
+        """The bins in which it may lie, up to the longest wait in them; None without a wait."""
+        error = UNSURE * min(level, 1 - level)
+        ends = [self._bin(at) for at in (level - error, level + error)]
+        return (ends[0][0], ends[1][1]) if self.counts else None
+
+    def _bin(self, level: float) -> Band:
+        left = level * sum(count for _, count, _ in self.counts.values())
+        ends = 0.0, 0.0
         for low, (high, count, longest) in sorted(self.counts.items()):
+            ends = low, min(high, longest)
             left -= count
             if left <= 0:
-                return low, min(high, longest)
-        return None
+                break
+        return ends
 
 
 @dataclass(slots=True)

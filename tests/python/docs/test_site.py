@@ -132,7 +132,8 @@ def test_every_command_is_in_the_reference_with_its_options() -> None:
     ):
         assert f"\n## perhop {command}\n" in text
     assert (
-        "| `--runs` `N` | Simulated runs, each with its own seed; 1 has no interval. Default: `5`. |" in text
+        "| `--runs` `N` | Simulated runs, each with its own seed; 1 has no interval. "
+        "Default: 30 where a run is short, 10 or 5 where it takes long. |" in text
     )
     assert "perhop run [OPTIONS] SCENARIO.toml" in text
 
