@@ -514,6 +514,7 @@ LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
     "policing_ratio": lambda link: float(link["arrived_packets"] + (link["policed_packets"] or 0)),
     "link_loss": lambda link: float(link["sent_packets"]),
     "reordering_ratio": lambda link: float(link["sent_packets"]),
+    "dropped_packets": lambda queue: float(queue["arrived_packets"]),
     "loss": lambda queue: float(queue["arrived_packets"]),
     **{
         f"loss_{color}": partial(lambda place, queue: float(queue["measured"]["arrived"][place]), place)

@@ -12,6 +12,7 @@ there are. Where the runs' own percentiles nearly agree, it is that of the jackk
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 LEVELS = (
-    *(0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.925, 0.95, 0.965, 0.98),
-    *(0.9875, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 1.0),
+    *(0.0, 0.05, 0.1, 0.2, 0.3, 0.375, 0.425, 0.45, 0.475, 0.5, 0.525, 0.55, 0.575, 0.625, 0.7, 0.8, 0.85),
+    *(0.9, 0.92, 0.935, 0.9425, 0.95, 0.9575, 0.965, 0.975, 0.9825, 0.9875, 0.99, 0.9925, 0.995, 0.9975),
+    *(0.999, 0.9995, 1.0),
 )
 """Shares of a run's values at which a store of sweeps keeps its distribution."""
 TAIL = (0.9, 0.95, 0.99)
@@ -337,8 +339,8 @@ class Observations:
 def paired(a: Observations, b: Observations) -> Estimate | None:
     """The difference a - b over the runs on the same seeds, with its interval; None where no run has both.
 
-    Where neither shows by its spread how rare its events are, the interval is made of both intervals
-    (Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10).
+    Of shares and percentiles, the interval is made of both intervals and their correlation over the runs (MOVER:
+    Zou & Donner 2008, "Construction of confidence limits about effect measures", Stat. Med. 27, 1693-1702).
 
     Args:
         a: Runs on some seeds.
@@ -352,7 +354,8 @@ def paired(a: Observations, b: Observations) -> Estimate | None:
     places = [place for place in range(len(a.values)) if a.counts_in(place) and b.counts_in(place)]
     if not places:
         return None
-    differences = [x - y for x, y in zip(a.linear(places), b.linear(places), strict=True)]
+    values = a.linear(places), b.linear(places)
+    differences = [x - y for x, y in zip(*values, strict=True)]
     if not all(map(math.isfinite, differences)):
         return None
     found = estimate(differences)
@@ -361,17 +364,18 @@ def paired(a: Observations, b: Observations) -> Estimate | None:
         return Estimate(found.mean, ends, found.runs, len(a.values))
     found = Estimate(found.mean, found.ci95, found.runs, len(a.values))
     first, second = a.estimate, b.estimate
-    if found.ci95 is None or a.trials is None or first is None or second is None:
+    if found.ci95 is None or first is None or second is None or (a.trials is None and a.level is None):
         return found
-    if not (_is_rare(first) or _is_rare(second)):
-        return found
-    low, high = difference(second, first)
-    return Estimate(found.mean, (min(low, found.low), max(high, found.high)), found.runs, found.of)
+    if not any(differences) and min(values[0]) < max(values[0]):
+        return found  # the runs vary, and are the same
+    return Estimate(found.mean, difference(second, first, _correlation(*values)), found.runs, found.of)
 
 
-def _is_rare(found: Estimate) -> bool:
-    """All runs share an extreme value."""
-    return found.low < found.high and found.mean in (found.low, found.high)
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Pearson's; 0 where one of both does not vary, or there are two runs."""
+    if len(a) < 3 or min(a) == max(a) or min(b) == max(b):
+        return 0.0
+    return max(-1.0, min(1.0, statistics.correlation(a, b)))
 
 
 def _clustering(runs: Sequence[Distribution]) -> float:

@@ -56,6 +56,7 @@ def observations(
         most,
         trials=None if trials is None else tuple(trials),
         queues=() if is_policed else tuple(queues),
+        are_counts=metric.rpartition(".")[2] in _COUNTS,
         are_drops=_LOSS.search(metric) is not None,
         clustering=_dispersion(trials) if is_policed and trials is not None else 1.0,
         distributions=None if found is None else waits,
@@ -71,7 +72,9 @@ def _are_too_few(metric: str, level: float, waits: Waits) -> bool:
 
 
 _LOSS = re.compile(r"(?:^|\.)(?:loss|loss_[a-z]+|dropped_[a-z]+)$")
-"""Shares of packets that queues drop."""
+"""Shares and numbers of packets that queues drop."""
+_COUNTS = frozenset({"dropped_packets"})
+"""Numbers of events, not shares."""
 
 
 def _dispersion(arrivals: Sequence[float]) -> float:

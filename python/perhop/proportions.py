@@ -51,11 +51,21 @@ def proportion(events: Sequence[float], trials: Sequence[float], clustering: flo
     )
 
 
-def difference(a: Estimate, b: Estimate) -> tuple[float, float]:
-    """The 95 % interval of b - a, of two shares (Newcombe 1998, Stat. Med. 17, 873-890, method 10)."""
+def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> tuple[float, float]:
+    """The 95 % interval of b - a, of two shares or percentiles, by the intervals of both.
+
+    Without correlation that of Newcombe (1998, Stat. Med. 17, 873-890, method 10); with it, of Zou and Donner
+    (2008, Stat. Med. 27, 1693-1702).
+    """
+
+    def reach(one: float, other: float) -> float:
+        if math.isinf(one) or math.isinf(other):
+            return math.inf
+        return math.sqrt(max(0.0, one**2 + other**2 - 2 * correlation * one * other))
+
     value = b.mean - a.mean
-    low = value - math.hypot(b.mean - b.low, a.high - a.mean)
-    return low, value + math.hypot(b.high - b.mean, a.mean - a.low)
+    low = value - reach(b.mean - b.low, a.high - a.mean)
+    return low, value + reach(b.high - b.mean, a.mean - a.low)
 
 
 def effective_trials(counts: Sequence[tuple[float, float]], share: float, clustering: float) -> float:

@@ -363,11 +363,11 @@ class Comparison:
         test = equivalence(simulated, live, margin)
         if test.difference.error == 0 and key in self._packets:
             # All runs lost nothing, say, which does not show that nothing can be lost.
-            shares = [
+            first, second = (
                 proportion([value * of for value, of in zip(values, packets, strict=True)], packets)
                 for values, packets in zip((simulated, live), self._packets[key], strict=True)
-            ]
-            test = replace(test, p=None, verdict=_within(difference(*shares), margin), runs_needed=None)
+            )
+            test = replace(test, p=None, verdict=_within(difference(first, second), margin), runs_needed=None)
         return Line(key, expected, estimate(live), test)
 
     @cached_property
