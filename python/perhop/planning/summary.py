@@ -131,7 +131,10 @@ def _better(planned: Planned, better: Better) -> list[str]:
     listed = ", ".join(f"{names[name]} = {text_of(value)}" for name, value in factors.items())
     under = ", ".join(f"{exact(value)} times {name}" for name, value in plan.search.demands.items())
     where = f" under {under}" if under else ""
-    trial = f"trial {better.winner.trial.number} of {plan.search.trials}"
+    tried = len(better.tuned.trials)
+    trial = f"trial {better.winner.trial.number} of {tried}"
+    if tried == better.tuned.plan.size:
+        trial += ", all settings tried"
     if better.gain is None or planned.now.margin is None or better.setting.margin is None:
         return [f"**Best setting tried: {listed}** ({trial}); an objective has no value in some run."]
     margins = f"{percent(planned.now.margin)} % to {percent(better.setting.margin)} %"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop import kinds, simulation
+from perhop import catalog, kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.quantities import NUMBER, RATES, TIMES, UNIT, why_no_rate, with_printed
 from perhop.sweep import contradictions, document
@@ -246,7 +246,7 @@ def read_tuning(path: Path, *, trials: int | None, runs: int | None, seed: int |
         TITLE.read(data, "title", where) or path.stem,
         document.read_base(data, path),
         search_space(SEARCH.read(data, "search", where), f"{where}: [search]"),
-        tuple(_objective(text, where) for text in _required(data, "objectives", where)),
+        _objectives(data, where),
         tuple(_constraint(text, where) for text in CONSTRAINTS.read(data, "constraints", where)),
         TRIALS.read(data, "trials", where) if trials is None else trials,
         BATCH.read(data, "batch", where),
@@ -336,6 +336,21 @@ def _required(data: Mapping[str, Any], key: str, where: str) -> Sequence[str]:
     return OBJECTIVES.read(data, key, where)
 
 
+def _objectives(data: Mapping[str, Any], where: str) -> tuple[Objective, ...]:
+    """What to make small or large, each metric once.
+
+    Raises:
+        PerhopError: One is no objective, or a metric stands in two.
+    """
+    found = [_objective(text, where) for text in _required(data, "objectives", where)]
+    for place, one in enumerate(found):
+        for other in found[:place]:
+            if one.metric == other.metric:
+                both = "nothing does both" if one.maximize != other.maximize else "once is enough"
+                raise PerhopError(f"{where}: `objectives`: {other.text!r} and {one.text!r}: {both}")
+    return tuple(found)
+
+
 def _objective(text: str, where: str) -> Objective:
     found = _OBJECTIVE.fullmatch(text)
     if found is None:
@@ -355,4 +370,7 @@ def _constraint(text: str, where: str) -> Constraint:
     if found[4] not in _UNITS:
         problem = why_no_rate(f"{found[3]}{found[4]}")
         raise PerhopError(f"{where}: `constraints`: {text!r}: {problem}, or {example}")
-    return Constraint(found[1], found[2] == ">=", float(found[3]) * _UNITS[found[4]], text.strip())
+    bound, at_least = float(found[3]) * _UNITS[found[4]], found[2] == ">="
+    if at_least and bound > 1 and catalog.unit_of_metric(found[1]) == "fraction":
+        raise PerhopError(f"{where}: `constraints`: {text!r}: it is a share, at most 100 %")
+    return Constraint(found[1], at_least, bound, text.strip())
