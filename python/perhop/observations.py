@@ -339,7 +339,7 @@ class Observations:
 def paired(a: Observations, b: Observations) -> Estimate | None:
     """The difference a - b over the runs on the same seeds, with its interval; None where no run has both.
 
-    Of shares and percentiles, the interval is made of both intervals and their correlation over the runs (MOVER:
+    Of shares and percentiles, the interval is made of both and of their correlation over the runs (MOVER:
     Zou & Donner 2008, "Construction of confidence limits about effect measures", Stat. Med. 27, 1693-1702).
 
     Args:
