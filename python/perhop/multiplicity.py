@@ -109,8 +109,8 @@ def difference(a: Observations, b: Observations) -> Estimate | None:
         None where no run has both.
     """
     found = paired(a, b)
-    if found is None or found.ci95 is None:
-        return found
+    if found is None or found.ci95 is None or a.is_bound or b.is_bound:
+        return found  # of lower bounds, with the side that is not known
     if any(one.estimate is not None and _is_open(one.estimate) for one in (a, b)):
         half = max(found.high - found.mean, found.mean - found.low)
     else:
@@ -202,6 +202,7 @@ def first_runs(found: Observations, runs: int) -> Observations:
             Queue(queue.drops[:runs], queue.arrivals[:runs], queue.waits[:runs]) for queue in found.queues
         ),
         distributions=None if found.distributions is None else found.distributions[:runs],
+        at_least=None if found.at_least is None else found.at_least[:runs],
     )
 
 

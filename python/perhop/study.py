@@ -67,6 +67,7 @@ class Row:
         ci95: None for a single run, and for measures that are read off the means of all runs.
         derived: The published value is arithmetic on printed numbers.
         spread: The lowest and the highest single run, where the published value is a single run, too.
+        of: How many runs there are, if only some of them have a value.
     """
 
     factors: Factors
@@ -78,6 +79,12 @@ class Row:
     runs: int
     derived: bool = False
     spread: tuple[float, float] | None = None
+    of: int | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """Only some of the runs have a value."""
+        return self.of is not None and self.runs < self.of
 
     @property
     def within(self) -> bool | None:

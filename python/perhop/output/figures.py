@@ -52,13 +52,16 @@ def estimated(value: float, low: float | None, high: float | None) -> str:
 
     Args:
         value: A mean, a share or a percentile.
-        low: Lower end of its interval; None without an interval.
+        low: Lower end of its interval; None without an interval, infinite where it is not known.
         high: Upper end; None where it is not known.
     """
     if low is None:
         return figure(value)
-    if high is None or math.isinf(high):
-        return f"{figure(value)} (over {figure(low)})"
+    if math.isinf(low) or high is None or math.isinf(high):
+        known = f"over {figure(low)}" if math.isfinite(low) else "not known"
+        if high is not None and math.isfinite(high):
+            known = f"under {figure(high)}"
+        return f"{figure(value)} ({known})"
     half = (high - low) / 2
     if is_symmetric(value, low, high) or half <= NOISE * abs(value):
         return estimate(value, half)

@@ -76,6 +76,7 @@ def lines(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]:
             markersize=4,
             label=name,
         )
+        _partial(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color)
         _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color)
         if y and name and plot.kind != "cdf":  # cumulative distributions all end at one place
             labels.append(Label(y[-1], name, color))
@@ -90,6 +91,7 @@ def points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]
         _error_bars(axes, x, y, rows, color)
         name = plot.series.text(value) if len(curves) > 1 else "_"
         axes.plot(x, y, color=color, linestyle="none", marker=mark, markersize=5, label=name)
+        _partial(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color)
         _published(axes, [(place[r.factors[plot.x.factor]] + 0.22, r) for r in rows], color)
     axes.set_xlim(-0.5, len(place) - 0.4)
     axes.margins(y=0.12)
@@ -190,6 +192,21 @@ def _error_bars(
     above = [max(0.0, b - a) for a, b in zip(means, highs, strict=True)]
     ends: dict[str, Any] = {"xerr" if sideways else "yerr": [below, above]}
     axes.errorbar(x, y, **ends, fmt="none", ecolor=color, elinewidth=1.2, capsize=2.5)
+
+
+def _partial(axes: Axes, places: Sequence[tuple[float, Row]], color: str) -> None:
+    """Say at a mark of how many runs it is, where the others have no value."""
+    for at, row in places:
+        if row.is_partial and row.mean is not None:
+            axes.annotate(
+                f"{row.runs} of {row.of}",
+                (at, row.mean),
+                xytext=(0, 5),
+                textcoords="offset points",
+                ha="center",
+                color=color,
+                fontsize="small",
+            )
 
 
 def _published(

@@ -43,11 +43,14 @@ def estimated(mean: float, low: float | None = None, high: float | None = None) 
 
     Args:
         mean: The value.
-        low: Lower end of the interval; None without an interval.
+        low: Lower end of the interval; None without an interval, infinite where it is not known.
         high: Upper end; None or infinite where it is not known, or without an interval.
     """
     if low is None:
         return significant(mean)
+    if math.isinf(low):
+        known = "not known" if high is None or math.isinf(high) else f"under {significant(high, 3)}"
+        return f"{significant(mean, 3)} ({known})"
     if high is None or math.isinf(high):
         return f"{significant(mean, 3)} (over {significant(low, 3)})"
     half = (high - low) / 2

@@ -82,6 +82,8 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
             if plot.is_curves
             else f"Error bars: {plot.interval} intervals."
         )
+    if any(row.is_partial for row in found):
+        parts.append("1 of 10: so many runs have a value.")
     if any(row.published is not None for row in found):
         parts.append("Hollow: published.")
     if plot.limits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -56,12 +56,14 @@ class Marks:
 
     Attributes:
         points: (value of each panel's factor, series, mean, half width).
+        partial: How many of the points are of fewer runs than there are, since others have no value.
     """
 
     metric: str
     panels: Sequence[Numbers]
     series: Sequence[str]
     points: Sequence[tuple[Sequence[float], int, float, float]]
+    partial: int = 0
 
 
 def drawn(summaries: Sequence[PointSummary]) -> list[tuple[Plot, Sequence[Row]] | Marks]:
@@ -181,7 +183,8 @@ def _lines(metric: str, design: _Design, summaries: Sequence[PointSummary]) -> t
             "series": ", ".join(f"{short[name]} {text_of(own[name])}" for name in by_series) or "measured",
             "facet": ", ".join(f"{short[name]} {text_of(own[name])}" for name in by_facet),
         }
-        rows.append(Row(factors, metric, unit.text, None, found.mean * unit.factor, ends, summary.runs))
+        row = Row(factors, metric, unit.text, None, found.mean * unit.factor, ends, found.runs)
+        rows.append(replace(row, of=found.of))
     panels = list(dict.fromkeys(str(row.factors["facet"]) for row in rows))[:MOST_PANELS]
     series = {str(row.factors["series"]): str(row.factors["series"]) for row in rows}
     if list(series) == ["measured"]:
@@ -237,7 +240,8 @@ def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Ro
                 "queue": parts[1],
                 "panel": ", ".join(filter(None, (parts[1].replace(".classes.", " "), at))),
             }
-            rows.append(Row(factors, "delay", "ms", None, found.mean * factor, ends, summary.runs))
+            row = Row(factors, "delay", "ms", None, found.mean * factor, ends, found.runs)
+            rows.append(replace(row, of=found.of))
     apart = {
         str(row.factors["queue"]).partition(".classes.")[0]
         for row in rows
@@ -285,7 +289,8 @@ def _marks(
         low, high = found.drawn or (0.0, 0.0)
         half = (high - low) / 2 * unit.factor
         points.append((at, names.setdefault(series, len(names)), found.mean * unit.factor, half))
-    return Marks(metric, numeric[:MOST_PANELS], list(names), points)
+    partial = sum(one is not None and one.missing > 0 for s in summaries for one in [s.estimates.get(metric)])
+    return Marks(metric, numeric[:MOST_PANELS], list(names), points, partial)
 
 
 def marks_plot(marks: Marks, name: str) -> HtmlPlot:
@@ -308,6 +313,10 @@ def _caption(marks: Marks) -> str:
     parts = ["One mark for each point."]
     if any(half for _, _, _, half in marks.points):
         parts.append("Error bars: 95 % intervals.")
+    if marks.partial:
+        parts.append(
+            f"{marks.partial} of {len(marks.points)} marks are of fewer runs: the others have no value."
+        )
     return " ".join(parts)
 
 

@@ -16,6 +16,8 @@ from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import (
     lead,
     metric_names,
+    of_runs,
+    remarks,
     sample_frame,
     short_names,
     shown_name,
@@ -64,7 +66,7 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     ]
     long = len(summaries) > MOST_IN_FULL
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
-    details += notes(summaries)
+    details += [*remarks(summaries), *notes(summaries)]
     page = render(
         "sweep.html.j2",
         title=plan.title,
@@ -147,7 +149,7 @@ def metric_text(found: Estimate | None, metric: str) -> str:
 
 def with_unit(found: Estimate | None, metric: str) -> str:
     """An estimate with its unit."""
-    return f"{metric_text(found, metric)} {unit_of(metric).text}".rstrip()
+    return f"{f'{metric_text(found, metric)} {unit_of(metric).text}'.rstrip()}{of_runs(found)}"
 
 
 def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
@@ -161,7 +163,8 @@ def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
         return {**line, "runs": str(summary.runs)} if varying else line
 
     def cell(summary: PointSummary, metric: str) -> str:
-        return metric_text(summary.estimates.get(metric), metric)
+        found = summary.estimates.get(metric)
+        return f"{metric_text(found, metric)}{of_runs(found)}"
 
     return split_tables("Points", summaries, point, metrics, cell)
 

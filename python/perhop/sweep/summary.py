@@ -184,7 +184,7 @@ def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) 
         line = {short[name]: text_of(value) for name, value in summary.point.factors.items()}
         if len(counts) > 1:
             line["runs"] = str(summary.runs)
-        line |= {shown_name(metric): shown_text(summary.estimates.get(metric), metric) for metric in metrics}
+        line |= {shown_name(metric): _cell(summary.estimates.get(metric), metric) for metric in metrics}
         lines.append(line)
     return continued(lines, len(lines[0]) - len(metrics), width)
 
@@ -197,6 +197,8 @@ def to_text(plan: Plan, summaries: Sequence[PointSummary], width: int | None) ->
     if len(summaries) > MOST_LINES:
         rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
         parts += ["", prose(rest, width)]
+    if said := remarks(summaries):
+        parts += ["", *(prose(text, width) for text in said)]
     return "\n".join(parts)
 
 
@@ -205,8 +207,50 @@ def lead(plan: Plan, summaries: Sequence[PointSummary]) -> str:
     least, most = (pick(summary.runs for summary in summaries) for pick in (min, max))
     runs = counted(least, "run") if least == most else f"{least} to {most} runs"
     text = f"{counted(len(summaries), 'point')}, {runs} of each from seed {plan.seed}"
+    if any(one is not None and one.missing for summary in summaries for one in summary.estimates.values()):
+        text += ", not all of which have every value"
     known = "means with 95 % intervals" if least > 1 else "1 run: no interval"
     return f"{text}; {known}; warm-up excluded"
+
+
+def of_runs(found: Estimate | None) -> str:
+    """Of how many runs an estimate is, where not all have a value: `, 1 of 10 runs`; else nothing."""
+    return "" if found is None or not found.missing else f", {found.runs} of {found.of} runs"
+
+
+def _cell(found: Estimate | None, metric: str) -> str:
+    return f"{shown_text(found, metric)}{of_runs(found)}"
+
+
+def remarks(summaries: Sequence[PointSummary]) -> list[str]:
+    """What to know of measures that some runs lack, or of which the longest times are missing."""
+    found = [(summary, name, one) for summary in summaries for name, one in summary.estimates.items()]
+    said = []
+    if any(one is not None and one.missing for _, _, one in found):
+        said.append("1 of 10 runs: the others have no value.")
+    bounds = {name: None for summary, name, one in found if one and _is_bound(summary.observed.get(name))}
+    if bounds:
+        names = ", ".join(shown_name(name).partition(",")[0] for name in bounds)
+        said.append(
+            f"{names} (over …): a lower bound, too low by what the longest would have taken, which were "
+            "unfinished at the end of the run."
+        )
+    unknown = {n: None for summary, n, one in found if one is None and _is_open(summary.observed.get(n))}
+    if unknown:
+        names = ", ".join(shown_name(name).partition(",")[0] for name in unknown)
+        said.append(
+            f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
+        )
+    return said
+
+
+def _is_bound(found: Observations | None) -> bool:
+    return found is not None and found.is_bound
+
+
+def _is_open(found: Observations | None) -> bool:
+    """Whether a percentile is not known though there are values."""
+    return found is not None and any(one is not None and one.count for one in found.distributions or ())
 
 
 def shown_text(found: Estimate | None, metric: str) -> str:

@@ -369,7 +369,9 @@ mod tests {
         // Bins of 1.024 µs up to the 64th; the second flow has its longest in the bin of the first's shortest.
         let flow = |nanos: &[u64]| {
             let mut delays = FlowDelays::default();
-            nanos.iter().for_each(|&nanos| delays.record(Duration::from_nanos(nanos)));
+            for &nanos in nanos {
+                delays.record(Duration::from_nanos(nanos));
+            }
             delays
         };
         let flows = [flow(&[5 << 10, 8 << 10, (8 << 10) + 9]), flow(&[3 << 10, (5 << 10) + 7]), flow(&[])];
@@ -379,7 +381,9 @@ mod tests {
         assert_eq!(sum.longest, longest);
         assert_eq!(sum.edges, [3, 4, 5, 6, 7, 8, 9].map(|bin| lower_edge(bin).as_secs_f64()));
         let mut added = FlowDelays::default();
-        flows.iter().for_each(|flow| added.add(flow));
+        for flow in &flows {
+            added.add(flow);
+        }
         assert_eq!(FlowDelays::sum([&added]), sum);
         let none = FlowDelays::sum(&flows[2..]);
         assert_eq!((none.edges, none.counts, none.longest), (vec![0.0], vec![], vec![]));
