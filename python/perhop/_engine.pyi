@@ -331,9 +331,9 @@ def product_limit(
         open_: Times so far of those that had not, f64[m] likewise.
 
     Returns:
-        Times that ended, each once, ascending; the share of all that is at most as long as each, up to the
-        share that ended, since the others may be the longest; and the mean of all, a lower bound where the
-        longest is open; None if none ended.
+        Times that ended, each once, ascending, as far as each stands for itself and at most another one that
+        was cut off before; the share of all that is at most as long as each; and the mean of all, a lower
+        bound where the longest is open; None if none ended.
     """
 
 def live_probe() -> None:

@@ -2,7 +2,8 @@
 
 Those that ended alone are the short ones, and their percentiles and mean are too low. The product limit
 (Kaplan & Meier 1958, "Nonparametric estimation from incomplete observations", J. Am. Stat. Assoc. 53,
-457-481) uses both. A percentile is known up to the share that ended: the others may be the longest.
+457-481) uses both. It is taken for known while each time stands for itself and at most another one that was
+cut off before: of flows that begin all the time, up to half of the run.
 """
 
 from __future__ import annotations

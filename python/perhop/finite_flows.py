@@ -116,15 +116,15 @@ def _of_flows(
         (
             "p50",
             (
-                f"Median {text}; unfinished flows count by the product limit, and there is none where half "
-                "of all are unfinished."
+                f"Median {text}; unfinished flows count by the product limit, and there is none where they "
+                "leave it open."
             ),
             lambda of: of.quantile(0.5),
         ),
         (
             "p99",
             (
-                f"99th percentile of the {text}, none where more than 1 % are unfinished; of "
+                f"99th percentile of the {text}, likewise; of "
                 f"{FEWEST_FOR_P99} flows at least, those of all runs together."
             ),
             lambda of: of.quantile(0.99, FEWEST_FOR_P99),

@@ -88,7 +88,7 @@ class Distribution:
     def from_times(cls, ended: NDArray[np.float64], open_: NDArray[np.float64]) -> Self:
         """Of times of which some had not ended when the run did, by the product limit (Kaplan & Meier 1958).
 
-        It is known up to the share that ended: the others may be the longest.
+        It is known while each stands for itself and at most another one that was cut off before.
 
         Args:
             ended: Times that ended, f64[n].

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop import catalog
+from perhop import catalog, finite_flows
 from perhop.output.figures import count, estimated, figure, percent
 from perhop.output.numbers import exact
 from perhop.output.readable import KEPT, end_names
@@ -152,8 +152,9 @@ def _transfers(result: Result) -> list[str]:
         text = f"{name}: half of the flows complete within {half} ms"
         if row["completion_p99_s"] is not None:
             text += f", 99 % within {_estimated(row, 'completion_p99_s', 's')} ms"
-        elif some and row["unfinished"] > 0.01 * row["flows_begun"]:
-            text += f" ({percent(row['unfinished'] / row['flows_begun'])} % were unfinished)"
+        elif some and row["flows_begun"] >= finite_flows.FEWEST_FOR_P99:
+            unfinished = percent(row["unfinished"] / row["flows_begun"])
+            text += f" ({unfinished} % were unfinished, which leaves the 99th percentile open)"
         slowdown = _estimated(row, "slowdown_mean", "")
         said.append(f"{text}; on average they take {slowdown} times as long as on an idle path.")
     return said[:MOST_ANSWERS]

@@ -172,8 +172,8 @@ _COLUMNS = {
     HEADS["policing_ratio"]: "Policed: packets that the meter dropped, of those sent.",
     HEADS["late_ratio"]: "Late: for the play-out buffer, of the packets that arrived.",
     HEADS["call_r"]: "R, MOS: E-model of ITU-T G.107, without echo.",
-    "FCT": "FCT: flow completion time; unfinished flows count by the product limit. No p99 where more than "
-    "1 % are.",
+    "FCT": "FCT: flow completion time; unfinished flows count by the product limit. No p99 where they leave "
+    "it open.",
     "slowdown": "Slowdown: FCT over the least time on the idle path.",
     HEADS["link_loss"]: "Link loss: packets that a link lost after it had sent them, of those that it sent.",
     HEADS["reordering_ratio"]: "Reordered: packets that came after one that the link had sent later.",

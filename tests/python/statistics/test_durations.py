@@ -30,21 +30,25 @@ def test_the_product_limit_by_hand() -> None:
     assert found.quantile(0.2) == 1
     assert found.quantile(0.4) == 3
     assert found.quantile(0.5) == 5, "the median of those that ended is 3"
-    assert found.quantile(0.8) == 7
-    assert math.isnan(found.quantile(0.81)), "a fifth is open, and may be the longest"
+    assert found.quantile(0.9) == 7
     assert found.mean == pytest.approx((1 + 3 + 5 + 5 + 7) / 5)
     distribution = found.distribution
-    assert (distribution.count, distribution.quantile(0.81)) == (5, math.inf)
+    assert distribution.count == 5
     assert float(distribution.share_up_to(3)) == pytest.approx(1 - 0.8 * 2 / 3)
 
 
-def test_a_99th_percentile_is_not_known_where_more_than_1_percent_are_open() -> None:
+def test_a_percentile_is_not_known_beyond_what_was_seen() -> None:
     ended = np.arange(1, 100) / 100
     assert times(ended, [0.5]).quantile(0.99) == 0.99
-    assert math.isnan(times(ended, [0.5, 0.5]).quantile(0.99))
-    assert times(ended, [0.5, 0.5]).quantile(0.5) == pytest.approx(0.51)
+    assert math.isnan(times(ended, [2.0, 2.0]).quantile(0.99))
+    assert times(ended, [2.0, 2.0]).quantile(0.5) == pytest.approx(0.51)
     assert math.isnan(times([1], [2, 3]).quantile(0.5)), "most are open"
     assert math.isnan(times([], [2, 3]).mean)
+    # Of seven that were longer than 0.5, five are open at 1: each of the two others would stand for 7/2.
+    cut = times([0.5, 2, 3], [1] * 5)
+    assert (cut.quantile(0.1), cut.distribution.quantile(0.125)) == (0.5, 0.5)
+    assert math.isnan(cut.quantile(0.2))
+    assert cut.distribution.quantile(0.2) == math.inf
 
 
 def test_a_mean_is_a_lower_bound_where_the_longest_are_open() -> None:
@@ -67,8 +71,7 @@ def test_runs_are_pooled_as_if_they_were_one() -> None:
         assert together.quantile(level) == pytest.approx(whole.quantile(level), rel=0.02)
         assert kept.quantile(level) == pytest.approx(whole.quantile(level), rel=0.03)
         assert together.quantile(level) == pytest.approx(-math.log(1 - level), rel=0.1)
-    share = len(whole.ended) / whole.count
-    assert together.quantile(share + 0.01) == kept.quantile(share + 0.01) == math.inf
+    assert together.quantile(0.99) == kept.quantile(0.99) == math.inf
     # One run without any that ended says that its share is not known.
     assert pooled([times([1, 2]).distribution, times([], [3, 3]).distribution]).quantile(0.6) == math.inf
 

@@ -2,17 +2,21 @@
 //!
 //! Times that ended alone are the short ones. Kaplan & Meier's product limit (1958, "Nonparametric estimation from incomplete observations",
 //! J. Am. Stat. Assoc. 53, 457-481) uses both: each time that is open counts among those that could have ended up to then, and its share goes on to
-//! all that are longer. That holds if how long a time is has nothing to do with when it began, and only as far as enough of them can be that
-//! long before the run ends. So a quantile is taken for known up to the share of all that ended: the others may be the longest.
+//! all that are longer. That holds if how long a time is has nothing to do with when it began, and as far as enough of them can be that long before the
+//! run ends: the distribution is taken for known while each time stands for itself and at most another one that was cut off before. Of flows that
+//! begin all the time, that is up to half of the run.
 
 use super::quantile_of_sorted;
+
+/// A time stands for itself and for less than another one that was cut off.
+const MOST_PER_TIME: f64 = 2.0;
 
 /// The share of times that are at most so long, by the product limit: it rises at each time that ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProductLimit {
     /// Times that ended, each once, ascending.
     pub times: Vec<f64>,
-    /// The share of all that is at most as long as each; the last is the share of all that ended, and what lies beyond is not known.
+    /// The share of all that is at most as long as each; what lies beyond the last is not known.
     pub shares: Vec<f64>,
     /// The mean of all; where the longest is open, of each or the longest, whichever is less. `None` if none ended.
     pub mean: Option<f64>,
@@ -28,6 +32,7 @@ impl ProductLimit {
         };
         let (ended, open) = (sorted(ended), sorted(open));
         let (mut times, mut shares) = (Vec::new(), Vec::new());
+        let (all, mut known) = ((ended.len() + open.len()) as f64, 0);
         // Since the last open one, this share was longer; it is of so many, of which `gone` have ended.
         let (mut longer, mut many, mut gone) = (1.0, ended.len() + open.len(), 0_usize);
         let mut passed = 0;
@@ -40,6 +45,7 @@ impl ProductLimit {
                 (gone, passed) = (0, passed + left);
             }
             gone += same.len();
+            known += usize::from(all * longer <= MOST_PER_TIME * many as f64 * (1.0 + f64::EPSILON));
             times.push(time);
             shares.push(if gone == many {
                 1.0
@@ -49,13 +55,8 @@ impl ProductLimit {
         }
         let last = |times: &[f64]| times.last().copied().unwrap_or(0.0);
         let mean = area_above(&times, &shares, last(&ended).max(last(&open)));
-        let known = ended.len() as f64 / (ended.len() + open.len()).max(1) as f64;
-        let place = shares.partition_point(|&share| share < known - f64::EPSILON);
-        times.truncate(place + 1);
-        shares.truncate(place + 1);
-        if let Some(share) = shares.get_mut(place) {
-            *share = known;
-        }
+        times.truncate(known);
+        shares.truncate(known);
         Self { times, shares, mean }
     }
 
@@ -96,19 +97,16 @@ mod tests {
         // Of five times, one is open at 2: S is 4/5 after 1, and then of the three that are left 2/3 of that is longer than 3.
         let found = ProductLimit::of(&[3.0, 1.0, 5.0, 7.0], &[2.0]);
         assert_eq!(found.times, [1.0, 3.0, 5.0, 7.0]);
-        let expected = [0.2, 1.0 - 0.8 * 2.0 / 3.0, 1.0 - 0.8 / 3.0, 0.8];
+        let expected = [0.2, 1.0 - 0.8 * 2.0 / 3.0, 1.0 - 0.8 / 3.0, 1.0];
         assert!(found.shares.iter().zip(expected).all(|(one, by_hand)| (one - by_hand).abs() < 1e-15));
-        assert_eq!(
-            [0.0, 0.2, 0.4, 0.47, 0.8].map(|q| found.quantile(q)),
-            [1.0, 1.0, 3.0, 5.0, 7.0].map(Some)
-        );
-        assert_eq!(found.quantile(0.81), None, "a fifth is open");
+        let levels = [0.0, 0.2, 0.4, 0.47, 0.9, 1.0].map(|q| found.quantile(q));
+        assert_eq!(levels, [1.0, 1.0, 3.0, 5.0, 7.0, 7.0].map(Some));
         // The open one is 3, 5 or 7 with like chances, so as 5.
         assert!((found.mean.unwrap() - (1.0 + 3.0 + 5.0 + 5.0 + 7.0) / 5.0).abs() < 1e-14);
     }
 
     #[test]
-    fn what_lies_beyond_the_share_that_ended_is_not_known() {
+    fn beyond_the_last_that_ended_nothing_is_known() {
         let found = ProductLimit::of(&[1.0, 2.0, 2.0], &[4.0, 2.0]);
         assert_eq!((&found.times[..], &found.shares[..]), (&[1.0, 2.0][..], &[0.2, 0.6][..]));
         assert_eq!([0.5, 0.6, 0.61, 1.0].map(|q| found.quantile(q)), [Some(2.0), Some(2.0), None, None]);
@@ -117,6 +115,18 @@ mod tests {
         let none = ProductLimit::of(&[], &[1.0]);
         assert_eq!((none.quantile(0.0), none.mean, none.times.len()), (None, None, 0));
         assert_eq!(ProductLimit::of(&[], &[]).mean, None);
+    }
+
+    #[test]
+    fn nothing_is_known_where_one_stands_for_more_than_two() {
+        // Of eight, four are open at 1: each of the four others stands for two. Of seven, five: each of two for 7/2.
+        let two = ProductLimit::of(&[2.0, 3.0, 4.0, 5.0], &[1.0; 4]);
+        assert_eq!(
+            (&two.times[..], &two.shares[..]),
+            (&[2.0, 3.0, 4.0, 5.0][..], &[0.25, 0.5, 0.75, 1.0][..])
+        );
+        let more = ProductLimit::of(&[0.5, 2.0, 3.0], &[1.0; 5]);
+        assert_eq!((&more.times[..], &more.shares[..]), (&[0.5][..], &[0.125][..]));
     }
 
     proptest! {

@@ -140,7 +140,7 @@ impl Application for RequestResponse {
             label: "p50",
             importance: 40,
             unit: Unit::Seconds,
-            description: "Median response time; unfinished responses count by the product limit, and there is none where half are unfinished.",
+            description: "Median response time; unfinished responses count by the product limit, and there is none where they leave it open.",
             estimate: Estimate::Quantile("response_s", 0.5),
         },
         Measure {
@@ -148,7 +148,7 @@ impl Application for RequestResponse {
             label: "p99",
             importance: 255,
             unit: Unit::Seconds,
-            description: "99th percentile of the response time; none where more than 1 % of the responses are unfinished.",
+            description: "99th percentile of the response time, likewise.",
             estimate: Estimate::Quantile("response_s", 0.99),
         },
         Measure {

@@ -157,7 +157,7 @@ impl Application for Web {
             label: "p50",
             importance: 40,
             unit: Unit::Seconds,
-            description: "Median page load time; unfinished pages count by the product limit, and there is none where half are unfinished.",
+            description: "Median page load time; unfinished pages count by the product limit, and there is none where they leave it open.",
             estimate: Estimate::Quantile("page_s", 0.5),
         },
         Measure {
@@ -165,7 +165,7 @@ impl Application for Web {
             label: "p95",
             importance: 255,
             unit: Unit::Seconds,
-            description: "95th percentile of the page load time; none where more than 5 % of the pages are unfinished.",
+            description: "95th percentile of the page load time, likewise.",
             estimate: Estimate::Quantile("page_s", 0.95),
         },
         Measure {
