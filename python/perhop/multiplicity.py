@@ -226,12 +226,9 @@ def family(number: int, what: str) -> str:
     """
     if number < 2:
         return ""
-    expected = number * ALPHA
-    if expected < 1:
-        err = f"in up to {100 * expected:.0f} % of such reports one or more of them err by chance"
-    else:
-        err = f"{'one' if round(expected) == 1 else f'about {expected:.0f}'} of them may err by chance"
-    return f"{number} {what} are judged at 95 % each: {err}."
+    expected = round(number * ALPHA)
+    err = f"about {expected}" if expected > 1 else "one"
+    return f"{number} {what} are judged at 95 % each: {err} of them may err by chance."
 
 
 def p_value(found: Estimate, bound: float) -> float | None:
