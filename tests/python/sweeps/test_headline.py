@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from perhop.observations import Observations
 from perhop.sweep.plan import Point
@@ -39,6 +42,19 @@ def test_without_an_effect_at_most_one_sweep_in_twenty_says_that_there_is_one(ru
         assert ", lowest and highest of 60" in text
         sure += "by chance" not in text
     assert sure <= 0.07 * 200
+
+
+def test_an_effect_of_two_standard_errors_is_said_as_often_as_theory_says() -> None:
+    """Two points: the power of the paired t test with 19 degrees of freedom, by the noncentral t."""
+    runs, sure = 20, 0
+    for seed in range(500):
+        values = noise(seed, 2, runs)
+        values[1] += 2 * 1e4 * math.sqrt(2 / runs)
+        (text,) = answers(points(*values.tolist()))
+        sure += "by chance" not in text
+    quantile = stats.t.ppf(0.975, runs - 1)
+    power = stats.nct.sf(quantile, runs - 1, 2) + stats.nct.cdf(-quantile, runs - 1, 2)
+    assert sure / 500 == pytest.approx(power, abs=0.065)
 
 
 def test_a_large_effect_is_said_without_a_reservation() -> None:
