@@ -586,13 +586,15 @@ class Result:
         return pl.concat([populations.flow_frame(run) for run in self.runs])
 
     def population_summary(self, sizes: Sequence[float] = populations.SIZES) -> pl.DataFrame:
-        """One row for each population, and one for each of its ranges of sizes; means over the runs.
+        """One row for each population, and one for each of its ranges of sizes, over the runs.
 
         Columns: `class`, `sizes` (`all`, or a range of payload), `flows_begun` and `unfinished` (flows of a
         run), `completion_p50_s`, `completion_p99_s`, `completion_mean_s`, `slowdown_p50`, `slowdown_p99`,
-        `slowdown_mean` (over the flows that completed), `open_flows` (open at once, on average). All are of
-        the flows that began after the warm-up, but `open_flows`. A 99th percentile is of at least 100 flows
-        in a run, else null. The ends of 95 % intervals as in `classes`.
+        `slowdown_mean`, `open_flows` (open at once, on average). All are of the flows that began after the
+        warm-up, but `open_flows`. Unfinished flows count in times and slowdowns by the product limit (Kaplan
+        & Meier 1958): a percentile that they leave open is null, and a mean that is a lower bound has an
+        infinite upper end. Percentiles are of all runs together, the 99th of at least 100 flows of them, else
+        null. The ends of 95 % intervals as in `classes`.
 
         Args:
             sizes: Bytes of payload that divide the ranges.

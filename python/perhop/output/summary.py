@@ -200,8 +200,7 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
         sentences.append("The throughput of flows that come and go is that of all of a class together.")
         sentences.append("Sizes are of payload.")
     sentences += [text for head, text in _COLUMNS.items() if any(_begins(shown, head) for shown in heads)]
-    if open_mean := _cut_off(result):
-        sentences.append(open_mean)
+    sentences += filter(None, (_cut_off(result), _partial(result)))
     followed = list(traces(json.loads(result.scenario)))
     for kind, text in _FROM_FILES.items():
         if of_kind := [str(trace) for trace in followed if trace.kind == kind]:
@@ -225,6 +224,32 @@ def _cut_off(result: Result) -> str:
         "taken, which were unfinished at the end of the run."
     )
 
+
+def _partial(result: Result) -> str:
+    """Which means are of fewer runs than there are, because the others have no value."""
+    known: dict[str, int] = {}
+    by_run = [list(catalog.members(run.raw)) for run in result.runs]
+    for of_class in zip(*by_run, strict=True):
+        for entry in catalog.CLASS:
+            if entry.name in HEADS:
+                values = [entry.value(members) for _, members in of_class]
+                head = HEADS[entry.name].partition(",")[0]
+                known[f"{of_class[0][0]['name']} {head}"] = sum(not math.isnan(one) for one in values)
+    for users in zip(*(run.raw.get("applications", ()) for run in result.runs), strict=True):
+        for one in catalog.APPLICATION[users[0]["model"]]:
+            if catalog.percentile(one.name) is None:
+                values = [each["measures"][one.name] for each in users]
+                known[f"{users[0]['name']} {one.label}"] = sum(value is not None for value in values)
+    runs = len(result.runs)
+    some = [f"{name} in {number} of {runs}" for name, number in known.items() if 0 < number < runs]
+    if not some:
+        return ""
+    rest = f" and {len(some) - MOST_PARTIAL} more" if len(some) > MOST_PARTIAL else ""
+    return f"Not all runs have a value: {', '.join(some[:MOST_PARTIAL])}{rest}."
+
+
+MOST_PARTIAL = 5
+"""Measures that some runs lack and that a note names."""
 
 _TIMES = {
     *catalog.OF_COMPLETED,

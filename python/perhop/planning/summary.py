@@ -175,10 +175,15 @@ def notes(planned: Planned) -> list[str]:
             "holds today still does; at the second one breaks; between them the runs cannot tell. Levels are "
             f"{_step(planned)} apart."
         )
-    missing = [verdict for setting, _ in settings(planned) for verdict in setting.verdicts if verdict.missing]
+    missing = [
+        verdict
+        for setting, _ in settings(planned)
+        for verdict in setting.verdicts
+        if verdict.missing and verdict.found is None
+    ]
     said += [
         f"{_quoted(verdict)} has no value in {counted(verdict.missing, 'run')} of {plan.runs}: nothing was "
-        "measured there."
+        "measured there, or what was unfinished at its end leaves it open."
         for verdict in missing
     ]
     more = {one.text: one.runs_needed for one in planned.now.verdicts if one.runs_needed is not None}

@@ -176,7 +176,9 @@ def test_flows_with_a_volume() -> None:
     done = sum(run.raw["flows"]["unfinished"][0] == 0 for run in result.runs)
     assert 0 < done < 12
     assert row["completion_high_s"] == math.inf
-    assert "a lower bound" in " ".join(summarize(result).text(200).split())
+    text = " ".join(summarize(result).text(200).split())
+    assert "a lower bound" in text
+    assert f"users FCT in {done} of 12" in text
     columns = [
         measure(run.raw) | dict(companions.companions(run.raw, result.scenario)) for run in result.runs
     ]
