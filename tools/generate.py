@@ -47,7 +47,8 @@ of packets, `SIZE` for `short` (flows of at most 100 kB of payload), `medium` (1
 without ECN, drops of meters where there are none), or that has no sample (the loss of a queue to which
 nothing came), has no value: null in data frames, JSON and Parquet, a dash in tables, NaN in the arrays of
 `Run.raw`. A mean over flows, runs or seeds is over those that have a value, and so is its interval; it has
-no value where none has.
+no value where none has. Times of flows, pages and responses count what was unfinished at the end of a run:
+[results](results.md#what-the-end-of-a-run-cuts-off).
 
 A quantile is the least value that at least the share p of all does not exceed (the inverse of the cumulative
 distribution function, nearest rank; numpy's `inverted_cdf`). Of histograms of delays it is the longest delay

@@ -744,7 +744,8 @@ def lines() -> dict[str, list[Line]]:
             "mean": "mean over the class's flows that have a value",
             "sum": "sum over the class's flows",
         }
-        own = f" ({several[entry.summary.statistic]})" if entry.name in by_flow else ""
+        how = "of all packets of the class" if entry.name in _OF_CLASS else several[entry.summary.statistic]
+        own = f" ({how})" if entry.name in by_flow else ""
         text = f"{entry.description.removesuffix('.')}{own}."
         return Line(entry.name, entry.unit, f"flows.NAME.{metric}" if metric else "", text)
 
