@@ -35,7 +35,7 @@ Band: TypeAlias = tuple[float, float]
 """Where a true value lies: the same number twice, unless it is known to a bin only."""
 
 UNSURE = 0.02
-"""By which part the share of waits above a percentile is not known: its standard error of 3000 runs, about."""
+"""By which part the share of waits above a percentile is not known: its standard error of 3000 runs."""
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 CALL_MEASURES = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
 
