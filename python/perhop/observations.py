@@ -82,7 +82,8 @@ class Distribution:
     def from_values(cls, values: ArrayLike) -> Self:
         """Of single values, all finite."""
         ordered = np.sort(np.asarray(values, dtype=np.float64))
-        return cls(float(len(ordered)), ordered, np.arange(1, len(ordered) + 1) / max(len(ordered), 1))
+        count = len(ordered)
+        return cls(float(count), *_through_steps(ordered, np.arange(1, count + 1) / max(count, 1)))
 
     @classmethod
     def from_times(cls, ended: NDArray[np.float64], open_: NDArray[np.float64]) -> Self:
@@ -95,6 +96,7 @@ class Distribution:
             open_: Times so far of those that had not, f64[m].
         """
         times, shares, _ = product_limit(np.ascontiguousarray(ended), np.ascontiguousarray(open_))
+        times, shares = _through_steps(times, shares)
         if len(times) > MOST_POINTS:
             # All of the tail, and as many below it.
             rest = np.linspace(0, len(times) - 1, MOST_POINTS // 2).astype(int)
@@ -139,6 +141,19 @@ class Distribution:
             return -math.inf, 0.0
         share = float(self.shares[known[-1]])
         return (math.inf, 1.0) if share >= 1 else (float(self.values[known[-1]]), share)
+
+
+def _through_steps(
+    values: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A line through the middles of the steps of a distribution function.
+
+    That through their tops is too high by half a step, which is much where a run has few values.
+    """
+    if not len(values):
+        return values, shares
+    middles = (np.concatenate(([0.0], shares[:-1])) + shares) / 2
+    return np.append(values, values[-1]), np.append(middles, shares[-1])
 
 
 def pooled(distributions: Sequence[Distribution]) -> Distribution:

@@ -19,8 +19,8 @@ def of(*values: float) -> Distribution:
 
 def test_a_distribution_is_linear_between_its_points() -> None:
     one = of(1.0, 2.0, 3.0, 4.0)
-    assert [one.quantile(level) for level in (0.25, 0.5, 0.625, 1.0)] == [1.0, 2.0, 2.5, 4.0]
-    assert [float(one.share_up_to(at)) for at in (0.5, 1.0, 2.5, 9.0)] == [0.0, 0.25, 0.625, 1.0]
+    assert [one.quantile(level) for level in (0.25, 0.5, 0.625, 1.0)] == [1.5, 2.5, 3.0, 4.0]
+    assert [float(one.share_up_to(at)) for at in (0.5, 1.0, 2.5, 9.0)] == [0.0, 0.125, 0.5, 1.0]
 
 
 def test_a_histogram_keeps_the_largest_value_of_each_bin() -> None:
@@ -59,8 +59,19 @@ def test_the_percentile_of_runs_is_that_of_all_their_values() -> None:
     found = Observations((10.0, 190.0), distributions=(short, long), level=0.5).estimate
     assert found is not None
     assert found.mean == pytest.approx(
-        140.0
+        140.5
     )  # 40 of the 90 and the ten are half of all; the mean of medians is 75
+
+
+def test_the_median_of_runs_with_few_values_is_not_too_low() -> None:
+    rng = np.random.default_rng(2)
+    middles = []
+    for _ in range(200):
+        runs = tuple(of(*rng.exponential(1.0, 11)) for _ in range(30))
+        found = Observations((math.nan,) * 30, distributions=runs, level=0.5).estimate
+        assert found is not None
+        middles.append(found.mean)
+    assert math.fsum(middles) / 200 == pytest.approx(math.log(2), rel=0.02)
 
 
 def test_runs_that_agree_to_the_last_digit_have_that_percentile() -> None:
