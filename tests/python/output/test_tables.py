@@ -235,7 +235,7 @@ def test_everything_but_what_says_so_excludes_the_warm_up() -> None:
         assert by_reason == row["dropped_packets"]
     summary = result.link_summary().row(0, named=True)
     assert summary["loss"] == pytest.approx(
-        result.links["dropped_packets"].sum() / result.links["arrived_packets"].sum()
+        float(result.links["dropped_packets"].sum()) / float(result.links["arrived_packets"].sum())
     )
     text = " ".join(typed("run", "mixed.toml", "--runs", "2").stdout.split())
     assert "All figures exclude the warm-up (the first 4 s), loss and drops included." in text
