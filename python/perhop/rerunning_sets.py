@@ -250,7 +250,7 @@ class _Steps:
 
 
 def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
-    from perhop.sweep.backend import LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
+    from perhop.sweep.backend import Failed, LocalBackend, Task  # noqa: PLC0415 - only sweeps have it
     from perhop.sweep.companions import is_companion  # noqa: PLC0415
 
     texts = [part.checked.text for part in manifest.parts]
@@ -258,7 +258,8 @@ def _swept(manifest: SetManifest, jobs: int, step: _Steps) -> Iterator[Row]:
     with LocalBackend(jobs) as backend, contextlib.closing(backend.run(texts, tasks)) as groups:  # type: ignore[type-var]
         for group in groups:
             for task, run in group:
-                for name, value in zip(run.names, run.values, strict=True):
+                known = () if isinstance(run, Failed) else zip(run.names, run.values, strict=True)
+                for name, value in known:
                     if not is_companion(name):
                         yield task.scenario, task.seed, name, None if math.isnan(value) else value
                 step()

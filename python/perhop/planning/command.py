@@ -109,3 +109,4 @@ def plan(
     sweeping.say_counts(done.work, store, out, json_path)
     if lines_path is not None:
         terminal.note(f"{lines_path}: written")
+    sweeping.end_with(done.failures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perhop import interrupts, routers
@@ -15,6 +15,7 @@ from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
 from perhop.planning.verdicts import judge, smallest_margins
 from perhop.statistics import estimate
+from perhop.sweep import failing
 from perhop.sweep.job import kept, open_backend
 from perhop.sweep.plan import make_point
 from perhop.sweep.run import Runner
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from perhop.sweep import tune
     from perhop.sweep.job import Workplace
     from perhop.sweep.plan import Point
-    from perhop.sweep.run import Counts, Progress
+    from perhop.sweep.run import Counts, Failure, Progress
     from perhop.sweep.space import Value
     from perhop.sweep.tune import Tuned, Winner
 else:
@@ -128,6 +129,8 @@ class Planned:
         changes: How these differ from the lines of the configuration as it is, as a unified diff.
         work: What it cost.
         holm: Tables have a column of verdicts corrected for their number.
+        failures: The runs that failed: what rests on them cannot be told.
+        names: What points are called, by their keys.
     """
 
     plan: Plan
@@ -138,6 +141,8 @@ class Planned:
     changes: Sequence[str]
     work: Counts
     holm: bool = False
+    failures: Sequence[Failure] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, width: int | None = None) -> str:
         """The plan as plain text for a terminal of that width; None for no limit."""
@@ -174,11 +179,14 @@ def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progre
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, tuple(map(literal, plan.metrics)))
         interrupts.leaves(lambda: kept(runner.counts, place.store))
-        now = _Laboratory(plan, runner).setting()
-        searched, better = _better(plan, runner, now) if plan.search is not None else (None, None)
+        names: dict[str, str] = {}
+        now = _Laboratory(plan, runner, names).setting()
+        searched, better = _better(plan, runner, now, names) if plan.search is not None else (None, None)
         store.seal()
     lines, changes = _lines(plan, now, better)
-    return Planned(plan, now, searched, better, lines, changes, runner.counts)
+    names |= {} if searched is None else searched.names
+    failures = failing.ordered(runner.failures, list(names))
+    return Planned(plan, now, searched, better, lines, changes, runner.counts, failures=failures, names=names)
 
 
 @dataclass(slots=True)
@@ -186,11 +194,13 @@ class _Laboratory:
     """Runs one setting of the router under several demands, always on the same seeds.
 
     Attributes:
+        names: What points are called, by their keys; those of this setting are added.
         winner: The setting; None for the configuration as it is.
     """
 
     plan: Plan
     runner: Runner
+    names: dict[str, str]
     winner: Winner | None = None
 
     def setting(self) -> Setting:
@@ -206,6 +216,9 @@ class _Laboratory:
     def _points(self, demands: Sequence[Multiples], labels: Sequence[str]) -> list[Point]:
         """The points of these demands, with all their runs in the store."""
         points = [self._point(multiples, label) for multiples, label in zip(demands, labels, strict=True)]
+        which = "as it is" if self.winner is None else f"trial {self.winner.trial.number}"
+        for point, label in zip(points, labels, strict=True):
+            self.names.setdefault(point.key, f"{which}, {label}")
         self.runner.ensure(points, self.plan.seeds)
         return points
 
@@ -262,12 +275,12 @@ def _value(entry: object, value: Value) -> object:
     return value if values is None else values[value]
 
 
-def _better(plan: Plan, runner: Runner, now: Setting) -> tuple[Tuned, Better | None]:
+def _better(plan: Plan, runner: Runner, now: Setting, names: dict[str, str]) -> tuple[Tuned, Better | None]:
     tuned = tune.search(tuning_plan(plan), runner)
     if not tuned.front:
         return tuned, None
     winner = tuned.front[0]
-    setting = _Laboratory(plan, runner, winner).setting()
+    setting = _Laboratory(plan, runner, names, winner).setting()
     differences = [a - b for a, b in zip(setting.margins, now.margins, strict=True)]
     known = bool(differences) and not any(map(math.isnan, differences))
     return tuned, Better(tuned, winner, setting, estimate(differences) if known else None)

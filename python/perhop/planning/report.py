@@ -15,6 +15,7 @@ from perhop.output.text import label
 from perhop.output.writer import write_report
 from perhop.planning.summary import answers, lead, limit_rows, notes, settings, verdict_rows
 from perhop.planning.verdicts import BREAKS, HOLDS
+from perhop.sweep import failing
 from perhop.sweep.space import text_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def write_plan(out: Path, planned: Planned, command: str, jobs: int = 1) -> None
         lead=f"{lead(planned)}.",
         tables=tables(planned),
         plots=plots,
-        details=notes(planned),
+        details=[*notes(planned), *failing.page(planned.failures, planned.names)],
         findings=_findings(planned),
         lines=None if planned.lines is None else planned.lines.text,
         changes="\n".join(planned.changes),

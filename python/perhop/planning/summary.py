@@ -12,6 +12,7 @@ from perhop.output.numbers import exact, fixed, shown
 from perhop.output.table import MISSING, prose, records
 from perhop.planning.verdicts import STATES, corrected
 from perhop.study import rounded
+from perhop.sweep import failing
 from perhop.sweep.metrics import engine_id
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import estimate_json, short_names
@@ -40,6 +41,7 @@ def to_text(planned: Planned, width: int | None) -> str:
         if setting.limits:
             parts += ["", f"Growth {what}", *records(limit_rows(setting.limits), width)]
     parts += ["", *(prose(note, width) for note in notes(planned))]
+    parts += failing.text(planned.failures, width, planned.names)
     if planned.changes:
         listed = list(planned.changes[:MOST_LINES])
         more = len(planned.changes) - len(listed)
@@ -290,6 +292,10 @@ def to_json(planned: Planned) -> str:
         "trials": None if planned.searched is None else len(planned.searched.trials),
         "export": None if planned.lines is None else json.loads(planned.lines.to_json()),
         "changes": list(planned.changes),
+        "failed": [
+            {**entry, "point": planned.names.get(entry["scenario"])}
+            for entry in failing.as_json(planned.failures)
+        ],
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

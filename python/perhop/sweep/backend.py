@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from perhop import _engine, memory, simulating
+from perhop.errors import BlockError, ScenarioError
 from perhop.sweep.metrics import Measured, simulate
 
 if TYPE_CHECKING:
@@ -28,6 +29,40 @@ class Task:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A run that came to no end: one of its classes in Python raised, or its scenario cannot be run.
+
+    Attributes:
+        text: What the error says.
+    """
+
+    text: str
+
+
+Done: TypeAlias = "tuple[Task, Measured | Failed]"
+RunErrors = (BlockError, ScenarioError)
+"""The errors that are of one run, so that the others go on."""
+
+
+def attempt(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> Measured | Failed:
+    """Run a scenario once and measure it, or say why it cannot be.
+
+    Args:
+        scenario: Canonical JSON.
+        seed: The seed.
+        cancel: As for `perhop.sweep.metrics.simulate`.
+
+    Raises:
+        perhop._engine.Cancelled: `cancel` was set.
+        PerhopError: What is wrong concerns all runs, such as a class that has changed.
+    """
+    try:
+        return simulate(scenario, seed, cancel)
+    except RunErrors as error:
+        return Failed(" ".join(str(error).split()))
+
+
 class Backend(Protocol):
     """Computes runs; the same results bit for bit, wherever and in whatever order.
 
@@ -37,10 +72,10 @@ class Backend(Protocol):
 
     waiting: Callable[[float], None] | None
 
-    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
-        """Each task's run, in groups as they finish; to be consumed on the thread that calls.
+    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[Done]]:
+        """Each task's run, or why it failed, in groups as they finish.
 
-        Leaving the iterator early stops what is under way.
+        To be consumed on the thread that calls. Leaving the iterator early stops what is under way.
 
         Args:
             scenarios: Canonical JSON.
@@ -74,7 +109,7 @@ class LocalBackend:
     ) -> None:
         """Nothing is kept between calls of `run`."""
 
-    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
+    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[Done]]:
         """See `Backend`."""
         cancel = _engine.Cancel(memory.share(self.jobs))
         guard = memory.Guard()
@@ -86,7 +121,7 @@ class LocalBackend:
 
         left = iter(tasks)
         take = threading.Lock()
-        done: SimpleQueue[tuple[Task, Measured] | BaseException] = SimpleQueue()
+        done: SimpleQueue[Done | BaseException] = SimpleQueue()
 
         def work() -> None:
             try:
@@ -95,7 +130,7 @@ class LocalBackend:
                         task = next(left, None)
                     if task is None:
                         return
-                    done.put((task, simulate(scenarios[task.scenario], task.seed, cancel)))
+                    done.put((task, attempt(scenarios[task.scenario], task.seed, cancel)))
             except BaseException as error:  # noqa: BLE001 - raised again on the thread that waits
                 done.put(error)
 
@@ -118,14 +153,12 @@ class LocalBackend:
             simulating.join([thread for thread in threads if thread.ident is not None])
 
 
-def _together(
-    done: SimpleQueue[tuple[Task, Measured] | BaseException], nap: Callable[[], None]
-) -> list[tuple[Task, Measured]]:
+def _together(done: SimpleQueue[Done | BaseException], nap: Callable[[], None]) -> list[Done]:
     """What has finished by now, at least one; waited for in short naps, so that Ctrl-C gets through.
 
     What had finished before a thread failed is handed over before its error.
     """
-    group: list[tuple[Task, Measured]] = []
+    group: list[Done] = []
     while len(group) < _AT_ONCE:
         try:
             found = done.get(timeout=0 if group else _NAP_S)

@@ -12,7 +12,7 @@ from perhop.lazy import Lazy
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from perhop import simulation
     from perhop.output import files
@@ -95,6 +95,7 @@ def sweep(
         swept, width, json_path, out, lambda place: report.write_sweep(place, swept, store, command, cores)
     )
     say_counts(swept.work, store, out, json_path)
+    end_with(swept.failures)
 
 
 def tune(
@@ -146,6 +147,7 @@ def tune(
     say_counts(tuned.work, store, out, json_path)
     if not tuned.front:
         raise typer.Exit(1)
+    end_with(tuned.failures)
 
 
 def installed(*parts: extras.Extra, backend: str) -> None:
@@ -198,9 +200,20 @@ def conclude(
 def say_counts(work: Any, store: Path, out: Path | None, json_path: Path | None) -> None:  # noqa: ANN401
     """What it cost, and where the report is."""
     say = terminal_say(json_path)
-    say(f"\n{counted(work.simulated, 'run')} simulated, {work.found} reused from {store}")
+    failed = f", {work.failed} failed" if work.failed else ""
+    say(f"\n{counted(work.simulated, 'run')} simulated, {work.found} reused from {store}{failed}")
     if out is not None:
         say(f"report: {out / 'report.html'}")
+
+
+def end_with(failures: Sequence[Any]) -> None:
+    """End with status 1 where a run failed.
+
+    Raises:
+        typer.Exit: One did.
+    """
+    if failures:
+        raise typer.Exit(1)
 
 
 def terminal_say(json_path: Path | None) -> Any:  # noqa: ANN401

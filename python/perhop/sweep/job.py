@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from perhop import interrupts, simulation
 from perhop.errors import PerhopError
 from perhop.output.numbers import exact
+from perhop.sweep import failing
 from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from perhop.sweep.backend import Backend
     from perhop.sweep.plan import Plan
-    from perhop.sweep.run import Progress
+    from perhop.sweep.run import Failure, Progress
     from perhop.sweep.summary import PointSummary
 
 
@@ -47,20 +48,22 @@ class Swept:
     Attributes:
         counts: How many runs of each point count.
         work: What it cost.
+        failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
     plan: Plan
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
     work: Counts
+    failures: Sequence[Failure] = ()
 
     def text(self, width: int | None = None) -> str:
         """The sweep as plain text for a terminal of that width; None for no limit."""
-        return to_text(self.plan, self.summaries, width)
+        return "\n".join([to_text(self.plan, self.summaries, width), *failing.text(self.failures, width)])
 
     def json(self) -> str:
         """The sweep as JSON text."""
-        return to_json(self.plan, self.summaries)
+        return to_json(self.plan, self.summaries, self.failures)
 
 
 def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
@@ -82,7 +85,9 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
         interrupts.leaves(lambda: kept(runner.counts, place.store))
         counts = sweep(plan, runner)
         store.seal()
-        return Swept(plan, counts, summarize(plan, counts, store), runner.counts)
+        failures = failing.ordered(runner.failures, [point.key for point in plan.points])
+        summaries = failing.without_estimates(summarize(plan, counts, store), failures)
+        return Swept(plan, counts, summaries, runner.counts, failures)
 
 
 def planned(plan: Plan) -> str:

@@ -76,7 +76,9 @@ class Whole(Key):
         own = self.default if default is None else default
         if own is None and key not in data:
             raise ValueError(f"`{key}` has no default here")
-        return document.whole(data, key, own or self.least, where, least=self.least, most=self.most)
+        return document.whole(
+            data, key, self.least if own is None else own, where, least=self.least, most=self.most
+        )
 
     def _schema(self) -> Schema:
         most = {} if self.most is None else {"maximum": self.most}

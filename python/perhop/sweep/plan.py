@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from perhop import kinds, simulation
 from perhop.errors import PerhopError
 from perhop.sweep import document
+from perhop.sweep.backend import RunErrors
 from perhop.sweep.keys import (
     COLUMN,
     FRACTION,
@@ -224,10 +225,13 @@ def check_metrics(points: Sequence[Point], patterns: Sequence[str], where: str) 
     for point in points:
         if not left:
             return
-        names = names_of(point.scenario)
+        try:
+            names = names_of(point.scenario)
+        except RunErrors:
+            continue  # its runs fail, too, and are said then
         known = frozenset(names)
         left = [pattern for pattern in left if not _meets(pattern, names, known)]
-    if left:
+    if left and names:
         plain = left[0].replace("*", "").replace("?", "")
         if left[0].startswith("links.") and "jitter" in left[0]:
             raise PerhopError(

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from perhop import extras, plugins, simulating
 from perhop.errors import PerhopError
-from perhop.sweep.metrics import Measured, engine_id, simulate
+from perhop.sweep.backend import Failed, attempt
+from perhop.sweep.metrics import Measured, engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from perhop.sweep.backend import Task
+    from perhop.sweep.backend import Done, Task
 
 # Ray reads these as it is imported: it is not to report home, and not to warn of devices that we do not use.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -74,7 +75,7 @@ class RayBackend:
         """Leave the cluster; what this driver had under way there ends."""
         ray.shutdown()
 
-    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Measured]]]:
+    def run(self, scenarios: Sequence[str], tasks: Sequence[Task]) -> Iterator[list[Done]]:
         """See `perhop.sweep.backend.Backend`."""
         compute = ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")(batch)
         left = _batches(tasks, self._cpus())
@@ -118,8 +119,8 @@ def _knock(address: str) -> None:
 
 def batch(
     engine: str, scenarios: dict[int, str], tasks: list[tuple[int, int]], classes: plugins.Sent
-) -> list[Measured]:
-    """Several runs, on a worker.
+) -> list[Measured | Failed]:
+    """Several runs, on a worker; those that failed with the reason.
 
     Args:
         engine: What the driver would compute them with.
@@ -134,9 +135,12 @@ def batch(
         raise Refused(engine_id())
     plugins.receive(classes)
     names: dict[int, tuple[str, ...]] = {}
-    runs = []
+    runs: list[Measured | Failed] = []
     for scenario, seed in tasks:
-        run = simulate(scenarios[scenario], seed)
+        run = attempt(scenarios[scenario], seed)
+        if isinstance(run, Failed):
+            runs.append(run)
+            continue
         # One tuple for all runs of a scenario: pickling then writes it once.
         runs.append(Measured(names.setdefault(scenario, run.names), run.values, run.wall_s))
     return runs
@@ -148,9 +152,9 @@ def _batches(tasks: Sequence[Task], cpus: int) -> Iterator[Sequence[Task]]:
         yield tasks[first : first + size]
 
 
-def _result(reference: Any) -> list[Measured]:  # noqa: ANN401 - a reference of Ray's
+def _result(reference: Any) -> list[Measured | Failed]:  # noqa: ANN401 - a reference of Ray's
     try:
-        runs: list[Measured] = ray.get(reference)
+        runs: list[Measured | Failed] = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
         if isinstance(cause, Refused):

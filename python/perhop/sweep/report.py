@@ -10,6 +10,7 @@ from perhop.multiplicity import exceeds, family, first_runs
 from perhop.output.figures import MISSING, estimated
 from perhop.output.report import HtmlRecords, render
 from perhop.output.writer import write_report
+from perhop.sweep import failing
 from perhop.sweep.pictures import WAITS, html_plots
 from perhop.sweep.space import text_of
 from perhop.sweep.store import SweepStore
@@ -54,6 +55,7 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     with SweepStore(store, lambda _: None) as opened:
         samples = sample_frame(plan, counts, opened)
         waits = summarize(replace(plan, metrics=WAITS), counts, opened)
+    waits = failing.without_estimates(waits, swept.failures)
     plots = html_plots(summaries, "sweep", waits, jobs)
     scenarios = [
         {
@@ -61,12 +63,13 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
             "seeds": [plan.seed, plan.seed + runs - 1],
             "key": point.key,
             **({"scenario": json.loads(point.scenario)} if len(plan.points) <= MOST_IN_FULL else {}),
+            **failing.of_point(swept.failures, point.key),
         }
         for point, runs in zip(plan.points, counts, strict=True)
     ]
     long = len(summaries) > MOST_IN_FULL
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
-    details += [*remarks(summaries), *notes(summaries)]
+    details += [*remarks(summaries), *notes(summaries), *failing.page(swept.failures)]
     page = render(
         "sweep.html.j2",
         title=plan.title,

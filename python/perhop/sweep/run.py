@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perhop import interrupts
 from perhop.plugins import not_reused
-from perhop.sweep.backend import Task
+from perhop.sweep.backend import Failed, Task
 from perhop.sweep.companions import Gathered, meets, with_companions
 from perhop.sweep.journal import Layout, Record
 from perhop.sweep.metrics import engine_id
@@ -30,10 +31,24 @@ is called many times a second with the number of steps under way."""
 
 @dataclass(slots=True)
 class Counts:
-    """How many runs were simulated, and how many reused from the store."""
+    """How many runs were simulated, how many reused from the store, and how many failed."""
 
     simulated: int = 0
     found: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that came to no end.
+
+    Attributes:
+        text: What the error says.
+    """
+
+    point: Point
+    seed: int
+    text: str
 
 
 @dataclass(slots=True)
@@ -43,6 +58,7 @@ class Runner:
     Attributes:
         watched: Patterns of the metrics that `observed` gives.
         counts: What it cost.
+        failures: The runs that failed, in the order in which they did.
     """
 
     store: SweepStore
@@ -50,13 +66,17 @@ class Runner:
     progress: Progress
     watched: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
+    failures: list[Failure] = field(default_factory=list)
+    _failed: dict[str, set[int]] = field(default_factory=dict)
     _finished: dict[str, set[int]] | None = None
     _counted: dict[str, set[int]] = field(default_factory=dict)
     _seen: dict[str, dict[int, dict[str, float]]] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
 
     def ensure(self, points: Sequence[Point], seeds: Sequence[int]) -> None:
-        """Have every point's run on every seed in the store.
+        """Have every point's run on every seed in the store, but for those that fail.
+
+        A run that failed is not tried again by this runner, and is not kept.
 
         Raises:
             StoreError: A run could not be kept.
@@ -66,6 +86,7 @@ class Runner:
         if self._finished is None:
             self._finished = self.store.finished(engine_id())
             self._seen = self.store.values(engine_id(), self.watched) if self.watched else {}
+        by_key = {point.key: point for point in reversed(points)}
         distinct = {point.key: point.scenario for point in points}
         self._tell_what_is_not_reused(distinct)
         keys, scenarios = list(distinct), list(distinct.values())
@@ -75,7 +96,10 @@ class Runner:
             self.counts.found += sum(seed in known and seed not in counted for seed in seeds)
             counted.update(seeds)
         tasks = [
-            Task(index, seed) for seed in seeds for index, known in enumerate(finished) if seed not in known
+            Task(index, seed)
+            for seed in seeds
+            for index, (key, known) in enumerate(zip(keys, finished, strict=True))
+            if seed not in known and seed not in self._failed.get(key, ())
         ]
         if not tasks:
             return
@@ -86,24 +110,42 @@ class Runner:
             try:
                 for group in groups:
                     with interrupts.deferred():  # what Ctrl-C leaves is counted as it is kept
-                        self.store.append([_record(layouts, scenarios, task, run) for task, run in group])
-                        self.counts.simulated += len(group)
+                        whole = [(task, run) for task, run in group if not isinstance(run, Failed)]
+                        self.store.append([_record(layouts, scenarios, task, run) for task, run in whole])
+                        self.counts.simulated += len(whole)
                     for task, run in group:
-                        finished[task.scenario].add(task.seed)
-                        self._look(keys[task.scenario], task.seed, run)
+                        key = keys[task.scenario]
+                        if isinstance(run, Failed):
+                            self._fail(by_key[key], task.seed, run.text)
+                        else:
+                            finished[task.scenario].add(task.seed)
+                            self._look(key, task.seed, run)
                         step()
             finally:
                 _close(groups)
 
     def observed(self, point: Point, seeds: Sequence[int]) -> dict[str, Observations]:
-        """The watched metrics of a point's runs, by name, in the order of the seeds.
+        """The watched metrics of a point's runs, by name, in the order of the seeds; NaN where a run failed.
+
+        Where all failed, there are the metrics that are watched by name.
 
         Raises:
             KeyError: `ensure` was not called for a run.
         """
-        runs = [self._seen[point.key][seed] for seed in seeds]
-        gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in runs[0]})
-        return {name: gathered.of(name) for name in runs[0] if meets(name, self.watched)}
+        failed, seen = self._failed.get(point.key, set()), self._seen.get(point.key, {})
+        runs: list[dict[str, float]] = [{} if seed in failed else seen[seed] for seed in seeds]
+        names = next(filter(None, runs), None) or dict.fromkeys(map(_unescaped, self.watched))
+        gathered = Gathered({name: [run.get(name, math.nan) for run in runs] for name in names})
+        return {name: gathered.of(name) for name in names if meets(name, self.watched)}
+
+    def has_failed(self, point: Point, seeds: Sequence[int]) -> bool:
+        """Whether one of a point's runs failed."""
+        return not self._failed.get(point.key, set()).isdisjoint(seeds)
+
+    def _fail(self, point: Point, seed: int, text: str) -> None:
+        self._failed.setdefault(point.key, set()).add(seed)
+        self.failures.append(Failure(point, seed, text))
+        self.counts.failed += 1
 
     def _tell_what_is_not_reused(self, scenarios: Mapping[str, str]) -> None:
         """Say once of each class in Python that its runs are computed anew, and why."""
@@ -119,6 +161,11 @@ class Runner:
             chosen = _chosen(run.names, self.watched)
             values = {name: run.values[place] for place, name in chosen}
             self._seen.setdefault(key, {})[seed] = values
+
+
+def _unescaped(pattern: str) -> str:
+    """The name that a pattern without wildcards meets."""
+    return re.sub(r"\[([*?[])\]", r"\1", pattern)
 
 
 @functools.cache
@@ -154,7 +201,8 @@ def sweep(plan: Plan, runner: Runner) -> list[int]:
         open_ = [
             index
             for index in open_
-            if not tight(runner.observed(plan.points[index], seeds), plan.until_ci.width)
+            if not runner.has_failed(plan.points[index], seeds)
+            and not tight(runner.observed(plan.points[index], seeds), plan.until_ci.width)
         ]
         if not open_:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import defaultdict
@@ -16,6 +17,8 @@ from perhop import catalog
 from perhop.output.numbers import shown
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import rounded
+from perhop.sweep import failing
+from perhop.sweep.backend import RunErrors
 from perhop.sweep.companions import Gathered, is_companion, meets, with_companions
 from perhop.sweep.metrics import engine_id, names_of
 from perhop.sweep.space import text_of
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from perhop.observations import Observations
     from perhop.statistics import Estimate
     from perhop.sweep.plan import Plan, Point
+    from perhop.sweep.run import Failure
     from perhop.sweep.space import Value
     from perhop.sweep.store import SweepStore
 
@@ -109,7 +113,7 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
     """
     wanted = [(point.key, plan.seed, runs) for point, runs in zip(plan.points, counts, strict=True)]
     found = observations(store, wanted, plan.metrics)
-    known = {name: place for place, name in enumerate(names_of(plan.points[0].scenario))}
+    known = {name: place for place, name in enumerate(_measured_names(plan.points))}
     names = sorted(
         {name for by_metric in found.values() for name in by_metric if meets(name, plan.metrics)},
         key=lambda name: (known.get(name, len(known)), name),
@@ -123,6 +127,14 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
         estimates = {name: one.estimate for name, one in observed.items()}
         out.append(PointSummary(point, runs, estimates, observed))
     return out
+
+
+def _measured_names(points: Sequence[Point]) -> tuple[str, ...]:
+    """What is measured at the first point where the shortest run does not fail; nothing where all do."""
+    for point in points:
+        with contextlib.suppress(*RunErrors):
+            return names_of(point.scenario)
+    return ()
 
 
 def _columns(by_metric: Mapping[str, Mapping[int, float]], seeds: Sequence[int]) -> dict[str, list[float]]:
@@ -260,7 +272,7 @@ def shown_text(found: Estimate | None, metric: str) -> str:
     return shown(found, unit_of(metric).factor)
 
 
-def to_json(plan: Plan, summaries: Sequence[PointSummary]) -> str:
+def to_json(plan: Plan, summaries: Sequence[PointSummary], failures: Sequence[Failure] = ()) -> str:
     """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed."""
     content = {
         "title": plan.title,
@@ -275,6 +287,7 @@ def to_json(plan: Plan, summaries: Sequence[PointSummary]) -> str:
             }
             for summary in summaries
         ],
+        "failed": failing.as_json(failures),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

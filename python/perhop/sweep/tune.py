@@ -21,7 +21,7 @@ from perhop import interrupts
 from perhop.errors import ScenarioError
 from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate
-from perhop.sweep import tune_answers
+from perhop.sweep import failing, tune_answers
 from perhop.sweep.choosing import Choice, Validated, choose
 from perhop.sweep.job import Workplace, kept, open_backend
 from perhop.sweep.metrics import engine_id
@@ -42,7 +42,7 @@ from perhop.sweep.tuning import literal
 if TYPE_CHECKING:
     from perhop.observations import Observations
     from perhop.sweep.plan import Point
-    from perhop.sweep.run import Progress
+    from perhop.sweep.run import Failure, Progress
     from perhop.sweep.tuning import TuningPlan
 
 BEST = 5
@@ -100,6 +100,7 @@ class Tuned:
         as_it_is: What the scenario as it is gives on the same fresh seeds; None where it is none, or where
             it was not asked for.
         choice: Which winner to take.
+        failures: The runs that failed, in the order of trials and seeds; their trials have no estimates.
     """
 
     plan: TuningPlan
@@ -108,6 +109,14 @@ class Tuned:
     work: Counts
     as_it_is: Validated | None
     choice: Choice
+    failures: Sequence[Failure] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the tried points are called, by their keys: the first trial of each, and its setting."""
+        tried = [(trial.number, trial.point) for trial in reversed(self.trials) if trial.point is not None]
+        names = {} if self.as_it_is is None else {self.as_it_is.key: f"the scenario {AS_IT_IS}"}
+        return names | {point.key: f"trial {number} ({point.label})" for number, point in tried}
 
     @property
     def marked(self) -> list[Winner]:
@@ -124,7 +133,7 @@ class Tuned:
         parts = [prose(line, width) for line in (self.plan.title, *answers, *self.lead())]
         for table in self.tables(width):
             parts += ["", *records(table[:MOST_LINES], width)]
-        return "\n".join(parts)
+        return "\n".join([*parts, *failing.text(self.failures, width, self.names)])
 
     def lead(self) -> list[str]:
         """What was searched and how it was validated, in sentences."""
@@ -177,6 +186,7 @@ class Tuned:
             ],
             "as_it_is": None if self.as_it_is is None else _as_it_is_json(self.as_it_is),
             "choice": self._choice_json(),
+            "failed": failing.as_json(self.failures),
         }
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -225,7 +235,9 @@ def search(plan: TuningPlan, runner: Runner) -> Tuned:
     runner.progress = progress
     winners, as_it_is = _validated(plan, runner, front(plan, trials))
     choice = choose(plan.objectives, [winner.validated for winner in winners], as_it_is)
-    return Tuned(plan, trials, winners, runner.counts, as_it_is, choice)
+    keys = [trial.point.key for trial in trials if trial.point is not None]
+    failures = failing.ordered(runner.failures, keys)
+    return Tuned(plan, trials, winners, runner.counts, as_it_is, choice, failures)
 
 
 def _validated(

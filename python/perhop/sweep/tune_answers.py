@@ -245,7 +245,10 @@ def _searched(tuned: Tuned) -> str:
     """How many settings were tried, and how many of them count."""
     plan, trials = tuned.plan, tuned.trials
     refused = sum(trial.point is None for trial in trials)
-    lacking = sum(trial.point is not None and None in trial.found.values() for trial in trials)
+    keys = {one.point.key for one in tuned.failures}
+    points = [(trial, trial.point) for trial in trials if trial.point is not None]
+    failed = sum(point.key in keys for _, point in points)
+    lacking = sum(point.key not in keys and None in trial.found.values() for trial, point in points)
     if plan.size is not None and len(trials) == plan.size:
         text = f"{counted(len(trials), 'setting')}, all tried, with {counted(plan.runs, 'run')} of each"
     else:
@@ -254,4 +257,6 @@ def _searched(tuned: Tuned) -> str:
         text += f", {sum(trial.feasible for trial in trials)} within the constraints"
     if lacking:
         text += f", {lacking} without a value of a metric in some run"
+    if failed:
+        text += f", {failed} failed"
     return text + (f", {refused} were no valid scenario" if refused else "")

@@ -17,7 +17,7 @@ from perhop.output.report import HtmlPlot, HtmlRecords, render
 from perhop.output.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
 from perhop.output.writer import write_report
-from perhop.sweep import tune_answers
+from perhop.sweep import failing, tune_answers
 from perhop.sweep.report import metric_text, split_tables
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import short_names, shown_name, unit_of
@@ -57,7 +57,7 @@ def write_tuned(out: Path, tuned: Tuned, command: str, jobs: int = 1) -> None:
         answers=tune_answers.answers(tuned),
         lead=f"{tuned.lead()[0]}.",
         first=best_table(tuned),
-        details=_details(tuned),
+        details=[*_details(tuned), *failing.page(tuned.failures, tuned.names)],
         tables=tables,
         plots=plots,
         command=command,

@@ -24,7 +24,7 @@ from perhop.errors import PerhopError, ScenarioError
 from perhop.measures import histogram_quantile
 from perhop.observations import Observations
 from perhop.statistics import estimate
-from perhop.sweep.backend import LocalBackend, Task
+from perhop.sweep.backend import Failed, LocalBackend, Task
 from perhop.sweep.document import fraction
 from perhop.sweep.job import Swept, Workplace
 from perhop.sweep.metrics import names_of
@@ -563,16 +563,18 @@ def test_looks_grow_by_half_and_end_at_the_most() -> None:
 # ---------------------------------------------------------------- the backend
 
 
-def test_a_failing_run_ends_the_sweep_and_keeps_what_finished(small: Path) -> None:
+def test_a_failing_run_is_handed_over_as_such_and_the_others_go_on(small: Path) -> None:
     scenario = _engine.scenario_from_toml(small.read_text().replace("5s", "0.2s"), "x")
-    tasks = [Task(0, 1), Task(0, 2), Task(1, 1)]
-    groups = LocalBackend(1).run([scenario, "{}"], tasks)
-    got = [task.seed for task, _ in next(groups)]
-    while len(got) < 2:
-        got += [task.seed for task, _ in next(groups)]
-    assert got == [1, 2]
-    with pytest.raises(ScenarioError):
-        next(groups)
+    tasks = [Task(0, 1), Task(1, 1), Task(0, 2)]
+    found = [one for group in LocalBackend(1).run([scenario, "{}"], tasks) for one in group]
+    assert [(task, isinstance(run, Failed)) for task, run in found] == [
+        (tasks[0], False),
+        (tasks[1], True),
+        (tasks[2], False),
+    ]
+    run = found[1][1]
+    assert isinstance(run, Failed)
+    assert "missing" in run.text
 
 
 # ---------------------------------------------------------------- the command
