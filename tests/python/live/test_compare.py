@@ -401,7 +401,7 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert "Acknowledgements" not in said
     assert "HyStart" not in said, "its congestion control is CUBIC unless it says otherwise, and has it"
     assert "RACK" not in said
-    assert "simulated: up to 16.78 MB, likewise." in said
+    assert "simulated: up to 16.777216 MB, likewise." in said
     assert "Send buffer: grows up to the kernel's (tcp_wmem); simulated: 4.194 MB." in said
     otherwise_linux = 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"'
     plain = LIVE.replace('tcp = "newreno"', otherwise_linux)
