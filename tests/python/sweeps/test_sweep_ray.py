@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.python.sweeps.running import quietly
 
+from perhop import _engine
 from perhop.errors import PerhopError
+from perhop.sweep.backend import Failed
 from perhop.sweep.job import Workplace, open_backend
+from perhop.sweep.metrics import engine_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,3 +178,12 @@ def test_a_class_in_python_goes_to_workers_that_do_not_have_it(
     far = in_process(tmp_path, Workplace(tmp_path / "far", "ray", None, cluster.address))
     near = in_process(tmp_path, Workplace(tmp_path / "near", "local", 2, None))
     assert far.json() == near.json()
+
+
+@needs_ray
+def test_a_worker_hands_over_failed_runs_and_goes_on(small: Path) -> None:
+    from perhop.sweep.ray_backend import batch  # noqa: PLC0415 - it imports Ray
+
+    scenario = _engine.scenario_from_toml(small.read_text().replace("5s", "0.2s"), "x")
+    found = batch(engine_id(), {0: scenario, 1: "{}"}, [(0, 1), (1, 1), (0, 2)], {})
+    assert [isinstance(one, Failed) for one in found] == [False, True, False]
