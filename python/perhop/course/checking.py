@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import stdev
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from perhop._engine import student_t_quantile
@@ -114,12 +115,10 @@ def accepted(samples: Sequence[float], tolerance: float) -> Accepted:
         samples: One value for each run, at least two.
         tolerance: Relative to the mean.
     """
-    found = estimate(samples)
-    n = len(samples)
-    spread = (found.half_width or 0.0) * math.sqrt(n) / student_t_quantile(n - 1, UPPER)
-    half = student_t_quantile(n - 1, UPPER) * spread * math.sqrt(1 + 1 / n)
-    half = max(half, tolerance * abs(found.mean))
-    return Accepted(found.mean - half, found.mean + half)
+    mean, n = estimate(samples).mean, len(samples)
+    half = student_t_quantile(n - 1, UPPER) * stdev(samples) * math.sqrt(1 + 1 / n)
+    half = max(half, tolerance * abs(mean))
+    return Accepted(mean - half, mean + half)
 
 
 def number_hint(question: Number, answer: float, bench: Bench) -> str:
