@@ -205,7 +205,7 @@ class Queue:
     @cached_property
     def clustering(self) -> float:
         """How much drops vary over runs, over what independent ones would; where few have any, waits."""
-        if sum(drops > 0 for drops in self.drops) >= FEW:
+        if self.drops and sum(drops > 0 for drops in self.drops) >= min(FEW, len(self.drops)):
             return clustering_of(self.drops, self.arrivals)
         return _clustering([one for one in self.waits if one is not None and one.count])
 
