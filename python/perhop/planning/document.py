@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from perhop import _engine, budget, import_command, inputs, kinds, routers, simulation
-from perhop.errors import PerhopError
+from perhop.errors import BlockError, PerhopError
 from perhop.planning import growth, objectives
 from perhop.planning.searching import tuning_plan
 from perhop.routers.exporting import WRITERS
@@ -251,8 +251,7 @@ def read_plan(
     bounds = _bounds(data, canonical, where)
     by_default = runs is None
     if runs is None:
-        simulation.seeds(seed, LADDER[0])
-        runs = budget.runs_of(canonical, seed, EVENTS, LADDER)
+        runs = _affordable(canonical, seed)
     simulation.seeds(seed, runs + (search.runs if search else 0))
     plan = Plan(
         TITLE.read(data, "title", where) or start.title or path.stem,
@@ -277,6 +276,19 @@ def read_plan(
     if plan.export is not None:
         exported(plan, canonical)
     return plan
+
+
+def _affordable(scenario: str, seed: int) -> int:
+    """How many runs a plan gets that names no number, by one of the configuration as it is.
+
+    Raises:
+        PerhopError: The seed leaves no room for the fewest.
+    """
+    simulation.seeds(seed, LADDER[0])
+    try:
+        return budget.runs_of(scenario, seed, EVENTS, LADDER)
+    except BlockError:
+        return LADDER[0]  # the plan's own runs say where it fails
 
 
 def exported(plan: Plan, scenario: str) -> routers.Exported:
