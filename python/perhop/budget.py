@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LADDER = (5, 10, 30)
-"""Numbers of runs, ascending. Thirty are enough for intervals that cover as often as they say
-(docs/validity.md); ten and five are not always."""
+"""Numbers of runs, ascending. Of thirty runs most intervals cover as often as they say, of
+five fewer do (docs/validity.md)."""
 FIRST = LADDER[0]
 """Runs that are made in any case, by which the others are decided."""
 EVENTS = 60_000_000
