@@ -402,7 +402,7 @@ def test_linux_like_tcp_needs_fewer_words() -> None:
     assert "HyStart" not in said, "its congestion control is CUBIC unless it says otherwise, and has it"
     assert "RACK" not in said
     assert "simulated: up to 16.777216 MB, likewise." in said
-    assert "Send buffer: grows up to the kernel's (tcp_wmem); simulated: 4.194 MB." in said
+    assert "Send buffer: grows up to the kernel's (tcp_wmem); simulated: 4.194304 MB." in said
     otherwise_linux = 'tcp = "linux", loss-detection = "duplicate-acks", pacing = "window"'
     plain = LIVE.replace('tcp = "newreno"', otherwise_linux)
     said = "\n".join(otherwise(simulation.canonical(plain)))
