@@ -206,7 +206,7 @@ def test_a_signal_ends_compare_within_a_second_on_real_packets(
 ) -> None:
     (tmp_path / "live.toml").write_text(LIVE.replace('duration = "2s"', 'duration = "1000s"'))
     process = start(tmp_path, "compare", "live.toml", "--runs", "1", "--out", "out")
-    said(process, "^1 run on real packets, 1000 s in all; 20 simulated runs of each$")
+    said(process, "^1 run on real packets, 1000 s in all; 30 simulated runs of each$")
     (worker,) = children(process)
     out, err = interrupted(process, number)
     assert err.endswith("interrupted; nothing was written, and nothing is left in the system\n")
