@@ -322,13 +322,13 @@ def beta_quantile(a: float, b: float, probability: float) -> float:
     """
 
 def product_limit(
-    ended: NDArray[np.float64], open_: NDArray[np.float64]
+    ended: NDArray[np.float64], open: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float | None]:
     """The distribution of times of which some had not ended, by the product limit (Kaplan & Meier 1958).
 
     Args:
         ended: Times that ended, f64[n] in one piece.
-        open_: Times so far of those that had not, f64[m] likewise.
+        open: Times so far of those that had not, f64[m] likewise.
 
     Returns:
         Times that ended, each once, ascending, as far as each stands for itself and at most another one that
