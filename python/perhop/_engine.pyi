@@ -322,7 +322,8 @@ def beta_quantile(a: float, b: float, probability: float) -> float:
     """
 
 def product_limit(
-    ended: NDArray[np.float64], open: NDArray[np.float64]
+    ended: NDArray[np.float64],
+    open: NDArray[np.float64],  # noqa: A002 - its name
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float | None]:
     """The distribution of times of which some had not ended, by the product limit (Kaplan & Meier 1958).
 

@@ -54,6 +54,7 @@ pub(crate) fn beta_quantile(a: f64, b: f64, probability: f64) -> PyResult<f64> {
 
 /// The times that ended, each once, and the share of all, with those that are open, that is at most as long; the mean of all.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
 #[expect(clippy::type_complexity, reason = "two arrays and a number")]
 pub(crate) fn product_limit<'py>(
     py: Python<'py>,
