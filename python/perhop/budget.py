@@ -52,7 +52,7 @@ def fitting(costs: Sequence[int], events: int, ladder: Sequence[int] = LADDER) -
 
 
 def runs_of(scenario: str, seed: int, events: int, ladder: Sequence[int] = LADDER) -> int:
-    """The same by one run of a scenario, which is made for this.
+    """Choose the number of runs by simulating a scenario once.
 
     Args:
         scenario: Canonical JSON.

@@ -2,8 +2,8 @@
 
 Those that ended alone are the short ones, and their percentiles and mean are too low. The product limit
 (Kaplan & Meier 1958, "Nonparametric estimation from incomplete observations", J. Am. Stat. Assoc. 53,
-457-481) uses both. It is taken for known while each time stands for itself and at most another one that was
-cut off before: of flows that begin all the time, up to half of the run.
+457-481) uses both. A share is estimated as long as each time carries the weight of at
+most one censored time beside its own: with arrivals at a constant rate, up to times of half the run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Durations:
 
     @classmethod
     def of_users(cls, users: Mapping[str, Any], name: str) -> Durations:
-        """Those of the users of an application in a run.
+        """Collect the times that the users of an application waited in a run.
 
         Args:
             users: As the engine reports them.
@@ -65,7 +65,7 @@ class Durations:
 
     @property
     def mean(self) -> float:
-        """That of all by the product limit; a lower bound if `is_cut_off`; NaN where none ended."""
+        """The mean time by the product limit; a lower bound if `is_cut_off`; NaN where no time ended."""
         if not len(self.ended):
             return math.nan
         if not len(self.open):

@@ -118,7 +118,7 @@ def sources(roots: Iterable[str]) -> Sources:
 
 
 def _stamp(name: str) -> object:
-    """What is another object after a module was loaded, or loaded again."""
+    """An object that changes when a module is loaded or reloaded."""
     module = sys.modules.get(name)
     return None if module is None else getattr(module, "__spec__", None) or module
 
@@ -273,7 +273,7 @@ class _Imports(ast.NodeVisitor):
 
     @classmethod
     def of(cls, source: bytes, package: str) -> _Imports:
-        """Those of a source, in which relative imports are relative to a package."""
+        """Find the imports of a source file; relative ones are resolved against its package."""
         found = cls(package)
         try:
             tree = ast.parse(source)

@@ -89,7 +89,7 @@ class Distribution:
     def from_times(cls, ended: NDArray[np.float64], open_: NDArray[np.float64]) -> Self:
         """Of times of which some had not ended when the run did, by the product limit (Kaplan & Meier 1958).
 
-        It is known while each stands for itself and at most another one that was cut off before.
+        It is estimated as long as each time carries the weight of at most one censored time beside its own.
 
         Args:
             ended: Times that ended, f64[n].
@@ -387,7 +387,7 @@ def paired(a: Observations, b: Observations) -> Estimate | None:
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Pearson's; 0 where one of both does not vary, or there are two runs."""
+    """Pearson's correlation; 0 where a sequence does not vary, or there are two runs."""
     if len(a) < 3 or min(a) == max(a) or min(b) == max(b):
         return 0.0
     return max(-1.0, min(1.0, statistics.correlation(a, b)))

@@ -209,7 +209,7 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
 
 
 def _cut_off(result: Result) -> str:
-    """That means of times are too low, where the end of the runs cut the longest off."""
+    """A note that mean times are lower bounds where the longest were unfinished at the end of the runs."""
     frames_ = (result.classes(), result.population_summary(), *result.applications().values())
     heads = [
         HEADS[name].partition(",")[0]

@@ -124,7 +124,7 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
 
 
 def corrected(verdicts: Sequence[Verdict]) -> list[tuple[bool | None, float | None]]:
-    """What is left of each verdict, and its p value, where none of all may err with 95 % (Holm 1979)."""
+    """The verdicts corrected for their number, with p values: all are right with 95 % (Holm 1979)."""
     adjusted = holm([verdict.p for verdict in verdicts])
     return [
         (verdict.holds if p is not None and p <= ALPHA else None, p)

@@ -6,7 +6,7 @@
     links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.observations.LEVELS`
 
-They are no measures: tables, patterns and the view `runs` leave them out.
+Companions are no measures: tables, patterns and the view `runs` leave them out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPANION = re.compile(PATTERN)
 
 
 def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, float]]:
-    """Those of one run, in an order that depends on its scenario alone.
+    """Yield the companions of the measures of one run, in an order that depends on its scenario alone.
 
     Args:
         raw: What `perhop._engine.simulate` returned.
@@ -64,7 +64,7 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
 
 
 def _of_times_to_completion(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Those of finite flows and of what users of applications wait for."""
+    """Yield the companions of completion times and of the waiting times of users."""
     for place, of_size in finite_flows.parts(raw):
         quantities = {entry.of: of_size.quantity(entry.of) for entry in finite_flows.MEASURES if entry.of}
         names = {f"{place}.{entry.name}": quantities[entry.of] for entry in finite_flows.MEASURES if entry.of}

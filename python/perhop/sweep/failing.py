@@ -1,4 +1,4 @@
-"""What is said of runs that failed: the point, the seed, and the error's text."""
+"""Reports of runs that failed: the point, the seed, and the error's text."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def _name(failure: Failure, names: Mapping[str, str] | None) -> str:
 
 
 def text(failures: Sequence[Failure], width: int | None, names: Mapping[str, str] | None = None) -> list[str]:
-    """The same as lines for a terminal of that width, after an empty one."""
+    """Format the failed runs for a terminal of that width, after an empty line."""
     found = sentences(failures, names)
     return ["", *(prose(line, width) for line in found)] if found else []
 
 
 def page(failures: Sequence[Failure], names: Mapping[str, str] | None = None) -> list[str]:
-    """The same for the end of a page, as Markdown."""
+    """Format the failed runs as Markdown for the end of a page."""
     head, *lines = sentences(failures, names) or [""]
     return [f"**{head}**", *(f"- {line}" for line in lines)] if head else []
 

@@ -3,12 +3,12 @@
 //! Times that ended alone are the short ones. Kaplan & Meier's product limit (1958, "Nonparametric estimation from incomplete observations",
 //! J. Am. Stat. Assoc. 53, 457-481) uses both: each time that is open counts among those that could have ended up to then, and its share goes on to
 //! all that are longer. That holds if how long a time is has nothing to do with when it began, and as far as enough of them can be that long before the
-//! run ends: the distribution is taken for known while each time stands for itself and at most another one that was cut off before. Of flows that
-//! begin all the time, that is up to half of the run.
+//! run ends: the distribution is estimated as long as each time carries the weight of at most one censored time beside its own. With
+//! arrivals at a constant rate, that is up to times of half the run.
 
 use super::quantile_of_sorted;
 
-/// A time stands for itself and for less than another one that was cut off.
+/// The weight of a time, in times, must stay below this.
 const MOST_PER_TIME: f64 = 2.0;
 
 /// The share of times that are at most so long, by the product limit: it rises at each time that ended.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_where_one_stands_for_more_than_two() {
-        // Of eight, four are open at 1: each of the four others stands for two. Of seven, five: each of two for 7/2.
+        // Of eight times, four are censored at 1: each of the other four has the weight of two. Of seven, five: each of two has 7/2.
         let two = ProductLimit::of(&[2.0, 3.0, 4.0, 5.0], &[1.0; 4]);
         assert_eq!(
             (&two.times[..], &two.shares[..]),

@@ -130,7 +130,7 @@ impl Application for Video {
             label: "start-up",
             importance: 30,
             unit: Unit::Seconds,
-            description: "Mean time from a viewer's start to the first chunk, those to whom none came counted by the product limit; none \
+            description: "Mean time from a viewer's start to the first chunk, viewers who received none are censored (product limit); none \
                           if all began in the warm-up.",
             estimate: Estimate::Mean("startup_s"),
         },
