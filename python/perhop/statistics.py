@@ -2,10 +2,10 @@
 
 One run is one observation: the packets and the flows of a run share its luck, so they never enter as
 independent samples. The interval of a mean is two-sided, at 95 %: Student's t, `mean ± t(0.975, n - 1) * s /
-sqrt(n)`, with the skewness of the observations removed by Hall's transformation (P. Hall 1992, "On the
-removal of skewness by transformation", J. R. Stat. Soc. B 54, 221-228), so its two sides differ where the
-observations are skewed. A single run carries no interval. Shares and percentiles have intervals of their
-own: `perhop.proportions`, `perhop.observations`.
+sqrt(n)`. Where the observations are skewed, the side towards their tail is longer, by Hall's transformation
+(P. Hall 1992, "On the removal of skewness by transformation", J. R. Stat. Soc. B 54, 221-228). The other side
+is not shortened: few observations may look skewed by chance. A single run carries no interval. Shares and
+percentiles have intervals of their own: `perhop.proportions`, `perhop.observations`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def estimate(observations: Sequence[float], *, least: float = -math.inf, most: f
 
 
 def _interval(observations: Sequence[float], mean: float) -> tuple[float, float]:
-    """Student's t after Hall's transformation; without it for few runs, which show no skewness."""
+    """Student's t, and after Hall's transformation, whichever end is farther; t alone for few runs."""
     n = len(observations)
     error = math.sqrt(_variance(observations) / n)
     if error == 0:
@@ -149,7 +149,9 @@ def _interval(observations: Sequence[float], mean: float) -> tuple[float, float]
     spread = error * math.sqrt(n)
     cubes = math.fsum(((x - mean) / spread) ** 3 for x in observations)
     skewness = n / ((n - 1) * (n - 2)) * cubes / math.sqrt(n)
-    return mean - _unskewed(quantile, skewness) * error, mean - _unskewed(-quantile, skewness) * error
+    below = max(quantile, _unskewed(quantile, skewness))
+    above = max(quantile, -_unskewed(-quantile, skewness))
+    return mean - below * error, mean + above * error
 
 
 def _unskewed(quantile: float, skewness: float) -> float:
