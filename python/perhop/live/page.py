@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from perhop.live import report
 from perhop.live.explain import otherwise
-from perhop.output.figures import MISSING, decimals, estimate, figure, interval
+from perhop.multiplicity import p_text
+from perhop.output.figures import MISSING, estimate, estimated, figure, interval
 from perhop.output.report import HtmlRecords, html_plot, render
 from perhop.output.writer import write_report
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from perhop.live.equivalence import Comparison, Direction, Line, Measure
+    from perhop.live.equivalence import Comparison, Direction, Line
     from perhop.live.explain import Change
     from perhop.live.report import Compared
     from perhop.statistics import Difference, Estimate
@@ -158,9 +159,9 @@ def _line(line: Line) -> dict[str, str]:
         else figure(test.difference.value * scale, _half(ends, scale), sign=True),
         "margin": MISSING if test is None else "±" + figure(test.margin * scale),
         "90 % interval": MISSING if ends is None else interval(ends[0] * scale, ends[1] * scale, sign=True),
-        "simulated": _estimate(line.simulated, measure),
-        "on real packets": MISSING if line.live is None else _estimate(line.live, measure),
-        "p": MISSING if test is None or test.p is None else _p(test.p),
+        "simulated": _estimate(line.simulated, scale),
+        "on real packets": MISSING if line.live is None else _estimate(line.live, scale),
+        "p": MISSING if test is None or test.p is None else p_text(test.p),
     }
 
 
@@ -168,22 +169,18 @@ def _half(ends: tuple[float, float] | None, scale: float) -> float | None:
     return None if ends is None else (ends[1] - ends[0]) / 2 * scale
 
 
-def _estimate(found: Estimate, measure: Measure) -> str:
-    half = found.half_width
-    return estimate(found.mean * measure.scale, None if half is None else half * measure.scale)
-
-
-def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.{min(decimals(value), 3)}f}"
+def _estimate(found: Estimate, scale: float) -> str:
+    ends = (None, None) if found.ci95 is None else (end * scale for end in found.ci95)
+    return estimated(found.mean * scale, *ends)
 
 
 def _direction(one: Direction) -> dict[str, str]:
     scale = one.key.of.scale
-    half = one.simulated.half_width
+    simulated = _estimate(one.simulated, scale)
     return {
         "number": one.key.text,
         "direction": {True: "same", False: "OPPOSITE", None: "open"}[one.agree],
-        "simulated": estimate(one.simulated.mean * scale, None if half is None else half * scale, sign=True),
+        "simulated": f"+{simulated}" if one.simulated.mean > 0 else simulated,
         "on real packets": MISSING if one.live is None else _difference(one.live, scale),
     }
 

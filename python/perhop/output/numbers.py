@@ -17,17 +17,17 @@ NOISE = 1e-9
 """An interval that is narrower than this part of its mean is none but for rounding errors."""
 
 
-def measured(mean: float, half_width: float | None = None) -> str:
+def measured(mean: float, half_width: float | None = None, *, sign: bool = False) -> str:
     """A mean as far as its interval lets it be known: `1.534 ± 0.024`, `20.3 ± 1.2`.
 
     Two digits of the half width, but no more than four of the mean, as without an interval.
     """
     if half_width is None:
-        return significant(mean)
+        return significant(mean, sign=sign)
     if half_width <= NOISE * abs(mean):
-        return f"{significant(mean)} ± 0"
+        return f"{significant(mean, sign=sign)} ± 0"
     decimals = min(_decimals(half_width, 2), _decimals(mean, MOST_DIGITS) if mean else MOST_DECIMALS)
-    return f"{fixed(mean, decimals)} ± {half_width:.{decimals}f}"
+    return f"{fixed(mean, decimals, sign=sign)} ± {half_width:.{decimals}f}"
 
 
 def shown(found: Estimate, factor: float = 1.0) -> str:
@@ -69,9 +69,9 @@ def _with_ends(mean: float, low: float, high: float) -> str:
     return f"{value} ({least}–{most})" if low >= 0 else f"{value} ({least} to {most})"
 
 
-def significant(value: float, digits: int = MOST_DIGITS) -> str:
+def significant(value: float, digits: int = MOST_DIGITS, *, sign: bool = False) -> str:
     """A number with so many significant digits, without an exponent: `0.1235`, `24.00`."""
-    return "0" if value == 0 else fixed(value, _decimals(value, digits))
+    return "0" if value == 0 else fixed(value, _decimals(value, digits), sign=sign)
 
 
 def short(value: float, digits: int = MOST_DIGITS) -> str:
@@ -91,8 +91,9 @@ def exact(value: float) -> str:
 
 
 def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
-    """A number with so many decimals, a real minus sign, and none before what rounds to zero."""
-    text = f"{round(value, decimals) + 0.0:{'+' if sign else ''}.{decimals}f}"
+    """A number with so many decimals, a real minus sign, and no sign before what rounds to zero."""
+    rounded = round(value, decimals)
+    text = f"{rounded + 0.0:{'+' if sign and rounded else ''}.{decimals}f}"
     return text.replace("-", "−")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perhop import catalog, finite_flows
-from perhop.output.figures import count, estimated, figure, percent
+from perhop import catalog, finite_flows, frames, observing
+from perhop.output.figures import count, estimated, percent
 from perhop.output.numbers import exact
 from perhop.output.readable import KEPT, end_names
 from perhop.output.report import HtmlRecords, html_network, html_plot, render
@@ -42,7 +42,11 @@ def run_page(
         plots: Its plots, the most important first.
         network: The picture of its network.
     """
-    links = list(result.link_summary().iter_rows(named=True))
+    places = zip(*(run.raw["links"] for run in result.runs), strict=True)
+    links = [
+        {**row, **frames.columns(VARIATION.name, observing.of_queue(VARIATION, of_link))}
+        for row, of_link in zip(result.link_summary().iter_rows(named=True), places, strict=True)
+    ]
     users = {
         users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)
     }
@@ -91,12 +95,6 @@ def _engine(result: Result) -> str:
     if result.engine is None or result.engine_reason is None:
         return result.engine or ""
     return f"{result.engine}: {result.engine_reason}"
-
-
-def _half(row: Mapping[str, Any], name: str, unit: str = "", scale: float = 1.0) -> float | None:
-    """Half the width of a mean's interval."""
-    low, high = row[f"{name}_low{unit}"], row[f"{name}_high{unit}"]
-    return None if low is None else float(high - low) / 2 * scale
 
 
 def _profile_kept(row: Mapping[str, Any]) -> str:
@@ -185,14 +183,14 @@ def _plain(name: str) -> str:
 
 def _busiest(links: Sequence[Mapping[str, Any]]) -> str:
     """What the link is like that is used most."""
-    row = max(links, key=lambda link: link["utilization"])
-    used = percent(row["utilization"], _half(row, "utilization"))
+    row = max(links, key=lambda link: link["utilization"] or 0.0)
+    used = _estimated(row, "utilization", "fraction")
     others = " (the most used link)" if len(links) > 1 else ""
     text = f"**{_plain(row['link'])}**{others} is {used} % used"
     if row["delay_p95_s"] is None:
         return f"{text}."
-    waits = figure(row["delay_p95_s"] * 1e3)
-    queue = figure(row["mean_queue_packets"])
+    waits = _estimated(row, "delay_p95_s", "s")
+    queue = _estimated(row, "mean_queue_packets", "packets")
     return f"{text}; its queue holds {queue} packets on average, and 95 % of packets wait at most {waits} ms."
 
 
@@ -258,8 +256,7 @@ def _link(row: Mapping[str, Any]) -> dict[str, str]:
     entries = catalog.in_tables((*catalog.LINK, *catalog.QUEUE))
     return {
         "link": str(row["link"]),
-        **{_head(entry): _cell(row, entry, interval=True) for entry in entries},
-        _head(VARIATION): _variation(row),
+        **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in (*entries, VARIATION)},
         "drops per run": _by_reason(row, "dropped_"),
         **(notified if any(name.startswith("notified_") for name in row) else {}),
     }
@@ -271,24 +268,8 @@ def _link_class(row: Mapping[str, Any]) -> dict[str, str]:
         "link": str(row["link"]),
         "packets": str(row["class"]),
         "per run": count(row["arrived_packets"]),
-        **{_head(entry): _cell(row, entry, interval=False) for entry in entries},
+        **{_head(entry): _estimated(row, entry.name, entry.unit) for entry in entries},
     }
-
-
-def _cell(row: Mapping[str, Any], entry: catalog.Measure, *, interval: bool) -> str:
-    """A link's or a class's value; fractions of links with their interval."""
-    value = row[entry.name]
-    if entry.unit == "fraction":
-        low, high = (row[end] for end in end_names(entry.name))
-        return percent(value, (high - low) / 2 if interval and low is not None else None)
-    return MISSING if value is None else figure(value * catalog.SHOWN[entry.unit].factor)
-
-
-def _variation(row: Mapping[str, Any]) -> str:
-    """The difference of the means, which a link's summary has; its own column is that of its classes."""
-    if row["delay_p50_s"] is None or row["delay_p99_s"] is None:
-        return MISSING
-    return figure((row["delay_p99_s"] - row["delay_p50_s"]) * 1e3)
 
 
 def _by_reason(row: Mapping[str, Any], prefix: str) -> str:

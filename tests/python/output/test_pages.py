@@ -26,8 +26,17 @@ import perhop
 from perhop import filesystem
 from perhop.errors import PerhopError
 from perhop.filesystem import FileSystem
-from perhop.output import summary, swap
-from perhop.output.figures import count, estimate, figure, interval, percent, quantity, tick_labels
+from perhop.output import numbers, summary, swap
+from perhop.output.figures import (
+    count,
+    estimate,
+    estimated,
+    figure,
+    interval,
+    percent,
+    quantity,
+    tick_labels,
+)
 from perhop.output.numbers import exact
 from perhop.output.plot import _sheet, caption, drawing
 from perhop.output.sheet import TEXT, styled
@@ -40,6 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perhop.runs import Run
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def test_the_waiting_time_distribution_is_the_mean_over_the_runs_and_ends_at_one() -> None:
@@ -198,13 +210,13 @@ def test_the_markdown_that_our_texts_use_is_rendered_and_all_else_escaped() -> N
         (figure(math.nan), "–"),
         (figure(None), "–"),
         (estimate(2.1134, 0.1049), "2.11 ± 0.10"),
-        (estimate(2.1134, 0.0349), "2.11 ± 0.03"),
+        (estimate(2.1134, 0.0349), "2.113 ± 0.035"),
+        (estimate(12345.0, 0.5, sign=True), "+12\u202f345 ± 0"),
         (estimate(1234.6, 37.0), "1235 ± 37"),
         (estimate(0.0, 0.0), "0 ± 0"),
         (estimate(10 / 3, None), "3.33"),
         (interval(-0.1111, 0.0929, sign=True), "−0.11 to +0.09"),
         (percent(1 / 3), "33.3"),
-        (percent(0.99123, 0.0012), "99.12 ± 0.12"),
         (percent(None), "–"),
         (count(139059.4), "139\u202f059"),
         (quantity("40.3155ms"), "40.3155\u202fms"),
@@ -223,6 +235,40 @@ def test_the_markdown_that_our_texts_use_is_rendered_and_all_else_escaped() -> N
 )
 def test_numbers_have_one_form(text: str, wanted: str) -> None:
     assert text == wanted
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high"),
+    [
+        (1.53412, 1.51, 1.56),
+        (0.07, 0.02, 0.31),
+        (0.0, 0.0, 0.0512),
+        (-0.01, -0.02, 0.07),
+        (100.0, 99.9512, 100.0),
+        (2673.0, 2309.0, math.inf),
+        (61.2, -math.inf, 63.0),
+    ],
+)
+def test_intervals_are_the_same_on_pages_and_in_terminals(mean: float, low: float, high: float) -> None:
+    assert estimated(mean, low, high) == numbers.estimated(mean, low, high)
+    assert estimated(1e5 * mean, 1e5 * low, 1e5 * high).replace("\u202f", "") == numbers.estimated(
+        1e5 * mean, 1e5 * low, 1e5 * high
+    )
+
+
+@pytest.mark.parametrize("example", ["first", "queues"])
+def test_the_tables_of_a_page_have_the_intervals_of_the_terminal(tmp_path: Path, example: str) -> None:
+    """Links and the classes of packets at a link, too: each figure has its interval."""
+    scenario = tomllib.loads((EXAMPLES / f"{example}.toml").read_text(encoding="utf-8"))
+    result = perhop.run(scenario | {"duration": "9s", "warmup": "3s"}, runs=6)
+    shown = summary.summarize(result)
+    write_run(tmp_path, result, shown, f"perhop run {example}.toml")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    cells = set(re.findall(r"<td[^>]*>([^<]*)</td>", text.replace("\u202f", "").replace("\u00a0", " ")))
+    tables = (*shown.links, *shown.link_classes)
+    wanted = {cell for line in tables for cell in line.values() if "±" in cell or "(" in cell}
+    assert len(wanted) > 5
+    assert wanted <= cells
 
 
 def test_the_ticks_of_an_axis_have_the_same_decimals() -> None:
