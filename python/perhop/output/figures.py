@@ -1,4 +1,4 @@
-"""How numbers read on a page: as many digits as their interval carries, else three; one form everywhere."""
+"""How numbers read on a page: estimates as in terminals, others with three digits, long ones in groups."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def estimate(value: float | None, half: float | None, *, sign: bool = False) -> 
 
 
 def estimated(value: float, low: float | None, high: float | None) -> str:
-    """A value with its interval as in terminals, or the number alone; see `perhop.output.numbers.estimated`.
+    """A value with its interval as in terminals; see `perhop.output.numbers.estimated`.
 
     Args:
         value: A mean, a share or a percentile.
         low: Lower end of its interval; None without an interval, infinite where it is not known.
         high: Upper end; None where it is not known.
     """
-    return figure(value) if low is None else _in_groups(numbers.estimated(value, low, high))
+    return _in_groups(numbers.estimated(value, low, high))
 
 
 def interval(low: float, high: float, *, sign: bool = False) -> str:

@@ -230,7 +230,8 @@ def records(
         widths = _fitted(lines, shown, width, shortest=1) or [1] * len(shown)
     heads = _broken(shown, widths)
     body = [row for line in lines for row in _broken([line[name] for name in shown], widths)]
-    texts = {place for place, name in enumerate(shown) if all(_is_text([line[name]]) for line in lines)}
+    cells = [[line[name] for line in lines if line[name] not in ("", MISSING)] for name in shown]
+    texts = {place for place, own in enumerate(cells) if own and all(_is_text([cell]) for cell in own)}
     text = align([*heads, *body], rule=len(heads), left={0, *texts})
     left_out = [name for name in lines[0] if name not in shown]
     if not left_out:
@@ -318,8 +319,12 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _is_text(cells: Sequence[str]) -> bool:
-    """Whether cells hold words, which may be broken, and not numbers."""
-    return any(re.search(r"[^\W\d_]{2}", cell) for cell in cells)
+    """Whether cells hold words, which may be broken, and not numbers with or without an interval."""
+    return any(re.search(r"[^\W\d_]{2}", _OF_INTERVALS.sub("", cell)) for cell in cells)
+
+
+_OF_INTERVALS = re.compile(r"^below (?=[\d−])|(?<=\d )to (?=[\d−])|(?<=\()(?:over|under|not known)")
+"""The words of an interval."""
 
 
 def _broken(cells: Sequence[str], widths: Sequence[int]) -> list[list[str]]:

@@ -10,7 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from perhop.output.report import HtmlPlot, HtmlRecords, render
-from perhop.output.sheet import SERIES, Margins, Sheet, styled, text_width, to_svg
+from perhop.output.sheet import LINE, SERIES, Margins, Sheet, styled, text_width, to_svg
 from perhop.output.text import label
 from perhop.output.writer import write_report
 from perhop.planning.summary import answers, lead, limit_rows, notes, settings, verdict_rows
@@ -143,11 +143,12 @@ def growth_plot(planned: Planned) -> HtmlPlot:
 def _sheet(planned: Planned, *, title: str = "", remark: str = "", narrow: bool = False) -> Sheet:
     drawn = [(setting, what) for setting, what in settings(planned) if setting.limits]
     names = [demand.name for demand in planned.plan.demands]
-    height = BAR * len(names) * (0.6 + 0.4 * len(drawn)) + 70.0
+    columns = 1 if narrow else len(drawn)
+    legend = 5.0 + LINE * math.ceil(len(drawn) / columns) if len(drawn) > 1 else 0.0
+    height = BAR * len(names) * (0.6 + 0.4 * len(drawn)) + 52.0 + legend
     sheet = Sheet(1, height=height, title=title, remark=remark, narrow=narrow)
     shown = [label(name, 18 if narrow else 40) for name in names]
     left = 12.0 + max(map(text_width, shown))
-    legend = 18.0 if len(drawn) > 1 else 0.0
     axes = sheet.axes(0, Margins(left, 16.0, 8.0 + legend, 36.0))
     most = 1.0
     for place, (setting, what) in enumerate(drawn):
@@ -170,7 +171,7 @@ def _sheet(planned: Planned, *, title: str = "", remark: str = "", narrow: bool 
             frameon=False,
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
-            ncols=1 if narrow else len(by_text),
+            ncols=columns,
         )
     return sheet
 

@@ -51,19 +51,33 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """A metric at the points of a sample, with one panel for each factor of numbers.
+class Mark:
+    """A metric at one point of a sample, as it is shown.
 
     Attributes:
-        points: (value of each panel's factor, series, mean, half width).
-        partial: How many of the points are of fewer runs than there are, since others have no value.
+        at: The value of each panel's factor.
+        series: The place of the series.
+        low: Lower end of the interval; the mean itself without one.
+        high: Upper end, likewise.
+        partial: The mean is of fewer runs than there are, since others have no value.
     """
+
+    at: Sequence[float]
+    series: int
+    mean: float
+    low: float
+    high: float
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """A metric at the points of a sample, with one panel for each factor of numbers."""
 
     metric: str
     panels: Sequence[Numbers]
     series: Sequence[str]
-    points: Sequence[tuple[Sequence[float], int, float, float]]
-    partial: int = 0
+    points: Sequence[Mark]
 
 
 def drawn(summaries: Sequence[PointSummary]) -> list[tuple[Plot, Sequence[Row]] | Marks]:
@@ -286,11 +300,10 @@ def _marks(
         own = summary.point.factors
         series = ", ".join(text_of(own[name]) for name in others)
         at = [entry.by_value[own[entry.factor]] for entry in numeric[:MOST_PANELS]]
-        low, high = found.drawn or (0.0, 0.0)
-        half = (high - low) / 2 * unit.factor
-        points.append((at, names.setdefault(series, len(names)), found.mean * unit.factor, half))
-    partial = sum(one is not None and one.missing > 0 for s in summaries for one in [s.estimates.get(metric)])
-    return Marks(metric, numeric[:MOST_PANELS], list(names), points, partial)
+        mean, low, high = (value * unit.factor for value in (found.mean, *(found.drawn or [found.mean] * 2)))
+        which = names.setdefault(series, len(names))
+        points.append(Mark(at, which, mean, low, high, found.missing > 0))
+    return Marks(metric, numeric[:MOST_PANELS], list(names), points)
 
 
 def marks_plot(marks: Marks, name: str) -> HtmlPlot:
@@ -311,11 +324,11 @@ def marks_plot(marks: Marks, name: str) -> HtmlPlot:
 
 def _caption(marks: Marks) -> str:
     parts = ["One mark for each point."]
-    if any(half for _, _, _, half in marks.points):
+    if any(one.low < one.high for one in marks.points):
         parts.append("Error bars: 95 % intervals.")
-    if marks.partial:
+    if partial := sum(one.partial for one in marks.points):
         parts.append(
-            f"{marks.partial} of {len(marks.points)} marks are of fewer runs: the others have no value."
+            f"{partial} of {len(marks.points)} marks are hollow: of fewer runs, as the others have no value."
         )
     return " ".join(parts)
 
@@ -349,25 +362,39 @@ def _marks_sheet(marks: Marks, *, title: str = "", remark: str = "", narrow: boo
     return sheet
 
 
+def sides(found: Sequence[tuple[float, float, float]]) -> list[list[float]]:
+    """How far the ends of intervals are from the values, as error bars take it: below, and above.
+
+    Args:
+        found: A value, and the lower and the upper end, each.
+    """
+    return [
+        [max(0.0, value - low) for value, low, _ in found],
+        [max(0.0, high - value) for value, _, high in found],
+    ]
+
+
 def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
     dense = len(marks.points) > MOST_VECTORS
     for index, series in enumerate(marks.series[:MOST_SERIES]):
-        own = [(at[panel], mean, half) for at, which, mean, half in marks.points if which == index]
-        if not own:
-            continue
-        x, y, half = zip(*own, strict=True)
-        axes.errorbar(
-            x,
-            y,
-            yerr=half if any(half) else None,
-            fmt=SHAPES[index],
-            markersize=1.5 if dense else 3.5,
-            elinewidth=0.3 if dense else 0.9,
-            color=SERIES[index],
-            alpha=0.85,
-            label=label(series),
-            rasterized=dense,
-        )
+        own = [one for one in marks.points if one.series == index]
+        for partial in (False, True):
+            drawn = [one for one in own if one.partial is partial]
+            if not drawn:
+                continue
+            axes.errorbar(
+                [one.at[panel] for one in drawn],
+                [one.mean for one in drawn],
+                yerr=sides([(one.mean, one.low, one.high) for one in drawn]),
+                fmt=SHAPES[index],
+                markersize=1.5 if dense else 3.5,
+                markerfacecolor="white" if partial else SERIES[index],
+                elinewidth=0.3 if dense else 0.9,
+                color=SERIES[index],
+                alpha=0.85,
+                label=label(series) if drawn[0] is own[0] else None,
+                rasterized=dense,
+            )
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel(label(marks.panels[panel].label))
     values = sorted(set(marks.panels[panel].by_value.values()))

@@ -18,6 +18,7 @@ from perhop.output.sheet import LINE, MUTED, SERIES, Margins, Sheet, styled, tex
 from perhop.output.text import label
 from perhop.output.writer import write_report
 from perhop.sweep import failing, tune_answers
+from perhop.sweep.pictures import sides
 from perhop.sweep.report import metric_text, split_tables
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import short_names, shown_name, unit_of
@@ -248,8 +249,8 @@ def _front(axes: Axes, tuned: Tuned, x: str, y: str) -> None:
         axes.errorbar(
             [_at(winner.fresh[x], x) for winner in winners],
             [_at(winner.fresh[y], y) for winner in winners],
-            xerr=[_half(winner, x) for winner in winners],
-            yerr=[_half(winner, y) for winner in winners],
+            xerr=_sides([winner.fresh[x] for winner in winners], x),
+            yerr=_sides([winner.fresh[y] for winner in winners], y),
             fmt="o",
             color=SERIES[0],
             markersize=5,
@@ -267,12 +268,16 @@ def _front(axes: Axes, tuned: Tuned, x: str, y: str) -> None:
                 zorder=5,
             )
         if tuned.choice.compared and tuned.as_it_is is not None:
-            axes.plot(
-                [_at(tuned.as_it_is.estimates[x], x)],
-                [_at(tuned.as_it_is.estimates[y], y)],
-                "s",
+            now = tuned.as_it_is.estimates
+            axes.errorbar(
+                [_at(now[x], x)],
+                [_at(now[y], y)],
+                xerr=_sides([now[x]], x),
+                yerr=_sides([now[y]], y),
+                fmt="s",
                 color=SERIES[2],
                 markersize=6,
+                elinewidth=1.0,
                 label="as it is",
                 zorder=4,
             )
@@ -330,7 +335,8 @@ def _at(found: Estimate | None, metric: str) -> float:
     return found.mean * unit_of(metric).factor
 
 
-def _half(winner: Winner, metric: str) -> float:
-    found = winner.fresh[metric]
-    low, high = (None if found is None else found.drawn) or (0.0, 0.0)
-    return (high - low) / 2 * unit_of(metric).factor
+def _sides(found: Sequence[Estimate | None], metric: str) -> list[list[float]]:
+    """The error bars of values, in the metric's unit."""
+    factor = unit_of(metric).factor
+    drawn = [(one.mean, *(one.drawn or (one.mean, one.mean))) for one in found if one is not None]
+    return sides([(mean * factor, low * factor, high * factor) for mean, low, high in drawn])

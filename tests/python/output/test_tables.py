@@ -359,6 +359,20 @@ def test_heads_and_texts_break_before_columns_give_way() -> None:
     assert "left out" not in "\n".join(records(LINES, 45, ["rate"]))
 
 
+def test_a_number_with_its_interval_is_no_text() -> None:
+    """It is not broken, and stands to the right; a line without a value does not turn a text into one."""
+    lines = [
+        {"class": "a", "x": "8.01 (over 7.35)", "y": "below 0.05", "z": "–"},
+        {"class": "b", "x": "−0.01 (−0.02 to 0.07)", "y": "below 0.4", "z": "loss of x"},
+    ]
+    text = records(lines)
+    assert text[2:] == [
+        "a           8.01 (over 7.35)  below 0.05  –",
+        "b      −0.01 (−0.02 to 0.07)   below 0.4  loss of x",
+    ]
+    assert any("8.01 (over 7.35)" in line for line in records(lines, 45, ["z"]))
+
+
 def test_the_least_important_columns_give_way_and_are_named() -> None:
     text = records(LINES, 40, ["rate", "reasons"])
     assert widest("\n".join(text)) <= 40

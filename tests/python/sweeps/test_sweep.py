@@ -23,14 +23,15 @@ from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.measures import histogram_quantile
 from perhop.observations import Observations
-from perhop.statistics import estimate
+from perhop.output.sheet import styled
+from perhop.statistics import Estimate, estimate
 from perhop.sweep.backend import Failed, LocalBackend, Task
 from perhop.sweep.companions import Gathered, companions
 from perhop.sweep.document import fraction
 from perhop.sweep.job import Swept, Workplace
 from perhop.sweep.metrics import measure, names_of
 from perhop.sweep.paths import put
-from perhop.sweep.pictures import Marks, drawn, html_plots, waiting_times
+from perhop.sweep.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
 from perhop.sweep.plan import Given, Plan, Point, read_plan
 from perhop.sweep.report import write_sweep
 from perhop.sweep.run import looks, tight
@@ -483,6 +484,29 @@ def test_a_sample_is_drawn_as_marks(tmp_path: Path) -> None:
     assert len({plot.picture.name for plot in page}) == 4
     assert len(page[0].panels) == 2
     assert "newreno" in page[0].panels[0]
+
+
+def test_error_bars_of_a_sample_are_the_intervals() -> None:
+    """They may be longer on one side, and a mark of fewer runs is hollow."""
+
+    def point(at: float, mean: float, low: float, high: float, of: int) -> PointSummary:
+        found = Estimate(mean, (low, high), 6, of)
+        return PointSummary(Point({"a.count": at, "b.delay": f"{2 * at}ms"}, "{}", ""), 6, {"loss": found})
+
+    ends = [(0.0, 0.0, 0.05), (0.9, 0.2, 1.0), (0.5, 0.4, 0.6)]
+    points = [point(at, *one, 7 if at == 2 else 6) for at, one in enumerate(ends)]
+    (marks,) = drawn(points)
+    assert isinstance(marks, Marks)
+    with styled():
+        axes = _marks_sheet(marks).figure.axes[0]
+    bars: list[Any] = list(axes.containers)
+    found = sorted((tuple(bar[0]), tuple(bar[1])) for one in bars for bar in one.lines[2][0].get_segments())
+    assert np.asarray(found) == pytest.approx(
+        np.array([[(at, 100 * low), (at, 100 * high)] for at, (_, low, high) in enumerate(ends)])
+    )
+    hollow = [one for one in bars if one.lines[0].get_markerfacecolor() == "white"]
+    assert [list(one.lines[0].get_xdata()) for one in hollow] == [[2.0]]
+    assert "1 of 3 marks are hollow" in html_plots(points, "sweep")[0].caption
 
 
 def test_waiting_times_are_drawn_by_class_where_a_queue_tells_classes_apart() -> None:
