@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 SOURCES = Axis("source", "", {"simulated": "simulated", "live": "on real packets"})
-LEFT_OUT_FIRST = ("p", "90 % interval", "margin", "difference")
+LEFT_OUT_FIRST = ("p", "90 % interval", "margin", "difference", "p, Holm")
 """Columns that a narrow terminal does without, the least important one first: the verdict stays."""
 VERDICTS = ("equivalent", "different", "cannot tell")
 
@@ -64,7 +64,7 @@ READING = (
     "variances may differ (Welch's t test). Each line is tested separately."
 )
 READING_HOLM = (
-    "Holm: the verdict after Holm's correction, by which with 95 % none of all verdicts errs; p, Holm: its "
+    "Holm: the verdict after Holm's correction, by which with 95 % none of these verdicts errs; p, Holm: its "
     "corrected p value, of the tests of equivalence, or where a line is different, of a difference within "
     "the margin."
 )
@@ -176,9 +176,10 @@ def holm_cells(compared: Compared) -> list[list[dict[str, str]]]:
 
 
 def reading(compared: Compared) -> list[str]:
-    """How to read the lines, and what their number means for all of them."""
+    """How to read the lines, and what their number, with that of the directions, means for all of them."""
     said = [READING]
-    if text := family(sum(len(one.lines) for one in compared.comparisons), "lines"):
+    number = sum(len(one.lines) for one in compared.comparisons) + len(compared.directions)
+    if text := family(number, "lines"):
         said.append(text)
     if compared.holm:
         said.append(READING_HOLM)

@@ -194,13 +194,19 @@ def notes(planned: Planned) -> list[str]:
 
 
 def _family(planned: Planned) -> list[str]:
-    """What the number of verdicts means for all of them."""
-    number = sum(len(setting.verdicts) for setting, _ in settings(planned))
-    said = [text] if (text := family(number, "objectives")) else []
+    """What the number of verdicts means for all of them: on today's demand and on each grown one."""
+    found = [setting for setting, _ in settings(planned)]
+    today = sum(len(setting.verdicts) for setting in found)
+    grown = sum(
+        len(verdicts) for one in found for limit in one.limits for verdicts in limit.looked.values()
+    )
+    what = "objectives, today and at levels of growth," if grown else "objectives"
+    said = [text] if (text := family(today + grown, what)) else []
     if planned.holm:
+        without = " on objectives today" if grown else ""
         said.append(
-            "Holm: the verdict after Holm's correction, by which with 95 % none of all verdicts errs; p, "
-            "Holm: the corrected two-sided p value, at most 0.05 where it is decided."
+            f"Holm: the verdict after Holm's correction, by which with 95 % none of all verdicts{without} "
+            "errs; p, Holm: the corrected two-sided p value, at most 0.05 where it is decided."
         )
     return said
 

@@ -140,8 +140,11 @@ def test_another_network_is_different() -> None:
 
 def test_a_column_corrects_the_verdicts_for_their_number(tmp_path: Path) -> None:
     found = comparison(FASTER)
-    plain = report.text(Compared([found, found], ["a", "b"]), 200)
-    assert plain.count(f"{2 * len(found.lines)} lines are judged at 95 % each") == 1
+    both = Compared([found, found], ["a", "b"])
+    plain = report.text(both, 200)
+    judged = 2 * len(found.lines) + len(both.directions)
+    assert judged > 2 * len(found.lines)
+    assert plain.count(f"{judged} lines are judged at 95 % each") == 1
     assert "Holm" not in plain
     compared = Compared([found, found], ["a", "b"], holm=True)
     assert "p, Holm" in report.text(compared, 200)

@@ -238,7 +238,7 @@ def test_the_page_has_every_part(tmp_path: Path, perhop: Perhop) -> None:
 def test_a_column_corrects_the_verdicts_for_their_number(tmp_path: Path, perhop: Perhop) -> None:
     written(tmp_path, BURSTY)
     plain = perhop("plan", "plan.toml", "--runs", "3")
-    assert plain.out.count("2 objectives are judged at 95 % each: one") == 1
+    assert plain.out.count("objectives, today and at levels of growth, are judged at 95 % each") == 1
     assert "Holm" not in plain.out
     ended = perhop(
         "plan", "plan.toml", "--runs", "3", "--holm", "--wide", "--out", "out", "--json", "plan.json"
@@ -255,8 +255,19 @@ def test_a_column_corrects_the_verdicts_for_their_number(tmp_path: Path, perhop:
     assert "--holm" in json.dumps(manifest)
 
 
+def test_verdicts_at_levels_of_growth_are_counted_among_those_that_may_err(tmp_path: Path) -> None:
+    planned = done(tmp_path, BURSTY, holm=True, runs=3)
+    now = json.loads(planned.json())["now"]
+    looked = [verdicts for limit in now["growth"] for verdicts in limit["looked_at"].values()]
+    number = len(now["objectives"]) + sum(map(len, looked))
+    assert number > 2 + 4
+    text = " ".join(planned.text().split())
+    assert f"{number} objectives, today and at levels of growth, are judged at 95 % each: " in text
+    assert "none of all verdicts on objectives today errs" in text
+
+
 def test_one_objective_has_no_family(tmp_path: Path) -> None:
-    assert "judged at 95 % each" not in done(tmp_path, POLICED, holm=True).text()
+    assert "judged at 95 % each" not in done(tmp_path, POLICED + "[growth]\ndemands = []\n", holm=True).text()
 
 
 def test_an_empty_file_is_no_scenario(tmp_path: Path, perhop: Perhop) -> None:
