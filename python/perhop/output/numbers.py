@@ -64,6 +64,8 @@ def _with_ends(mean: float, low: float, high: float) -> str:
         _decimals((high - low) / 2, 2), _decimals(mean, MOST_DIGITS + 1) if mean else MOST_DECIMALS
     )
     value, least, most = (fixed(one, decimals) for one in (mean, low, high))
+    if mean and not round(mean, decimals):
+        value = significant(mean, 1)  # 0 is another answer
     if mean >= high:
         return f"{value} (over {least})"
     return f"{value} ({least}–{most})" if low >= 0 else f"{value} ({least} to {most})"

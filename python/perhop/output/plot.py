@@ -82,8 +82,9 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
             if plot.is_curves
             else f"Error bars: {plot.interval} intervals."
         )
-    if any(row.is_partial for row in found):
-        parts.append("1 of 10: so many runs have a value.")
+    partial = next((row for row in found if row.is_partial), None)
+    if partial is not None:
+        parts.append(f"Such as {partial.runs} of {partial.of}: so many runs have a value.")
     if any(row.published is not None for row in found):
         parts.append("Hollow: published.")
     if plot.limits:

@@ -48,6 +48,7 @@ class Swept:
     Attributes:
         counts: How many runs of each point count.
         work: What it cost.
+        wide: Places of the points whose intervals are wider than asked for after all runs.
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
@@ -55,15 +56,17 @@ class Swept:
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
     work: Counts
+    wide: Sequence[int] = ()
     failures: Sequence[Failure] = ()
 
     def text(self, width: int | None = None) -> str:
         """The sweep as plain text for a terminal of that width; None for no limit."""
-        return "\n".join([to_text(self.plan, self.summaries, width), *failing.text(self.failures, width)])
+        said = to_text(self.plan, self.summaries, width, self.wide)
+        return "\n".join([said, *failing.text(self.failures, width)])
 
     def json(self) -> str:
         """The sweep as JSON text."""
-        return to_json(self.plan, self.summaries, self.failures)
+        return to_json(self.plan, self.summaries, self.failures, self.wide)
 
 
 def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
@@ -83,11 +86,11 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
         interrupts.leaves(lambda: kept(runner.counts, place.store))
-        counts = sweep(plan, runner)
+        counts, wide = sweep(plan, runner)
         store.seal()
         failures = failing.ordered(runner.failures, [point.key for point in plan.points])
         summaries = failing.without_estimates(summarize(plan, counts, store), failures)
-        return Swept(plan, counts, summaries, runner.counts, failures)
+        return Swept(plan, counts, summaries, runner.counts, wide, failures)
 
 
 def planned(plan: Plan) -> str:

@@ -23,6 +23,7 @@ from perhop.sweep.summary import (
     short_names,
     shown_name,
     summarize,
+    too_wide,
     unit_of,
 )
 
@@ -69,7 +70,8 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     ]
     long = len(summaries) > MOST_IN_FULL
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
-    details += [*remarks(summaries), *notes(summaries), *failing.page(swept.failures)]
+    details += [*remarks(summaries), *too_wide(plan, swept.wide), *notes(summaries)]
+    details += failing.page(swept.failures)
     page = render(
         "sweep.html.j2",
         title=plan.title,
@@ -115,6 +117,10 @@ def _answer(metric: str, summaries: Sequence[PointSummary]) -> str:
     if len(found) == 1:
         return f"**{name}**: {with_unit(low[0], metric)}."
     if low[0].mean == high[0].mean:
+        widest, _ = max(found, key=lambda entry: entry[0].high - entry[0].low)
+        if widest.low < widest.high and widest.mean in {widest.low, widest.high}:
+            known = with_unit(widest, metric)
+            return f"**{name}**: {known} at all {len(found)} points, as every run has the same value."
         return f"**{name}** is the same at all {len(found)} points: {with_unit(low[0], metric)}."
     text = (
         f"**{name}** goes from {with_unit(low[0], metric)} (at {_where(low[1], summaries)}) "

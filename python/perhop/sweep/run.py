@@ -175,12 +175,13 @@ def _chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[in
     return tuple((place, name) for place, name in enumerate(names) if name in wanted)
 
 
-def sweep(plan: Plan, runner: Runner) -> list[int]:
+def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[int]]:
     """Do every run of a plan that the store does not hold yet.
 
     Returns:
         How many runs of each point count: those on the first seeds. Without early stopping, all alike. They
-        depend on the plan alone, and not on what else the store holds or on how the work was divided.
+        depend on the plan alone, and not on what else the store holds or on how the work was divided. And
+        the places of the points whose intervals are wider than early stopping asks for after all runs.
 
     Raises:
         StoreError: A run could not be kept.
@@ -190,7 +191,7 @@ def sweep(plan: Plan, runner: Runner) -> list[int]:
     counts = [plan.runs] * len(plan.points)
     if plan.until_ci is None:
         runner.ensure(plan.points, range(plan.seed, plan.seed + plan.runs))
-        return counts
+        return counts, []
     open_ = list(range(len(plan.points)))
     for runs in looks(plan.until_ci.least, plan.runs):
         points = [plan.points[index] for index in open_]
@@ -206,7 +207,7 @@ def sweep(plan: Plan, runner: Runner) -> list[int]:
         ]
         if not open_:
             break
-    return counts
+    return counts, open_
 
 
 def looks(least: int, most: int) -> Iterator[int]:
@@ -222,8 +223,8 @@ def tight(observed: Mapping[str, Observations], width: float) -> bool:
     """Whether every metric's interval is tight enough.
 
     A metric that some runs lack never is. One that all of them lack does not apply, such as retransmissions
-    of UDP where a pattern names those of all flows, and is not among them. A share of which no run has an
-    event is as tight as its bound is: never in proportion to 0.
+    of UDP where a pattern names those of all flows, and is not among them. Nor is one tight of which the
+    value is 0, such as a loss or stalls of which no run has any: no interval is narrow in proportion to 0.
 
     Args:
         observed: What the runs gave, by metric.
@@ -232,7 +233,7 @@ def tight(observed: Mapping[str, Observations], width: float) -> bool:
     applying = [one for one in observed.values() if not all(map(math.isnan, one.values))]
     for one in applying:
         found = one.estimate
-        if not one.has_all or found is None or found.ci95 is None:
+        if not one.has_all or found is None or found.ci95 is None or found.mean == 0:
             return False
         if max(found.high - found.mean, found.mean - found.low) > width * abs(found.mean):
             return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import catalog
-from perhop.output.numbers import shown
+from perhop.output.numbers import exact, shown
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import rounded
 from perhop.sweep import failing
@@ -201,15 +201,24 @@ def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) 
     return continued(lines, len(lines[0]) - len(metrics), width)
 
 
-def to_text(plan: Plan, summaries: Sequence[PointSummary], width: int | None) -> str:
-    """The sweep as plain text for a terminal of that width; None for no limit."""
+def to_text(
+    plan: Plan, summaries: Sequence[PointSummary], width: int | None, wide: Sequence[int] = ()
+) -> str:
+    """The sweep as plain text for a terminal of that width; None for no limit.
+
+    Args:
+        plan: The sweep.
+        summaries: Of its points.
+        width: Of the terminal.
+        wide: See `too_wide`.
+    """
     parts = [prose(plan.title, width), prose(lead(plan, summaries), width)]
     for table in tables(summaries[:MOST_LINES], width):
         parts += ["", *records(table, width)]
     if len(summaries) > MOST_LINES:
         rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
         parts += ["", prose(rest, width)]
-    if said := remarks(summaries):
+    if said := [*remarks(summaries), *too_wide(plan, wide)]:
         parts += ["", *(prose(text, width) for text in said)]
     return "\n".join(parts)
 
@@ -238,8 +247,9 @@ def remarks(summaries: Sequence[PointSummary]) -> list[str]:
     """What to know of measures that some runs lack, or of which the longest times are missing."""
     found = [(summary, name, one) for summary in summaries for name, one in summary.estimates.items()]
     said = []
-    if any(one is not None and one.missing for _, _, one in found):
-        said.append("1 of 10 runs: the others have no value.")
+    partial = next((one for _, _, one in found if one is not None and one.missing), None)
+    if partial is not None:
+        said.append(f"Such as {partial.runs} of {partial.of} runs: the others have no value.")
     bounds = {name: None for summary, name, one in found if one and _is_bound(summary.observed.get(name))}
     if bounds:
         names = ", ".join(shown_name(name).partition(",")[0] for name in bounds)
@@ -254,6 +264,22 @@ def remarks(summaries: Sequence[PointSummary]) -> list[str]:
             f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
         )
     return said
+
+
+def too_wide(plan: Plan, wide: Sequence[int]) -> list[str]:
+    """Which points have wider intervals than early stopping asks for, after all runs.
+
+    Args:
+        plan: The sweep.
+        wide: Places of these points.
+    """
+    if plan.until_ci is None or not wide:
+        return []
+    named = plan.points[wide[0]].label
+    where = f"At {counted(len(wide), 'point')} of {len(plan.points)}, first at {named}"
+    of = f"the intervals of {', '.join(plan.until_ci.metrics)}"
+    aim = f"±{exact(plan.until_ci.width * 100)} %"
+    return [f"{where}, {of} are wider than {aim} after {counted(plan.runs, 'run')}, the most that it makes."]
 
 
 def _is_bound(found: Observations | None) -> bool:
@@ -272,8 +298,22 @@ def shown_text(found: Estimate | None, metric: str) -> str:
     return shown(found, unit_of(metric).factor)
 
 
-def to_json(plan: Plan, summaries: Sequence[PointSummary], failures: Sequence[Failure] = ()) -> str:
-    """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed."""
+def to_json(
+    plan: Plan,
+    summaries: Sequence[PointSummary],
+    failures: Sequence[Failure] = (),
+    wide: Sequence[int] = (),
+) -> str:
+    """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed.
+
+    Args:
+        plan: The sweep.
+        summaries: Of its points.
+        failures: The runs that failed.
+        wide: See `too_wide`.
+    """
+    failed = {one.point.key for one in failures}
+    beyond = {*wide, *(place for place, point in enumerate(plan.points) if point.key in failed)}
     content = {
         "title": plan.title,
         "engine": engine_id(),
@@ -283,9 +323,10 @@ def to_json(plan: Plan, summaries: Sequence[PointSummary], failures: Sequence[Fa
                 "factors": dict(summary.point.factors),
                 "scenario": summary.point.key,
                 "runs": summary.runs,
+                **({} if plan.until_ci is None else {"within": place not in beyond}),
                 "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
             }
-            for summary in summaries
+            for place, summary in enumerate(summaries)
         ],
         "failed": failing.as_json(failures),
     }

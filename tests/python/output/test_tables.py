@@ -23,7 +23,7 @@ import perhop as package
 from perhop import simulation, terminal
 from perhop.cli import app
 from perhop.errors import PerhopError
-from perhop.output.numbers import fixed, measured, short, significant
+from perhop.output.numbers import estimated, fixed, measured, short, significant
 from perhop.output.readable import readable
 from perhop.output.table import as_text, continued, pivot, prose, records
 from perhop.study import Axis, Row, Table
@@ -445,6 +445,19 @@ def test_sentences_are_no_longer_than_is_pleasant() -> None:
 )
 def test_means_show_what_is_known_of_them(mean: float, half: float | None, text: str) -> None:
     assert measured(mean, half) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "text"),
+    [
+        (0.3, 0.0, 21.0, "0.3 (0–21)"),
+        (0.0004, 1e-9, 0.32, "0.0004 (0.00–0.32)"),
+        (-0.2, -14.0, 32.0, "−0.2 (−14 to 32)"),
+        (0.0, 0.0, 21.0, "below 21"),
+    ],
+)
+def test_what_is_not_zero_does_not_read_zero(mean: float, low: float, high: float, text: str) -> None:
+    assert estimated(mean, low, high) == text
 
 
 def test_numbers_as_readers_see_them() -> None:

@@ -82,6 +82,16 @@ def test_points_that_stopped_early_are_compared_on_common_seeds() -> None:
     assert "is the same at all 2 points" in text
 
 
+def test_points_without_an_event_are_not_said_to_be_the_same() -> None:
+    found = []
+    for place, packets in enumerate((2000.0, 500.0)):
+        one = Observations((0.0,) * 5, 0.0, 1.0, trials=(packets,) * 5)
+        point = Point({"links.up.delay": f"{place}ms"}, "{}", str(place))
+        found.append(PointSummary(point, 5, {"links.up.loss": one.estimate}, {"links.up.loss": one}))
+    (text,) = answers(found)
+    assert text == "**up loss**: below 0.15 % at all 2 points, as every run has the same value."
+
+
 def test_the_page_says_how_extremes_are_judged() -> None:
     assert "studentized range" in notes(points([1e6, 2e6], [1e6, 3e6]))[0]
     assert notes(points([1e6], [3e6])) == []

@@ -79,6 +79,8 @@ def test_cells_say_of_how_many_runs_they_are_and_that_they_are_too_low(tmp_path:
     assert f", {few.runs} of 10 runs" in text
     assert "10 runs of each from seed 1, not all of which have every value" in text
     assert "one completion (over …): a lower bound" in text
+    first = next(one for one in cut if one is not None and one.missing)
+    assert f"Such as {first.runs} of 10 runs: the others have no value." in text
     (answer,) = answers(found.summaries)
     assert f"ms, {few.runs} of 10 runs (at count 5)" in answer
     assert "by chance" in answer, "a lower bound and another one are not told apart"

@@ -553,8 +553,14 @@ def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
     for runs, point in zip(stopped.counts, json.loads(stopped.json())["points"], strict=True):
         used = point["runs"]
         assert used == runs
+    within = [point["within"] for point in json.loads(stopped.json())["points"]]
+    assert all(tight for runs, tight in zip(stopped.counts, within, strict=True) if runs < 12)
     fixed = sweep(path, tmp_path / "b", Given(runs=12, until_ci="0.01%"))
     assert fixed.counts == [12] * 4
+    assert not any(point["within"] for point in json.loads(fixed.json())["points"])
+    said = " ".join(fixed.text().split())
+    assert "At 4 points of 4, first at " in said
+    assert "links.*.utilization are wider than ±0.01 % after 12 runs, the most that it makes." in said
     # A store that holds more runs than it takes gives the same points the same runs.
     assert sweep(path, tmp_path / "b", jobs=1).json() == stopped.json()
     for index, runs in enumerate(stopped.counts):
@@ -581,6 +587,8 @@ def test_a_metric_that_no_run_has_keeps_no_point_going() -> None:
 def test_no_event_is_no_tight_interval() -> None:
     never = Observations((0.0,) * 5, 0.0, 1.0, trials=(2000.0,) * 5)
     assert not tight({"loss": never}, 0.1)
+    no_stalls = Observations((0.0,) * 5, 0.0)
+    assert not tight({"applications.film.stalls": no_stalls}, 0.1)
 
 
 def test_looks_grow_by_half_and_end_at_the_most() -> None:
