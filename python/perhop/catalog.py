@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Unit: TypeAlias = Literal["bit/s", "s", "packets", "B", "fraction", "s/h", ""]
 Kind: TypeAlias = Literal["count", "number", "optional-count", "optional", "by-color", "optional-by-color"]
-Statistic: TypeAlias = Literal["mean", "sum"]
+Statistic: TypeAlias = Literal["mean", "sum", "share"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ class Summary:
         importance: The greater, the longer a narrow terminal keeps the column.
         metric: The last part of its name in sweeps; empty where they do not have it.
         above: It stands in tables with every column alone, and in others where a flow has more than this.
+        share_of: Of a share, the measures of flows whose sum is the number of packets that it is of.
     """
 
     label: str
@@ -104,6 +105,7 @@ class Summary:
     metric: str
     compared: Compared | None
     above: float | None = None
+    share_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ def _entry(data: Mapping[str, Any]) -> Measure:
     summary = data["summary"]
     if summary is not None:
         compared = summary["compared"]
-        summary = Summary(**{**summary, "compared": None if compared is None else Compared(**compared)})
+        compared = None if compared is None else Compared(**compared)
+        summary = Summary(**{**summary, "compared": compared, "share_of": tuple(summary["share_of"])})
     return Measure(**{**data, "summary": summary})
 
 
@@ -203,6 +206,10 @@ class Columns:
             self._by_color[name] = self._flows[name].T.tolist()
         return self._by_color[name]
 
+    def parts(self, name: str) -> list[list[float]]:
+        """A column of counts: one list for each color where it has colors, else one."""
+        return self.by_color(name) if self._flows[name].ndim == 2 else [self.of(name)]
+
 
 @dataclass(frozen=True, slots=True)
 class Members:
@@ -270,9 +277,10 @@ class Members:
         """The packets that passed the meters, of a color or of all; links' meters may give other colors."""
         return max(0, self.count("marked", color) - self.count("policed", color))
 
-    def total(self, *names: str) -> float:
-        """The sum of columns of counts; flows without a value have none."""
-        return math.fsum(value for name in names for value in self.of(name) if not math.isnan(value))
+    def packets(self, names: Sequence[str]) -> list[float]:
+        """The sum of columns of counts, for each flow; what has no value counts as 0."""
+        columns = [part[self.place] for name in names for part in self.columns.parts(name)]
+        return [math.fsum(map(_zero_for_none, counts)) for counts in zip(*columns, strict=True)]
 
 
 def members(raw: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Members]]:
@@ -323,6 +331,25 @@ def _sum(name: str, flows: Members) -> float:
     return math.fsum(known) if known else math.nan
 
 
+def _shares(of: Sequence[str], name: str, flows: Members) -> list[tuple[float, float]]:
+    """Of each flow that has one, a share and how many packets it is of."""
+    pairs = zip(flows.of(name), flows.packets(of), strict=True)
+    return [(share, packets) for share, packets in pairs if not math.isnan(share)]
+
+
+def _share(of: Sequence[str], name: str, flows: Members) -> float:
+    """That of all packets of the flows that have one."""
+    known = _shares(of, name, flows)
+    return _ratio(
+        math.fsum(share * packets for share, packets in known), math.fsum(packets for _, packets in known)
+    )
+
+
+def _trials(of: Sequence[str], name: str, flows: Members) -> float:
+    """How many packets the share of a class is of."""
+    return math.fsum(packets for _, packets in _shares(of, name, flows))
+
+
 _STATISTICS: Mapping[Statistic, Callable[[str, Members], float]] = {"mean": _mean, "sum": _sum}
 
 
@@ -330,10 +357,11 @@ def _over_flows(entry: Measure) -> ClassMeasure:
     """What follows for a class from a measure of its flows."""
     assert entry.summary is not None
     column = "" if entry.summary.place is None else entry.name
-    value = _OF_CLASS.get(entry.name) or partial(_STATISTICS[entry.summary.statistic], entry.name)
-    return ClassMeasure(
-        column, entry.unit, entry.description, value, entry.summary, _FLOW_TRIALS.get(entry.name)
-    )
+    own, trials = _OF_CLASS.get(entry.name), None
+    if of := entry.summary.share_of:
+        own, trials = partial(_share, of, entry.name), partial(_trials, of, entry.name)
+    value = own or partial(_STATISTICS[entry.summary.statistic], entry.name)
+    return ClassMeasure(column, entry.unit, entry.description, value, entry.summary, trials)
 
 
 def _p99_transit(flows: Members) -> float:
@@ -347,16 +375,6 @@ def _p99_transit(flows: Members) -> float:
 
 _OF_CLASS: Mapping[str, Callable[[Members], float]] = {"p99_transit_s": _p99_transit}
 """Measures of a class that are not the mean or the sum of those of its flows."""
-
-
-_FLOW_TRIALS: Mapping[str, Callable[[Members], float]] = {
-    "late_ratio": lambda flows: flows.total("delivered_packets"),
-    "policing_ratio": lambda flows: flows.count("marked"),
-    "retransmission_ratio": lambda flows: flows.total("sent_packets"),
-    "link_loss": lambda flows: flows.total("delivered_packets", "lost_packets"),
-    "congestion_marking_ratio": lambda flows: flows.total("delivered_packets"),
-}
-"""How many packets the shares of flows are of."""
 
 
 def _of_sweeps(
@@ -743,6 +761,7 @@ def lines() -> dict[str, list[Line]]:
         several = {
             "mean": "mean over the class's flows that have a value",
             "sum": "sum over the class's flows",
+            "share": "of all packets of the class",
         }
         how = "of all packets of the class" if entry.name in _OF_CLASS else several[entry.summary.statistic]
         own = f" ({how})" if entry.name in by_flow else ""
@@ -830,7 +849,7 @@ def _pairs(values: Sequence[float], others: Sequence[float]) -> list[tuple[float
     return [(value, other) for value, other in pairs if not math.isnan(value)]
 
 
-def _ratio(part: int, whole: int) -> float:
+def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 

@@ -48,16 +48,16 @@ pub fn rows(scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
     let mut rows = Vec::new();
     for link in &outcome.links {
         let name = format!("links.{}", link.name);
-        rows.extend(LINK.iter().filter_map(|measure| row(&name, measure, std::slice::from_ref(link))));
-        let queue = QueueMeasures::<LinkOutcome>::ALL.iter();
-        rows.extend(queue.filter_map(|measure| row(&name, measure, std::slice::from_ref(link))));
+        rows.extend(LINK.iter().filter_map(|measure| row(&name, measure, LINK, std::slice::from_ref(link))));
+        let queue = QueueMeasures::<LinkOutcome>::ALL;
+        rows.extend(queue.iter().filter_map(|measure| row(&name, measure, queue, std::slice::from_ref(link))));
     }
     let mut first = 0;
     for class in scenario.classes() {
         let next = first + class.flows as usize;
         let flows: &[FlowOutcome] = outcome.flows.get(first..next).unwrap_or(&[]);
         let name = format!("flows.{}", class.name);
-        rows.extend(FLOW.iter().filter_map(|measure| row(&name, measure, flows)));
+        rows.extend(FLOW.iter().filter_map(|measure| row(&name, measure, FLOW, flows)));
         first = next;
     }
     let declared = all_measures();
@@ -71,14 +71,21 @@ pub fn rows(scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
     rows
 }
 
-fn row<O>(name: &str, measure: &Measure<O>, outcomes: &[O]) -> Option<Row> {
+/// A measure of a link or a class as a whole.
+fn row<O>(name: &str, measure: &Measure<O>, all: &[Measure<O>], outcomes: &[O]) -> Option<Row> {
     let Summary { statistic, metric, .. } = measure.summary?;
-    let values: Vec<f64> = outcomes.iter().filter_map(|outcome| measure.value.of(outcome)).collect();
-    let sum: f64 = values.iter().sum();
+    let weight = |outcome: &O| match statistic {
+        Statistic::Mean | Statistic::Sum => 1.0,
+        Statistic::Share(of) => {
+            all.iter().filter(|other| of.contains(&other.name)).filter_map(|other| other.value.of(outcome)).sum()
+        }
+    };
+    let known = outcomes.iter().filter_map(|outcome| Some((measure.value.of(outcome)?, weight(outcome))));
+    let (sum, weights) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
     let value = match statistic {
-        _ if values.is_empty() => None,
+        _ if weights == 0.0 => None,
         Statistic::Sum => Some(sum),
-        Statistic::Mean => Some(sum / values.len() as f64),
+        Statistic::Mean | Statistic::Share(_) => Some(sum / weights),
     };
     Some((format!("{name}.{}", metric.unwrap_or(measure.name)), measure.unit.symbol(), value))
 }

@@ -64,6 +64,11 @@ fn summary_of(summary: &Summary, name: &str) -> Value {
         "statistic": match summary.statistic {
             Statistic::Mean => "mean",
             Statistic::Sum => "sum",
+            Statistic::Share(_) => "share",
+        },
+        "share_of": match summary.statistic {
+            Statistic::Share(of) => of,
+            Statistic::Mean | Statistic::Sum => &[],
         },
         "place": place,
         "classes_only": classes_only,

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -260,3 +261,19 @@ def test_the_engine_describes_every_measure() -> None:
     for of, entries in (*declared.pop("application").items(), *declared.items()):
         for entry in entries:
             assert entry["description"].endswith("."), (of, entry["name"])
+
+
+@pytest.mark.parametrize(
+    "name", [entry.name for entry in catalog.FLOW if entry.summary and entry.summary.share_of]
+)
+def test_a_share_of_a_class_is_that_of_all_its_packets(name: str) -> None:
+    # One flow with 3 packets that all had the event, one with 997 of which none had, and one that has no share.
+    (entry,) = (entry for entry in catalog.CLASS if entry.name == name)
+    one, *others = entry.summary.share_of
+    columns = {name: np.array([1.0, 0.0, math.nan]), one: np.array([3, 997, 500])}
+    columns |= {other: np.zeros(3) for other in others}
+    if one == "marked":
+        columns[one] = np.array([[3, 0, 0], [990, 7, 0], [500, 0, 0]])
+    flows = catalog.Members(catalog.Columns(columns), slice(0, 3), None, [], 0.0)
+    assert entry.trials is not None
+    assert (entry.value(flows), entry.trials(flows)) == (3 / 1000, 1000)

@@ -154,7 +154,12 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let played = flow.play_out.filter(|played| played.is_fixed && flow.delivered_packets > 0)?;
             Some(played.late as f64 / flow.delivered_packets as f64)
         }),
-        summary: Some(Summary { table: Table::All(45), importance: 138, ..Summary::of("late") }),
+        summary: Some(Summary {
+            statistic: Statistic::Share(&["delivered_packets"]),
+            table: Table::All(45),
+            importance: 138,
+            ..Summary::of("late")
+        }),
     },
     Measure {
         name: "play_out_delay_s",
@@ -227,7 +232,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let policed = flow.policed.filter(|_| flow.marked != [0; 3])?;
             Some(sum(policed) as f64 / sum(flow.marked) as f64)
         }),
-        summary: Some(Summary { importance: 145, ..Summary::of("policed") }),
+        summary: Some(Summary { statistic: Statistic::Share(&["marked"]), importance: 145, ..Summary::of("policed") }),
     },
     Measure {
         name: "completion_s",
@@ -271,7 +276,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let again = retransmitted(flow).filter(|_| flow.sender.sent > 0)?;
             Some(again as f64 / flow.sender.sent as f64)
         }),
-        summary: Some(Summary::of("retransmitted")),
+        summary: Some(Summary { statistic: Statistic::Share(&["sent_packets"]), ..Summary::of("retransmitted") }),
     },
     Measure {
         name: "lost_packets",
@@ -291,7 +296,11 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let all = lost + arrived(flow) as f64;
             (all > 0.0).then(|| lost / all)
         }),
-        summary: Some(Summary { importance: 60, ..Summary::of("link loss") }),
+        summary: Some(Summary {
+            statistic: Statistic::Share(&["delivered_packets", "lost_packets"]),
+            importance: 60,
+            ..Summary::of("link loss")
+        }),
     },
     Measure {
         name: "congestion_marked_packets",
@@ -310,7 +319,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let marked = flow.congested.filter(|_| arrived(flow) > 0)?;
             Some(marked as f64 / arrived(flow) as f64)
         }),
-        summary: Some(Summary { importance: 50, ..Summary::of("CE marks") }),
+        summary: Some(Summary { statistic: Statistic::Share(&["delivered_packets"]), importance: 50, ..Summary::of("CE marks") }),
     },
     Measure {
         name: "ecn_reductions",

@@ -148,6 +148,9 @@ pub enum Statistic {
     Mean,
     /// Their sum.
     Sum,
+    /// The share of all their packets: the mean of the shares of single flows, each with the weight of the packets that it is of,
+    /// which are the sum of the measures with these names.
+    Share(&'static [&'static str]),
 }
 
 /// Which summary tables have a measure as a column, and its place among the columns: the smallest comes first, and of equals the
