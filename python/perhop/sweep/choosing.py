@@ -39,13 +39,14 @@ class Validated:
         key: Of its scenario.
         estimates: By metric; None where a run has no value.
         observed: What the runs gave, by metric; None likewise.
-        holds: Every constraint is kept, by the mean.
+        holds: Every constraint is kept, by the intervals; False where one is missed, and None where the runs
+            cannot tell.
     """
 
     key: str
     estimates: Mapping[str, Estimate | None]
     observed: Mapping[str, Observations | None]
-    holds: bool
+    holds: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def choose(
         as_it_is: None where it is no scenario.
     """
     complete = [place for place, one in enumerate(trials) if _complete(one, objectives)]
-    known = [place for place in complete if trials[place].holds] or complete
+    known = [place for place in complete if trials[place].holds]
+    known = known or [place for place in complete if trials[place].holds is None] or complete
     if not known:
         return Choice(None)
     compared = as_it_is is not None and _complete(as_it_is, objectives)

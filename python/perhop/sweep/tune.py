@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from perhop import interrupts
 from perhop.errors import ScenarioError
+from perhop.judging import all_of
 from perhop.output.table import continued, prose, records
 from perhop.statistics import Estimate
 from perhop.sweep import failing, tune_answers
@@ -62,6 +63,7 @@ class Trial:
         point: None where the setting makes no scenario.
         found: Estimates over the trial's runs, by metric; None where a run has no value.
         feasible: Every constraint is kept, by the mean.
+        scores: Of each objective (`Objective.score`); None where a run lacks a value.
     """
 
     number: int
@@ -69,6 +71,7 @@ class Trial:
     point: Point | None
     found: Mapping[str, Estimate | None]
     feasible: bool
+    scores: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,8 @@ class Winner:
         return self.validated.estimates
 
     @property
-    def holds(self) -> bool:
-        """Every constraint is kept there, too, by the mean."""
+    def holds(self) -> bool | None:
+        """Whether every constraint is kept there, too: see `Validated.holds`."""
         return self.validated.holds
 
 
@@ -160,7 +163,7 @@ class Tuned:
         line["searched"] = ", ".join(shown_text(_mean(searched[name]), name) for name in goals if searched)
         line |= {shown_name(name): shown_text(fresh.estimates[name], name) for name in bounds}
         if self.plan.constraints:
-            line["constraints"] = "kept" if fresh.holds else "missed"
+            line["constraints"] = tune_answers.KEPT[fresh.holds]
         return line
 
     def json(self) -> str:
@@ -254,7 +257,8 @@ def _validated(
 def _fresh(plan: TuningPlan, runner: Runner, point: Point) -> Validated:
     observed = _observed(plan, runner, point, plan.validation_seeds)
     found = _estimates(observed)
-    return Validated(point.key, found, observed, _keeps(plan, found))
+    checks = [entry.check(found) for entry in plan.constraints]
+    return Validated(point.key, found, observed, all_of(*checks).holds if checks else True)
 
 
 @dataclass(slots=True)
@@ -297,13 +301,12 @@ def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def _costs(plan: TuningPlan, trial: Trial) -> tuple[float, ...]:
-    """The objectives, each the better the smaller."""
-    means = []
-    for objective in plan.objectives:
-        found = trial.found[objective.metric]
-        assert found is not None
-        means.append(-found.mean if objective.maximize else found.mean)
-    return tuple(means)
+    """The scores, each the better the smaller."""
+    assert trial.scores is not None
+    return tuple(
+        -score if objective.maximize else score
+        for objective, score in zip(plan.objectives, trial.scores, strict=True)
+    )
 
 
 def _trials(
@@ -315,7 +318,7 @@ def _trials(
         runner.progress = _as_part_of(step, len(numbers))
         for trial in _tried(plan, runner, numbers, proposed):
             violations = {entry.text: entry.violation(trial.found) for entry in plan.constraints}
-            proposals.tell(trial.factors, _told(plan, trial), violations)
+            proposals.tell(trial.factors, trial.scores, violations)
             step()
             yield trial
 
@@ -333,10 +336,12 @@ def _tried(
     trials = []
     for number, factors, point in zip(numbers, proposed, points, strict=True):
         if point is None:
-            trials.append(Trial(number, factors, None, dict.fromkeys(plan.metrics), feasible=False))
+            unknown = dict.fromkeys(plan.metrics)
+            trials.append(Trial(number, factors, None, unknown, feasible=False))
             continue
-        found = _estimates(_observed(plan, runner, point, plan.seeds))
-        trials.append(Trial(number, factors, point, found, _keeps(plan, found)))
+        observed = _observed(plan, runner, point, plan.seeds)
+        found = _estimates(observed)
+        trials.append(Trial(number, factors, point, found, _keeps(plan, found), _scores(plan, observed)))
     return trials
 
 
@@ -347,11 +352,11 @@ def _point(plan: TuningPlan, number: int, factors: Mapping[str, Value]) -> Point
         return None
 
 
-def _told(plan: TuningPlan, trial: Trial) -> list[float] | None:
-    """What the sampler learns of a trial: its objectives, or None where it has none."""
-    if any(found is None for found in trial.found.values()):
+def _scores(plan: TuningPlan, observed: Mapping[str, Observations | None]) -> tuple[float, ...] | None:
+    """What the sampler learns of a trial: a number for each objective, or None where a metric is missing."""
+    if any(found is None or found.estimate is None for found in observed.values()):
         return None
-    return [found.mean for o in plan.objectives if (found := trial.found[o.metric]) is not None]
+    return tuple(one.score(found) for one in plan.objectives if (found := observed[one.metric]) is not None)
 
 
 def _observed(

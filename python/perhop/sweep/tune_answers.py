@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from perhop.sweep.tune import Trial, Tuned, Winner
     from perhop.sweep.tuning import Constraint
 
+KEPT: Mapping[bool | None, str] = {True: "kept", False: "missed", None: "cannot tell"}
+"""What runs say of the constraints, in tables."""
 _NOTHING_BETTER = "**Nothing is surely better than the scenario as it is"
 
 
@@ -96,7 +98,7 @@ def _as_it_is(tuned: Tuned) -> list[str]:
         ]
     if not tuned.choice.compared:
         return ["The scenario as it is lacks a value of an objective, so nothing is compared with it."]
-    missed = "" if found.holds else "; it misses a constraint, by the means"
+    missed = "; it misses a constraint" if found.holds is False else ""
     return [f"The scenario as it is: {_goals(tuned, found.estimates)}{missed}."]
 
 
@@ -140,14 +142,29 @@ def _tie(tuned: Tuned, tied: Sequence[Winner]) -> str:
 def _constraints(tuned: Tuned, winners: Sequence[Winner]) -> list[str]:
     if not tuned.plan.constraints:
         return []
-    missing = [one for one in winners if not one.holds]
-    if not missing:
-        which = "it **keeps all constraints**" if len(winners) == 1 else "they **keep all constraints**"
-    elif len(winners) == 1:
-        which = "it **misses a constraint**"
-    else:
-        which = f"{_trials(missing)} **{'misses' if len(missing) == 1 else 'miss'} a constraint**"
-    return [f"On {_seeds(tuned)} {which}, by the means."]
+    of = {state: [one for one in winners if one.holds is state] for state in (True, False, None)}
+    some = _trials if len(winners) > 1 else lambda _: "it"
+    said = []
+    if kept := of[True]:
+        said.append(f"{some(kept)} **{'keeps' if len(kept) == 1 else 'keep'} all constraints**")
+    if missed := of[False]:
+        said.append(f"{some(missed)} **{'misses' if len(missed) == 1 else 'miss'} a constraint**")
+    if unsure := of[None]:
+        open_ = _open(tuned.plan.constraints, unsure)
+        verb = "keeps" if len(unsure) == 1 else "keep"
+        said.append(f"these runs **cannot tell** whether {some(unsure)} {verb} {open_}")
+    return [f"On {_seeds(tuned)} {'; '.join(said)}."]
+
+
+def _open(constraints: Sequence[Constraint], winners: Sequence[Winner]) -> str:
+    """The constraints that runs leave open, and about how many fresh seeds would tell."""
+    checks = [(entry, entry.check(one.fresh)) for entry in constraints for one in winners]
+    unsure = [(entry, check) for entry, check in checks if check.holds is None]
+    listed = _listed(dict.fromkeys(f"“{entry.text}”" for entry, _ in unsure))
+    needed = [check.runs_needed for _, check in unsure]
+    if None in needed:
+        return listed
+    return f"{listed} (about {max(n for n in needed if n is not None)} would, as `validation-runs`)"
 
 
 def _seeds(tuned: Tuned) -> str:

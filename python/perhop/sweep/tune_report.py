@@ -105,8 +105,8 @@ def best_table(tuned: Tuned) -> HtmlRecords | None:
         ),
     ]
     if tuned.plan.constraints:
-        held = as_it_is is not None and as_it_is.holds
-        lines.append(row("constraints", "kept" if best.holds else "missed", "kept" if held else "missed"))
+        held = "" if as_it_is is None else tune_answers.KEPT[as_it_is.holds]
+        lines.append(row("constraints", tune_answers.KEPT[best.holds], held))
     heads = list(row(f"trial {best.trial.number}", "set, or measured on fresh seeds", "as it is"))
     title = "Recommended setting" if tuned.marked else "Best setting on fresh seeds, not recommended"
     return HtmlRecords(title, heads, lines, states={"kept": "yes", "missed": "no"})
@@ -124,7 +124,7 @@ def front_tables(tuned: Tuned) -> list[HtmlRecords]:
     def first(winner: Winner) -> dict[str, str]:
         line = {"trial": f"{winner.trial.number}{tuned.star(winner)}"}
         line |= {short[name]: text_of(value) for name, value in winner.trial.factors.items()}
-        return line | ({"constraints": "kept" if winner.holds else "missed"} if plan.constraints else {})
+        return line | ({"constraints": tune_answers.KEPT[winner.holds]} if plan.constraints else {})
 
     def fresh(winner: Winner, metric: str) -> str:
         return metric_text(winner.fresh[metric], metric)
@@ -298,17 +298,25 @@ def _course(axes: Axes, tuned: Tuned, y: str) -> None:
             [_at(trial.found[y], y) for trial in own],
             feasible=feasible,
         )
-    pick = max if maximize else min
+    leader: Trial | None = None
     for trial in known:
         if trial.feasible:
-            value = _at(trial.found[y], y)
-            best.append((trial.number, pick(value, best[-1][1]) if best else value))
+            leader = trial if leader is None else _better(trial, leader, maximize=maximize)
+            best.append((trial.number, _at(leader.found[y], y)))
     if best:
         best.append((len(tuned.trials) - 1, best[-1][1]))
         numbers, values = zip(*best, strict=True)
         axes.step(numbers, values, where="post", color=SERIES[0], linewidth=1.6, label="best so far")
     axes.set_xlabel("Trial")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _better(trial: Trial, leader: Trial, *, maximize: bool) -> Trial:
+    """The better of two trials by a single objective, as the search has it."""
+    assert trial.scores is not None
+    assert leader.scores is not None
+    ahead = trial.scores > leader.scores if maximize else trial.scores < leader.scores
+    return trial if ahead else leader
 
 
 def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], *, feasible: bool) -> None:

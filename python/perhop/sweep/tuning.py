@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop import catalog, kinds, simulation
+from perhop import catalog, judging, kinds, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.quantities import NUMBER, RATES, TIMES, UNIT, why_no_rate, with_printed
 from perhop.sweep import contradictions, document
@@ -91,6 +91,20 @@ class Objective:
     metric: str
     maximize: bool
 
+    def score(self, found: Observations) -> float:
+        """What counts in a search: the mean; of a share of packets or flows the worse end of its interval.
+
+        Where no run has an event, the end says how many there may be: none in few runs is not the best.
+
+        Args:
+            found: Runs of which one at least has a value.
+        """
+        own = found.estimate
+        assert own is not None
+        if found.trials is None:
+            return own.mean
+        return own.low if self.maximize else own.high
+
     @property
     def text(self) -> str:
         """As the file has it."""
@@ -122,6 +136,17 @@ class Constraint:
             return math.inf
         missed = self.bound - own.mean if self.at_least else own.mean - self.bound
         return missed / (abs(self.bound) or 1.0)
+
+    def check(self, found: Mapping[str, Estimate | None]) -> judging.Check:
+        """Whether the bound is kept, by the interval; open where a run has no value.
+
+        Args:
+            found: Estimates by metric.
+        """
+        own = found.get(self.metric)
+        if own is None:
+            return judging.Check(None)
+        return (judging.at_least if self.at_least else judging.at_most)(own, self.bound)
 
 
 @dataclass(frozen=True, slots=True)

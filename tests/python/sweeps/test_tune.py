@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from tests.python.output.pages import check, titles
+from tests.python.planning.test_rare_losses import SCENARIO
 
 from perhop.errors import PerhopError, ScenarioError
+from perhop.observations import Observations
 from perhop.statistics import Estimate
 from perhop.sweep.backend import LocalBackend, Task
 from perhop.sweep.job import Workplace
@@ -23,7 +25,7 @@ from perhop.sweep.plan import Point
 from perhop.sweep.tune import Trial, Tuned, front, tune
 from perhop.sweep.tune_answers import answers
 from perhop.sweep.tune_report import trial_frame, write_tuned
-from perhop.sweep.tuning import TuningPlan, read_tuning
+from perhop.sweep.tuning import Constraint, Objective, TuningPlan, read_tuning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -200,6 +202,7 @@ def test_a_pareto_front_is_what_nothing_beats(tmp_path: Path, small: Path) -> No
                 "links.bottleneck.utilization": Estimate(1, None, 1),
             },
             feasible=number != 5,
+            scores=(float(queue), float(rate)),
         )
         for number, (queue, rate) in enumerate(values)
     ]
@@ -341,6 +344,63 @@ def test_constraints_that_contradict_each_other_are_refused(
 def test_bounds_from_both_sides_are_no_contradiction(tmp_path: Path) -> None:
     pair = '"links.bottleneck.utilization >= 60%", "links.bottleneck.utilization <= 99%"'
     planned(tmp_path, TUNE.replace('"links.bottleneck.utilization >= 60%"', pair))
+
+
+def lossless(runs: int, packets: float) -> Observations:
+    """Runs of so many packets each, none of which is lost."""
+    return Observations((0.0,) * runs, 0.0, 1.0, trials=(packets,) * runs)
+
+
+def test_no_loss_in_few_runs_keeps_no_constraint_for_sure() -> None:
+    found = {"loss": lossless(8, 1000.0).estimate}
+    assert found["loss"] is not None
+    for bound, holds in ((found["loss"].high / 2, None), (found["loss"].high, True)):
+        constraint = Constraint("loss", at_least=False, bound=bound, text="loss <= x")
+        assert constraint.violation(found) < 0
+        assert constraint.check(found).holds is holds
+    needed = (
+        Constraint("loss", at_least=False, bound=found["loss"].high / 2, text="").check(found).runs_needed
+    )
+    assert needed == 16
+
+
+def test_of_settings_without_loss_the_one_of_which_runs_show_most_is_the_best() -> None:
+    few, many = lossless(4, 1000.0), lossless(4, 9000.0)
+    some = Observations((0.01, 0.0, 0.02, 0.01), 0.0, 1.0, trials=(1000.0,) * 4)
+    objective = Objective("loss", maximize=False)
+    scores = [objective.score(one) for one in (many, few, some)]
+    assert 0 < scores[0] < scores[1] < scores[2]
+    assert some.estimate is not None
+    assert scores[2] == some.estimate.high
+    delivered = Observations((1.0,) * 4, 0.0, 1.0, trials=(1000.0,) * 4)
+    assert Objective("share", maximize=True).score(delivered) < 1
+    assert Objective("delay", maximize=True).score(Observations((1.0, 2.0))) == 1.5
+
+
+VOICES = """\
+scenario = "voices.toml"
+trials = 2
+runs = 2
+validation-runs = 4
+objectives = ["minimize links.uplink.delay_p95_s"]
+constraints = ["flows.voice.loss <= 0.0001%"]
+[search]
+"links.uplink.queue.limit" = ["36p", "40p"]
+"""
+
+
+def test_a_search_does_not_say_that_no_loss_keeps_a_bound_that_runs_cannot_show(tmp_path: Path) -> None:
+    (tmp_path / "voices.toml").write_text(SCENARIO, encoding="utf-8")
+    found = tuned(planned(tmp_path, VOICES), tmp_path / "store")
+    losses = [winner.fresh["flows.voice.loss"] for winner in found.front]
+    assert {one.mean for one in losses if one is not None} == {0.0}
+    text = " ".join(found.text().split())
+    said = "On 4 fresh seeds these runs cannot tell whether trials 0 and 1 keep “flows.voice.loss <= 0.0001%”"
+    assert said in text
+    assert "all constraints" not in text
+    assert {one["holds"] for one in json.loads(found.json())["front"]} == {None}
+    write_tuned(tmp_path / "out", found, "perhop tune tune.toml")
+    assert "cannot tell" in check((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text
 
 
 @pytest.mark.usefixtures("small")
