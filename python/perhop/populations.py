@@ -13,7 +13,7 @@ from perhop.finite_flows import FiniteFlows
 from perhop.output.readable import Estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from perhop.runs import Run
     from perhop.simulation import Result
@@ -50,6 +50,14 @@ def flow_frame(run: Run) -> pl.DataFrame:
     return pl.concat(rows)
 
 
+def by_run(result: Result) -> Iterator[tuple[str, list[FiniteFlows]]]:
+    """Each population by its name, with its flows in each run."""
+    names = [_class_of(result.runs[0], one["flow"]) for one in result.runs[0].raw["populations"]]
+    for number, name in enumerate(names):
+        found = [(run.raw["populations"][number], run.raw["warmup_s"]) for run in result.runs]
+        yield name, [FiniteFlows.of(population, warmup) for population, warmup in found]
+
+
 def summary(result: Result, sizes: Sequence[float] = SIZES) -> pl.DataFrame:
     """What became of the flows of populations, by class and size: see `Result.population_summary`.
 
@@ -59,24 +67,21 @@ def summary(result: Result, sizes: Sequence[float] = SIZES) -> pl.DataFrame:
     if any(low >= high for low, high in pairwise([0.0, *sizes])):
         raise ValueError(f"sizes are positive and increase, such as {SIZES}, not {tuple(sizes)}")
     rows: list[dict[str, Any]] = []
-    names = [_class_of(result.runs[0], one["flow"]) for one in result.runs[0].raw["populations"]]
-    for number, name in enumerate(names):
-        populations = [(run, run.raw["populations"][number]) for run in result.runs]
-        by_run = [FiniteFlows.of(population, run.raw["warmup_s"]) for run, population in populations]
-        mean_open = [population["mean_open"] for _, population in populations]
-        rows.append({"class": name, "sizes": "all", **_estimates(by_run, mean_open)})
+    for number, (name, flows_by_run) in enumerate(by_run(result)):
+        mean_open = [run.raw["populations"][number]["mean_open"] for run in result.runs]
+        rows.append({"class": name, "sizes": "all", **_estimates(flows_by_run, mean_open)})
         for above, most in pairwise([0.0, *sizes, math.inf]):
-            part = [flows.sized(above, most) for flows in by_run]
+            part = [flows.sized(above, most) for flows in flows_by_run]
             if any(len(flows.size_bytes) for flows in part):
                 none = [math.nan] * len(part)
                 rows.append({"class": name, "sizes": _range(above, most), **_estimates(part, none)})
     return Estimates(rows, infer_schema_length=None)
 
 
-def _estimates(by_run: Sequence[FiniteFlows], mean_open: Sequence[float]) -> dict[str, float | None]:
+def _estimates(flows: Sequence[FiniteFlows], mean_open: Sequence[float]) -> dict[str, float | None]:
     out: dict[str, float | None] = {}
     for entry in finite_flows.MEASURES:
-        out |= frames.columns(entry.name, observing.of_flows(entry, by_run))
+        out |= frames.columns(entry.name, observing.of_flows(entry, flows))
     name = finite_flows.OPEN.name
     return out | frames.columns(name, observing.observations(name, mean_open))
 

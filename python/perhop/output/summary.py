@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from perhop import budget, catalog, finite_flows, frames
+from perhop import budget, catalog, finite_flows, frames, observing, populations
 from perhop.output import limits
 from perhop.output.distributions import (
     SHARE,
@@ -116,11 +116,11 @@ def summarize(
     """
     scenario = json.loads(result.scenario)
     classes, links, link_classes = result.classes(), result.link_summary(), result.link_class_summary()
-    populations = result.population_summary()
+    of_flows = result.population_summary()
     shown = readable(classes, limits.remarkable(result.runs))
     of_links = readable(links)
     of_classes = readable(link_classes) if link_classes.height else []
-    of_populations = readable(populations) if populations.height else []
+    of_populations = readable(of_flows) if of_flows.height else []
     rows = (*shown, *of_links, *of_classes, *of_populations)
     return Summary(
         title=str(scenario.get("title") or name or result.title),
@@ -225,26 +225,82 @@ def _cut_off(result: Result) -> str:
     )
 
 
-def _partial(result: Result) -> str:
-    """Which means are of fewer runs than there are, because the others have no value."""
-    known: dict[str, int] = {}
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A measure that some runs lack.
+
+    Attributes:
+        table: Its key in the results as JSON.
+        name: Of the class or link.
+        column: Its column there.
+        head: What tables call it.
+        runs: How many have a value.
+    """
+
+    table: str
+    name: str
+    column: str
+    head: str
+    runs: int
+
+
+def partial(result: Result) -> list[Partial]:
+    """Which measures are of fewer runs than there are, because the others have no value."""
+    found = [
+        Partial(table, name, column, head, sum(not math.isnan(value) for value in values))
+        for of in (_values_of_classes, _values_of_users, _values_of_links, _values_of_populations)
+        for table, name, column, head, values in of(result)
+    ]
+    return [one for one in found if 0 < one.runs < len(result.runs)]
+
+
+Values = tuple[str, str, str, str, list[float]]
+"""Of a measure in each run: table, name of the line, column, head, values."""
+
+
+def _values_of_classes(result: Result) -> Iterator[Values]:
     by_run = [list(catalog.members(run.raw)) for run in result.runs]
     for of_class in zip(*by_run, strict=True):
         for entry in catalog.CLASS:
             if entry.name in HEADS:
                 values = [entry.value(members) for _, members in of_class]
-                head = HEADS[entry.name].partition(",")[0]
-                known[f"{of_class[0][0]['name']} {head}"] = sum(not math.isnan(one) for one in values)
+                yield "classes", str(of_class[0][0]["name"]), entry.name, _head(entry.name), values
+
+
+def _values_of_users(result: Result) -> Iterator[Values]:
     for users in zip(*(run.raw.get("applications", ()) for run in result.runs), strict=True):
-        for one in catalog.APPLICATION[users[0]["model"]]:
-            if catalog.percentile(one.name) is None:
-                values = [each["measures"][one.name] for each in users]
-                known[f"{users[0]['name']} {one.label}"] = sum(value is not None for value in values)
-    runs = len(result.runs)
-    some = [f"{name} in {number} of {runs}" for name, number in known.items() if 0 < number < runs]
+        for entry in catalog.APPLICATION[users[0]["model"]]:
+            if catalog.percentile(entry.name) is None:
+                values = [observing.number(each["measures"][entry.name]) for each in users]
+                yield "applications", str(users[0]["name"]), entry.name, entry.label, values
+
+
+def _values_of_links(result: Result) -> Iterator[Values]:
+    for places in zip(*(run.raw["links"] for run in result.runs), strict=True):
+        for entry in catalog.in_tables((*catalog.LINK, *catalog.QUEUE)):
+            if catalog.percentile(entry.name) is None:
+                values = [observing.number(place[entry.name]) for place in places]
+                yield "links", str(places[0]["name"]), entry.name, _head(entry.name), values
+
+
+def _values_of_populations(result: Result) -> Iterator[Values]:
+    for name, flows in populations.by_run(result):
+        for entry in finite_flows.MEASURES:
+            if entry.is_mean:
+                values = [entry.value(one) for one in flows]
+                yield "populations", name, entry.name, _head(entry.name), values
+
+
+def _head(column: str) -> str:
+    return HEADS[column].partition(",")[0]
+
+
+def _partial(result: Result) -> str:
+    """Which means are of fewer runs than there are, in a sentence; empty where none is."""
+    some = [f"{one.name} {one.head} in {one.runs} of {len(result.runs)}" for one in partial(result)]
     if not some:
         return ""
-    rest = f" and {len(some) - MOST_PARTIAL} more" if len(some) > MOST_PARTIAL else ""
+    rest = f" and {len(some) - MOST_PARTIAL} more (see --json)" if len(some) > MOST_PARTIAL else ""
     return f"Not all runs have a value: {', '.join(some[:MOST_PARTIAL])}{rest}."
 
 
@@ -282,6 +338,7 @@ def to_json(result: Result, *, by_default: bool | None = None) -> str:
         "seeds": [run.seed for run in result.runs],
         **({} if by_default is None else {"runs_by_default": by_default}),
         **numbers(result),
+        **partial_json(result),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -292,15 +349,24 @@ def numbers(result: Result) -> dict[str, Any]:
     def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
         return [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 
-    populations = result.population_summary()
+    of_populations = result.population_summary()
     applications = {model: rows(frame) for model, frame in result.applications().items()}
     return {
         "classes": rows(result.classes()),
         **({"applications": applications} if applications else {}),
         "links": rows(result.link_summary()),
         "link_classes": rows(result.link_class_summary()),
-        **({"populations": rows(populations)} if populations.height else {}),
+        **({"populations": rows(of_populations)} if of_populations.height else {}),
     }
+
+
+def partial_json(result: Result) -> dict[str, Any]:
+    """The measures that some runs lack, as data; nothing where there is none."""
+    found = [
+        {"table": one.table, "of": one.name, "measure": one.column, "runs": one.runs}
+        for one in partial(result)
+    ]
+    return {"partial": found} if found else {}
 
 
 def _plain(value: object) -> object:

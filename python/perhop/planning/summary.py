@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
@@ -11,6 +12,7 @@ from perhop.output import notebook
 from perhop.output.numbers import exact, fixed, shown
 from perhop.output.table import MISSING, prose, records
 from perhop.planning.verdicts import STATES, corrected
+from perhop.statistics import MOST_RUNS
 from perhop.study import rounded
 from perhop.sweep import failing
 from perhop.sweep.metrics import engine_id
@@ -188,18 +190,30 @@ def notes(planned: Planned) -> list[str]:
         "measured there, or what was unfinished at its end leaves it open."
         for verdict in missing
     ]
-    more = {one.text: one.runs_needed for one in planned.now.verdicts if one.runs_needed is not None}
-    said += [f"“{text}” needs about {runs} runs to tell." for text, runs in more.items()]
-    return said
+    return said + [text for one in planned.now.verdicts if (text := what_would_tell(one))]
+
+
+def what_would_tell(verdict: Verdict) -> str:
+    """What to do where the runs cannot tell, in a sentence; empty where they can, or lack values."""
+    if verdict.holds is not None or verdict.found is None:
+        return ""
+    if verdict.runs_needed is not None:
+        return f"{_quoted(verdict)} needs about {counted(verdict.runs_needed, 'run')} to tell."
+    if math.isinf(verdict.found.high) and verdict.share is None:
+        return (
+            f"{_quoted(verdict)} has no upper end of its interval: a longer duration tells or, of a "
+            "percentile, more runs."
+        )
+    if verdict.share is not None:
+        return ""
+    return f"{_quoted(verdict)} is so near its bound that {MOST_RUNS} runs would not tell."
 
 
 def _family(planned: Planned) -> list[str]:
     """What the number of verdicts means for all of them: on today's demand and on each grown one."""
     found = [setting for setting, _ in settings(planned)]
     today = sum(len(setting.verdicts) for setting in found)
-    grown = sum(
-        len(verdicts) for one in found for limit in one.limits for verdicts in limit.looked.values()
-    )
+    grown = sum(len(verdicts) for one in found for limit in one.limits for verdicts in limit.looked.values())
     what = "objectives, today and at levels of growth," if grown else "objectives"
     said = [text] if (text := family(today + grown, what)) else []
     if planned.holm:

@@ -253,6 +253,28 @@ def test_rates_over_a_part_of_the_time_are_explained() -> None:
 
 
 @pytest.mark.usefixtures("place")
+def test_measures_that_some_runs_lack_are_named_with_how_many_have_them() -> None:
+    queue = "{ aqm = 'drop-tail', limit = '9p' }"
+    link = f"links.l = {{ from = 'a', to = 'b', rate = '10Mbps', delay = '5ms', queue = {queue} }}"
+    flows = "arrivals = { rate = '2/s' }, sizes = { constant = '9kB' }, transport = { tcp = 'linux' }"
+    text = f"duration = '500ms'\n{link}\nflows = [{{ name = 'files', from = 'a', to = 'b', {flows} }}]\n"
+    Path("rare.toml").write_text(text)
+    done = typed("run", "rare.toml", "--runs", "8", "--json", "rare.json")
+    some = {
+        (one["table"], one["measure"]): one for one in json.loads(Path("rare.json").read_text())["partial"]
+    }
+    for place, name in (
+        (("populations", "completion_mean_s"), "files FCT mean"),
+        (("links", "loss"), "l lost"),
+        (("classes", "dropped_yellow"), "files yellow lost"),
+    ):
+        assert 0 < some[place]["runs"] < 8
+        assert some[place]["of"] == name.split()[0]
+    assert "Not all runs have a value: files" in " ".join(done.stdout.split())
+    assert " more (see --json)." in " ".join(done.stdout.split())
+
+
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("keys", ["volume = '10kB'", "stop = '1s'", "start = '9s'"])
 def test_a_class_that_was_never_active_has_no_rate(keys: str) -> None:
     """It ends before the warm-up does, or begins after the run."""

@@ -9,6 +9,7 @@ import pytest
 from perhop.observations import Observations, Queue
 from perhop.planning.job import together
 from perhop.planning.objectives import Bound, parse
+from perhop.planning.summary import what_would_tell
 from perhop.planning.verdicts import corrected, judge, score, smallest_margins
 
 
@@ -46,6 +47,26 @@ def test_the_margin_has_the_interval_of_the_mean() -> None:
     assert found.found is not None
     assert found.margin.mean == pytest.approx(0.45)
     assert found.margin.low == pytest.approx((0.02 - found.found.high) / 0.02)
+
+
+@pytest.mark.parametrize(
+    ("values", "advice"),
+    [
+        ([0.018, 0.020, 0.021], "needs about 84 runs to tell."),
+        ([0.0199, 0.0200, 0.0201], "is so near its bound that 1000 runs would not tell."),
+        ([0.010, 0.011, 0.012], ""),
+        ([0.010, math.nan, 0.012], ""),
+    ],
+)
+def test_an_open_verdict_says_what_would_tell(values: list[float], advice: str) -> None:
+    assert what_would_tell(judge(DELAY, seen(d=values))).removeprefix(f"“{DELAY.objective.text}” ") == advice
+
+
+def test_more_runs_tell_nothing_of_a_mean_whose_longest_times_are_missing() -> None:
+    cut = {"d": Observations((0.010, 0.011, 0.012), 0.0, at_least=(True, False, False))}
+    assert "a longer duration tells" in what_would_tell(judge(DELAY, cut))
+    share = bound("P99 of one-way delay of voice < 20 ms in 95 % of runs", "d")
+    assert what_would_tell(judge(share, seen(d=[0.01] * 29 + [0.03]))) == ""
 
 
 @pytest.mark.parametrize(
