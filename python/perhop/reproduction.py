@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -331,7 +332,7 @@ def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
             )
         columns["metric"] += [sample.metric for sample in samples]
         columns["unit"] += [sample.unit for sample in samples]
-        columns["value"] += [sample.value for sample in samples]
+        columns["value"] += [None if math.isnan(sample.value) else sample.value for sample in samples]
     types = {
         "study": pl.String,
         "seed": pl.UInt64,
@@ -368,7 +369,7 @@ def _row(row: Row) -> dict[str, Any]:
         "unit": row.unit,
         "published": None if row.published is None else rounded(row.published),
         "mean": None if row.mean is None else rounded(row.mean),
-        "ci95": None if row.ci95 is None else [rounded(end) for end in row.ci95],
+        "ci95": None if row.ci95 is None else [None if math.isinf(end) else rounded(end) for end in row.ci95],
         "runs": row.runs,
         **({} if row.spread is None else {"range": [rounded(end) for end in row.spread]}),
     }

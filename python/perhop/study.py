@@ -10,16 +10,17 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perhop.judging import STATES, Judgement
+from perhop.observations import Observations, paired
 from perhop.output.numbers import exact
-from perhop.proportions import proportion
-from perhop.statistics import MOST_RUNS, Estimate, estimate, paired_difference
+from perhop.statistics import MOST_RUNS, Estimate
 
 if TYPE_CHECKING:
     from perhop.judging import Judgement
+    from perhop.observations import Distribution
     from perhop.runs import Run
 
 Factor: TypeAlias = "str | float | int | bool"
@@ -34,7 +35,12 @@ class Sample:
     """One number out of one run.
 
     Attributes:
-        of: Of a share, a fraction or in %: of how many packets or users it is.
+        value: NaN where the run alone does not show it.
+        of: Of a share, a fraction or in a unit of `WHOLE`: of how many packets or users it is; 1 for a share
+            of the flows of a run, which share its luck.
+        level: Of a percentile: which, such as 0.99.
+        distribution: Of a percentile: that of all packets, pages or flows of the run, in the value's unit.
+        at_least: Of a mean: it is a lower bound, since the longest times had not ended when the run did.
     """
 
     factors: Factors
@@ -42,6 +48,13 @@ class Sample:
     unit: str
     value: float
     of: float | None = None
+    level: float | None = None
+    distribution: Distribution | None = None
+    at_least: bool = False
+
+
+WHOLE: Mapping[str, float] = {"%": 100.0, "of 10": 10.0}
+"""What a share of 1 is in units of shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +77,8 @@ class Row:
 
     Attributes:
         mean: None where the measure does not exist.
-        ci95: None for a single run, and for measures that are read off the means of all runs.
+        ci95: None for a single run, and for measures that are read off the means of all runs; an end that is
+            not known is infinite.
         derived: The published value is arithmetic on printed numbers.
         spread: The lowest and the highest single run, where the published value is a single run, too.
         of: How many runs there are, if only some of them have a value.
@@ -85,6 +99,11 @@ class Row:
     def is_partial(self) -> bool:
         """Only some of the runs have a value."""
         return self.of is not None and self.runs < self.of
+
+    @property
+    def drawn(self) -> tuple[float, float] | None:
+        """The interval's ends for a picture: one that is not known is as far away as the other."""
+        return None if self.mean is None else Estimate(self.mean, self.ci95, self.runs).drawn
 
     @property
     def within(self) -> bool | None:
@@ -345,50 +364,40 @@ class Evidence:
 
     def __init__(self, samples: Iterable[tuple[int, Sample]], published: Sequence[Published]) -> None:
         """Index (seed, sample) pairs and published values."""
-        self._values: dict[str, dict[int, float]] = defaultdict(dict)
+        self._samples: dict[str, dict[int, Sample]] = defaultdict(dict)
         self._published = {_name(p.metric, p.factors): p for p in published}
-        self._of: dict[str, dict[int, float]] = defaultdict(dict)
-        self._first: dict[str, Sample] = {}
+        seeds = set()
         for seed, sample in samples:
-            name = _name(sample.metric, sample.factors)
-            self._first.setdefault(name, sample)
-            self._values[name][seed] = sample.value
-            if sample.of is not None:
-                self._of[name][seed] = sample.of
+            self._samples[_name(sample.metric, sample.factors)][seed] = sample
+            seeds.add(seed)
+        self._seeds = sorted(seeds)
 
     def by_seed(self, metric: str, factors: Factors) -> Mapping[int, float]:
-        """The value of every run.
+        """The value of every run that has one.
 
         Raises:
             KeyError: Nothing was measured under this name.
         """
-        name = _name(metric, factors)
-        if name not in self._values:
-            raise KeyError(name)
-        return self._values[name]
+        found = self._named(metric, factors).items()
+        return {seed: sample.value for seed, sample in found if not math.isnan(sample.value)}
 
     def measured(self, metric: str, factors: Factors) -> bool:
         """Whether any run has a value."""
-        return _name(metric, factors) in self._values
+        return _name(metric, factors) in self._samples
 
     def estimate(self, metric: str, factors: Factors) -> Estimate:
-        """Mean over runs and its interval; of a share, that of all runs together."""
-        by_seed = self.by_seed(metric, factors)
-        values = [value for _, value in sorted(by_seed.items())]
-        name = _name(metric, factors)
-        if self._of.get(name, {}).keys() != by_seed.keys():
-            return estimate(values)
-        whole = 100.0 if self._first[name].unit == "%" else 1.0
-        trials = [of for _, of in sorted(self._of[name].items())]
-        events = [value / whole * of for value, of in zip(values, trials, strict=True)]
-        return (
-            proportion(events, trials).mapped(lambda share: share * whole)
-            if any(trials)
-            else estimate(values)
-        )
+        """The value and its interval, by the method of `docs/statistics.md` for a measure of its kind.
+
+        Where the runs do not show it, the value is NaN, and the interval has no ends.
+
+        Raises:
+            KeyError: Nothing was measured under this name.
+        """
+        found = self._observations(metric, factors).estimate
+        return self._in_unit(found, metric, factors)
 
     def mean(self, metric: str, factors: Factors) -> float:
-        """Mean over runs."""
+        """The value of `estimate`."""
         return self.estimate(metric, factors).mean
 
     def spread(self, metric: str, factors: Factors) -> tuple[float, float]:
@@ -396,9 +405,63 @@ class Evidence:
         values = self.by_seed(metric, factors).values()
         return min(values), max(values)
 
-    def difference(self, metric: str, a: Factors, b: Factors) -> Estimate:
-        """The difference a - b, paired by seed, with its own interval."""
-        return paired_difference(self.by_seed(metric, a), self.by_seed(metric, b))
+    def difference(
+        self,
+        metric: str,
+        a: Factors,
+        b: Factors,
+        *,
+        factor: float = 1.0,
+        second_metric: str | None = None,
+    ) -> Estimate:
+        """The difference a - `factor` b, paired by seed, with its own interval; see `estimate`.
+
+        Args:
+            metric: Of both.
+            a: The first number's factors.
+            b: The second one's.
+            factor: Of the second number; 1 for a share.
+            second_metric: Of the second number, if it is another metric.
+
+        Raises:
+            KeyError: One of them was not measured.
+        """
+        second = self._observations(second_metric or metric, b, factor)
+        found = paired(self._observations(metric, a), second)
+        return self._in_unit(found, metric, a)
+
+    def _named(self, metric: str, factors: Factors) -> Mapping[int, Sample]:
+        name = _name(metric, factors)
+        if name not in self._samples:
+            raise KeyError(name)
+        return self._samples[name]
+
+    def _observations(self, metric: str, factors: Factors, factor: float = 1.0) -> Observations:
+        """All runs of the study; of a share, as a fraction."""
+        named = self._named(metric, factors)
+        samples = [named.get(seed) for seed in self._seeds]
+        known = list(named.values())
+        is_share = all(sample.of is not None for sample in known)
+        if is_share and factor != 1:
+            raise ValueError(f"{metric} is a share, which is compared as it is")
+        scale = factor / (WHOLE.get(known[0].unit, 1.0) if is_share else 1.0)
+        values = tuple(math.nan if one is None else scale * one.value for one in samples)
+        if is_share:
+            return Observations(values, 0.0, 1.0, tuple(one.of or 0.0 if one else 0.0 for one in samples))
+        if known[0].level is not None:
+            distributions = tuple(
+                None if of is None else replace(of, values=scale * of.values)
+                for of in (None if one is None else one.distribution for one in samples)
+            )
+            return Observations(values, level=known[0].level, distributions=distributions)
+        return Observations(values, at_least=tuple(one is not None and one.at_least for one in samples))
+
+    def _in_unit(self, found: Estimate | None, metric: str, factors: Factors) -> Estimate:
+        if found is None:
+            return Estimate(math.nan, (-math.inf, math.inf), 0, len(self._seeds))
+        first = next(iter(self._named(metric, factors).values()))
+        whole = 1.0 if first.of is None else WHOLE.get(first.unit, 1.0)
+        return found.mapped(lambda value: whole * value)
 
     def published(self, metric: str, factors: Factors) -> float | None:
         """What the paper says, or None."""
@@ -408,7 +471,7 @@ class Evidence:
     @property
     def runs(self) -> int:
         """Number of runs of each cell."""
-        return max((len(values) for values in self._values.values()), default=0)
+        return max((len(samples) for samples in self._samples.values()), default=0)
 
     def rows(self, *, spread: bool = False) -> list[Row]:
         """One row for each measured number, in the order in which the first run reported them.
@@ -417,20 +480,23 @@ class Evidence:
             spread: Give the lowest and the highest single run, too.
         """
         rows = []
-        for name, sample in self._first.items():
+        for name, samples in self._samples.items():
+            sample = next(iter(samples.values()))
             found = self.estimate(sample.metric, sample.factors)
             stated = self._published.get(name)
+            is_known = not math.isnan(found.mean)
             rows.append(
                 Row(
                     sample.factors,
                     sample.metric,
                     sample.unit,
                     None if stated is None else stated.value,
-                    found.mean,
-                    found.ci95,
+                    found.mean if is_known else None,
+                    found.ci95 if is_known else None,
                     found.runs,
                     derived=stated is not None and stated.derived,
                     spread=self.spread(sample.metric, sample.factors) if spread and found.runs > 1 else None,
+                    of=found.of,
                 )
             )
         return rows

@@ -51,8 +51,8 @@ def _xy(plot: Plot, rows: Sequence[Row], place: Mapping[Factor, float]) -> tuple
 def _ends(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
     """Lower and upper ends of the intervals; the mean itself where there is none."""
     drawn = [row for row in rows if row.mean is not None]
-    lows = [row.ci95[0] if row.ci95 else row.mean or 0.0 for row in drawn]
-    highs = [row.ci95[1] if row.ci95 else row.mean or 0.0 for row in drawn]
+    ends = [row.drawn or (row.mean or 0.0, row.mean or 0.0) for row in drawn]
+    lows, highs = [low for low, _ in ends], [high for _, high in ends]
     return lows, highs
 
 

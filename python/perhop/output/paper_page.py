@@ -9,7 +9,7 @@ from perhop.judging import STATES
 from perhop.output.plot import caption, drawing
 from perhop.output.report import environment
 from perhop.output.sentences import sentences
-from perhop.output.table import half_width, measured, pivot, published_text
+from perhop.output.table import interval, measured, pivot, published_text
 from perhop.reproduction import by_paper
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _cell(grid: Pivot, row: Row | None) -> str:
     """Published above measured, as far as there are both."""
     if row is None:
         return "–"
-    found = " ".join(part for part in (measured(grid, row), half_width(row, grid.digits)) if part)
+    found = " ".join(part for part in (measured(grid, row), interval(row, grid.digits)) if part)
     return found if row.published is None else f"{published_text(row, grid.digits)}<br>**{found}**"
 
 

@@ -212,7 +212,7 @@ def _shared(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None]) ->
 def _range(plot: Plot, rows: Sequence[Row], panel: Factor | None) -> tuple[float, float] | None:
     """The lowest and the highest value that a panel draws."""
     found = _of_panel(plot, rows, panel)
-    values = [v for row in found for v in (row.mean, row.published, *(row.ci95 or ())) if v is not None]
+    values = [v for row in found for v in (row.mean, row.published, *(row.drawn or ())) if v is not None]
     places = {row.factors[plot.x.factor] for row in found} | {panel}
     values += [h for reference in plot.references for at, h in reference.heights.items() if at in places]
     if not values:

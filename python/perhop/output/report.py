@@ -17,7 +17,7 @@ from perhop.output.drawers import Drawers
 from perhop.output.plot import caption, drawing
 from perhop.output.sentences import sentences
 from perhop.output.sheet import SERIES
-from perhop.output.table import half_width, measured, pivot, published_text, spans, spread_text
+from perhop.output.table import interval, measured, pivot, published_text, spans, spread_text
 from perhop.output.text import inline_markdown, markdown, printable
 from perhop.output.topology import distinct, draw_network
 from perhop.reproduction import by_paper
@@ -209,9 +209,9 @@ def html_table(grid: Pivot) -> HtmlTable:
                 cells.append(["–"])
                 continue
             published = [published_text(row, digits)] if grid.published else []
-            interval = [half_width(row, digits)] if grid.interval else []
+            ends = [interval(row, digits)] if grid.interval else []
             spread = spread_text(row, digits) if grid.spread else ()
-            cells.append([*published, measured(grid, row), *interval, *spread])
+            cells.append([*published, measured(grid, row), *ends, *spread])
         lines.append((label, cells))
     depth = len(grid.heads[0])
     return HtmlTable(

@@ -8,12 +8,14 @@ continues below itself. A width of None shows everything, however wide.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perhop.lazy import Lazy
+from perhop.statistics import is_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -127,11 +129,28 @@ def number(value: float | None, digits: int) -> str:
     return MISSING if value is None else f"{value:.{digits}f}"
 
 
-def half_width(row: Row, digits: int) -> str:
-    """The interval's half width as ±.024, or nothing."""
-    if row.ci95 is None:
+def interval(row: Row, digits: int) -> str:
+    """The interval as ±.024, as (.02–.31) where its sides differ, or nothing; how many runs have a value."""
+    runs = f" {row.runs} of {row.of} runs" if row.is_partial and row.mean is not None else ""
+    return _ends(row, digits) + runs
+
+
+def _ends(row: Row, digits: int) -> str:
+    if row.mean is None or row.ci95 is None:
         return ""
-    return "±" + f"{(row.ci95[1] - row.ci95[0]) / 2:.{digits}f}".removeprefix("0")
+    low, high = row.ci95
+    below, above = (_short(side, digits) for side in (row.mean - low, high - row.mean))
+    if below == above or is_symmetric(row.mean, low, high):
+        return "±" + _short((high - low) / 2, digits)
+    if math.isinf(high):
+        return "" if math.isinf(low) else f"(over {_short(low, digits)})"
+    return f"({_short(low, digits)}{' to ' if low < 0 else '–'}{_short(high, digits)})"
+
+
+def _short(value: float, digits: int) -> str:
+    """A number without the zero before its decimal point."""
+    sign = "-" if value < 0 else ""
+    return sign + f"{abs(value):.{digits}f}".removeprefix("0" if digits else "")
 
 
 def published_text(row: Row, digits: int) -> str:
@@ -356,13 +375,13 @@ def prose(text: str, width: int | None, indent: str = "", hanging: str | None = 
 
 def _text_lines(grid: Pivot, label: str, rows: Sequence[Row | None]) -> list[list[str]]:
     if not grid.published:
-        merged = [MISSING if r is None else measured(grid, r) + half_width(r, grid.digits) for r in rows]
+        merged = [MISSING if r is None else measured(grid, r) + interval(r, grid.digits) for r in rows]
         return [[label, *merged]]
     published = [MISSING if r is None else published_text(r, grid.digits) for r in rows]
     found = [MISSING if r is None else measured(grid, r) for r in rows]
     lines = [[f"{label}, published", *published], ["  measured", *found]]
     if grid.interval:
-        lines.append(["  95 %", *("" if r is None else half_width(r, grid.digits) for r in rows)])
+        lines.append(["  95 %", *("" if r is None else interval(r, grid.digits) for r in rows)])
     if grid.spread:
         ends = [("", "") if r is None else spread_text(r, grid.digits) for r in rows]
         lines.append(["  lowest", *(low for low, _ in ends)])

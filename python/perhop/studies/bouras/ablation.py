@@ -149,13 +149,11 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
             "out_lost",
             "fraction",
             0.0 if lost is None else float(lost[1]) / out,
+            out,
         )
-    yield Sample(
-        factors,
-        "lost",
-        "fraction",
-        sum(float(v.sum()) for v in link["dropped"].values()) / float(sum(link["arrived"])),
-    )
+    arrived = float(sum(link["arrived"]))
+    dropped = sum(float(packets.sum()) for packets in link["dropped"].values())
+    yield Sample(factors, "lost", "fraction", dropped / arrived, arrived)
     if factors["scheme"] == EDGE:
         estimate, seen = (windows(run, 20, column) for column in ("seen_packets", "cwnd_packets"))
         yield Sample(factors, "seen_ratio", "fraction", float(np.nanmean(estimate / seen)))

@@ -344,7 +344,7 @@ def basics(factors: dict[str, Any], run: Run, setting: Setting, times: Times = T
         "utilization": ("fraction", np.sum(got) / capacity),
     }
     for metric, (unit, value) in single.items():
-        yield Sample(factors, metric, unit, float(value), 1.0 if unit == "of runs" else None)
+        yield Sample(factors, metric, unit, float(value), 1.0 if unit in ("of runs", "of 10") else None)
     for link in ("R1-R2", "R2-R3"):
         waiting = float(run.link(link)["mean_queue_packets"])
         yield Sample(

@@ -79,7 +79,7 @@ def burst_samples(factors: Factors, run: Run, rates: Rates, times: Times = TIMES
         got = bps[inner & (phase % 2 == odd)].mean(axis=0) / 1e6
         key = {**factors, "bursts": name}
         met = float(np.sum(got >= np.asarray(rates)))
-        yield Sample(key, "burst_contracts_met", "of 10", met)
+        yield Sample(key, "burst_contracts_met", "of 10", met, 1.0)
         yield Sample(key, "burst_spread", "fraction", spread(got, rates))
         free = CAPACITY[4] - EF_CAP * odd
         yield Sample(key, "burst_utilization", "fraction", float(np.sum(got)) / free)

@@ -10,6 +10,7 @@ import numpy as np
 
 from perhop.judging import near
 from perhop.measures import histogram_cdf
+from perhop.studies import sampling
 from perhop.studies.paper import Paper
 from perhop.study import Axis, Sample
 
@@ -267,10 +268,10 @@ def waits(factors: Factors, run: Run) -> Iterator[Sample]:
         books = run.link_class(LINK, service)
         if books["delay_max_s"] is None:
             continue
-        in_ms = {name: 1e3 * books[f"delay_{name}_s"] for name in ("p50", "p95", "p99", "max")}
-        for name, value in in_ms.items():
-            yield Sample(key, f"wait_{name}", "ms", value)
-        yield Sample(key, "jitter", "ms", in_ms["p99"] - in_ms["p50"])
+        levels = {"wait_p50": 0.5, "wait_p95": 0.95, "wait_p99": 0.99}
+        yield from sampling.waits(key, books["delay_s"], levels)
+        yield Sample(key, "wait_max", "ms", 1e3 * books["delay_max_s"])
+        yield Sample(key, "jitter", "ms", 1e3 * (books["delay_p99_s"] - books["delay_p50_s"]))
         rfc = mean_ms(run, service, "jitter_s")  # none for TCP
         if rfc is not None:
             yield Sample(key, "jitter_rfc3550", "ms", rfc)
@@ -297,7 +298,8 @@ def cdf(factors: Factors, run: Run, service: str, grid_ms: tuple[float, ...]) ->
     for at in grid_ms:
         share = histogram_cdf(edges, counts, at / 1e3)
         if share is not None:
-            yield Sample({**factors, "service": service, "wait_ms": at}, "cdf", "fraction", share)
+            key = {**factors, "service": service, "wait_ms": at}
+            yield Sample(key, "cdf", "fraction", share, float(sum(counts)))
 
 
 def transfer_s(run: Run, service: str, packets: float) -> float | None:

@@ -119,14 +119,15 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         )
         for reason in ("early", "forced", "overflow")
     }
-    if sum(dropped.values()):
+    if of := sum(dropped.values()):
         forced = dropped["forced"] + dropped["overflow"]
-        yield Sample(factors, "forced", "fraction", forced / sum(dropped.values()))
+        yield Sample(factors, "forced", "fraction", forced / of, of)
     if case in {PAPERS_RED, TYPICAL}:
         found = run.link_class(LINK, BLUE)["dropped"]
         blue = {name: int(packets.sum()) for name, packets in found.items()}
-        share = (blue.get("forced", 0) + blue.get("overflow", 0)) / max(sum(blue.values()), 1)
-        yield Sample(factors, "forced_blue", "fraction", share)
+        of = sum(blue.values())
+        share = (blue.get("forced", 0) + blue.get("overflow", 0)) / max(of, 1)
+        yield Sample(factors, "forced_blue", "fraction", share, of)
 
 
 def has(run: Run, service: str) -> bool:

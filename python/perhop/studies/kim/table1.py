@@ -141,7 +141,7 @@ def samples(cell: Factors, run: Run) -> Iterator[Sample]:
         achieved, [run.groups[int(g)].profile_bps / 1e6 for g in run.flows("group")]
     )
     if success is not None:
-        yield Sample(cell, "reservation_success", "fraction", success)
+        yield Sample(cell, "reservation_success", "fraction", success, 1.0)
 
 
 def published() -> list[Published]:

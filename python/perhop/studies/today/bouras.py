@@ -99,7 +99,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(key, "throughput", MBPS, mine)
         yield Sample(key, "over_profile", "of the profile", mine / rate)
     met = float(np.sum(got >= KEPT * np.asarray(RATES)))
-    yield Sample(factors, "contracts_met", "of 10", met)
+    yield Sample(factors, "contracts_met", "of 10", met, 1.0)
     yield Sample(factors, "spread", "fraction", spread(got, RATES))
     yield Sample(factors, "utilization", "fraction", float(np.sum(got)) / CAPACITY[SCENARIO])
     yield from link_samples(factors, run, "R1-R2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,13 +11,11 @@ import numpy as np
 
 from perhop.judging import Check, above, all_of, at_least, below, judge
 from perhop.measures import jain_index, rmse, targets, utilization
-from perhop.statistics import estimate, paired_difference
 from perhop.studies.paper import Paper
+from perhop.studies.sampling import waits
 from perhop.study import Axis, Bound, Evidence, Sample
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from perhop.judging import Judgement
     from perhop.runs import Run
     from perhop.statistics import Estimate
@@ -135,7 +134,7 @@ def class_samples(
     wanted = targets(profiles, capacity_mbps)
     reserved = [(rate, profile) for rate, profile in zip(rates, profiles, strict=True) if profile]
     kept = sum(rate >= KEPT * profile for rate, profile in reserved) / len(reserved)
-    yield Sample(factors, "kept", "of reserved flows", kept)
+    yield Sample(factors, "kept", "of reserved flows", kept, 1.0)
     by_class = dict(zip(profiles, wanted, strict=True))
     targeted = [by_class[one.profile_mbps] for one in classes]
     yield Sample(factors, "rmse", MBPS, rmse(means, targeted, [one.count for one in classes]))
@@ -148,9 +147,7 @@ def class_samples(
 def link_samples(factors: Factors, run: Run, link: str) -> Iterator[Sample]:
     """Waiting time at a link, in ms, and what it drops and marks, in percent of the packets that come."""
     found = run.link(link)
-    for metric, column in (("wait_p50", "delay_p50_s"), ("wait_p99", "delay_p99_s")):
-        if found[column] is not None:
-            yield Sample(factors, metric, "ms", 1e3 * float(found[column]))
+    yield from waits(factors, found["delay_s"], {"wait_p50": 0.5, "wait_p99": 0.99})
     arrived = max(int(found["arrived_packets"]), 1)
     notified = sum(int(packets.sum()) for packets in found["measured"]["notified"].values())
     yield Sample(factors, "loss", "%", 100.0 * int(found["dropped_packets"]) / arrived, arrived)
@@ -160,14 +157,17 @@ def link_samples(factors: Factors, run: Run, link: str) -> Iterator[Sample]:
         yield Sample(factors, "in_loss", "%", 100.0 * float(found["loss_green"]), green)
 
 
-def known_mean(values: NDArray[np.float64]) -> float | None:
-    """The mean over the flows that have a value; None where none has."""
-    known = values[np.isfinite(values)]
-    return float(np.mean(known)) if len(known) else None
+def transit(run: Run, group: str) -> Mapping[str, Any] | None:
+    """Histogram of the one-way delays of a group's packets, in s; None where they are not measured."""
+    (found,) = (one for one in run.raw["groups"] if one["name"] == group)
+    delays: Mapping[str, Any] | None = found["transit_s"]
+    return delays
 
 
 def shown(found: Estimate) -> str:
     """A number with its interval, to about three digits."""
+    if math.isnan(found.mean):
+        return "not known"
     size = abs(found.mean)
     return found.text(3 if size < 1 else 2 if size < 100 else 1)
 
@@ -269,15 +269,13 @@ class Cells:
             checks: dict[str, Check] = {}
             texts: dict[str, str] = {}
             for first, second in pairs:
-                a = evidence.by_seed(metric, self.key(*first, **more))
-                b = evidence.by_seed(metric, self.key(*second, **more))
-                scaled = {seed: factor * value for seed, value in b.items()}
-                found = paired_difference(a, scaled)
+                keys = [self.key(*one, **more) for one in (first, second)]
+                found = evidence.difference(metric, *keys, factor=factor)
                 name = f"{self.name(*first)} against {self.name(*second)}"
                 if first[1] == second[1]:
                     name = f"{self.rules[first[0]]} against {self.name(*second)}"
                 checks[name] = above(found) if more_in_first else below(found)
-                one, other = (shown(estimate(list(values.values()))) for values in (a, b))
+                one, other = (shown(evidence.estimate(metric, key)) for key in keys)
                 texts[name] = f"{self.name(*first)} {one}, {self.name(*second)} {other}"
             times = "" if factor == 1 else f"; compared with {factor:g} times the second"
             listed = [text for name, text in texts.items() if checks[name].holds is not True]

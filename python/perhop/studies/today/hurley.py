@@ -16,9 +16,11 @@ from perhop.studies.hurley.common import (
     MBPS,
     SETTING,
     TFRC,
+    mean_ms,
     throughput,
 )
 from perhop.studies.paper import claims
+from perhop.studies.sampling import waits
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -34,12 +36,12 @@ from perhop.studies.today.common import (
     SOURCE,
     TODAY_NAMES,
     Cells,
-    known_mean,
     link_samples,
     marking,
     sender,
     stated,
     today,
+    transit,
 )
 from perhop.study import Axis, Plot, Sample, Study, Table
 
@@ -92,10 +94,10 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(key, "service_loss", "%", 100.0 * dropped / max(sent, 1.0), sent)
     ratio = throughput(run, BLUE) / max(throughput(run, GREEN), 1e-9)
     yield Sample(factors, "ratio", "blue/green", ratio)
-    for metric, column in (("green_mean", "mean_transit_s"), ("green_p99", "p99_transit_s")):
-        transit = known_mean(run.of_group(GREEN, column))
-        if transit is not None:
-            yield Sample(factors, metric, "ms", max(0.0, 1e3 * transit - BASE_MS))
+    mean = mean_ms(run, GREEN, "mean_transit_s")
+    if mean is not None:
+        yield Sample(factors, "green_mean", "ms", max(0.0, mean - BASE_MS))
+    yield from waits(factors, transit(run, GREEN), {"green_p99": 0.99}, BASE_MS)
     yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
     yield from link_samples(factors, run, LINK)
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.judging import Check, above, all_of, at_least, at_most, below, judge
-from perhop.statistics import estimate, paired_difference
+from perhop.statistics import estimate
 from perhop.studies.hurley.common import BLUE, GREEN, GREEN_TRANSPORTS, TFRC
 from perhop.studies.paper import claims
+from perhop.studies.sampling import waits
 from perhop.studies.today.common import (
     BBR3,
     CODEL,
@@ -23,12 +24,12 @@ from perhop.studies.today.common import (
     SOURCE,
     TODAY_NAMES,
     failing,
-    known_mean,
     numbers,
     sender,
     shown,
     stated,
     today,
+    transit,
 )
 from perhop.study import Axis, Plot, Row, Sample, Study, Table
 
@@ -155,11 +156,10 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         sent = max(float(run.of_group(side, "sent_packets").sum()), 1.0)
         yield Sample(key, "loss", "%", 100.0 * float(run.of_group(side, "dropped").sum()) / sent, sent)
     if factors["rule"] == DUALPI2 and factors["low"] == ADAPTIVE:  # TCP, alone in the L4S queue
-        yield Sample(factors, "low_p99", "ms", 1e3 * float(run.link_class(LINK, "l4s")["delay_p99_s"]))
-    elif (transit := known_mean(run.of_group("low", "p99_transit_s"))) is not None:
-        wait = max(0.0, 1e3 * transit - base_ms(str(factors["low"])))
-        yield Sample(factors, "low_p99", "ms", wait)
-    yield Sample(factors, "wait_p99", "ms", 1e3 * float(run.link(LINK)["delay_p99_s"]))
+        yield from waits(factors, run.link_class(LINK, "l4s")["delay_s"], {"low_p99": 0.99})
+    else:
+        yield from waits(factors, transit(run, "low"), {"low_p99": 0.99}, base_ms(str(factors["low"])))
+    yield from waits(factors, run.link(LINK)["delay_s"], {"wait_p99": 0.99})
     yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
 
 
@@ -214,12 +214,12 @@ def against(
         checks: dict[str, Check] = {}
         texts = []
         for bulk in BULK:
-            a, b = (evidence.by_seed(metric, cell(rule, low, bulk, **more)) for rule in (first, second))
-            found = paired_difference(a, b)
+            keys = [cell(rule, low, bulk, **more) for rule in (first, second)]
+            found = evidence.difference(metric, *keys)
             checks[f"beside {CONTROL_NAMES[bulk]}"] = above(found) if more_in_first else below(found)
+            one, other = (shown(evidence.estimate(metric, key)) for key in keys)
             texts.append(
-                f"beside {CONTROL_NAMES[bulk]}: {RULE_NAMES[first]} {shown(estimate(list(a.values())))}, "
-                f"{RULE_NAMES[second]} {shown(estimate(list(b.values())))}"
+                f"beside {CONTROL_NAMES[bulk]}: {RULE_NAMES[first]} {one}, {RULE_NAMES[second]} {other}"
             )
         return judge(all_of(*checks.values()), f"{'; '.join(texts)}; {failing(checks)}.")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.judging import Check, above, all_of, at_least, below, judge
-from perhop.statistics import paired_difference
 from perhop.studies.paper import claims
 from perhop.studies.today.common import (
     BBR3,
@@ -240,8 +239,8 @@ def lowers(rule: str, assured: str, others: str, than: str) -> Judge:
     """A claim that assured flows get less beside `others` than beside `than`."""
 
     def judged(evidence: Evidence) -> Judgement:
-        a, b = (evidence.by_seed("over_profile", mix(rule, assured, one)) for one in (others, than))
-        found = paired_difference(a, b)
+        a, b = (mix(rule, assured, one) for one in (others, than))
+        found = evidence.difference("over_profile", a, b)
         return judge(below(found), f"{_text(evidence, rule, [(assured, others), (assured, than)])}.")
 
     return judged
@@ -254,8 +253,8 @@ def over(first: str, second: str, mixes: Iterable[tuple[str, str]]) -> Judge:
     def judged(evidence: Evidence) -> Judgement:
         checks = {}
         for one in pairs:
-            a, b = (evidence.by_seed("over_profile", mix(rule, *one)) for rule in (first, second))
-            checks[f"{CONTROL_NAMES[one[0]]} beside {CONTROL_NAMES[one[1]]}"] = above(paired_difference(a, b))
+            found = evidence.difference("over_profile", mix(first, *one), mix(second, *one))
+            checks[f"{CONTROL_NAMES[one[0]]} beside {CONTROL_NAMES[one[1]]}"] = above(found)
         agree = sum(check.holds is True for check in checks.values())
         return judge(
             all_of(*checks.values()),

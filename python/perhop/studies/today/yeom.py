@@ -136,7 +136,8 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     if int(marked.sum()) and any(group.profile_bps for group in run.groups):
         reserved = [index for index, one in enumerate(CLASSES) if one.profile_mbps]
         mine = sum(marked[run.flows("group") == index].sum(axis=0) for index in reserved)
-        yield Sample(factors, "yellow", "%", 100.0 * float(mine[1]) / float(mine.sum()))
+        of = float(mine.sum())
+        yield Sample(factors, "yellow", "%", 100.0 * float(mine[1]) / of, of)
 
 
 AT_60, AT_90 = (Cells(RULE_NAMES, {"subscription_percent": percent}) for percent in LEVELS)

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop import catalog
+from perhop.durations import Durations
 from perhop.judging import above, all_of, below, judge
-from perhop.statistics import estimate, paired_difference
 from perhop.studies.paper import Paper
+from perhop.studies.sampling import times
 from perhop.studies.today.common import failing, numbers, shown
 from perhop.study import Axis, Sample
 
@@ -149,27 +150,32 @@ def network(
 # ---------------------------------------------------------------- measures
 
 
+def users(run: Run, group: str) -> Mapping[str, Any]:
+    """A group of users as the engine reports it."""
+    found: Mapping[str, Any]
+    (found,) = (one for one in run.raw["applications"] if one["name"] == group)
+    return found
+
+
 def of_users(run: Run, group: str) -> Mapping[str, float]:
     """The measures of a group of users, without those that have no value."""
-    (users,) = (one for one in run.raw["applications"] if one["name"] == group)
     return {
         name: float(value)
-        for name, value in users["measures"].items()
+        for name, value in users(run, group)["measures"].items()
         if value is not None and math.isfinite(float(value))
     }
 
 
 CODEC: CodecName = "g711-plc"
 """What the calls of the application `call` send, with concealment of what is lost."""
-PAGES = (("page_p50", "page_p50_s"), ("page_mean", "page_mean_s"), ("page_p95", "page_p95_s"))
+PAGES = {"page_p50": 0.5, "page_mean": None, "page_p95": 0.95}
+"""Which percentile each metric of the times of pages is; None for the mean."""
 
 
 def page_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
     """Times of pages, ms, and how many were unfinished, of those that were asked for."""
+    yield from times(factors, Durations.of_users(users(run, group), "page_s"), PAGES, "ms", 1e3)
     found = of_users(run, group)
-    for metric, name in PAGES:
-        if name in found:
-            yield Sample(factors, metric, "ms", 1e3 * found[name])
     begun = found["pages"] + found["unfinished_pages"]
     if begun:
         yield Sample(factors, "unfinished", "%", 100 * found["unfinished_pages"] / begun, begun)
@@ -185,18 +191,22 @@ def video_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
 
 
 def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
-    """Means over the calls towards the users: R, MOS, delay from mouth to ear, packets lost or late."""
+    """Of the calls towards the users: means of R, MOS, delay from mouth to ear; packets lost or late."""
     (flows,) = (members for one, members in catalog.members(run.raw) if one["name"] == group)
     calls = replace(flows, codec=CODEC).calls()
     for metric, unit, factor, values in (
         ("r", "", 1.0, [call.r for call in calls]),
         ("mos", "", 1.0, [call.mos for call in calls]),
         ("mouth_to_ear", "ms", 1e3, [call.mouth_to_ear_s for call in calls]),
-        ("lost_or_late", "%", 100.0, [call.lost_or_late for call in calls]),
     ):
         known = [value for value in values if value is not None]
         if known:
             yield Sample(factors, metric, unit, factor * math.fsum(known) / len(known))
+    lost = flows.count("dropped") + flows.count("policed") + flows.total("lost_packets")
+    sent = flows.total("delivered_packets") + lost
+    if sent:
+        share = (lost + flows.total("late_packets")) / sent
+        yield Sample(factors, "lost_or_late", "%", 100.0 * share, sent)
 
 
 def rate_mbps(run: Run, *groups: str) -> float:
@@ -238,11 +248,11 @@ def compared(
         checks: dict[str, Check] = {}
         texts: list[str] = []
         for name, (first, second) in pairs.items():
-            a = evidence.by_seed(metric, first)
-            b = evidence.by_seed(second_metric or metric, second)
-            found = paired_difference(a, {seed: factor * value for seed, value in b.items()})
+            other_metric = second_metric or metric
+            found = evidence.difference(metric, first, second, factor=factor, second_metric=other_metric)
             checks[name] = above(found) if more_in_first else below(found)
-            one, other = (shown(estimate(list(values.values()))) for values in (a, b))
+            one = shown(evidence.estimate(metric, first))
+            other = shown(evidence.estimate(other_metric, second))
             texts.append(f"{name}: {one} against {other}")
         times = "" if factor == 1 else f"; compared with {factor:g} times the second"
         return judge(all_of(*checks.values()), f"{', '.join(texts)}{times}; {failing(checks)}.")

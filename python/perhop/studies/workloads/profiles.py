@@ -98,9 +98,9 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     if not greedy:
         pages = [of_users(run, f"{name} web") for name in (GOLD, BASIC)]
         videos = [of_users(run, f"{name} video") for name in (GOLD, BASIC)]
-        for metric, name in (("page_ratio", "page_p50_s"), ("page_mean_ratio", "page_mean_s")):
-            if all(name in one for one in pages):
-                yield Sample(factors, metric, "basic/gold", pages[1][name] / pages[0][name])
+        if all("page_p50_s" in one for one in pages):
+            ratio = pages[1]["page_p50_s"] / pages[0]["page_p50_s"]
+            yield Sample(factors, "page_ratio", "basic/gold", ratio)
         if all("quality_bps" in one for one in videos):
             ratio = videos[0]["quality_bps"] / videos[1]["quality_bps"]
             yield Sample(factors, "quality_ratio", "gold/basic", ratio)

@@ -9,8 +9,8 @@ import numpy as np
 
 from perhop.finite_flows import SIZES, FiniteFlows
 from perhop.judging import above, at_most
-from perhop.measures import quantile
 from perhop.studies.paper import claims
+from perhop.studies.sampling import times
 from perhop.studies.today.common import link_samples, together
 from perhop.studies.workloads.common import (
     BASIC,
@@ -45,6 +45,7 @@ from perhop.study import Axis, Plot, Sample, Study, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from perhop.durations import Durations
     from perhop.runs import Run
     from perhop.study import Factors
 
@@ -56,6 +57,8 @@ SIZE_AXIS = Axis("size", "Transfers", {SHORT: "up to 100 kB", MEDIUM: "100 kB to
 CAPACITY_MBPS = 20.0
 PROFILES_MBPS = {GOLD: 12.0, BASIC: 4.0}
 GREEDY_FLOWS = 4
+SLOWDOWNS = {"slowdown": None, "slowdown_p50": 0.5, "slowdown_p95": 0.95}
+"""Which percentile each metric of the slowdowns is; None for the mean."""
 LOAD = 0.2
 """Of the link, by the transfers of each customer."""
 INVERSE_FLOWS = 8
@@ -87,28 +90,24 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     names = [group.name for group in run.groups]
     populations = [one for one in run.raw["populations"] if len(one["started_s"])]
     begun = dict(zip((n for n in names if n.endswith("transfers")), populations, strict=True))
-    means: dict[tuple[str, str], float] = {}
+    slowdowns: dict[tuple[str, str], Durations] = {}
     for name in PROFILES_MBPS:
         key = {**factors, "customer": name}
         greedy[name] = rate_mbps(run, f"{name} greedy")
         yield Sample(key, "greedy_rate", MBPS, greedy[name])
-        flows = FiniteFlows.of(begun[f"{name} transfers"], 30.0)
+        flows = FiniteFlows.of(begun[f"{name} transfers"], run.raw["warmup_s"])
         for size in SIZE_AXIS.names:
-            chosen = flows.sized(*SIZES[size])
-            if not len(chosen.slowdowns):
-                continue
-            sized = {**key, "size": size}
-            means[name, size] = math.fsum(chosen.slowdowns) / len(chosen.slowdowns)
-            yield Sample(sized, "slowdown", "", means[name, size])
-            yield Sample(sized, "slowdown_p50", "", quantile(chosen.slowdowns, 0.5))
-            yield Sample(sized, "slowdown_p95", "", quantile(chosen.slowdowns, 0.95))
+            slowdowns[name, size] = flows.sized(*SIZES[size]).quantity("slowdown")
+            yield from times({**key, "size": size}, slowdowns[name, size], SLOWDOWNS)
         unfinished = float(np.isnan(flows.completion_s).mean())
         yield Sample(key, "unfinished", "%", 100 * unfinished, len(flows.completion_s))
     yield Sample(factors, "greedy_ratio", "gold/basic", greedy[GOLD] / greedy[BASIC])
     for size in SIZE_AXIS.names:
-        if {(GOLD, size), (BASIC, size)} <= means.keys():
-            ratio = means[BASIC, size] / means[GOLD, size]
-            yield Sample({**factors, "size": size}, "slowdown_ratio", "basic/gold", ratio)
+        gold, basic = (slowdowns[name, size] for name in (GOLD, BASIC))
+        # Of a mean of gold's that is too low the ratio is not known on either side.
+        ratio = math.nan if gold.is_cut_off else basic.mean / gold.mean
+        at_least = basic.is_cut_off
+        yield Sample({**factors, "size": size}, "slowdown_ratio", "basic/gold", ratio, at_least=at_least)
     yield from link_samples(factors, run, LINK)
     yield Sample(factors, "utilization", "fraction", float(run.link(LINK)["utilization"]))
 

@@ -98,8 +98,8 @@ def table2_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     if factors["scheme"] == THREE_DROP:
         names = [flow_name(profile, rtt) for profile in PROFILES[1:] for rtt in RTTS]
         _, out_in, out_out = np.sum([run.of_group(name, "marked")[0] for name in names], axis=0)
-        if out_in + out_out > 0:
-            yield Sample(factors, "out_out_share", "fraction", float(out_out / (out_in + out_out)))
+        if out := float(out_in + out_out):
+            yield Sample(factors, "out_out_share", "fraction", float(out_out) / out, out)
 
 
 def table3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
@@ -128,4 +128,5 @@ def table3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
     for metric, of, value in ratios:
         if value is not None:
             named = factors if of is None else {**factors, "profile_mbps": of}
-            yield Sample(named, metric, units.get(metric, "ratio"), value)
+            of_flows = 1.0 if metric == "reservation_success" else None
+            yield Sample(named, metric, units.get(metric, "ratio"), value, of_flows)

@@ -203,7 +203,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     for sample in item.samples(_own(factors), run):
         if sample.metric == "throughput" and sample.factors in printed:
             named = {"setting": factors["setting"], "item": factors["item"], **sample.factors}
-            yield Sample(named, sample.metric, sample.unit, sample.value)
+            yield replace(sample, factors=named)
 
 
 def published() -> list[Published]:

@@ -91,7 +91,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         [float(x) / 1e6 for x in run.flows("throughput_bps")], [r for r in PROFILES for _ in range(COUNT)]
     )
     if reached is not None:
-        yield Sample(factors, "reservation_success", "fraction", reached)
+        yield Sample(factors, "reservation_success", "fraction", reached, 1.0)
     yield Sample(factors, "shortfall", MBPS, shortfall(run))
     for rate in RESERVED:
         yield Sample({**factors, "profile_mbps": rate}, "class_shortfall", MBPS, shortfall(run, (rate,)))

@@ -296,7 +296,8 @@ def fig10_samples(cell: Factors, run: Run) -> Iterator[Sample]:
     yield Sample(cell, "utilization", "fraction", utilization([total_mbps(run)], FIG10_CAPACITY))
     if cell["scheme"] == THREE_DROP:
         _, out_in, out_out = run.of_group(UDP, "marked").sum(axis=0)
-        yield Sample(cell, "udp_out_out_share", "fraction", float(out_out / (out_in + out_out)))
+        out = float(out_in + out_out)
+        yield Sample(cell, "udp_out_out_share", "fraction", float(out_out) / out, out)
 
 
 def of(scheme: str, name: str = UDP, profile: float = PROFILE) -> dict[str, Any]:
