@@ -99,16 +99,20 @@ def points(axes: Axes, plot: Plot, curves: Curves, place: Places) -> list[Label]
 
 
 def dots(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
-    """Categories below each other, for long names; the marks of all series in one line."""
+    """Categories below each other, for long names; the marks of a category's series close to its line.
+
+    Each series has a height of its own, so that equal values do not hide each other.
+    """
+    step = min(0.32, 0.64 / max(len(curves), 1))
     for index, (value, rows) in enumerate(curves.items()):
-        color = _color(value, index)
-        y, x = _xy(plot, rows, place)
+        color, shift = _color(value, index), step * (index - (len(curves) - 1) / 2)
+        y, x = _xy(plot, rows, {category: at + shift for category, at in place.items()})
         _error_bars(axes, x, y, rows, color, sideways=True)
         mark = MARKS[index % len(MARKS)]
         axes.plot(
             x, y, color=color, linestyle="none", marker=mark, markersize=5, label=plot.series.text(value)
         )
-        _published(axes, [(place[r.factors[plot.x.factor]], r) for r in rows], color, sideways=True)
+        _published(axes, [(place[r.factors[plot.x.factor]] + shift, r) for r in rows], color, sideways=True)
     axes.set_ylim(len(place) - 0.5, -0.5)
     if plot.from_zero:
         axes.set_xlim(left=0)

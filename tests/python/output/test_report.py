@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ import pytest
 from tests.python.output.pages import check
 
 from perhop.judging import Judgement
-from perhop.output.plot import _sheet, caption, drawing
+from perhop.output.plot import _sheet, caption, drawing, figure
 from perhop.output.report import StudyPart, environment, reproduction_page
 from perhop.output.sheet import styled
 from perhop.output.writer import ReproductionReport
@@ -278,6 +279,22 @@ def test_plots_of_single_runs_have_no_intervals(kind: str) -> None:
     panels = drawing(plot(kind), rows(interval=False), "made-up").panels
     assert all("RIO" in panel for panel in panels)
     assert "95 %" not in caption(plot(kind), rows(interval=False))
+
+
+def test_dots_of_equal_values_do_not_hide_each_other() -> None:
+    same = [replace(row, mean=1.0) for row in rows()]
+    (axes, *_) = figure(plot("dots"), same, "made-up").axes
+    marks = [line.get_ydata() for line in axes.lines if line.get_label() in ("RIO", "RI+O")]
+    assert len(marks) == 2
+    assert not set(marks[0]) & set(marks[1])
+
+
+def test_an_end_that_is_not_known_is_drawn_as_far_away_as_the_other() -> None:
+    found = [replace(row, mean=1.0, ci95=(0.8, math.inf)) for row in rows()]
+    known = [replace(row, mean=1.0, ci95=(0.8, 1.2)) for row in rows()]
+    for kind in ("lines", "points", "bars", "dots"):
+        one, other = (drawing(plot(kind), drawn, "made-up").picture.svg for drawn in (found, known))
+        assert one == other
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])
