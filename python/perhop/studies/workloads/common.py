@@ -202,10 +202,9 @@ def call_samples(factors: Factors, run: Run, group: str) -> Iterator[Sample]:
         known = [value for value in values if value is not None]
         if known:
             yield Sample(factors, metric, unit, factor * math.fsum(known) / len(known))
-    lost = flows.count("dropped") + flows.count("policed") + flows.total("lost_packets")
-    sent = flows.total("delivered_packets") + lost
-    if sent:
-        share = (lost + flows.total("late_packets")) / sent
+    lost = math.fsum(flows.packets(["dropped", "policed", "lost_packets"]))
+    if sent := math.fsum(flows.packets(["delivered_packets"])) + lost:
+        share = (lost + math.fsum(flows.packets(["late_packets"]))) / sent
         yield Sample(factors, "lost_or_late", "%", 100.0 * share, sent)
 
 
