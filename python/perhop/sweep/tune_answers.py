@@ -126,7 +126,7 @@ def _no_difference(tuned: Tuned) -> str:
     by = " by any objective" if len(tuned.plan.objectives) > 1 else ""
     nothing = "nothing is surely better than as it is" if choice.compared else "no setting is recommended"
     few = "; single runs have no interval" if len(tuned.plan.validation_seeds) == 1 else ""
-    return f"**No difference**: on {_seeds(tuned)} {which}{by}, so **{nothing}**{few}."
+    return f"**No difference found**: on {_seeds(tuned)} {which}{by}, so **{nothing}**{few}."
 
 
 def _tie(tuned: Tuned, tied: Sequence[Winner]) -> str:
@@ -252,10 +252,25 @@ def lead(tuned: Tuned) -> list[str]:
         what = "The best trial" if len(tuned.front) == 1 else f"The {len(tuned.front)} best trials"
     beside = "" if tuned.as_it_is is None else " and the scenario as it is"
     lines.append(
-        f"{what}{beside}, run again on fresh seeds ({seeds[0]} to {seeds[-1]}), with 95 % intervals; "
+        f"{what}{beside}, run again on {_named(seeds)}, {_known(seeds)}; "
         "the column “searched” has the values by which the search chose, which are biased."
     )
     return lines
+
+
+def _named(seeds: Sequence[int]) -> str:
+    return f"fresh seeds ({seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"a fresh seed ({seeds[0]})"
+
+
+def _known(seeds: Sequence[int]) -> str:
+    return "with 95 % intervals" if len(seeds) > 1 else "without intervals, as one run of each has none"
+
+
+def unbiased(tuned: Tuned) -> str:
+    """What to think of the numbers, in sentences."""
+    seeds = tuned.plan.validation_seeds
+    have = f"Values on {_named(seeds)}, which no trial used, are unbiased, {_known(seeds)}."
+    return f"{have} Values of the search itself are biased toward better ones, since it chose by them."
 
 
 def _searched(tuned: Tuned) -> str:

@@ -72,11 +72,7 @@ def _details(tuned: Tuned) -> list[str]:
     searched = f"{tuned.lead()[1]}."
     if not tuned.front:
         return [searched]
-    seeds = tuned.plan.validation_seeds
-    told = (
-        f"Values on fresh seeds ({seeds[0]} to {seeds[-1]}), which no trial used, are unbiased and have "
-        "95 % intervals. Values of the search itself are biased toward better ones, since it chose by them."
-    )
+    told = tune_answers.unbiased(tuned)
     apart = (
         "All settings ran on the same fresh seeds. The best of several is better by chance alone, so "
         "they are told apart by the studentized range (Tukey) at 95 %, from paired differences of their runs."

@@ -67,6 +67,17 @@ def tuned(plan: TuningPlan, store: Path, jobs: int = 2) -> Tuned:
 
 
 @pytest.mark.usefixtures("small")
+def test_a_single_run_of_each_winner_has_no_interval_and_shows_no_equality(tmp_path: Path) -> None:
+    text = TUNE.replace("validation-runs = 3", "validation-runs = 1").replace('"5s"', '"1s"')
+    found = tuned(planned(tmp_path, text, trials=4), tmp_path / "store")
+    assert answers(found)[0].startswith("**No difference found**: on 1 fresh seed")
+    assert "run again on a fresh seed (3), without intervals" in found.lead()[2]
+    write_tuned(tmp_path / "out", found, "perhop tune tune.toml")
+    page = " ".join((tmp_path / "out" / "report.html").read_text(encoding="utf-8").split())
+    assert "Values on a fresh seed (3), which no trial used, are unbiased, without intervals" in page
+
+
+@pytest.mark.usefixtures("small")
 def test_a_search_is_a_function_of_its_file(tmp_path: Path) -> None:
     plan = planned(tmp_path, TUNE)
     one = tuned(plan, tmp_path / "one", jobs=1)
