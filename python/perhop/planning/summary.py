@@ -206,7 +206,10 @@ def what_would_tell(verdict: Verdict) -> str:
         )
     if verdict.share is not None:
         return ""
-    return f"{_quoted(verdict)} is so near its bound that {MOST_RUNS} runs would not tell."
+    return (
+        f"{_quoted(verdict)} may need more than {MOST_RUNS} runs to tell: the value is near its bound for "
+        "how much the runs differ."
+    )
 
 
 def _family(planned: Planned) -> list[str]:
