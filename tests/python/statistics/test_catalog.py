@@ -267,7 +267,7 @@ def test_the_engine_describes_every_measure() -> None:
     "name", [entry.name for entry in catalog.FLOW if entry.summary and entry.summary.share_of]
 )
 def test_a_share_of_a_class_is_that_of_all_its_packets(name: str) -> None:
-    # One flow with 3 packets that all had the event, one with 997 of which none had, and one that has no share.
+    # One flow with 3 packets that had the event, one with 997 that had not, and one without a share.
     (entry,) = (entry for entry in catalog.CLASS if entry.name == name)
     one, *others = entry.summary.share_of
     columns = {name: np.array([1.0, 0.0, math.nan]), one: np.array([3, 997, 500])}
