@@ -545,25 +545,55 @@ LINK_TRIALS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
 def bounds(metric: str) -> tuple[float, float]:
     """Between which values a measure lies, by the last part of its name: shares, say, from 0 to 1."""
     last = metric.rpartition(".")[2]
-    if last in _UNBOUNDED:
-        return -math.inf, math.inf
+    if last in _BOUNDS:
+        return _BOUNDS[last]
     is_share = unit_of_metric(metric) == "fraction" or last == "jain_index"
     return 0.0, 1.0 if is_share else math.inf
 
 
-_UNBOUNDED = frozenset({"qoe"})
-"""Measures that may be negative."""
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "qoe": (-math.inf, math.inf),
+    "stall_seconds_per_hour": (0.0, 3600.0),
+    **dict.fromkeys(("r", "call_r"), (0.0, 100.0)),
+    **dict.fromkeys(("mos", "call_mos"), (1.0, 4.5)),
+}
+"""Of measures that are neither shares, nor all that is at least 0."""
+
+OF_FLOWS = frozenset({"profile_success", "reservation_success"})
+"""Shares of flows. Those of a run share its luck, so that a run is one trial."""
+
+
+def is_of_events(metric: str) -> bool:
+    """Whether a mean is of what may happen to flows or users, and in many runs does not: stalls, say."""
+    last = metric.rpartition(".")[2]
+    return last in _OF_EVENTS or last.startswith("unfinished")
+
+
+_OF_EVENTS = frozenset(
+    {
+        *("receiver_limited", "sender_limited", "buffer_limited", "congestion_limited", "recovering", "idle"),
+        *("stalls", "stall_seconds_per_hour", "not_started", "down_late", "up_late"),
+        *("lost_or_late", "burst_ratio", "r", "call_r", "mos", "call_mos"),
+    }
+)
 _PERCENTILE = re.compile(r"(?:_p|^p)([0-9]+)(?=_|$)")
 
 
 def percentile(metric: str) -> tuple[str, float] | None:
     """Of what a measure is a percentile, and which: of `links.a.delay_p99_s`, (`links.a.delay_s`, 0.99)."""
     place, dot, last = metric.rpartition(".")
+    if last == "delay_variation_s":
+        return f"{place}{dot}delay_s", 0.99
     found = _PERCENTILE.search(last)
     if found is None:
         return None
     base = f"{last[: found.start()]}{last[found.end() :]}".lstrip("_")
     return f"{place}{dot}{base}", float(f"0.{found[1]}")
+
+
+def level_below(metric: str) -> float | None:
+    """The lower level of a difference of two percentiles, of which `percentile` says the upper one."""
+    return 0.5 if metric.rpartition(".")[2] == "delay_variation_s" else None
 
 
 def times_of(measure: str) -> str | None:

@@ -201,19 +201,21 @@ def class_row(group: Group, members: Sequence[catalog.Members], links: Sequence[
     """One class over the runs; its flows in each of them, and the queues of the links."""
     flows = None if group.is_population else group.count
     row: dict[str, object] = {"class": group.name, "flows": flows, "profile_bps": group.profile_bps}
+    transit = observing.waits([flows.transit for flows in members])
+    queues = observing.seen_by(transit, links)
     for entry in catalog.CLASS:
         if entry.name:
-            row |= columns(entry.name, observing.of_class(entry, members, links))
+            row |= columns(entry.name, observing.of_class(entry, members, transit, queues))
     return row
 
 
 def queue_columns(
-    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], room_s: float = 0.0
+    places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], queue: Queue
 ) -> dict[str, float | None]:
-    """Measures of a link, or of a class that its queue tells apart, over the runs; `room_s`: see `Queue`."""
+    """Measures of a link, or of a class that its queue tells apart, over the runs, and the same as a queue."""
     out: dict[str, float | None] = {}
     for entry in entries:
-        out |= columns(entry.name, observing.of_queue(entry, places, room_s))
+        out |= columns(entry.name, observing.of_queue(entry, places, queue))
     return out
 
 

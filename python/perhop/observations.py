@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -133,6 +133,11 @@ class Distribution:
             return np.zeros_like(np.asarray(at, dtype=np.float64))
         return np.asarray(np.interp(at, self.values[known], self.shares[known], left=0.0))
 
+    def share_below(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Which share of the values is less than that, of a distribution that is known as a whole."""
+        below = np.interp(-at, -self.values[::-1], self.shares[::-1])
+        return np.where(at > self.values[0], below, 0.0)
+
     @property
     def known(self) -> tuple[float, float]:
         """Up to which value it is known, infinite if as a whole, and which share of the values that is."""
@@ -164,14 +169,11 @@ def pooled(distributions: Sequence[Distribution]) -> Distribution:
     know of their own.
     """
     total = math.fsum(one.count for one in distributions)
-    values = np.unique(np.concatenate([one.values for one in distributions]))
-    values = values[np.isfinite(values)]
-    shares = np.zeros(len(values))
     limit = math.fsum(one.count * one.known[1] for one in distributions) / total
     if limit == 1:
-        for one in distributions:
-            shares += one.share_up_to(values) * (one.count / total)
-        return Distribution(total, values, np.minimum(shares, 1.0))
+        return _sum(distributions)
+    values = np.unique(np.concatenate([one.values for one in distributions]))
+    values = values[np.isfinite(values)]
     longer, ending = np.zeros(len(values)), np.zeros(len(values))
     for one in distributions:
         known = values <= one.known[0]
@@ -186,6 +188,27 @@ def pooled(distributions: Sequence[Distribution]) -> Distribution:
     return Distribution(total, values[:kept], np.minimum(shares[:kept], limit))
 
 
+def _sum(distributions: Sequence[Distribution]) -> Distribution:
+    """The distribution of all values of some that are known as a whole.
+
+    It is made by halves, so that each point is met as often as the number of distributions can be halved.
+    """
+    if len(distributions) == 1:
+        return distributions[0]
+    half = len(distributions) // 2
+    parts = [_sum(distributions[:half]), _sum(distributions[half:])]
+    total = math.fsum(one.count for one in parts)
+    values = np.unique(np.concatenate([one.values for one in parts]))
+    below, up_to = np.zeros(len(values)), np.zeros(len(values))
+    for one in parts:
+        below += one.share_below(values) * (one.count / total)
+        up_to += one.share_up_to(values) * (one.count / total)
+    # Where the shares jump, a value stands twice.
+    kept = np.column_stack((below < up_to, np.ones(len(values), dtype=bool))).ravel()
+    shares = np.minimum(np.column_stack((below, up_to)).ravel()[kept], 1.0)
+    return Distribution(total, np.repeat(values, 2)[kept], shares)
+
+
 @dataclass(frozen=True)
 class Queue:
     """A queue in each run, by which is known how its drops come in clusters.
@@ -194,27 +217,35 @@ class Queue:
         drops: Packets.
         arrivals: Packets.
         waits: What waited; None where a run has no distribution.
-        room_s: How long a packet waits in a full queue; 0 where a queue drops before it is full.
+        room_s: How long a packet waits in a full queue; 0 where a queue drops before it is full, and where
+            its traffic differs from run to run: see `rare_load`.
+        rare_load: Some flows came in so few runs that what they do to the queue is as good as unknown, so that
+            runs without drops say no more than one packet of each would.
+        longest_s: The longest wait of all runs.
     """
 
     drops: tuple[float, ...]
     arrivals: tuple[float, ...]
     waits: tuple[Distribution | None, ...]
     room_s: float = 0.0
+    rare_load: bool = False
+    longest_s: float = 0.0
 
     @cached_property
     def clustering(self) -> float:
         """How much drops vary over runs, over what independent ones would; where few have any, waits."""
         if self.drops and sum(drops > 0 for drops in self.drops) >= min(FEW, len(self.drops)):
             return clustering_of(self.drops, self.arrivals)
+        if self.rare_load:
+            return max(1.0, math.fsum(self.arrivals) / len(self.arrivals))
         return _clustering([one for one in self.waits if one is not None and one.count])
 
     @cached_property
     def reserve(self) -> float:
         """How many times as long as twice the longest wait a packet could have waited, at least 1."""
-        longest = [float(one.values[-1]) for one in self.waits if one is not None and one.count]
-        most = max(longest, default=0.0)
-        return max(1.0, self.room_s / (2 * most)) if most > 0 else 1.0
+        if self.rare_load or len(self.drops) < FEW or self.longest_s <= 0:
+            return 1.0
+        return max(1.0, self.room_s / (2 * self.longest_s))
 
 
 @dataclass(frozen=True)
@@ -233,6 +264,9 @@ class Observations:
             would.
         distributions: Of a percentile: each run's distribution; None where a run has none.
         level: Of a percentile: 0.99 of P99.
+        level_below: Of a difference of two percentiles of the same waits, the level of the lower one.
+        is_of_events: Of a mean: it is of what may happen to flows or users, such as stalls, so that runs that all
+            have the same value say no more than a run in which nothing happened does.
         at_least: Of a mean: whether each run's value is a lower bound, since what would have been longest had
             not ended when the run did; None if none is.
     """
@@ -247,11 +281,15 @@ class Observations:
     clustering: float = 1.0
     distributions: tuple[Distribution | None, ...] | None = None
     level: float | None = None
+    level_below: float | None = None
+    is_of_events: bool = False
     at_least: tuple[bool, ...] | None = None
 
     @cached_property
     def estimate(self) -> Estimate | None:
         """The value with its interval; None where no run has one, or where it is not known."""
+        if self.level_below is not None and len(self.values) > 1:
+            return paired(*self._both_levels(self.level_below))
         if self.level is not None and self.distributions is not None:
             return self._percentile(self.level, self.distributions)
         known = [place for place, value in enumerate(self.values) if not math.isnan(value)]
@@ -260,7 +298,13 @@ class Observations:
         if self.trials is not None:
             return self._share(known, self.trials)
         found = estimate([self.values[place] for place in known], least=self.least, most=self.most)
-        ends = (found.low, math.inf) if self.is_bound else found.ci95
+        ends = found.ci95
+        if ends is not None and ends[0] == ends[1] and self.is_of_events:
+            # In at most this share of the runs something happens, and then the value may be any (Clopper & Pearson).
+            rare = interval(0.0, found.runs)[1]
+            ends = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
+        if self.is_bound:
+            ends = (-math.inf if ends is None else ends[0]), math.inf
         return Estimate(found.mean, ends, found.runs, len(self.values))
 
     @property
@@ -323,6 +367,20 @@ class Observations:
         ends = min(value, whole.quantile(1 - high)), max(value, upper)
         return Estimate(value, ends, len(known), len(self.values))
 
+    def _both_levels(self, below: float) -> tuple[Observations, Observations]:
+        """Of a difference of two percentiles: the upper one and the lower one."""
+        upper, lower = (
+            tuple(
+                math.nan if one is None or not one.count else one.quantile(level)
+                for one in self.distributions or ()
+            )
+            for level in (self.level or below, below)
+        )
+        return (
+            replace(self, values=upper, level_below=None),
+            replace(self, values=lower, level=below, level_below=None),
+        )
+
     def _own_percentile(self, level: float, known: Sequence[Distribution]) -> float:
         """Of one run: what the run says itself, if it does."""
         value = next((value for value in self.values if not math.isnan(value)), math.inf)
@@ -334,6 +392,9 @@ class Observations:
         Of a mean, the values. Of a share, the linear part of the ratio of sums. Of a percentile, the
         pseudo-values of the jackknife over runs (Tukey 1958), shifted to that mean.
         """
+        if self.level_below is not None:
+            upper, lower = (one.linear(places) for one in self._both_levels(self.level_below))
+            return [high - low for high, low in zip(upper, lower, strict=True)]
         if self.level is not None and self.distributions is not None:
             known = [one for place in places if (one := self.distributions[place]) is not None]
             return _pseudo_values(known, self.level)
@@ -386,6 +447,11 @@ def paired(a: Observations, b: Observations) -> Estimate | None:
     return Estimate(found.mean, difference(second, first, _correlation(*values)), found.runs, found.of)
 
 
+def _towards(value: float, end: float, share: float) -> float:
+    """The mean of a value and, in a share of the cases, a bound of it."""
+    return value if end == value else value + share * (end - value)
+
+
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Pearson's correlation; 0 where a sequence does not vary, or there are two runs."""
     if len(a) < 3 or min(a) == max(a) or min(b) == max(b):
@@ -411,11 +477,29 @@ def _above(runs: Sequence[Distribution], whole: Distribution, level: float) -> l
 
 def _pseudo_values(runs: Sequence[Distribution], level: float) -> list[float]:
     """The jackknife's pseudo-values of a percentile over runs, shifted to its mean."""
-    whole = pooled(runs).quantile(level)
-    n = len(runs)
+    together = pooled(runs)
+    whole, n = together.quantile(level), len(runs)
     if n < 3 or math.isinf(whole):
         return [one.quantile(level) for one in runs]
-    without = [pooled([*runs[:place], *runs[place + 1 :]]).quantile(level) for place in range(n)]
+    if together.known[1] < 1:
+        without = [pooled([*runs[:place], *runs[place + 1 :]]).quantile(level) for place in range(n)]
+    else:
+        without = [_less(together, one, level).quantile(level) for one in runs]
     pseudo = [n * whole - (n - 1) * one for one in without]
     shift = whole - math.fsum(pseudo) / n
     return [value + shift for value in pseudo]
+
+
+def _less(together: Distribution, one: Distribution, level: float) -> Distribution:
+    """The distribution of all values but those of one run, near a quantile; both are known as a whole."""
+    left = together.count - one.count
+    # Without the run, no share changes by more than this.
+    change = one.count / left
+    first, last = np.searchsorted(together.shares, (level - change, level + change))
+    near = slice(max(0, int(first) - 2), int(last) + 2)
+    values = together.values[near]
+    # Of a value that stands twice, the first point is below a jump.
+    jumps = np.append(values[1:] == values[:-1], False)
+    own = np.where(jumps, one.share_below(values), one.share_up_to(values))
+    shares = (together.count * together.shares[near] - one.count * own) / left
+    return Distribution(left, values, np.maximum.accumulate(shares))

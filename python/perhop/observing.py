@@ -15,6 +15,7 @@ from perhop import catalog
 from perhop.durations import Durations
 from perhop.finite_flows import FEWEST_FOR_P99
 from perhop.observations import Distribution, Observations, Queue
+from perhop.proportions import FEW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,8 @@ def observations(
         waits: Of a percentile: the distribution of each run.
         at_least: Of a mean: see `Observations`.
     """
-    is_policed = metric.endswith("policing_ratio")
+    last = metric.rpartition(".")[2]
+    is_policed = last == "policing_ratio"
     least, most = catalog.bounds(metric)
     found = catalog.percentile(metric)
     if found is not None and waits is not None and _are_too_few(metric, found[1], waits):
@@ -55,12 +57,14 @@ def observations(
         least,
         most,
         trials=None if trials is None else tuple(trials),
-        queues=() if is_policed else tuple(queues),
-        are_counts=metric.rpartition(".")[2] in _COUNTS,
+        queues=() if is_policed or last in catalog.OF_FLOWS else tuple(queues),
+        are_counts=last in _COUNTS,
         are_drops=_LOSS.search(metric) is not None,
         clustering=_dispersion(trials) if is_policed and trials is not None else 1.0,
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
+        level_below=None if waits is None else catalog.level_below(metric),
+        is_of_events=catalog.is_of_events(metric),
         at_least=None if at_least is None else tuple(at_least),
     )
 
@@ -85,21 +89,21 @@ def _dispersion(arrivals: Sequence[float]) -> float:
 
 
 def of_class(
-    entry: catalog.ClassMeasure, members: Sequence[catalog.Members], links: Sequence[Queue]
+    entry: catalog.ClassMeasure, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[Queue]
 ) -> Observations:
     """A measure of a class of flows.
 
     Args:
         entry: The measure.
         members: The class's flows in each run.
-        links: The queues of the links.
+        transit: Their one-way delays.
+        queues: Those of the links, as they meet them.
     """
-    transit = waits([flows.transit for flows in members])
     return observations(
         entry.summary.metric or entry.name,
         [entry.value(flows) for flows in members],
         trials=None if entry.trials is None else [entry.trials(flows) for flows in members],
-        queues=() if entry.trials is None else seen_by(transit, links),
+        queues=queues,
         waits=transit if entry.name == "p99_transit_s" and any(transit) else None,
         at_least=[catalog.is_cut_off(flows) for flows in members]
         if entry.summary.metric in catalog.OF_COMPLETED
@@ -137,25 +141,22 @@ def seen_by(transit: Waits, links: Sequence[Queue]) -> Sequence[Queue]:
     return [replace(queue, waits=transit) for queue in links] if known else links
 
 
-def of_queue(
-    entry: catalog.Measure, places: Sequence[Mapping[str, Any]], room_s: float = 0.0
-) -> Observations:
+def of_queue(entry: catalog.Measure, places: Sequence[Mapping[str, Any]], queue: Queue) -> Observations:
     """A measure of a link, of its queue, or of a class of packets that the queue tells apart.
 
     Args:
         entry: The measure.
         places: The link or the class in each run, as the engine reports it.
-        room_s: See `Queue`.
+        queue: The same.
     """
     assert entry.summary is not None
-    own = waits([place["delay_s"] for place in places])
     trials = catalog.LINK_TRIALS.get(entry.name)
     return observations(
         entry.summary.metric,
         [number(place[entry.name]) for place in places],
         trials=None if trials is None else [trials(place) for place in places],
-        queues=() if trials is None else [_queue(places, own, room_s)],
-        waits=own,
+        queues=[queue],
+        waits=queue.waits,
     )
 
 
@@ -164,10 +165,19 @@ def link_queues(runs: Sequence[Run], scenario: str) -> list[Queue]:
     depths = depths_of(scenario)
     links = zip(*(run.raw["links"] for run in runs), strict=True)
     seconds = runs[0].raw["duration_s"] - runs[0].raw["warmup_s"]
-    return [
-        _queue(places, waits([place["delay_s"] for place in places]), room(depths, places[0], seconds))
-        for places in links
-    ]
+    rare_load = has_rare_load(runs)
+    return [queue_of(places, rare_load, room(depths, places[0], seconds)) for places in links]
+
+
+def has_rare_load(runs: Sequence[Run]) -> bool:
+    """Whether a population had flows in too few of the runs: see `Queue`."""
+    begun = ([len(one["size_bytes"]) for one in run.raw["populations"]] for run in runs)
+    return any(is_rare(flows) for flows in zip(*begun, strict=True))
+
+
+def is_rare(flows: Sequence[float]) -> bool:
+    """Whether too few runs have any, of some number of each run."""
+    return sum(count > 0 for count in flows) < min(FEW, len(flows))
 
 
 @functools.lru_cache(maxsize=64)
@@ -228,11 +238,24 @@ def room(depths: Mapping[str, tuple[float, float]], link: Mapping[str, Any], sec
     return min(packets * seconds * float(link["utilization"]) / sent, 8 * size / float(rate))
 
 
-def _queue(places: Sequence[Mapping[str, Any]], own: Waits, room_s: float) -> Queue:
+def queue_of(places: Sequence[Mapping[str, Any]], rare_load: bool, room_s: float = 0.0) -> Queue:
+    """A link, or a class that its queue tells apart, in each run, as the engine reports it.
+
+    Args:
+        places: The link or the class.
+        rare_load: See `Queue`.
+        room_s: See `Queue`.
+    """
     drops, arrivals = (
         tuple(float(place[name]) for place in places) for name in ("dropped_packets", "arrived_packets")
     )
-    return Queue(drops, arrivals, own, room_s)
+    own = waits([place["delay_s"] for place in places])
+    return Queue(drops, arrivals, own, room_s, rare_load, longest(own))
+
+
+def longest(of_runs: Waits) -> float:
+    """The longest wait; 0 where nothing waited."""
+    return max((float(one.values[-1]) for one in of_runs if one is not None and one.count), default=0.0)
 
 
 def waits(histograms: Sequence[Mapping[str, Any] | None]) -> Waits:

@@ -629,12 +629,13 @@ class Result:
         of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.
         """
         measured = catalog.in_tables(catalog.QUEUE, classes=True)
+        rare_load = observing.has_rare_load(self.runs)
         rows = [
             {
                 "link": str(of_link[0]["name"]),
                 "class": str(places[0]["name"]),
                 "arrived_packets": frames.mean(places, "arrived_packets"),
-                **frames.queue_columns(places, measured),
+                **frames.queue_columns(places, measured, observing.queue_of(places, rare_load)),
             }
             for of_link in zip(*(run.raw["links"] for run in self.runs), strict=True)
             for places in zip(*(link["classes"] for link in of_link), strict=True)
@@ -695,7 +696,7 @@ class Result:
             row: dict[str, Any] = {
                 "link": name,
                 "rate_bps": float(places[0]["rate_bps"]),
-                **frames.queue_columns(places, measured, queue.room_s),
+                **frames.queue_columns(places, measured, queue),
                 "arrived_packets": frames.mean(places, "arrived_packets"),
             }
             for count, packets in counts.items():

@@ -96,7 +96,9 @@ class Estimate:
             known = _fixed(self.ci95[1], digits, sign=sign)
             return f"{mean} (not known)" if math.isinf(self.ci95[1]) else f"{mean} (under {known})"
         low, high = (_fixed(end, digits, sign=sign) for end in self.ci95)
-        return f"{mean} (over {low})" if math.isinf(self.ci95[1]) else f"{mean} ({low} to {high})"
+        if math.isinf(self.ci95[1]):
+            return f"{mean} (over {low})" if self.ci95[0] < self.mean else f"{mean} (or more)"
+        return f"{mean} ({low} to {high})"
 
 
 MOST_ASYMMETRY = 1.5
@@ -104,8 +106,10 @@ MOST_ASYMMETRY = 1.5
 
 
 def is_symmetric(mean: float, low: float, high: float) -> bool:
-    """Whether the interval may be written as `mean ± half width`."""
+    """Whether the interval may be written as `mean ± half width`, which must not reach below 0 if it does not."""
     below, above = mean - low, high - mean
+    if low >= 0 > mean - (high - low) / 2:
+        return False
     return math.isfinite(above) and above <= MOST_ASYMMETRY * below and below <= MOST_ASYMMETRY * above
 
 

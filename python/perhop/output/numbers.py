@@ -39,7 +39,8 @@ def shown(found: Estimate, factor: float = 1.0) -> str:
 def estimated(mean: float, low: float | None = None, high: float | None = None) -> str:
     """A value with its interval: `1.534 ± 0.024`, or `0.07 (0.02–0.31)` where its sides differ.
 
-    Where no run had an event, `below 0.05`; where the interval ends on one side alone, `100 (over 99.95)`.
+    Where no run had an event, `below 0.05`; where the interval ends on one side alone, `100 (over 99.95)` or
+    `0 (or more)`.
 
     Args:
         mean: The value.
@@ -52,7 +53,8 @@ def estimated(mean: float, low: float | None = None, high: float | None = None) 
         known = "not known" if high is None or math.isinf(high) else f"under {significant(high, 3)}"
         return f"{significant(mean, 3)} ({known})"
     if high is None or math.isinf(high):
-        return f"{significant(mean, 3)} (over {significant(low, 3)})"
+        known = f"over {significant(low, 3)}" if low < mean else "or more"
+        return f"{significant(mean, 3)} ({known})"
     half = (high - low) / 2
     if is_symmetric(mean, low, high) or 2 * half <= NOISE * abs(mean):
         return measured(mean, half)

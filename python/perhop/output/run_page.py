@@ -43,9 +43,12 @@ def run_page(
         network: The picture of its network.
     """
     places = zip(*(run.raw["links"] for run in result.runs), strict=True)
+    queues = observing.link_queues(result.runs, result.scenario)
     links = [
-        {**row, **frames.columns(VARIATION.name, observing.of_queue(VARIATION, of_link))}
-        for row, of_link in zip(result.link_summary().iter_rows(named=True), places, strict=True)
+        {**row, **frames.columns(VARIATION.name, observing.of_queue(VARIATION, of_link, queue))}
+        for row, of_link, queue in zip(
+            result.link_summary().iter_rows(named=True), places, queues, strict=True
+        )
     ]
     users = {
         users["name"] + way for users in result.runs[0].raw.get("applications", ()) for way in ("", REVERSE)

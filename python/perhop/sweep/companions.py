@@ -31,6 +31,8 @@ AT = tuple(f"#{level:g}" for level in LEVELS)
 PATTERN = "#(of|room|cut|[0-9.]+)$"
 """The ends of the names of companions, as a regular expression."""
 _COMPANION = re.compile(PATTERN)
+_BEGUN = re.compile(r"^populations\.[^.]*\.flows_begun$")
+"""How many flows of a population began in a run."""
 
 
 def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, float]]:
@@ -125,6 +127,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
             bases.append(found[0])
         if f"{metric}{OF}" in known:
             wanted.add(f"{metric}{OF}")
+            wanted.update(name for name in known if _BEGUN.search(name))
             for place in _places(metric, links):
                 wanted |= {f"{place}.loss", f"{place}.loss{OF}", f"{place}{ROOM}"}
                 bases.append(f"{place}.delay_s")
@@ -158,6 +161,9 @@ class Gathered:
         """Of the values of each run, in the order of the seeds, by name; NaN where a run has none."""
         self._columns = columns
         self._links = _links(frozenset(columns))
+        self._rare_load = any(
+            observing.is_rare(of_run) for name, of_run in columns.items() if _BEGUN.search(name)
+        )
         self._waits: dict[str, observing.Waits | None] = {}
 
     def of(self, metric: str) -> Observations:
@@ -195,7 +201,7 @@ class Gathered:
             0.0 if math.isnan(share) else share * of for share, of in zip(loss, arrivals, strict=True)
         )
         room_s = self._columns.get(f"{place}{ROOM}", (0.0,))
-        return Queue(drops, tuple(arrivals), waits, min(room_s))
+        return Queue(drops, tuple(arrivals), waits, min(room_s), self._rare_load, observing.longest(waits))
 
     def _distributions(self, base: str) -> observing.Waits | None:
         """The distribution of each run; None where the store has none."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from perhop.observations import Distribution, Observations, paired, pooled
+from perhop import observing
+from perhop.observations import Distribution, Observations, Queue, paired, pooled
 
 
 def of(*values: float) -> Distribution:
@@ -175,3 +177,102 @@ def test_paired_differences_of_percentiles_are_covered(level: float) -> None:
         assert found is not None
         covered += found.low <= 0 <= found.high
     assert stats.binom.ppf(0.001, repetitions, 0.93) <= covered
+
+
+def test_the_distribution_of_many_runs_is_the_weighted_sum_of_theirs() -> None:
+    rng = np.random.default_rng(4)
+    runs = [Distribution.from_values(rng.exponential(1.0, count)) for count in rng.integers(3, 40, 25)]
+    whole = pooled(runs)
+    total = sum(one.count for one in runs)
+    at = rng.exponential(1.0, 500)
+    expected = sum(one.share_up_to(at) * one.count / total for one in runs)
+    assert whole.count == total
+    assert whole.share_up_to(at) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_pseudo_values_are_those_of_leaving_one_run_out(level: float) -> None:
+    rng = np.random.default_rng(5)
+    runs = [Distribution.from_values(rng.exponential(1.0, 200)) for _ in range(12)]
+    found = Observations((math.nan,) * 12, distributions=tuple(runs), level=level).linear(range(12))
+    whole = pooled(runs).quantile(level)
+    without = [pooled([*runs[:place], *runs[place + 1 :]]).quantile(level) for place in range(12)]
+    pseudo = np.array([12 * whole - 11 * one for one in without])
+    assert found == pytest.approx(pseudo + (whole - pseudo.mean()), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "ends"),
+    [
+        # Of 30 runs without an event, Clopper and Pearson's upper end is 1 - 0.025^(1/30) = 0.1157.
+        ("flows.web.recovering", 0.0, (0.0, 0.11570)),
+        ("flows.web.congestion_limited", 1.0, (1 - 0.11570, 1.0)),
+        ("applications.film.stall_seconds_per_hour", 0.0, (0.0, 3600 * 0.11570)),
+        ("flows.voice.r", 93.2, (93.2 * (1 - 0.11570), 93.2 + 6.8 * 0.11570)),
+        ("applications.film.not_started", 0.0, (0.0, math.inf)),
+        # What is no event is known where no run differs.
+        ("links.uplink.utilization", 1.0, (1.0, 1.0)),
+        ("flows.web.throughput_bps", 0.0, (0.0, 0.0)),
+    ],
+)
+def test_runs_in_which_nothing_happens_do_not_show_that_nothing_can(
+    metric: str, value: float, ends: tuple[float, float]
+) -> None:
+    found = observing.observations(metric, [value] * 30).estimate
+    assert found is not None
+    assert found.mean == value
+    assert found.ci95 == pytest.approx(ends, rel=1e-4)
+
+
+def test_no_flow_in_eight_runs_with_its_profile_is_one_trial_for_each_run() -> None:
+    # Drops of the link's queue come in clusters of 500; these are no trials of the flows.
+    queue = Queue((500.0, 0.0) * 4, (1000.0,) * 8, (None,) * 8)
+    found = observing.observations(
+        "flows.sold.profile_success", [0.0] * 8, trials=[1.0] * 8, queues=[queue]
+    ).estimate
+    assert found is not None
+    assert found.ci95 == pytest.approx((0.0, 0.36942), abs=1e-5)  # Clopper and Pearson's of 0 of 8
+
+
+def test_a_value_of_one_run_that_is_too_low_bounds_no_mean() -> None:
+    found = Observations((539.0, math.nan, math.nan), at_least=(True, False, False)).estimate
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (539.0, -math.inf, math.inf)
+    assert found.text(0) == "539 (not known)"
+
+
+def test_a_queue_with_flows_that_few_runs_have_is_one_trial_for_each_run() -> None:
+    short = tuple(of(0.001, 0.002) for _ in range(30))
+    queue = Queue((0.0,) * 30, (1000.0,) * 30, short, room_s=1.0, longest_s=0.002)
+    bounds = []
+    for seen in (queue, replace(queue, rare_load=True)):
+        found = Observations(
+            (0.0,) * 30, 0.0, 1.0, trials=(1000.0,) * 30, queues=(seen,), are_drops=True
+        ).estimate
+        assert found is not None
+        bounds.append(found.high)
+    assert bounds[0] < 1e-6
+    assert bounds[1] == pytest.approx(1 - 0.025 ** (1 / 30))
+
+
+def test_how_far_a_queue_was_from_full_is_known_by_its_own_waits_and_from_five_runs_on() -> None:
+    own = tuple(of(0.01) for _ in range(8))
+    queue = Queue((0.0,) * 8, (100.0,) * 8, own, room_s=0.1, longest_s=0.01)
+    (seen,) = observing.seen_by(tuple(of(0.2) for _ in range(8)), [queue])  # propagation of 190 ms
+    assert (queue.reserve, seen.reserve) == (5.0, 5.0)
+    assert Queue((0.0,) * 2, (100.0,) * 2, own[:2], room_s=0.1, longest_s=0.01).reserve == 1.0
+
+
+def test_a_difference_of_percentiles_is_that_of_all_waits() -> None:
+    # Runs of ten seconds: the mean of the runs' own differences is too low.
+    rng = np.random.default_rng(6)
+    truth = float(np.subtract(*np.quantile(many_waits(), [0.99, 0.5])))
+    covered, means = 0, []
+    for _ in range(60):
+        runs = tuple(Distribution.from_values(waits(rng, 10.0)) for _ in range(30))
+        found = observing.observations("links.a.delay_variation_s", [1.0] * 30, waits=runs).estimate
+        assert found is not None
+        means.append(found.mean)
+        covered += found.low <= truth <= found.high
+    assert np.mean(means) == pytest.approx(truth, rel=0.03)
+    assert covered >= 53

@@ -74,6 +74,12 @@ def test_intervals_of_ten_runs_cover_the_mean(draw: str) -> None:
     assert 0.94 < covered < 0.975
 
 
+def test_an_interval_that_ends_at_0_is_not_written_as_one_that_goes_below() -> None:
+    assert Estimate(2.5, (0.0, 6.0), 5).text(1) == "2.5 (0.0 to 6.0)"
+    assert Estimate(2.5, (-0.5, 6.0), 5).text(1) == "2.5 ± 3.2"
+    assert Estimate(0.0, (0.0, math.inf), 5).text(0) == "0 (or more)"
+
+
 def test_one_run_has_no_interval() -> None:
     found = estimate([1.5])
     assert found == Estimate(1.5, None, 1)
