@@ -427,11 +427,12 @@ class Result:
         classes = ", ".join(f"{name} ({size})" for name, size in sizes.items())
         links = ", ".join(str(link["name"]) for link in first.raw["links"]) or "none with a queue rule"
         flows = sum(group.count for group in first.groups)
+        known = "means with 95 % intervals" if len(self.runs) > 1 else "values of one run, without intervals"
         lines = [
             f"{type(self).__name__} of {self.title!r}: {describe_runs(self.runs)}",
             f"  classes: {classes}",
             f"  links: {links}",
-            "  means with 95 % intervals: .classes(), .link_summary(), .link_class_summary(),",
+            f"  {known}: .classes(), .link_summary(), .link_class_summary(),",
             "    .applications()",
             f"  a row for each run: .flows ({counted(flows * len(self.runs), 'row')}), .links,",
             "    .link_classes, .drops, .notifications, .delays, .series, .queues, .application_samples;",

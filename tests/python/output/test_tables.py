@@ -312,6 +312,8 @@ def test_a_result_describes_itself_in_a_few_lines() -> None:
     assert len(text.splitlines()) <= 8
     for word in ("A call beside downloads", "2 runs, seeds 1 to 2", "call (1 flow)", ".classes()", ".flows"):
         assert word in text
+    assert "means with 95 % intervals" in text
+    assert "values of one run, without intervals" in repr(package.run("mixed.toml", runs=1))
     assert len(repr(result.runs[0])) < 200
     page = result._repr_html_()
     assert page.count("<table>") == 2
