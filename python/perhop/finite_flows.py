@@ -189,6 +189,14 @@ OPEN = FiniteFlowsMeasure(
 )
 
 
+def needs_many(metric: str) -> bool:
+    """Whether a metric of sweeps has no value of fewer than `FEWEST_FOR_P99` flows of all runs together."""
+    return metric.startswith("populations.") and metric.rpartition(".")[2] in _OF_MANY
+
+
+_OF_MANY = frozenset(one.name for one in MEASURES if "_p99" in one.name)
+
+
 def parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, FiniteFlows]]:
     """The flows of a run's populations, all and by size, with the place of their metrics in sweeps."""
     for population in raw["populations"]:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from perhop import catalog
+from perhop import catalog, finite_flows
 from perhop.multiplicity import family, p_text
 from perhop.output import notebook
 from perhop.output.numbers import exact, fixed, shown
@@ -14,7 +14,7 @@ from perhop.output.table import MISSING, prose, records
 from perhop.planning.verdicts import STATES, corrected
 from perhop.statistics import MOST_RUNS
 from perhop.study import rounded
-from perhop.sweep import failing
+from perhop.sweep import failing, tune_answers
 from perhop.sweep.metrics import engine_id
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import estimate_json, short_names
@@ -84,7 +84,9 @@ def answers(planned: Planned) -> list[str]:
     if planned.plan.search is None:
         return said
     if planned.better is None:
-        return [*said, "**No setting that was tried** gives every objective a value; widen the search."]
+        search = planned.plan.search
+        remedy = tune_answers.remedy(planned.plan.metrics, search.runs, "`runs` in [tuning]")
+        return [*said, f"**No setting that was tried** gives every objective a value; {remedy}."]
     return [*said, *_better(planned, planned.better)]
 
 
@@ -185,11 +187,7 @@ def notes(planned: Planned) -> list[str]:
         for verdict in setting.verdicts
         if verdict.missing and verdict.found is None
     ]
-    said += [
-        f"{_quoted(verdict)} has no value in {counted(verdict.missing, 'run')} of {plan.runs}: nothing was "
-        "measured there, or what was unfinished at its end leaves it open."
-        for verdict in missing
-    ]
+    said += [_without_value(verdict, plan.runs) for verdict in missing]
     return said + [text for one in planned.now.verdicts if (text := what_would_tell(one))]
 
 
@@ -209,6 +207,19 @@ def what_would_tell(verdict: Verdict) -> str:
     return (
         f"{_quoted(verdict)} may need more than {MOST_RUNS} runs to tell: the value is near its bound for "
         "how much the runs differ."
+    )
+
+
+def _without_value(verdict: Verdict, runs: int) -> str:
+    """Why runs have no value of an objective, and what to change."""
+    if any(map(finite_flows.needs_many, verdict.bound.metrics)):
+        return (
+            f"{_quoted(verdict)} has no value: it needs at least {finite_flows.FEWEST_FOR_P99} flows in the "
+            f"{runs} runs together, nearly all finished; raise `runs`, or `duration` in the scenario."
+        )
+    return (
+        f"{_quoted(verdict)} has no value in {counted(verdict.missing, 'run')} of {runs}: nothing was "
+        "measured there, or what was unfinished at its end leaves it open."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from perhop import finite_flows
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import short_names, shown_name, shown_text, unit_of
 from perhop.wording import counted
@@ -208,7 +209,9 @@ def _nothing_feasible(tuned: Tuned) -> list[str]:
     plan = tuned.plan
     known = [trial for trial in tuned.trials if trial.point and None not in trial.found.values()]
     if not known:
-        return ["**No trial has a value of every objective and constraint**; widen the search."]
+        return [
+            f"**No trial has a value of every objective and constraint**; {remedy(plan.metrics, plan.runs)}."
+        ]
     nearest = min(known, key=lambda trial: (_missed(plan.constraints, trial), trial.number))
     bounds = [entry for entry in plan.constraints if entry.violation(nearest.found) > 0]
     by = "; ".join(f"{plain(entry.metric)} is {_value(nearest.found, entry.metric)}" for entry in bounds)
@@ -217,6 +220,23 @@ def _nothing_feasible(tuned: Tuned) -> list[str]:
         f"The nearest: {setting(tuned, nearest)} (trial {nearest.number}), where {by}.",
         *_in_the_way(plan.constraints, known),
     ]
+
+
+def remedy(metrics: Iterable[str], runs: int, key: str = "`runs`") -> str:
+    """What to change where no trial has a value of one of these metrics.
+
+    Args:
+        metrics: Of objectives and constraints.
+        runs: Of each trial.
+        key: What says how many.
+    """
+    if not any(map(finite_flows.needs_many, metrics)):
+        return "widen the search"
+    fewest = finite_flows.FEWEST_FOR_P99
+    return (
+        f"a P99 of flows that come and go needs at least {fewest} of them in the {counted(runs, 'run')} of a "
+        f"trial together, nearly all finished: raise {key}, or `duration` in the scenario"
+    )
 
 
 def _missed(constraints: Sequence[Constraint], trial: Trial) -> float:

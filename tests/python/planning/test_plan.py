@@ -270,6 +270,53 @@ def test_one_objective_has_no_family(tmp_path: Path) -> None:
     assert "judged at 95 % each" not in done(tmp_path, POLICED + "[growth]\ndemands = []\n", holm=True).text()
 
 
+TRANSFERS = """\
+runs = {runs}
+objectives = ["P99 of completion time of transfers < 3 s"]
+[scenario]
+duration = "12s"
+warmup = "2s"
+[scenario.links.edge]
+from = "a"
+to = "b"
+rate = "2Mbps"
+delay = "5ms"
+queue = {{ aqm = "drop-tail", limit = "60p" }}
+[[flows]]
+name = "transfers"
+transport = {{ tcp = "linux" }}
+arrivals = {{ rate = "3/s" }}
+sizes = {{ constant = "20kB" }}
+[growth]
+demands = []
+[search]
+"links.edge.queue.limit" = ["20p", "60p"]
+[tuning]
+trials = 2
+runs = {trial}
+"""
+"""Some thirty transfers in each run."""
+
+
+@pytest.mark.parametrize(
+    ("runs", "trial", "known"), [(6, 5, (True, True)), (6, 2, (True, False)), (2, 2, ())]
+)
+def test_a_p99_of_flows_is_that_of_all_runs_and_says_how_many_it_needs(
+    tmp_path: Path, runs: int, trial: int, known: list[int]
+) -> None:
+    planned = done(tmp_path, TRANSFERS.format(runs=runs, trial=trial))
+    text = " ".join(planned.text().split())
+    assert (planned.now.verdicts[0].found is not None, planned.better is not None) == (
+        known or (False, False)
+    )
+    needs = "needs at least 100"
+    assert text.count(needs) == 2 - sum(known)
+    if planned.better is None:
+        assert f"{needs} of them in the {trial} runs of a trial together" in text
+        assert "raise `runs` in [tuning], or `duration` in the scenario" in text
+        assert "widen the search" not in text
+
+
 def test_an_empty_file_is_no_scenario(tmp_path: Path, perhop: Perhop) -> None:
     written(tmp_path, "\n")
     for command, needs in (
