@@ -219,8 +219,8 @@ class Queue:
         waits: What waited; None where a run has no distribution.
         room_s: How long a packet waits in a full queue; 0 where a queue drops before it is full, and where
             its traffic differs from run to run: see `rare_load`.
-        rare_load: Some flows came in so few runs that what they do to the queue is as good as unknown, so that
-            runs without drops say no more than one packet of each would.
+        rare_load: Some flows came in so few runs that what they do to the queue is as good as unknown: runs
+            without drops say no more than one packet of each would.
         longest_s: The longest wait of all runs.
     """
 
@@ -265,8 +265,8 @@ class Observations:
         distributions: Of a percentile: each run's distribution; None where a run has none.
         level: Of a percentile: 0.99 of P99.
         level_below: Of a difference of two percentiles of the same waits, the level of the lower one.
-        is_of_events: Of a mean: it is of what may happen to flows or users, such as stalls, so that runs that all
-            have the same value say no more than a run in which nothing happened does.
+        is_of_events: Of a mean: it is of what may happen to flows or users, such as stalls, so that runs that
+            all have the same value do not show that it is always the same.
         at_least: Of a mean: whether each run's value is a lower bound, since what would have been longest had
             not ended when the run did; None if none is.
     """
@@ -300,7 +300,7 @@ class Observations:
         found = estimate([self.values[place] for place in known], least=self.least, most=self.most)
         ends = found.ci95
         if ends is not None and ends[0] == ends[1] and self.is_of_events:
-            # In at most this share of the runs something happens, and then the value may be any (Clopper & Pearson).
+            # In at most this share of runs something happens, and then the value may be any.
             rare = interval(0.0, found.runs)[1]
             ends = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
         if self.is_bound:

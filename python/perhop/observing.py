@@ -47,7 +47,6 @@ def observations(
         at_least: Of a mean: see `Observations`.
     """
     last = metric.rpartition(".")[2]
-    is_policed = last == "policing_ratio"
     least, most = catalog.bounds(metric)
     found = catalog.percentile(metric)
     if found is not None and waits is not None and _are_too_few(metric, found[1], waits):
@@ -57,10 +56,10 @@ def observations(
         least,
         most,
         trials=None if trials is None else tuple(trials),
-        queues=() if is_policed or last in catalog.OF_FLOWS else tuple(queues),
+        queues=() if last in _NOT_OF_QUEUES else tuple(queues),
         are_counts=last in _COUNTS,
         are_drops=_LOSS.search(metric) is not None,
-        clustering=_dispersion(trials) if is_policed and trials is not None else 1.0,
+        clustering=_dispersion(trials) if last == "policing_ratio" and trials is not None else 1.0,
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
         level_below=None if waits is None else catalog.level_below(metric),
@@ -77,6 +76,8 @@ def _are_too_few(metric: str, level: float, waits: Waits) -> bool:
 
 _LOSS = re.compile(r"(?:^|\.)(?:loss|loss_[a-z]+|dropped_[a-z]+)$")
 """Shares and numbers of packets that queues drop."""
+_NOT_OF_QUEUES = frozenset({"policing_ratio", "link_loss", "reordering_ratio"}) | catalog.OF_FLOWS
+"""Shares of what no queue does: meters, links, and the luck of a run."""
 _COUNTS = frozenset({"dropped_packets"})
 """Numbers of events, not shares."""
 

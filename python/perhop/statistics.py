@@ -106,7 +106,7 @@ MOST_ASYMMETRY = 1.5
 
 
 def is_symmetric(mean: float, low: float, high: float) -> bool:
-    """Whether the interval may be written as `mean ± half width`, which must not reach below 0 if it does not."""
+    """Whether the interval may be written as `mean ± half width`: not if that alone reaches below 0."""
     below, above = mean - low, high - mean
     if low >= 0 > mean - (high - low) / 2:
         return False

@@ -106,6 +106,7 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
     """
     texts = [simulation.canonical(one) for one in (setting.text, setting.other)]
     truth, other_truth = map(Truth, texts)
+    _follow((truth, other_truth), amount, jobs)
     found: Found = defaultdict(list)
     done = dict.fromkeys(amount.runs, 0)
     # Groups lie within a batch, so its size is a multiple of every group's.
@@ -138,6 +139,19 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
                     for (where, measured), ends in ends_of.items():
                         found[method, where, size, measured].append(ends)
     return list(_judged(name, found, done, truth, other_truth))
+
+
+def _follow(truths: Iterable[Truth], amount: Amount, jobs: int | None) -> None:
+    """Find what becomes of finite flows in runs of twice the time, with other seeds than the groups have."""
+    for truth in truths:
+        scenario = json.loads(truth.scenario)
+        if not any("arrivals" in group for group in scenario["flows"]):
+            continue
+        seconds = float(str(scenario["duration"]).removesuffix("s"))
+        scenario["duration"] = f"{2 * seconds:g}s"
+        for first in range(0, amount.truth_from, BATCH):
+            seed = amount.seed + amount.pool + first
+            truth.follow(simulation.run(scenario, runs=BATCH, seed=seed, jobs=jobs).runs, seconds)
 
 
 def _by_t(

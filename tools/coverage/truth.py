@@ -3,8 +3,10 @@
 - A mean over runs: the mean of all runs.
 - A share of packets: that of all runs together, so each run counts by how many packets its share is of.
 - A percentile: that of all waits or times of all runs together. Of waits it is known to a bin of their
-  histogram, which is at most 3.1 % wide, or to two where it is near an edge. Flows, pages and responses
+  histogram, which is at most 3.1 % wide, or to two where it is near an edge. Pages and responses
   that were unfinished count as the longest; a percentile that falls among them is not known.
+- Completion times and slowdowns: of the flows that begin within the time of a run, in other runs that last
+  twice as long, so that (nearly) all of them complete.
 
 Measures have the names of metrics in sweeps (`perhop.sweep.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
@@ -109,6 +111,7 @@ class Truth:
     _ratios: dict[str, list[float]] = field(default_factory=dict)
     _waits: dict[str, Waits] = field(default_factory=lambda: defaultdict(Waits))
     _times: dict[str, Times] = field(default_factory=lambda: defaultdict(Times))
+    _means: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     _known: dict[str, Band | None] = field(default_factory=dict)
 
     def add(self, runs: Sequence[Run]) -> list[dict[str, float]]:
@@ -136,6 +139,23 @@ class Truth:
                 self._times[name].unfinished += unfinished
         return measured
 
+    def follow(self, runs: Sequence[Run], begun_s: float) -> None:
+        """Add runs that last longer than those of the scenario, for what becomes of its finite flows.
+
+        Args:
+            runs: The same scenario, of a longer duration.
+            begun_s: The scenario's duration: of flows that began later nothing counts.
+        """
+        self._known.clear()
+        for run in runs:
+            for place, flows in _begun(run.raw, begun_s):
+                for quantity in ("completion", "slowdown"):
+                    times = flows.quantity(quantity)
+                    self._times[f"{place}.{quantity}"].values.append(times.ended)
+                    self._times[f"{place}.{quantity}"].unfinished += len(times.open)
+                    unit = "_s" if quantity == "completion" else ""
+                    self._means[f"{place}.{quantity}_mean{unit}"] += [times.mean] if times.count else []
+
     def of(self, name: str) -> Band | None:
         """The true value of a measure; None where it is not known, or the same in all runs."""
         if name not in self._known:
@@ -148,7 +168,7 @@ class Truth:
         known = [a - b for a, b in pairs if a is not None and b is not None and not math.isnan(a - b)]
         if not known or min(known) == max(known):
             return None
-        if _level(name) is None and name not in self._ratios:
+        if _level(name) is None and name not in self._ratios and name not in self._means:
             return _exactly(math.fsum(known) / len(known))
         one, two = self._of(name), other._of(name)
         return None if one is None or two is None else (one[0] - two[1], one[1] - two[0])
@@ -171,7 +191,8 @@ class Truth:
                 return self._waits[what].percentile(level)
             if what in self._times:
                 return self._times[what].percentile(level)
-        known = [run[name] for run in self.values if name in run and not math.isnan(run[name])]
+        every = self._means.get(name) or [run[name] for run in self.values if name in run]
+        known = [value for value in every if not math.isnan(value)]
         return _exactly(math.fsum(known) / len(known))
 
     def scale(self, name: str) -> float:
@@ -253,16 +274,22 @@ def _histograms(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield f"links.{link['name']}.classes.{part['name']}.delay", part["delay_s"]
 
 
-def _samples(raw: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[np.float64], int]]:
-    """Times of what completes: the name up to the statistic, those that completed, and how many did not."""
+def _begun(raw: Mapping[str, Any], begun_s: float) -> Iterator[tuple[str, finite_flows.FiniteFlows]]:
+    """The flows of a run's populations that began before a time, as `finite_flows.parts` gives them."""
+    populations = []
     for population in raw["populations"]:
-        name = raw["groups"][int(raw["flows"]["group"][population["flow"]])]["name"]
-        flows = finite_flows.FiniteFlows.of(population, raw["warmup_s"])
-        parts = {"": flows} | {f".{size}": flows.sized(*ends) for size, ends in finite_flows.SIZES.items()}
-        for size, part in parts.items():
-            unfinished = int(np.isnan(part.completion_s).sum())
-            yield f"populations.{name}{size}.completion", part.times, unfinished
-            yield f"populations.{name}{size}.slowdown", part.slowdowns, unfinished
+        early = population["started_s"] < begun_s
+        columns = {key: value[early] for key, value in population.items() if key in _OF_FLOWS}
+        populations.append({**population, **columns})
+    yield from finite_flows.parts({**raw, "populations": populations})
+
+
+_OF_FLOWS = ("started_s", "size_bytes", "idle_s", "completion_s", "open_s")
+"""What the engine reports of each flow of a population."""
+
+
+def _samples(raw: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[np.float64], int]]:
+    """Waiting times of users: the name up to the statistic, those that ended, and how many did not."""
     for users in raw.get("applications", ()):
         for quantity, values in users["samples"].items():
             unfinished = users["measures"].get(f"unfinished_{quantity.removesuffix('_s')}s") or 0

@@ -274,6 +274,6 @@ def test_a_share_of_a_class_is_that_of_all_its_packets(name: str) -> None:
     columns |= {other: np.zeros(3) for other in others}
     if one == "marked":
         columns[one] = np.array([[3, 0, 0], [990, 7, 0], [500, 0, 0]])
-    flows = catalog.Members(catalog.Columns(columns), slice(0, 3), None, [], 0.0)
+    flows = catalog.Members(catalog.Columns(columns), slice(0, 3), None, 0.0, 0.0)
     assert entry.trials is not None
     assert (entry.value(flows), entry.trials(flows)) == (3 / 1000, 1000)

@@ -234,6 +234,13 @@ def test_no_flow_in_eight_runs_with_its_profile_is_one_trial_for_each_run() -> N
     assert found.ci95 == pytest.approx((0.0, 0.36942), abs=1e-5)  # Clopper and Pearson's of 0 of 8
 
 
+def test_losses_of_a_link_do_not_come_as_the_drops_of_its_queue_do() -> None:
+    queue = Queue((500.0, 0.0) * 4, (1000.0,) * 8, (None,) * 8)
+    found = observing.observations("flows.a.link_loss", [0.0] * 8, trials=[50.0] * 8, queues=[queue]).estimate
+    assert found is not None
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 400))
+
+
 def test_a_value_of_one_run_that_is_too_low_bounds_no_mean() -> None:
     found = Observations((539.0, math.nan, math.nan), at_least=(True, False, False)).estimate
     assert found is not None
