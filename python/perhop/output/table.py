@@ -342,8 +342,10 @@ def _is_text(cells: Sequence[str]) -> bool:
     return any(re.search(r"[^\W\d_]{2}", _OF_INTERVALS.sub("", cell)) for cell in cells)
 
 
-_OF_INTERVALS = re.compile(r"^below (?=[\d−])|(?<=\d )to (?=[\d−])|(?<=\()(?:over|under|not known)")
-"""The words of an interval."""
+_OF_INTERVALS = re.compile(
+    r"^below (?=[\d−])|(?<=\d )to (?=[\d−])|(?<=\()(?:over|under|not known)|, \d+ of \d+ runs$"
+)
+"""The words of an interval, and of how many runs it is."""
 
 
 def _broken(cells: Sequence[str], widths: Sequence[int]) -> list[list[str]]:

@@ -6,15 +6,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 
 from perhop.output.drawers import Drawers
+from perhop.output.figures import tick_labels
 from perhop.output.report import HtmlPlot, html_plot
 from perhop.output.sheet import MARKS as SHAPES
-from perhop.output.sheet import SERIES, Margins, Sheet, styled, text_width, tick_texts, to_svg
+from perhop.output.sheet import SERIES, TEXT, Margins, Sheet, styled, text_width, tick_texts, to_svg
 from perhop.output.text import label
 from perhop.quantities import NUMBER, UNIT, canonical
 from perhop.study import Axis, Plot, Row
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 MOST_PLOTS = 12
 MOST_SERIES = 6
 MOST_PANELS = 9
+SIDE = 0.15
+"""The room at either side of few values, as a part of their range."""
 MOST_VECTORS = 1000
 """More marks than this are drawn as pixels."""
 _QUANTITY = re.compile(rf"({NUMBER}) ?((?!$){UNIT})")
@@ -81,11 +85,12 @@ class Marks:
 
 
 def drawn(summaries: Sequence[PointSummary]) -> list[tuple[Plot, Sequence[Row]] | Marks]:
-    """What to draw of a sweep: a picture for each of its first metrics; none of a single point."""
+    """What to draw of a sweep: a picture for each of its first metrics with a value; none of one point."""
     design = _Design.of(summaries)
     if not design.varied:
         return []
-    metrics = metric_names(summaries)[:MOST_PLOTS]
+    known = [name for name in metric_names(summaries) if any(one.estimates.get(name) for one in summaries)]
+    metrics = known[:MOST_PLOTS]
     if design.is_sample:
         others = [name for name in design.varied if name not in {entry.factor for entry in design.numeric}]
         return [_marks(metric, design.numeric, others, summaries) for metric in metrics]
@@ -341,7 +346,7 @@ def _marks_sheet(marks: Marks, *, title: str = "", remark: str = "", narrow: boo
     legend = 13.0 if names else 0.0
     panels = [sheet.axes(index, Margins(top=8.0 + legend)) for index in range(len(marks.panels))]
     for index, axes in enumerate(panels):
-        _marks_panel(axes, marks, index)
+        _marks_panel(axes, marks, index, sheet.cell_width - 60.0)
     low, high = (pick(axes.get_ylim()[end] for axes in panels) for end, pick in enumerate((min, max)))
     for index, axes in enumerate(panels):
         axes.set_ylim(low, high)
@@ -374,7 +379,7 @@ def sides(found: Sequence[tuple[float, float, float]]) -> list[list[float]]:
     ]
 
 
-def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
+def _marks_panel(axes: Axes, marks: Marks, panel: int, wide: float) -> None:
     dense = len(marks.points) > MOST_VECTORS
     for index, series in enumerate(marks.series[:MOST_SERIES]):
         own = [one for one in marks.points if one.series == index]
@@ -398,11 +403,18 @@ def _marks_panel(axes: Axes, marks: Marks, panel: int) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel(label(marks.panels[panel].label))
     values = sorted(set(marks.panels[panel].by_value.values()))
-    if len(values) > MOST_SERIES:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-    else:
+    if len(values) <= MOST_SERIES and _fit(values, wide):
         axes.set_xticks(values)
-        axes.margins(x=0.15)
+        axes.margins(x=SIDE)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+
+
+def _fit(values: Sequence[float], wide: float) -> bool:
+    """Whether each value has room for its number on an axis of this width in points; values ascend."""
+    needed = max(map(text_width, tick_labels(values))) + TEXT
+    scale = wide / (1 + 2 * SIDE) / (values[-1] - values[0] or 1.0)
+    return all((high - low) * scale >= needed for low, high in pairwise(values))
 
 
 def _slug(metric: str) -> str:

@@ -509,6 +509,23 @@ def test_error_bars_of_a_sample_are_the_intervals() -> None:
     assert "1 of 3 marks are hollow" in html_plots(points, "sweep")[0].caption
 
 
+def test_a_sample_has_no_empty_pictures_and_ticks_that_do_not_overlap() -> None:
+    at = [13.2191, 20.3981, 30.9019, 33.9267, 47.7044, 52.5514]
+    points = [
+        PointSummary(
+            Point({"a.count": count, "b.delay": f"{delay}ms"}, "{}", ""),
+            2,
+            {"loss": estimate([0.1, 0.2]), "throughput_bps": None},
+        )
+        for count, delay in zip((4, 8, 5, 1, 2, 6), at, strict=True)
+    ]
+    (plot,) = html_plots(points, "sweep")
+    assert plot.title == "loss, %"
+    counts, delays = (re.findall(r">([\d.]+)</text>", panel) for panel in plot.panels)
+    assert {"1", "2", "4", "5", "6", "8"} <= set(counts)
+    assert not {str(delay) for delay in at} & set(delays)
+
+
 def test_waiting_times_are_drawn_by_class_where_a_queue_tells_classes_apart() -> None:
     def point(count: int, kind: str, scale: float) -> PointSummary:
         ms = {
