@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perhop import _engine, blocks
 from perhop.errors import ScenarioError
-from perhop.live.equivalence import collect
+from perhop.live.equivalence import between, collect
 from perhop.output.numbers import exact
-from perhop.statistics import Difference, paired, welch
+from perhop.statistics import Difference, paired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -223,7 +223,7 @@ def explain(
 
 def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
     """The differences b - a."""
-    return {key: welch(list(a[key].values()), list(b[key].values())) for key in a if key in b}
+    return {key: between(list(a[key].values()), list(b[key].values())) for key in a if key in b}
 
 
 def otherwise(scenario: str) -> list[str]:

@@ -61,7 +61,8 @@ READING = (
     "(p ≤ 0.05). Different: the 95 % interval lies beyond it. Cannot tell: neither, with the number of live "
     "runs that would tell, roughly, if differences and variances stay the same. Flows start as in the "
     "simulation of the same seed, but the kernel's TCP is not deterministic: runs are not paired, and "
-    "variances may differ (Welch's t test). Each line is tested separately."
+    "variances may differ. Intervals are Welch's, or Student's where that is longer: a few runs may lie "
+    "close together by chance. Each line is tested separately."
 )
 READING_HOLM = (
     "Holm: the verdict after Holm's correction, by which with 95 % none of these verdicts errs; p, Holm: its "

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from perhop import interrupts, routers
 from perhop.lazy import Lazy
+from perhop.multiplicity import difference
+from perhop.observations import Observations
 from perhop.planning import growth
 from perhop.planning.document import exported
 from perhop.planning.searching import tuning_plan
@@ -281,9 +283,22 @@ def _better(plan: Plan, runner: Runner, now: Setting, names: dict[str, str]) -> 
         return tuned, None
     winner = tuned.front[0]
     setting = _Laboratory(plan, runner, names, winner).setting()
-    differences = [a - b for a, b in zip(setting.margins, now.margins, strict=True)]
-    known = bool(differences) and not any(map(math.isnan, differences))
-    return tuned, Better(tuned, winner, setting, estimate(differences) if known else None)
+    return tuned, Better(tuned, winner, setting, gain(setting.margins, now.margins))
+
+
+def gain(better: Sequence[float], now: Sequence[float]) -> Estimate | None:
+    """By how much the smallest margin is larger than as it is, with the interval by which a search compares.
+
+    Of settings that do not differ, the differences are symmetric about 0, however skewed the margins are. So
+    the interval is not corrected for the skewness that a few of them show by chance.
+
+    Args:
+        better: The smallest margin of each run; NaN where one has none.
+        now: As it is, on the same seeds.
+    """
+    if not now or any(map(math.isnan, (*better, *now))):
+        return None
+    return difference(Observations(tuple(better)), Observations(tuple(now)))
 
 
 def _lines(plan: Plan, now: Setting, better: Better | None) -> tuple[routers.Exported | None, list[str]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perhop import judging
+from perhop.judging import Check
 from perhop.multiplicity import holm, p_value
 from perhop.statistics import ALPHA, MOST_RUNS, UPPER, Estimate
 
@@ -114,13 +115,25 @@ def judge(bound: Bound, observed: Mapping[str, Observations]) -> Verdict:
         ">": judging.above,
         ">=": judging.at_least,
     }[objective.comparison]
-    check = judging.all_of(*(compare(one, objective.bound) for one in found))
+    checks = [compare(one, objective.bound) for one in found]
+    check = judging.all_of(*checks)
     p_values = [p_value(one, objective.bound) for one in found]
     p = None if None in p_values else max(p for p in p_values if p is not None)
     if check.holds is False:
-        p = p_value(worst, objective.bound)
+        check, p = _broken(checks, p_values)
     margin = worst.mapped(objective.margin)
     return Verdict(bound, check.holds, worst, margin, None, values, check.runs_needed, p)
+
+
+def _broken(checks: Sequence[Check], p_values: Sequence[float | None]) -> tuple[Check, float]:
+    """Whether one of several groups surely misses its bound, and the p value, corrected for their number.
+
+    Of many that just keep their bound, some miss it by chance more often than a single one does (Bonferroni).
+    That all of them keep it needs no correction.
+    """
+    missed = [p for p, check in zip(p_values, checks, strict=True) if check.holds is False and p is not None]
+    p = min(1.0, len(checks) * min(missed))
+    return Check(False if len(checks) == 1 or p <= ALPHA else None), p
 
 
 def corrected(verdicts: Sequence[Verdict]) -> list[tuple[bool | None, float | None]]:

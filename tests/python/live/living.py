@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.python.conftest import TWO_CLASSES
 
-from perhop import live
+from perhop import live, simulation
+from perhop.live import LiveResult
+from perhop.runs import Run
 
 LACKS = live.available()
 needs_live = pytest.mark.skipif(LACKS is not None, reason=f"needs network namespaces: {LACKS}")
@@ -24,3 +28,15 @@ LIVE = TWO_CLASSES.format(
 
 INVALID = 3
 """How a command ends that had an invalid run; a loaded machine may bring that about."""
+
+
+def pretend(scenario: str, runs: int, *, seed: int = 100, spoilt: tuple[int, ...] = ()) -> LiveResult:
+    """Simulated runs in the place of live ones, some of them invalid."""
+
+    def told(number: int) -> str:
+        invalid = ["the machine slept"] if number in spoilt else []
+        return json.dumps({"valid": not invalid, "invalid": invalid, "kernel": "6.1", "notes": []})
+
+    result = simulation.run(scenario, runs=runs, seed=seed)
+    made = tuple(Run(run.seed, {**run.raw, "live": told(run.seed)}) for run in result.runs)
+    return LiveResult(result.scenario, made)

@@ -11,16 +11,15 @@ import polars as pl
 import pytest
 from tests.python.cli.test_cli import broken, refused
 from tests.python.conftest import SMALL
-from tests.python.live.living import INVALID, LIVE, needs_live
+from tests.python.live.living import INVALID, LIVE, needs_live, pretend
 from tests.python.output.pages import check, titles
 
 from perhop import simulation
 from perhop.errors import PerhopError
-from perhop.live import LiveResult, report
+from perhop.live import report
 from perhop.live.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
 from perhop.live.explain import explain, otherwise, variations
 from perhop.live.report import Compared
-from perhop.runs import Run
 from perhop.simulation import Result
 from perhop.statistics import paired_difference
 
@@ -29,21 +28,11 @@ if TYPE_CHECKING:
 
     from tests.python.conftest import Finished
 
+    from perhop.live import LiveResult
+
     Perhop = Callable[..., Finished]
 
 FASTER = broken(SMALL, 'rate = "2Mbps"', 'rate = "4Mbps"')
-
-
-def pretend(scenario: str, runs: int, *, seed: int = 100, spoilt: tuple[int, ...] = ()) -> LiveResult:
-    """Simulated runs in the place of live ones, some of them invalid."""
-
-    def told(number: int) -> str:
-        invalid = ["the machine slept"] if number in spoilt else []
-        return json.dumps({"valid": not invalid, "invalid": invalid, "kernel": "6.1", "notes": []})
-
-    result = simulation.run(scenario, runs=runs, seed=seed)
-    made = tuple(Run(run.seed, {**run.raw, "live": told(run.seed)}) for run in result.runs)
-    return LiveResult(result.scenario, made)
 
 
 def comparison(live: str = SMALL, *, runs: int = 8, spoilt: tuple[int, ...] = ()) -> Comparison:

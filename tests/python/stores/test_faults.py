@@ -26,7 +26,7 @@ import duckdb
 import pytest
 import typer.main
 from tests.python.conftest import SMALL
-from tests.python.live.test_compare import pretend
+from tests.python.live.living import pretend
 from tests.python.stores.faults import Crash, Fault, FaultyFileSystem, Kind
 
 from perhop import _engine, cli, filesystem
