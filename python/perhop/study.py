@@ -41,6 +41,7 @@ class Sample:
         level: Of a percentile: which, such as 0.99.
         distribution: Of a percentile: that of all packets, pages or flows of the run, in the value's unit.
         at_least: Of a mean: it is a lower bound, since the longest times had not ended when the run did.
+        least: No value can be lower; nor can the interval.
     """
 
     factors: Factors
@@ -51,6 +52,7 @@ class Sample:
     level: float | None = None
     distribution: Distribution | None = None
     at_least: bool = False
+    least: float = 0.0
 
 
 WHOLE: Mapping[str, float] = {"%": 100.0, "of 10": 10.0}
@@ -448,13 +450,17 @@ class Evidence:
         values = tuple(math.nan if one is None else scale * one.value for one in samples)
         if is_share:
             return Observations(values, 0.0, 1.0, tuple(one.of or 0.0 if one else 0.0 for one in samples))
+        least = scale * known[0].least
+        if any(value < least for value in values):
+            raise ValueError(f"{metric} is below {least:g}, which it says that no value is")
         if known[0].level is not None:
             distributions = tuple(
                 None if of is None else replace(of, values=scale * of.values)
                 for of in (None if one is None else one.distribution for one in samples)
             )
-            return Observations(values, level=known[0].level, distributions=distributions)
-        return Observations(values, at_least=tuple(one is not None and one.at_least for one in samples))
+            return Observations(values, least, level=known[0].level, distributions=distributions)
+        at_least = tuple(one is not None and one.at_least for one in samples)
+        return Observations(values, least, at_least=at_least)
 
     def _in_unit(self, found: Estimate | None, metric: str, factors: Factors) -> Estimate:
         if found is None:

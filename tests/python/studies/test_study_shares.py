@@ -81,6 +81,15 @@ def test_a_share_is_compared_as_it_is() -> None:
         of_rules("loss", "%", [1.0] * 3, [1.0] * 3, 10.0).difference("loss", A, B, factor=2.0)
 
 
+def test_an_interval_does_not_go_below_what_a_measure_can_be() -> None:
+    found = Evidence(
+        [(seed, Sample(A, "stalled", "s/h", value)) for seed, value in enumerate([0, 0, 0, 5])], []
+    )
+    assert found.estimate("stalled", A).low == 0
+    with pytest.raises(ValueError, match="stalled is below 0"):
+        Evidence([(1, Sample(A, "stalled", "s/h", -1.0))], []).estimate("stalled", A)
+
+
 # ---------------------------------------------------------------- percentiles
 
 

@@ -102,7 +102,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     logs = np.log(settled)
     yield Sample(factors, "alpha", "", math.exp(float(np.mean(logs))))
     yield Sample(factors, "alpha_spread", "factor", math.exp(float(np.std(logs))))
-    yield Sample(factors, "swing", "correlation", swing(settled))
+    yield Sample(factors, "swing", "correlation", swing(settled), least=-1.0)
     for at, value in zip(times, alpha, strict=True):
         yield Sample({**factors, "time_s": float(at)}, "alpha_at", "", float(value))
     _, measured = gauge(run, "alpha_m")

@@ -63,7 +63,9 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     targets = wanted(str(factors["set"]), int(factors["subscription_percent"]))
     rates = {rate: mean_mbps(run, f"profile-{rate:g}") for rate in targets}
     for rank, (rate, value) in enumerate(rates.items(), start=1):
-        yield Sample({**factors, "rank": rank}, "off_target", MBPS, value - targets[rate])
+        yield Sample(
+            {**factors, "rank": rank}, "off_target", MBPS, value - targets[rate], least=-targets[rate]
+        )
     yield Sample(factors, "rmse", MBPS, rmse(list(rates.values()), list(targets.values())))
 
 
