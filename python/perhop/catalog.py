@@ -563,17 +563,22 @@ OF_FLOWS = frozenset({"profile_success", "reservation_success"})
 """Shares of flows. Those of a run share its luck, so that a run is one trial."""
 
 
-def is_of_events(metric: str) -> bool:
-    """Whether a mean is of what may happen to flows or users, and in many runs does not: stalls, say."""
+def alike(metric: str) -> float | None:
+    """By how much runs differ in which what a mean is of, such as stalls, does not happen; None of others."""
     last = metric.rpartition(".")[2]
-    return last in _OF_EVENTS or last.startswith("unfinished")
+    if last in _RATINGS:
+        return RATED_ALIKE * (_BOUNDS[last][1] - _BOUNDS[last][0])
+    return 0.0 if last in _OF_EVENTS or last.startswith("unfinished") else None
 
 
+RATED_ALIKE = 0.01
+"""Ratings of calls that lose nothing differ by no more than this part of their range, as their delays do."""
+_RATINGS = frozenset({"r", "call_r", "mos", "call_mos"})
 _OF_EVENTS = frozenset(
     {
         *("receiver_limited", "sender_limited", "buffer_limited", "congestion_limited", "recovering", "idle"),
         *("stalls", "stall_seconds_per_hour", "not_started", "down_late", "up_late"),
-        *("lost_or_late", "burst_ratio", "r", "call_r", "mos", "call_mos"),
+        *("lost_or_late", "burst_ratio"),
     }
 )
 _PERCENTILE = re.compile(r"(?:_p|^p)([0-9]+)(?=_|$)")

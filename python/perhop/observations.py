@@ -265,8 +265,8 @@ class Observations:
         distributions: Of a percentile: each run's distribution; None where a run has none.
         level: Of a percentile: 0.99 of P99.
         level_below: Of a difference of two percentiles of the same waits, the level of the lower one.
-        is_of_events: Of a mean: it is of what may happen to flows or users, such as stalls, so that runs that
-            all have the same value do not show that it is always the same.
+        alike: Of a mean of what may happen to flows or users, such as stalls: runs whose values differ by no
+            more than this do not show that it never happens; None of other means.
         at_least: Of a mean: whether each run's value is a lower bound, since what would have been longest had
             not ended when the run did; None if none is.
     """
@@ -282,7 +282,7 @@ class Observations:
     distributions: tuple[Distribution | None, ...] | None = None
     level: float | None = None
     level_below: float | None = None
-    is_of_events: bool = False
+    alike: float | None = None
     at_least: tuple[bool, ...] | None = None
 
     @cached_property
@@ -297,12 +297,14 @@ class Observations:
             return None
         if self.trials is not None:
             return self._share(known, self.trials)
-        found = estimate([self.values[place] for place in known], least=self.least, most=self.most)
+        values = [self.values[place] for place in known]
+        found = estimate(values, least=self.least, most=self.most)
         ends = found.ci95
-        if ends is not None and ends[0] == ends[1] and self.is_of_events:
+        if ends is not None and self.alike is not None and max(values) - min(values) <= self.alike:
             # In at most this share of runs something happens, and then the value may be any.
             rare = interval(0.0, found.runs)[1]
-            ends = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
+            low, high = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
+            ends = min(low, ends[0]), max(high, ends[1])
         if self.is_bound:
             ends = (-math.inf if ends is None else ends[0]), math.inf
         return Estimate(found.mean, ends, found.runs, len(self.values))

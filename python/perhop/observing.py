@@ -63,7 +63,7 @@ def observations(
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
         level_below=None if waits is None else catalog.level_below(metric),
-        is_of_events=catalog.is_of_events(metric),
+        alike=catalog.alike(metric),
         at_least=None if at_least is None else tuple(at_least),
     )
 
