@@ -105,7 +105,13 @@ class Row:
     @property
     def drawn(self) -> tuple[float, float] | None:
         """The interval's ends for a picture: one that is not known is as far away as the other."""
-        return None if self.mean is None else Estimate(self.mean, self.ci95, self.runs).drawn
+        if self.mean is None or self.ci95 is None:
+            return None
+        below, above = self.mean - self.ci95[0], self.ci95[1] - self.mean
+        if math.isinf(below) and math.isinf(above):
+            return None
+        below, above = (above if math.isinf(below) else below), (below if math.isinf(above) else above)
+        return self.mean - below, self.mean + above
 
     @property
     def within(self) -> bool | None:

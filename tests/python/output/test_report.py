@@ -296,6 +296,9 @@ def test_an_end_that_is_not_known_is_drawn_as_far_away_as_the_other() -> None:
     for kind in ("lines", "points", "bars", "dots"):
         one, other = (drawing(plot(kind), drawn, "made-up").picture.svg for drawn in (found, known))
         assert one == other
+    neither = [replace(row, mean=1.0, ci95=(-math.inf, math.inf)) for row in rows()]
+    assert all(row.drawn is None for row in neither)
+    assert drawing(plot("dots"), neither, "made-up").picture.png.startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("kind", ["lines", "points", "bars", "dots"])

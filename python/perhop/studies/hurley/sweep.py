@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +171,8 @@ def gains(evidence: Evidence) -> Iterator[Row]:
         low, high = (end * percent for end in (found.blue.low, found.blue.high))
         interval = (low, high) if runs > 1 else None
         yield Row(factors, "blue_gain", "%", None, found.blue.mean * percent, interval, runs)
-        green, ends = (None, None) if found.green is None else (found.green.mean, found.green.ci95)
+        known = found.green is not None and not math.isnan(found.green.mean)
+        green, ends = (found.green.mean, found.green.ci95) if found.green and known else (None, None)
         yield Row(factors, "green_gain", "ms", None, green, ends, runs)
         if runs > 1:
             yield Row(factors, "both_gain", "yes = 1", None, float(found.both), None, runs)
