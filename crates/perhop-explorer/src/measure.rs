@@ -50,7 +50,9 @@ pub fn rows(scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
         let name = format!("links.{}", link.name);
         rows.extend(LINK.iter().filter_map(|measure| row(&name, measure, LINK, std::slice::from_ref(link))));
         let queue = QueueMeasures::<LinkOutcome>::ALL;
-        rows.extend(queue.iter().filter_map(|measure| row(&name, measure, queue, std::slice::from_ref(link))));
+        rows.extend(
+            queue.iter().filter_map(|measure| row(&name, measure, queue, std::slice::from_ref(link))),
+        );
     }
     let mut first = 0;
     for class in scenario.classes() {
@@ -76,12 +78,15 @@ fn row<O>(name: &str, measure: &Measure<O>, all: &[Measure<O>], outcomes: &[O]) 
     let Summary { statistic, metric, .. } = measure.summary?;
     let weight = |outcome: &O| match statistic {
         Statistic::Mean | Statistic::Sum => 1.0,
-        Statistic::Share(of) => {
-            all.iter().filter(|other| of.contains(&other.name)).filter_map(|other| other.value.of(outcome)).sum()
-        }
+        Statistic::Share(of) => all
+            .iter()
+            .filter(|other| of.contains(&other.name))
+            .filter_map(|other| other.value.of(outcome))
+            .sum(),
     };
     let known = outcomes.iter().filter_map(|outcome| Some((measure.value.of(outcome)?, weight(outcome))));
-    let (sum, weights) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
+    let (sum, weights) =
+        known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
     let value = match statistic {
         _ if weights == 0.0 => None,
         Statistic::Sum => Some(sum),

@@ -232,7 +232,11 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let policed = flow.policed.filter(|_| flow.marked != [0; 3])?;
             Some(sum(policed) as f64 / sum(flow.marked) as f64)
         }),
-        summary: Some(Summary { statistic: Statistic::Share(&["marked"]), importance: 145, ..Summary::of("policed") }),
+        summary: Some(Summary {
+            statistic: Statistic::Share(&["marked"]),
+            importance: 145,
+            ..Summary::of("policed")
+        }),
     },
     Measure {
         name: "completion_s",
@@ -276,7 +280,10 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let again = retransmitted(flow).filter(|_| flow.sender.sent > 0)?;
             Some(again as f64 / flow.sender.sent as f64)
         }),
-        summary: Some(Summary { statistic: Statistic::Share(&["sent_packets"]), ..Summary::of("retransmitted") }),
+        summary: Some(Summary {
+            statistic: Statistic::Share(&["sent_packets"]),
+            ..Summary::of("retransmitted")
+        }),
     },
     Measure {
         name: "lost_packets",
@@ -319,7 +326,11 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             let marked = flow.congested.filter(|_| arrived(flow) > 0)?;
             Some(marked as f64 / arrived(flow) as f64)
         }),
-        summary: Some(Summary { statistic: Statistic::Share(&["delivered_packets"]), importance: 50, ..Summary::of("CE marks") }),
+        summary: Some(Summary {
+            statistic: Statistic::Share(&["delivered_packets"]),
+            importance: 50,
+            ..Summary::of("CE marks")
+        }),
     },
     Measure {
         name: "ecn_reductions",
