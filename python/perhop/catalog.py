@@ -554,8 +554,8 @@ def bounds(metric: str) -> tuple[float, float]:
 _BOUNDS: Mapping[str, tuple[float, float]] = {
     "qoe": (-math.inf, math.inf),
     "stall_seconds_per_hour": (0.0, 3600.0),
-    **dict.fromkeys(("r", "call_r"), (0.0, 100.0)),
-    **dict.fromkeys(("mos", "call_mos"), (1.0, 4.5)),
+    "r": (0.0, emodel.BASE_RATING),
+    "mos": (1.0, emodel.opinion_score(emodel.BASE_RATING)),
 }
 """Of measures that are neither shares, nor all that is at least 0."""
 
@@ -563,22 +563,27 @@ OF_FLOWS = frozenset({"profile_success", "reservation_success"})
 """Shares of flows. Those of a run share its luck, so that a run is one trial."""
 
 
-def alike(metric: str) -> float | None:
-    """By how much runs differ in which what a mean is of, such as stalls, does not happen; None of others."""
+def is_of_events(metric: str) -> bool:
+    """Whether a mean is of what may happen to flows or users, and in many runs does not: stalls, say."""
     last = metric.rpartition(".")[2]
-    if last in _RATINGS:
-        return RATED_ALIKE * (_BOUNDS[last][1] - _BOUNDS[last][0])
-    return 0.0 if last in _OF_EVENTS or last.startswith("unfinished") else None
+    return last in _OF_EVENTS or last.startswith("unfinished")
 
 
-RATED_ALIKE = 0.01
-"""Ratings of calls that lose nothing differ by no more than this part of their range, as their delays do."""
-_RATINGS = frozenset({"r", "call_r", "mos", "call_mos"})
+RATINGS = frozenset({"r", "mos"})
+"""Ratings of calls by the E-model, which fall with the share of lost packets."""
+
+
+def per_loss(metric: str, codec: emodel.CodecName) -> float:
+    """By how much a rating of calls falls at most for each unit of the share of lost packets."""
+    scale = 1.0 if metric == "r" else emodel.SCORE_PER_RATING
+    return scale * emodel.rating_per_loss(codec)
+
+
 _OF_EVENTS = frozenset(
     {
         *("receiver_limited", "sender_limited", "buffer_limited", "congestion_limited", "recovering", "idle"),
         *("stalls", "stall_seconds_per_hour", "not_started", "down_late", "up_late"),
-        *("lost_or_late", "burst_ratio"),
+        "burst_ratio",
     }
 )
 _PERCENTILE = re.compile(r"(?:_p|^p)([0-9]+)(?=_|$)")

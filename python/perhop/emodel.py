@@ -85,6 +85,19 @@ def loss_impairment(lost: float, codec: CodecName = "g711-plc", *, burst_ratio: 
     return known.impairment + (95 - known.impairment) * percent / (percent / burst_ratio + known.robustness)
 
 
+def rating_per_loss(codec: CodecName) -> float:
+    """By how much R falls at most for each unit by which the fraction of lost packets rises: at no loss.
+
+    Args:
+        codec: See `loss_impairment`.
+
+    Raises:
+        ValueError: An unknown codec.
+    """
+    known = _codec(codec)
+    return 100 * (95 - known.impairment) / known.robustness
+
+
 def rating(
     delay_s: float, lost: float = 0.0, codec: CodecName = "g711-plc", *, burst_ratio: float = 1.0
 ) -> float:
@@ -104,6 +117,10 @@ def rating(
     """
     r = BASE_RATING - delay_impairment(delay_s) - loss_impairment(lost, codec, burst_ratio=burst_ratio)
     return min(max(r, 0.0), 100.0) if lost < 1 else 0.0
+
+
+SCORE_PER_RATING = 0.053
+"""By how much the score rises at most for each unit of R: where R is 53.3."""
 
 
 def opinion_score(r: float) -> float:

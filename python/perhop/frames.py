@@ -219,12 +219,20 @@ def queue_columns(
     return out
 
 
-def estimates(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, float | None]:
-    """Columns of a frame with a row for each run, over the runs; see `columns`."""
+def estimates(
+    frame: pl.DataFrame, names: Iterable[str], beyond: Mapping[str, tuple[float, float]]
+) -> dict[str, float | None]:
+    """Columns of a frame with a row for each run, over the runs; see `columns`.
+
+    Args:
+        frame: Of the runs.
+        names: Of the columns.
+        beyond: Of some columns: see `Observations`.
+    """
     out: dict[str, float | None] = {}
     for name in names:
         values = frame[name].fill_null(math.nan).to_list()
-        out |= columns(name, observing.observations(name, values))
+        out |= columns(name, observing.observations(name, values, beyond=beyond.get(name, (0.0, 0.0))))
     return out
 
 

@@ -265,8 +265,9 @@ class Observations:
         distributions: Of a percentile: each run's distribution; None where a run has none.
         level: Of a percentile: 0.99 of P99.
         level_below: Of a difference of two percentiles of the same waits, the level of the lower one.
-        alike: Of a mean of what may happen to flows or users, such as stalls: runs whose values differ by no
-            more than this do not show that it never happens; None of other means.
+        is_of_events: Of a mean: it is of what may happen to flows or users, such as stalls, so that runs that
+            all have the same value do not show that it is always the same.
+        beyond: Of a mean: by how much it may be lower and higher for events that no run shows, at least.
         at_least: Of a mean: whether each run's value is a lower bound, since what would have been longest had
             not ended when the run did; None if none is.
     """
@@ -282,7 +283,8 @@ class Observations:
     distributions: tuple[Distribution | None, ...] | None = None
     level: float | None = None
     level_below: float | None = None
-    alike: float | None = None
+    is_of_events: bool = False
+    beyond: tuple[float, float] = (0.0, 0.0)
     at_least: tuple[bool, ...] | None = None
 
     @cached_property
@@ -300,11 +302,13 @@ class Observations:
         values = [self.values[place] for place in known]
         found = estimate(values, least=self.least, most=self.most)
         ends = found.ci95
-        if ends is not None and self.alike is not None and max(values) - min(values) <= self.alike:
+        if ends is not None and self.is_of_events and min(values) == max(values):
             # In at most this share of runs something happens, and then the value may be any.
             rare = interval(0.0, found.runs)[1]
-            low, high = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
-            ends = min(low, ends[0]), max(high, ends[1])
+            ends = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
+        if ends is not None:
+            low, high = found.mean - self.beyond[0], found.mean + self.beyond[1]
+            ends = min(ends[0], max(low, self.least)), max(ends[1], min(high, self.most))
         if self.is_bound:
             ends = (-math.inf if ends is None else ends[0]), math.inf
         return Estimate(found.mean, ends, found.runs, len(self.values))

@@ -35,6 +35,7 @@ def observations(
     queues: Sequence[Queue] = (),
     waits: Waits | None = None,
     at_least: Sequence[bool] | None = None,
+    beyond: tuple[float, float] = (0.0, 0.0),
 ) -> Observations:
     """What runs give of a measure.
 
@@ -45,6 +46,7 @@ def observations(
         queues: Of a share: see `Observations`.
         waits: Of a percentile: the distribution of each run.
         at_least: Of a mean: see `Observations`.
+        beyond: Of a mean: see `Observations`.
     """
     last = metric.rpartition(".")[2]
     least, most = catalog.bounds(metric)
@@ -63,7 +65,8 @@ def observations(
         distributions=None if found is None else waits,
         level=None if found is None or waits is None else found[1],
         level_below=None if waits is None else catalog.level_below(metric),
-        alike=catalog.alike(metric),
+        is_of_events=catalog.is_of_events(metric),
+        beyond=beyond,
         at_least=None if at_least is None else tuple(at_least),
     )
 
@@ -109,7 +112,41 @@ def of_class(
         at_least=[catalog.is_cut_off(flows) for flows in members]
         if entry.summary.metric in catalog.OF_COMPLETED
         else None,
+        beyond=beyond_rated(entry.summary.metric, members, transit, queues),
     )
+
+
+LOSSES = ("loss", "late_ratio", "policing_ratio", "link_loss")
+"""The shares of a class's packets that are lost to a call, by their metrics in sweeps."""
+
+
+def beyond_rated(
+    metric: str, members: Sequence[catalog.Members], transit: Waits, queues: Sequence[Queue]
+) -> tuple[float, float]:
+    """By how much a class's rating as calls may be lower than the runs show: see `Observations`.
+
+    Args:
+        metric: Its name in sweeps; of another measure than a rating, it is nothing.
+        members: See `of_class`.
+        transit: See `of_class`.
+        queues: See `of_class`.
+    """
+    codec = members[0].codec
+    if codec is None or metric not in catalog.RATINGS:
+        return 0.0, 0.0
+    return catalog.per_loss(metric, codec) * unseen_loss(members, transit, queues), 0.0
+
+
+def unseen_loss(members: Sequence[catalog.Members], transit: Waits, queues: Sequence[Queue]) -> float:
+    """By how much a class may lose a larger share of its packets than the runs show; see `of_class`."""
+    entries = [entry for entry in catalog.CLASS if entry.summary.metric in LOSSES]
+    return above([of_class(entry, members, transit, queues) for entry in entries])
+
+
+def above(losses: Sequence[Observations]) -> float:
+    """By how much the sum of some shares may be above what the runs show."""
+    found = [one.estimate for one in losses]
+    return math.fsum(one.high - one.mean for one in found if one is not None)
 
 
 def of_flows(entry: FiniteFlowsMeasure, by_run: Sequence[FiniteFlows]) -> Observations:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import frames
+from perhop import catalog, frames, observing
 from perhop.emodel import (
     BASE_RATING,
     CODECS,
@@ -118,13 +118,30 @@ def call_summary(
     """
     rated = calls(result, classes, codec=codec, burst_ratio=burst_ratio)
     measures = ("mouth_to_ear_s", "lost_or_late", "burst_ratio", "r", "mos")
+    own = _check(result, classes)
+    links = observing.link_queues(result.runs, result.scenario)
+    members = _members(result)
     rows: list[dict[str, Any]] = []
     for name in classes:
         of_class = rated.filter(pl.col("class") == name)
         by_run = of_class.group_by("seed", maintain_order=True).agg(pl.col(measures).mean())
         flows = of_class["member"].n_unique()
-        rows.append({"class": name, "calls": flows, **frames.estimates(by_run, measures)})
+        transit = observing.waits([of_run.transit for of_run in members[name]])
+        unseen = observing.unseen_loss(members[name], transit, observing.seen_by(transit, links))
+        beyond = {
+            rating: (catalog.per_loss(rating, codec or own[name]) * unseen, 0.0) for rating in catalog.RATINGS
+        } | {"lost_or_late": (0.0, unseen)}
+        rows.append({"class": name, "calls": flows, **frames.estimates(by_run, measures, beyond)})
     return Estimates(rows, infer_schema_length=None)
+
+
+def _members(result: Result) -> dict[str, list[catalog.Members]]:
+    """The flows of each class in each run."""
+    by_name: dict[str, list[catalog.Members]] = {}
+    for run in result.runs:
+        for group, flows in catalog.members(run.raw):
+            by_name.setdefault(str(group["name"]), []).append(flows)
+    return by_name
 
 
 DEFAULT: CodecName = "g711-plc"

@@ -2,6 +2,7 @@
 
     links.uplink.loss#of            of how many packets a share is
     flows.web.completion_s#cut      1 where the mean is too low, since the end of the run cut the longest off
+    flows.voice.r#per-loss          by how much a rating falls at most for each unit of lost share
     links.uplink.delay_s#of         how many waits a distribution is of
     links.uplink#room               how long a packet waits in the full queue, in seconds; 0 if not known
     links.uplink.delay_s#0.99       its quantile, at each of `perhop.observations.LEVELS`
@@ -22,13 +23,14 @@ from perhop.durations import Durations
 from perhop.observations import LEVELS, Distribution, Observations, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 OF = "#of"
 ROOM = "#room"
 CUT = "#cut"
+PER_LOSS = "#per-loss"
 AT = tuple(f"#{level:g}" for level in LEVELS)
-PATTERN = "#(of|room|cut|[0-9.]+)$"
+PATTERN = "#(of|room|cut|per-loss|[0-9.]+)$"
 """The ends of the names of companions, as a regular expression."""
 _COMPANION = re.compile(PATTERN)
 _BEGUN = re.compile(r"^populations\.[^.]*\.flows_begun$")
@@ -48,14 +50,7 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
         if of_run.trials is not None and of_run.applies(flows):
             yield f"{of_run.name}{OF}", of_run.trials(flows)
     for group, members in catalog.members(raw):
-        place = f"flows.{group['name']}"
-        for of_class in catalog.CLASS:
-            if of_class.summary.metric and of_class.trials is not None:
-                yield f"{place}.{of_class.summary.metric}{OF}", of_class.trials(members)
-            if of_class.summary.metric in catalog.OF_COMPLETED:
-                yield f"{place}.{of_class.summary.metric}{CUT}", float(catalog.is_cut_off(members))
-        if members.transit is not None:
-            yield from _distribution(f"{place}.transit_s", Distribution.from_histogram(members.transit))
+        yield from _of_class(f"flows.{group['name']}", members)
     for link in raw["links"]:
         place = f"links.{link['name']}"
         yield from _of_queue(place, link, (*catalog.LINK, *catalog.QUEUE))
@@ -63,6 +58,19 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
         for packets in link["classes"]:
             yield from _of_queue(f"{place}.classes.{packets['name']}", packets, catalog.QUEUE)
     yield from _of_times_to_completion(raw)
+
+
+def _of_class(place: str, members: catalog.Members) -> Iterator[tuple[str, float]]:
+    for entry in catalog.CLASS:
+        metric = entry.summary.metric
+        if metric and entry.trials is not None:
+            yield f"{place}.{metric}{OF}", entry.trials(members)
+        if metric in catalog.RATINGS and members.codec is not None:
+            yield f"{place}.{metric}{PER_LOSS}", catalog.per_loss(metric, members.codec)
+        if metric in catalog.OF_COMPLETED:
+            yield f"{place}.{metric}{CUT}", float(catalog.is_cut_off(members))
+    if members.transit is not None:
+        yield from _distribution(f"{place}.transit_s", Distribution.from_histogram(members.transit))
 
 
 def _of_times_to_completion(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -121,6 +129,9 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
     links = _links(known)
     wanted = set(metrics)
     for metric in tuple(wanted):
+        if f"{metric}{PER_LOSS}" in known:
+            wanted.add(f"{metric}{PER_LOSS}")
+            wanted |= with_companions(_losses(metric, known), known)
         wanted.add(f"{metric}{CUT}")
         bases = []
         if (found := catalog.percentile(metric)) is not None:
@@ -135,6 +146,12 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
                 bases.append(f"{metric.rpartition('.')[0]}.transit_s")
         wanted.update(f"{base}{at}" for base in bases for at in (OF, *AT))
     return wanted & known
+
+
+def _losses(metric: str, names: Container[str]) -> list[str]:
+    """Which of some names are shares of lost packets of the class that a rating is of."""
+    place = metric.rpartition(".")[0]
+    return [name for loss in observing.LOSSES if (name := f"{place}.{loss}") in names]
 
 
 def _places(metric: str, links: Iterable[str]) -> Iterable[str]:
@@ -174,6 +191,10 @@ class Gathered:
         """
         trials = self._columns.get(f"{metric}{OF}")
         found, cut = catalog.percentile(metric), self._columns.get(f"{metric}{CUT}")
+        beyond = 0.0
+        if (per_loss := self._columns.get(f"{metric}{PER_LOSS}")) is not None:
+            lost = [self.of(name) for name in _losses(metric, self._columns)]
+            beyond = max(per_loss) * observing.above(lost)
         return observing.observations(
             metric,
             self._columns[metric],
@@ -181,6 +202,7 @@ class Gathered:
             queues=() if trials is None else self._queues(metric),
             waits=None if found is None else self._distributions(found[0]),
             at_least=None if cut is None else [one == 1 for one in cut],
+            beyond=(beyond, 0.0),
         )
 
     def _queues(self, metric: str) -> Sequence[Queue]:

@@ -12,6 +12,7 @@ import perhop
 from perhop import PerhopError
 from perhop.emodel import rated
 from perhop.quality import (
+    BASE_RATING,
     CODECS,
     call_summary,
     calls,
@@ -21,6 +22,8 @@ from perhop.quality import (
     opinion_score,
     rating,
 )
+from perhop.sweep.companions import Gathered, companions, with_companions
+from perhop.sweep.metrics import measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -341,3 +344,46 @@ def test_classes_that_are_no_calls(classes: list[str], message: str) -> None:
     result = perhop.run(SCENARIO)
     with pytest.raises(PerhopError, match=message):
         calls(result, classes)
+
+
+LOSSLESS = """\
+duration = "2s"
+
+[links.uplink]
+from = "a"
+to = "b"
+rate = "900kbps"
+delay = "5ms"
+queue = { aqm = "drop-tail", limit = "30p" }
+
+[[flows]]
+name = "voice"
+count = 14
+from = "a"
+to = "b"
+start = "0s"
+codec = "g711-plc"
+transport = { udp = "on-off", rate = "64kbps", packet = "160B", on = "352ms", off = "650ms" }
+"""
+
+
+def test_a_rating_is_as_uncertain_as_the_losses_that_no_run_shows() -> None:
+    """Calls that lost nothing in any run have nearly the same rating in all of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = perhop.run(LOSSLESS, runs=8, jobs=1)
+    (row,) = result.classes().to_dicts()
+    assert row["dropped_yellow"] == 0 < row["dropped_yellow_high"]
+    # 100 * 95 / 25.1 for each unit of loss (G.107, section 7.5, at no loss)
+    fall = 100 * 95 / 25.1 * row["dropped_yellow_high"]
+    assert row["call_r_low"] == pytest.approx(row["call_r"] - fall)
+    assert row["call_r_high"] <= BASE_RATING
+    assert row["call_mos_low"] < opinion_score(row["call_r_low"]) + 1e-9
+    (summary,) = call_summary(result, ["voice"]).to_dicts()
+    assert summary["r_low"] == pytest.approx(row["call_r_low"])
+    assert summary["lost_or_late_high"] >= row["dropped_yellow_high"]
+    columns = [measure(run.raw) | dict(companions(run.raw, result.scenario)) for run in result.runs]
+    names = with_companions(["flows.voice.r"], columns[0])
+    swept = Gathered({name: [of[name] for of in columns] for name in names}).of("flows.voice.r").estimate
+    assert swept is not None
+    assert swept.low == pytest.approx(row["call_r_low"], rel=0.005)  # by quantiles of the delays
