@@ -219,7 +219,7 @@ def test_what_a_setting_reaches_is_said(tmp_path: Path, perhop: Perhop) -> None:
     done = perhop("course", "check", "red", "answers.toml")
     assert done.code == 1
     printed = " ".join(done.out.split())
-    assert "P95 of the wait 35.37 ± 1.8 ms (goal: below 30), missed; utilization 100 ±" in printed
+    assert "P95 of the wait 35.37 ± 1.9 ms (goal: below 30), missed; utilization 100 ±" in printed
     assert "(goal: above 97), reached" in printed
     assert printed.endswith("1 wrong, 8 missing, of 9")
 
