@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 CHANCE = 0.001
 """A count that is less likely than this is no chance."""
 TRIALS = 200
+WHOLE_TRIALS = 50
+"""Of whole commands; `python -m tests.python.statistics.claims` has as many of them as of samples."""
 
 
 def most(share: float, trials: int = TRIALS) -> int:
@@ -58,7 +60,7 @@ def test_all_commands_claim_what_theory_says_of_normal_values() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_all_commands_claim_what_theory_says_of_runs(command: str, tmp_path: Path) -> None:
     """Whole commands, on runs of a scenario whose settings differ by luck alone, or by an added delay."""
-    check(of_runs(command, tmp_path))
+    check(of_runs(command, tmp_path, WHOLE_TRIALS))
 
 
 def test_theories_agree_where_one_is_a_case_of_another() -> None:
