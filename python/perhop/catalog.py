@@ -332,13 +332,13 @@ def _sum(name: str, flows: Members) -> float:
 
 
 def _shares(of: Sequence[str], name: str, flows: Members) -> list[tuple[float, float]]:
-    """Of each flow that has one, a share and how many packets it is of."""
+    """The share of each flow that has one, with the number of packets that it is a fraction of."""
     pairs = zip(flows.of(name), flows.packets(of), strict=True)
     return [(share, packets) for share, packets in pairs if not math.isnan(share)]
 
 
 def _share(of: Sequence[str], name: str, flows: Members) -> float:
-    """That of all packets of the flows that have one."""
+    """A class's share of packets, over all packets of its flows that have such a share."""
     known = _shares(of, name, flows)
     return _ratio(
         math.fsum(share * packets for share, packets in known), math.fsum(packets for _, packets in known)
@@ -557,7 +557,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "r": (0.0, emodel.BASE_RATING),
     "mos": (1.0, emodel.opinion_score(emodel.BASE_RATING)),
 }
-"""Of measures that are neither shares, nor all that is at least 0."""
+"""The bounds of measures that are neither fractions nor merely non-negative."""
 
 OF_FLOWS = frozenset({"profile_success", "reservation_success"})
 """Shares of flows. Those of a run share its luck, so that a run is one trial."""

@@ -203,7 +203,7 @@ def _sum(distributions: Sequence[Distribution]) -> Distribution:
     for one in parts:
         below += one.share_below(values) * (one.count / total)
         up_to += one.share_up_to(values) * (one.count / total)
-    # Where the shares jump, a value stands twice.
+    # Where the distribution function jumps, two points have the same value.
     kept = np.column_stack((below < up_to, np.ones(len(values), dtype=bool))).ravel()
     shares = np.minimum(np.column_stack((below, up_to)).ravel()[kept], 1.0)
     return Distribution(total, np.repeat(values, 2)[kept], shares)
@@ -504,7 +504,7 @@ def _less(together: Distribution, one: Distribution, level: float) -> Distributi
     first, last = np.searchsorted(together.shares, (level - change, level + change))
     near = slice(max(0, int(first) - 2), int(last) + 2)
     values = together.values[near]
-    # Of a value that stands twice, the first point is below a jump.
+    # Of two points with the same value, the first is the lower end of a jump.
     jumps = np.append(values[1:] == values[:-1], False)
     own = np.where(jumps, one.share_below(values), one.share_up_to(values))
     shares = (together.count * together.shares[near] - one.count * own) / left

@@ -61,6 +61,7 @@ def companions(raw: Mapping[str, Any], scenario: str) -> Iterator[tuple[str, flo
 
 
 def _of_class(place: str, members: catalog.Members) -> Iterator[tuple[str, float]]:
+    """Yield the companions of the measures of a class of flows."""
     for entry in catalog.CLASS:
         metric = entry.summary.metric
         if metric and entry.trials is not None:

@@ -72,12 +72,14 @@ def _details(tuned: Tuned) -> list[str]:
     searched = f"{tuned.lead()[1]}."
     if not tuned.front:
         return [searched]
-    told = tune_answers.unbiased(tuned)
+    unbiased = tune_answers.unbiased(tuned)
     apart = (
         "All settings ran on the same fresh seeds. The best of several is better by chance alone, so "
         "they are told apart by the studentized range (Tukey) at 95 %, from paired differences of their runs."
     )
-    return [searched, told, apart] if len(tuned.front) > 1 or tuned.choice.compared else [searched, told]
+    return (
+        [searched, unbiased, apart] if len(tuned.front) > 1 or tuned.choice.compared else [searched, unbiased]
+    )
 
 
 def best_table(tuned: Tuned) -> HtmlRecords | None:

@@ -33,10 +33,10 @@ INVALID = 3
 def pretend(scenario: str, runs: int, *, seed: int = 100, spoilt: tuple[int, ...] = ()) -> LiveResult:
     """Simulated runs in the place of live ones, some of them invalid."""
 
-    def told(number: int) -> str:
+    def live_record(number: int) -> str:
         invalid = ["the machine slept"] if number in spoilt else []
         return json.dumps({"valid": not invalid, "invalid": invalid, "kernel": "6.1", "notes": []})
 
     result = simulation.run(scenario, runs=runs, seed=seed)
-    made = tuple(Run(run.seed, {**run.raw, "live": told(run.seed)}) for run in result.runs)
+    made = tuple(Run(run.seed, {**run.raw, "live": live_record(run.seed)}) for run in result.runs)
     return LiveResult(result.scenario, made)

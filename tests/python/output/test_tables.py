@@ -384,7 +384,7 @@ def test_heads_and_texts_break_before_columns_give_way() -> None:
 
 
 def test_a_number_with_its_interval_is_no_text() -> None:
-    """It is not broken, and stands to the right; a line without a value does not turn a text into one."""
+    """Such a cell is kept on one line and right-aligned, also in a column where another cell is empty."""
     lines = [
         {"class": "a", "x": "8.01 (over 7.35)", "y": "below 0.05", "z": "–"},
         {"class": "b", "x": "−0.01 (−0.02 to 0.07)", "y": "2 ± 1, 4 of 6 runs", "z": "loss of x"},
