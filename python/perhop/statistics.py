@@ -186,8 +186,9 @@ def half_width_of(observations: Sequence[float], runs: int) -> float:
 def runs_to_exclude(found: Estimate, bound: float) -> int | None:
     """How many runs would give an interval that does not contain a bound, if value and spread stay.
 
-    The side of the interval towards the bound shrinks as t(0.975, n - 1) / sqrt(n). That of a share of which
-    no run had an event shrinks as 1 / n.
+    The shorter side of the interval shrinks as t(0.975, n - 1) / sqrt(n); what the longer one has beyond it
+    is due to skewness, and shrinks as 1 / n (Hall 1992). That of a share of which no run had an event is all
+    of that kind.
 
     Args:
         found: An estimate with an interval.
@@ -202,15 +203,15 @@ def runs_to_exclude(found: Estimate, bound: float) -> int | None:
     if found.ci95 is None:
         raise ValueError("a forecast needs an interval")
     room = abs(bound - found.mean)
-    side = found.high - found.mean if bound > found.mean else found.mean - found.low
+    below, above = found.mean - found.low, found.high - found.mean
+    side = above if bound > found.mean else below
     if room == 0 or math.isinf(side):
         return None
-    if found.mean in found.ci95 and found.low < found.high:
-        needed = max(found.runs + 1, math.ceil(found.runs * side / room))
-        return needed if needed <= MOST_RUNS else None
-    spread = side * math.sqrt(found.runs) / student_t_quantile(found.runs - 1, UPPER)
+    shorter = min(below, above)
+    spread = shorter * math.sqrt(found.runs) / student_t_quantile(found.runs - 1, UPPER)
+    excess = (side - shorter) * found.runs
     for runs in range(found.runs + 1, MOST_RUNS + 1):
-        if student_t_quantile(runs - 1, UPPER) * spread / math.sqrt(runs) < room:
+        if student_t_quantile(runs - 1, UPPER) * spread / math.sqrt(runs) + excess / runs < room:
             return runs
     return None
 

@@ -128,6 +128,24 @@ def test_a_forecast_is_the_first_number_of_runs_whose_interval_fits(runs: int) -
     assert runs_to_exclude(found, 2 + (forecast(MOST_RUNS) + forecast(MOST_RUNS + 1)) / 2) is None
 
 
+@pytest.mark.parametrize("events", [1, 2, 3])
+def test_the_long_side_of_a_rare_share_shrinks_faster_than_by_the_root(events: int) -> None:
+    def exact(count: int, runs: int) -> tuple[float, float]:
+        """Clopper and Pearson's interval of events in so many runs of a thousand packets."""
+        packets = 1000 * runs
+        low = stats.beta.ppf(0.025, count, packets - count + 1)
+        return float(low), float(stats.beta.ppf(0.975, count + 1, packets - count))
+
+    mean, (low, high) = events / 30_000, exact(events, 30)
+    for factor in (4, 8, 16):
+        bound = exact(factor * events, factor * 30)[1]
+        needed = runs_to_exclude(Estimate(mean, (low, high), 30), bound)
+        by_the_root = 30 * ((high - mean) / (bound - mean)) ** 2
+        assert needed is not None
+        assert 0.6 < needed / (factor * 30) < 1.3
+        assert by_the_root / (factor * 30) > 1.5
+
+
 def test_no_number_of_runs_fits_into_no_room() -> None:
     assert runs_to_exclude(Estimate(2.0, (2.0, 2.0), 4), 2.0) is None
     with pytest.raises(ValueError, match=r"^a forecast needs an interval$"):
