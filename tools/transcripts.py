@@ -2,10 +2,14 @@
 
     python -m tools.transcripts PAGE.md ...      run the blocks of pages and write what they print
 
-The blocks of a page are run one after the other, in a folder of their own that has `examples`:
+A page with commands says where they run, in a sentence that both readers and this program read: "Commands
+run in [any folder](…)" or "… in [a clone of the repository](…)". The blocks of a page are run one after the
+other, in an empty folder or in one with what a clone has:
 
-- `sh` holds commands of `perhop`, one in each line. A `text` block directly below it is what the last one
-  prints; in it a line `…` stands for lines that are left out.
+- `sh` holds commands, one in each line: `perhop …`, `python FILE`, and either as `(cd FOLDER && …)`. A `text`
+  block directly below it is what the last one prints; in it a line `…` stands for lines that are left out.
+- `<!-- status: N -->` above such a block says that its last command ends with this exit status. Then the
+  `text` is what it says on standard error.
 - `python` is run in one interpreter for each page, and may have such a block below it, too.
 - `toml` and others are written to a file where `<!-- file: NAME -->` stands above them. A `toml` block must
   be TOML; what has `duration` and `flows` must be a valid scenario.
@@ -32,12 +36,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPEN = re.compile(r"^( *)(```+)(\w*)$")
-MARKER = re.compile(r"^ *<!-- (not run|file): (.+?) -->$")
+MARKER = re.compile(r"^ *<!-- (not run|file|status): (.+?) -->$")
+FOLDER = re.compile(r"^Commands run in \[(any folder|a clone of the repository)\]\(", re.MULTILINE)
+INSIDE = re.compile(r"\(cd (\S+) && (.+)\)")
+CLONE = "a clone of the repository"
+BUILT = {"target", "results"}
+"""What a clone does not have before somebody builds or runs something in it; nor has it what is hidden."""
 LEFT_OUT = "…"
 RUN = ("sh", "python")
 
-Command = Callable[[list[str], Path], str]
-"""Runs `perhop` with these words in a folder, returns what it prints, and raises where it fails."""
+Command = Callable[[list[str], Path, int], str]
+"""Runs `perhop` with these words in a folder and returns what it prints, on standard error if it is to fail.
+
+Raises where the exit status is not the one that is given.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +58,7 @@ class Block:
 
     Attributes:
         first: The line of the page, from 0, behind the opening fence.
-        marker: What stands above it: `not run` or `file`, and its value; both empty without one.
+        marker: What stands above it: `not run`, `file` or `status`, and its value; both empty without one.
         follows: Whether nothing but empty lines is between it and the block before.
     """
 
@@ -111,16 +123,24 @@ def transcript(page: Path, place: Path, command: Command) -> Iterator[tuple[Bloc
 def shell(block: Block, place: Path, command: Command) -> str:
     """What the last command of a block prints."""
     printed = ""
-    for line in block.lines():
-        words = shlex.split(line.removeprefix(".venv/bin/"))
-        if words[0] != "perhop":
-            raise AssertionError(f"`{words[0]}` is not run: write `<!-- not run: REASON -->` above the block")
-        words, mark, target = words[1:], *([">", words[-1]] if ">" in words else ["", ""])
-        if mark:
-            words = words[: words.index(">")]
-        printed = command(words, place)
-        if mark:
-            (place / target).write_text(printed, encoding="utf-8")
+    lines = block.lines()
+    for number, given in enumerate(lines, 1):
+        inside = INSIDE.fullmatch(given)
+        here, line = (place / inside[1], inside[2]) if inside else (place, given)
+        words = shlex.split(line)
+        words, target = (words[: words.index(">")], words[-1]) if ">" in words else (words, "")
+        status = int(block.value) if block.marker == "status" and number == len(lines) else 0
+        match words:
+            case ["perhop", *options]:
+                printed = command(options, here, status)
+            case ["python", file]:
+                printed = _ended(["python", file], [sys.executable, file], here, status)
+            case _:
+                raise AssertionError(
+                    f"`{words[0]}` is not run: write `<!-- not run: REASON -->` above the block"
+                )
+        if target:
+            (here / target).write_text(printed, encoding="utf-8")
             printed = ""
     return printed
 
@@ -142,9 +162,30 @@ def agrees(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, "\n".join(map(str.rstrip, printed.rstrip().splitlines())) + "\n") is not None
 
 
-def prepare(place: Path) -> None:
-    """Give a folder what pages take as given."""
-    shutil.copytree(ROOT / "examples", place / "examples")
+def folder(text: str) -> str:
+    """Where a page says that its commands run; empty if it does not.
+
+    Raises:
+        AssertionError: It says so twice, or below its first block that is run.
+    """
+    found = list(FOLDER.finditer(text))
+    if not found:
+        return ""
+    below = text[: found[0].start()].count("\n")
+    if len(found) > 1 or any(block.language in RUN and block.first < below for block in blocks(text)):
+        raise AssertionError("write `Commands run in [FOLDER](…)` once, above the first command")
+    return found[0][1]
+
+
+def prepare(text: str, place: Path) -> None:
+    """Make `place` the folder in which a page's commands run."""
+    if folder(text) != CLONE:
+        return
+    for there in ROOT.iterdir():
+        if there.name == "examples":
+            shutil.copytree(there, place / there.name)
+        elif there.name not in BUILT and not there.name.startswith("."):
+            (place / there.name).symlink_to(there)
 
 
 def main() -> None:
@@ -154,8 +195,9 @@ def main() -> None:
     for page in parser.parse_args().pages:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
-            prepare(place)
-            lines = page.read_text(encoding="utf-8").splitlines()
+            text = page.read_text(encoding="utf-8")
+            prepare(text, place)
+            lines = text.splitlines()
             shown = [(after, printed) for _, printed, after in transcript(page, place, _command) if after]
         for after, printed in reversed(shown):
             if LEFT_OUT not in after.text.splitlines():
@@ -163,12 +205,15 @@ def main() -> None:
         page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _command(words: list[str], place: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "perhop", *words], cwd=place, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def _command(words: list[str], place: Path, status: int) -> str:
+    return _ended(["perhop", *words], [sys.executable, "-m", "perhop", *words], place, status)
+
+
+def _ended(shown: list[str], words: list[str], place: Path, status: int) -> str:
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True, check=False)
+    if done.returncode != status:
+        raise AssertionError(f"`{shlex.join(shown)}` ends with status {done.returncode}: {done.stderr}")
+    return done.stderr if status else done.stdout
 
 
 if __name__ == "__main__":

@@ -20,12 +20,13 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.transcripts import ROOT, blocks
+
 MOST_MB = 350
 PINNED = re.compile(r"^\S+==[^\\\n]+", re.MULTILINE)
 """A package of a lock file, with its version and platforms, without its hashes."""
 # Comparisons with the kernel take minutes in real time; tests/python/live has them in short.
-COMMAND = re.compile(r"^\.venv/bin/(perhop (?!compare)[^#\n]*)", re.MULTILINE)
+COMMAND = re.compile(r"perhop (?!compare)")
 SYSTEM = "/usr/bin:/bin"
 """Where the commands find other programs."""
 
@@ -63,7 +64,11 @@ def _try(wheel: Path, scratch: Path) -> int:
         sys.exit("error: cargo is on the PATH of the commands, so they prove nothing")
     pages = [ROOT / "README.md", ROOT / "docs" / "tour.md"]
     commands = dict.fromkeys(
-        found for page in pages for found in COMMAND.findall(page.read_text(encoding="utf-8"))
+        line
+        for page in pages
+        for block in blocks(page.read_text(encoding="utf-8"))
+        for line in block.lines()
+        if block.language == "sh" and COMMAND.match(line)
     )
     failed = 0
     for command in (

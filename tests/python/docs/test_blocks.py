@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
 from tests.python.conftest import run_in
-from tools.transcripts import ROOT, Block, agrees, blocks, prepare, transcript
+from tools.transcripts import ROOT, Block, agrees, blocks, folder, prepare, transcript
 
 import perhop as package
 from perhop.cli import app
@@ -27,6 +30,10 @@ ELSEWHERE = {"results.md": "tests/python/output/test_tables.py runs its blocks a
 RUNNING = [page for page in PAGES if "```sh" in page.read_text() or "```python" in page.read_text()]
 SHOWING = {"tutorial.md", "engineer.md", "researcher.md", "teacher.md", "data.md", "plan.md"}
 
+FILE = re.compile(r"[\w./+-]+\.(toml|cfg|pcap|pcapng|py|json|graphml)")
+OWN = re.compile(r"my\.|[A-Z]+\.")
+"""A file of the reader: `my.toml`, `SCENARIO.toml`."""
+
 Check = Callable[[Path, Path], int]
 
 
@@ -38,13 +45,13 @@ def named(page: Path) -> str:
 def follow(server: Server) -> Check:
     """Runs a page's blocks in a folder, and says how many of them show what they print."""
 
-    def command(words: list[str], place: Path) -> str:
+    def command(words: list[str], place: Path, status: int) -> str:
         done = run_in(server, place, *words)
-        assert done.code == 0, done.err
-        return done.out
+        assert done.code == status, done.err
+        return done.err if status else done.out
 
     def check(page: Path, place: Path) -> int:
-        prepare(place)
+        prepare(page.read_text(encoding="utf-8"), place)
         shown = 0
         for block, printed, after in transcript(page, place, command):
             if after is not None:
@@ -53,9 +60,38 @@ def follow(server: Server) -> Check:
                     f"`python -m tools.transcripts {named(page)}` writes it anew:\n{printed}"
                 )
                 shown += 1
+        for block, file in absent(page, place):
+            pytest.fail(f"{named(page)}:{block.first + 1}: there is no {file} in the folder of the page")
         return shown
 
     return check
+
+
+def absent(page: Path, place: Path) -> Iterator[tuple[Block, str]]:
+    """What the folder lacks of what commands that are not run read, but for files of the reader."""
+    for block in blocks(page.read_text(encoding="utf-8")):
+        for line in block.lines() if block.marker == "not run" and block.language == "sh" else []:
+            program, *words = shlex.split(line)
+            read = [word for before, word in pairwise(["", *words]) if before[:1] not in ("-", ">")]
+            for word in read if program == "perhop" else []:
+                if FILE.fullmatch(word) and not OWN.match(word) and not (place / word).exists():
+                    yield block, word
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=named)
+def test_a_page_with_commands_says_where_they_run(page: Path) -> None:
+    assert folder(page.read_text(encoding="utf-8")), (
+        "write `Commands run in [any folder](…)` or `Commands run in [a clone of the repository](…)`"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language != "sh":
+            assert not re.search(r"^(\$ |\.venv/bin/)", block.text, re.MULTILINE), (
+                f"{named(page)}:{block.first + 1}: write commands into `sh`, and what they print into `text`"
+            )
 
 
 @pytest.mark.parametrize("page", [page for page in RUNNING if page.name not in ELSEWHERE], ids=named)
@@ -72,9 +108,9 @@ def test_pages_that_are_run_elsewhere_are_there() -> None:
 @pytest.mark.parametrize("page", RUNNING, ids=named)
 def test_commands_that_are_not_run_exist_with_their_options(page: Path) -> None:
     for block in blocks(page.read_text(encoding="utf-8")):
-        if block.marker == "not run" and block.language in ("sh", "console"):
+        if block.marker == "not run" and block.language == "sh":
             for line in block.lines():
-                words = line.removeprefix("$ ").removeprefix("sudo ").removeprefix(".venv/bin/").split()
+                words = line.removeprefix("sudo ").removeprefix(".venv/bin/").split()
                 if words[0] == "perhop":
                     assert understood(words[1:]), f"{named(page)}:{block.first + 1}: {line}"
 
@@ -90,8 +126,9 @@ def understood(words: list[str]) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_toml_is_toml_and_scenarios_are_valid(page: Path, tmp_path: Path) -> None:
-    prepare(tmp_path)
-    for block in blocks(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    prepare(text, tmp_path)
+    for block in blocks(text):
         if block.language == "toml" and block.marker == "not run":
             assert all(tomllib.loads(line) for line in block.lines())
         elif block.language == "toml":
@@ -106,7 +143,7 @@ def test_a_block_that_fails_is_told_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(
         AssertionError, match=r"page\.md:4: `make` is not run: write `<!-- not run: REASON -->`"
     ):
-        list(transcript(page, tmp_path, lambda _words, _place: ""))
+        list(transcript(page, tmp_path, lambda _words, _place, _status: ""))
 
 
 PAGE = """\
@@ -151,7 +188,7 @@ def test_blocks_are_found_with_their_markers_and_outputs(tmp_path: Path) -> None
     page.write_text(PAGE, encoding="utf-8")
     called: list[list[str]] = []
 
-    def command(words: list[str], _place: Path) -> str:
+    def command(words: list[str], _place: Path, _status: int) -> str:
         called.append(words)
         return "first\nsecond\nlast  \n"
 

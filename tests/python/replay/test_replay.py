@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -305,29 +304,3 @@ def test_what_has_no_effect_is_said(perhop: Perhop, five: Path) -> None:
     with pytest.warns(package.PerhopWarning, match="carry no contracted rate"):
         package.replay(five, queue=queue, rate="8Mbps")
     assert "warning: replay: queue.aqm: `inverse-rate`: packets of a capture carry no contracted" in done.err
-
-
-@pytest.mark.parametrize("page", ["docs/tour.md", "docs/replay.md"])
-def test_the_documentation_shows_what_is_printed(server_run: Callable[..., str], page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    shown = re.findall(
-        r"```sh\n\.venv/bin/(perhop replay [^`]+?)\n```\n+(?:[^\n`]+\n+)?```\n(.+?)\n```", text, re.DOTALL
-    )
-    assert shown
-    for command, output in shown:
-        assert server_run(command).rstrip("\n") == output, command
-
-
-@pytest.fixture
-def server_run(perhop: Perhop) -> Callable[..., str]:
-    """Runs a command of the documentation as from the repository's root."""
-
-    def run(command: str) -> str:
-        import shlex  # noqa: PLC0415
-
-        words = [str(ROOT / word) if word.startswith("examples/") else word for word in shlex.split(command)]
-        done = perhop(*words[1:])
-        assert done.code == 0, done.err
-        return done.out
-
-    return run
