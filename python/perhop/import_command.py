@@ -57,9 +57,10 @@ def import_(
         str | None,
         typer.Option("--interface", metavar="NAME", help="Whose queues (default: the only one with queues)."),
     ] = None,
-    link_rate: Annotated[
-        str | None, typer.Option("--link-rate", metavar="20Mbps", help="The rate of the interface.")
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="20Mbps", help="The rate of the interface.")
     ] = None,
+    link_rate: Annotated[str | None, typer.Option("--link-rate", hidden=True)] = None,
     packet_size: Annotated[
         str | None, typer.Option("--packet-size", metavar="1000B", help="The mean size of packets.")
     ] = None,
@@ -107,11 +108,14 @@ def import_(
 
     \b
     Examples:
-      perhop import edge.cfg --link-rate 20Mbps --packet-size 1000B -o edge.toml
+      perhop import edge.cfg --rate 20Mbps --packet-size 1000B -o edge.toml
       perhop import tc.sh --interface eth0 -o eth0.toml
     """  # noqa: D301
     source = routers.Source([(str(path), read(path)) for path in configurations])
-    given = answers(link_rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
+    if rate is not None and link_rate is not None:
+        raise PerhopError("--link-rate is the former name of --rate; give --rate alone")
+    rate = rate or link_rate
+    given = answers(rate, packet_size, buffer, segment_size, matches=matches or [], lenient=lenient)
     where = files.prepare_file(output, "--output", reads=configurations)
     json_path = None if json_file is None else files.prepare_file(json_file, reads=configurations)
     if where == json_path == files.STDOUT:
@@ -143,7 +147,7 @@ def import_(
 
 
 def answers(
-    link_rate: str | None,
+    rate: str | None,
     packet_size: str | None,
     buffer: str | None,
     segment_size: str | None = None,
@@ -157,7 +161,7 @@ def answers(
         PerhopError: One of them cannot be read; the message names the option.
     """
     return routers.Answers(
-        link_rate=_quantity("--link-rate", link_rate, RATES, "20Mbps"),
+        link_rate=_quantity("--rate", rate, RATES, "20Mbps"),
         packet_size=_quantity("--packet-size", packet_size, BYTES, "1000B"),
         buffer=_buffer(buffer),
         segment_size=_quantity("--segment-size", segment_size, BYTES, "208B"),

@@ -59,7 +59,7 @@ IMPORT = Table(
     keys={
         "from": FROM,
         "interface": INTERFACE,
-        "link-rate": Text(says="The rate of the interface, such as 20Mbps."),
+        "rate": Text(says="The rate of the interface, such as 20Mbps."),
         "packet-size": Text(says="The mean packet size, such as 1000B."),
         "buffer": Text(says="The buffer of the port, or of a queue without a limit: 1MB, 200p or 50ms."),
         "segment-size": Text(says="What the device counts as a segment of its buffer (EOS), such as 208B."),
@@ -369,11 +369,13 @@ def _configured(data: Mapping[str, Any], path: Path) -> _Start:
     where = str(path)
     named = document.text(data, "configuration", "", where)
     file = path.parent / named
-    given = document.table(data, "import", where)
+    given = dict(document.table(data, "import", where))
+    if "link-rate" in given and "rate" not in given:  # its former name
+        given["rate"] = given.pop("link-rate")
     place = f"{where}: [import]"
     IMPORT.check(given, place)
     answers = import_command.answers(
-        *(_text(given, key, place) for key in ("link-rate", "packet-size", "buffer", "segment-size")),
+        *(_text(given, key, place) for key in ("rate", "packet-size", "buffer", "segment-size")),
         matches=_matches(given, place),
         lenient=LENIENT.read(given, "lenient", place),
     )

@@ -101,10 +101,10 @@ class Amounts:
         if rate is not None:
             return rate.number, rate.how, rate.line
         if not self.lenient:
-            self.need("--link-rate", line, why)
+            self.need("--rate", line, why)
         found = next((bps for name, bps in ASSUMED_RATES if re.match(name, self._port.name)), ASSUMED_RATE)
         if self.lenient:
-            text = f"rate of the link assumed: {units.shown_rate(found)}; give --link-rate"
+            text = f"rate of the link assumed: {units.shown_rate(found)}; give --rate"
             self._account.find("W05", self._port.line, text)
         return found, How.ASSUMED, 0
 

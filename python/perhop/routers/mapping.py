@@ -177,13 +177,13 @@ class Mapping:
         section = Section(f"[{self.link}]", queue="link")
         bps, how, line = self._link_rate()
         shaper = self._port.shaper
-        said = "" if how is How.CONFIGURED else "--link-rate" if how is How.ASKED else ""
+        said = "" if how is How.CONFIGURED else "--rate" if how is How.ASKED else ""
         if shaper is not None and not self._shaped():
             said = f"{shaper.text}, which stands for the link's rate"
             burst = self._port.shaper_burst
             if burst is not None and burst.how is How.CONFIGURED:
                 text = f"`{burst.text}`: the burst has no effect where the shaper stands for the link"
-                self._account.find("W13", burst.line, f"{text}; give --link-rate")
+                self._account.find("W13", burst.line, f"{text}; give --rate")
         section.entries = [
             Entry("from", '"router"'),
             Entry("to", '"next"'),

@@ -474,7 +474,7 @@ class Reader:
             return None
         text = f"{key} {value}"
         if value == "auto":
-            self._account.find("W01", line, f"`{text}`: the speed of the interface; give --link-rate")
+            self._account.find("W01", line, f"`{text}`: the speed of the interface; give --rate")
             return None
         if value.endswith("%") and units.number(value[:-1]):
             return Rate(float(value[:-1]), RateUnit.PERCENT, line, text=text)

@@ -77,7 +77,7 @@ def test_a_decimal_may_begin_with_its_point(perhop: Perhop) -> None:
     assert (found.low, found.high) == (0.5, 1.5)
     margins = equivalence.margins(["throughput=.5Mbps"])
     assert margins["throughput"].absolute == 5e5
-    assert import_command._quantity("--link-rate", ".5Mbps", import_command.RATES, "20Mbps") == 5e5
+    assert import_command._quantity("--rate", ".5Mbps", import_command.RATES, "20Mbps") == 5e5
     assert words.UNITS["bit/s"]["Mbit/s"] == 1e6
     done = perhop("init", "--rate", ".5Mbps", "--users", "2 calls", "--promised", "calls .2Mbps")
     assert (done.code, done.err) == (0, "")
@@ -98,7 +98,7 @@ def test_what_is_no_decimal_is_said_to_be_none(number: str) -> None:
 def test_options_of_import() -> None:
     read = import_command._quantity
     for text in ("20Mbps", "20 mbps", "20 Mbit/s", "20000 kbit/s"):
-        assert read("--link-rate", text, import_command.RATES, "20Mbps") == 20e6
+        assert read("--rate", text, import_command.RATES, "20Mbps") == 20e6
     assert read("--packet-size", "1500 bytes", import_command.BYTES, "1000B") == 1500
     buffers = [import_command._buffer(text) for text in ("200 packets", "50 µs")]
     assert [buffer.number for buffer in buffers if buffer is not None] == pytest.approx([200.0, 50e-6])

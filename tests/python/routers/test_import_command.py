@@ -74,7 +74,7 @@ def test_several_files_of_one_device(perhop: Perhop, tmp_path: Path) -> None:
     entries = json.loads((CONFIGURATIONS / "tc.json").read_text(encoding="utf-8"))
     (tmp_path / "qdisc.json").write_text(json.dumps(entries[:3], indent=1), encoding="utf-8")
     (tmp_path / "class.json").write_text(json.dumps(entries[3:]), encoding="utf-8")
-    words = ("--link-rate", "10Mbps", "--packet-size", "1kB", "--buffer", "50p", "--match", "1:1=af11")
+    words = ("--rate", "10Mbps", "--packet-size", "1kB", "--buffer", "50p", "--match", "1:1=af11")
     done = perhop("import", "qdisc.json", "class.json", *words, "--match", "1:2=ef", "-o", "e.toml")
     assert done.code == 0, done.err
     assert "qdisc.json:10" in done.out
@@ -97,10 +97,10 @@ def test_several_files_of_one_device(perhop: Perhop, tmp_path: Path) -> None:
             "--interface eth9: has no queues; there are GigabitEthernet0/0/0",
         ),
         (
-            (str(BRANCH), "--link-rate", "fast"),
-            "--link-rate must be a number with a unit, such as 20Mbps, not `fast`",
+            (str(BRANCH), "--rate", "fast"),
+            "--rate must be a number with a unit, such as 20Mbps, not `fast`",
         ),
-        ((str(BRANCH), "--link-rate", "0Mbps"), "--link-rate must be above 0, such as 20Mbps, not `0Mbps`"),
+        ((str(BRANCH), "--rate", "0Mbps"), "--rate must be above 0, such as 20Mbps, not `0Mbps`"),
         ((str(BRANCH), "--packet-size", "0B"), "--packet-size must be above 0, such as 1000B, not `0B`"),
         (
             (str(BRANCH), "--packet-size", "1kB", "--match", "NOPE=EF"),
@@ -122,6 +122,18 @@ def test_bad_input_is_one_line(perhop: Perhop, tmp_path: Path, words: tuple[str,
     assert (done.code, done.out) == (2, "")
     assert done.err.count("\n") == 1, done.err
     assert said in done.err
+
+
+def test_the_former_name_of_rate_is_read_and_shown_nowhere(perhop: Perhop) -> None:
+    """`--rate` is the rate of a link in every command."""
+    words = ("import", str(BRANCH), "--packet-size", "1kB")
+    today, former = perhop(*words, "--rate", "30Mbps"), perhop(*words, "--link-rate", "30Mbps")
+    assert today.code == 0
+    assert (former.out, former.err) == (today.out, today.err)
+    both = perhop(*words, "--rate", "30Mbps", "--link-rate", "30Mbps")
+    assert (both.code, both.err.count("\n")) == (2, 1)
+    assert "--link-rate is the former name of --rate" in both.err
+    assert "--link-rate" not in perhop("import", "--help").out
 
 
 def test_the_documentation_names_all_dialects_and_codes() -> None:

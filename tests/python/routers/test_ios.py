@@ -64,7 +64,7 @@ def test_missing_answers_are_asked_for_by_name() -> None:
     with pytest.raises(PerhopError) as raised:
         of_text(EDGE, packet_size=None)
     assert str(raised.value) == (
-        "router.cfg: missing --link-rate (line 1: the rate of the link), --packet-size (line 7: class DATA: "
+        "router.cfg: missing --rate (line 1: the rate of the link), --packet-size (line 7: class DATA: "
         "idle time of its average counts in mean packets); give them, or assume with --lenient"
     )
     done = of_text(EDGE, packet_size=None, lenient=True)

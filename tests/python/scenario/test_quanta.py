@@ -146,7 +146,7 @@ tc filter add dev eth0 parent 1: protocol ip u32 match ip tos 0x28 0xfc flowid 1
 )
 def test_an_import_says_it(perhop: Perhop, tmp_path: Path, fields: dict[str, str], quanta: list[str]) -> None:
     (tmp_path / "shared.sh").write_text(TC.format(**fields))
-    done = perhop("import", "shared.sh", "--link-rate", "10Mbps", "--packet-size", "1500B", "-o", "out.toml")
+    done = perhop("import", "shared.sh", "--rate", "10Mbps", "--packet-size", "1500B", "-o", "out.toml")
     assert done.code == 0, done.err
     found = [quantum for _, quantum, _, _ in SAID.findall(done.err)]
     assert found == quanta, done.err
