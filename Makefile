@@ -69,8 +69,13 @@ coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for,
 	$(BIN)/python -m tools.coverage --write $(ARGS)
 	$(BIN)/python -m tools.validity --render
 
+# The engine comes first: perhop works while the explorer is still being compiled.
 .PHONY: build
-build: $(ENGINE) ## Set up .venv with perhop in it, built for speed
+build: $(ENGINE) ## Set up .venv with perhop in it, built for speed; then the explorer, if Node.js and its Rust target are there
+	@tools/explorer.sh --optional $(EXPLORER)
+
+.PHONY: engine
+engine: $(ENGINE) ## The same without the explorer
 
 # Packages are installed while Rust compiles, which uses all processors, but not all of the time.
 .PHONY: test
@@ -237,7 +242,8 @@ lock: ## Refresh the lock files from pyproject.toml (ARGS=--upgrade for the newe
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here
-	rm -rf $(VENV) $(VENV).unfinished target python/perhop/_engine.*.so .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV).unfinished target python/perhop/_engine.*.so $(EXPLORER) explorer/node_modules
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find python tests tools benches -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: cargo

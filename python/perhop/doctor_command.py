@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perhop import _engine, extras, terminal
+from perhop import _engine, explore_command, extras, terminal
 from perhop.errors import PerhopError
 from perhop.lazy import Lazy
 
@@ -105,6 +105,7 @@ def examine() -> list[Part]:
         _engine_part(),
         *(_package(part, module, purpose, "") for part, (module, purpose) in PACKAGES.items()),
         *(_package(one.name, one.module, one.purpose, _install(one)) for one in extras.ALL),
+        _explorer(),
         _live(),
         *(_program(part, *rest) for part, rest in PROGRAMS.items()),
         _ns3(),
@@ -133,6 +134,13 @@ def _package(part: str, module: str, purpose: str, install: str) -> Part:
         reason = " ".join(str(error).split()) or type(error).__name__
         return Part(part, purpose, f"{module} is installed, but broken: {reason}", works=False)
     return Part(part, purpose, f"{module} {metadata.version(module.replace('_', '-'))}", works=True)
+
+
+def _explorer() -> Part:
+    """The page of `perhop explore`, which wheels have and a copy of the repository builds."""
+    works = explore_command.is_built()
+    note = "its files are there" if works else f"not built; {explore_command.REMEDY}"
+    return Part("explorer", "perhop explore: runs in the browser", note, works=works)
 
 
 def _live() -> Part:

@@ -22,6 +22,11 @@ from perhop.local_server import Patience
 
 FILES = Path(__file__).parent / "explorer"
 """What `make explorer` builds, and wheels carry."""
+REMEDY = (
+    "in a copy of the repository, `make explorer` builds it; that needs Node.js 20 or newer with npm, "
+    "and Rust's target wasm32-unknown-unknown, which it adds with rustup"
+)
+"""How to get these files."""
 LONGEST_LINK = 60_000
 """`MOST_LINK` of explorer/src/state.ts: more characters the page does not read."""
 TYPES = {
@@ -60,11 +65,8 @@ def explore(
       perhop explore
       perhop explore my.toml
     """  # noqa: D301
-    if not (FILES / "index.html").is_file():
-        raise PerhopError(
-            "this installation lacks the explorer's files; in a copy of the repository, "
-            "`make explorer` builds them (it needs Node.js)"
-        )
+    if not is_built():
+        raise PerhopError(f"this installation lacks the explorer; {REMEDY}")
     fragment = "" if scenario is None else link(inputs.read_text(scenario), scenario, seed)
     try:
         server = Server(port, FILES)
@@ -78,6 +80,11 @@ def explore(
         if browser:
             webbrowser.open(address + fragment)
         server.serve_forever()
+
+
+def is_built() -> bool:
+    """Whether this installation has the explorer's files."""
+    return (FILES / "index.html").is_file()
 
 
 def link(text: str, path: Path, seed: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perhop import _engine, extras
+from perhop import _engine, doctor_command, explore_command, extras
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +107,19 @@ def test_programs_that_are_missing(perhop: Perhop, tmp_path: Path, monkeypatch: 
     for name in ("perhop-router", "Wireshark", "ns-2", "ns-3"):
         assert not found[name]["works"]
     assert "apt install ns2" in found["ns-2"]["note"]
+
+
+def test_the_explorer_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explorer() -> doctor_command.Part:
+        return next(part for part in doctor_command.examine() if part.part == "explorer")
+
+    monkeypatch.setattr(explore_command, "FILES", tmp_path)
+    part = explorer()
+    assert not part.works
+    for word in ("make explorer", "Node.js 20", "npm", "wasm32-unknown-unknown"):
+        assert word in part.note
+    (tmp_path / "index.html").touch()
+    assert explorer().works
 
 
 SWEEP, TUNE = (ROOT / "examples" / f"{name}-thresholds.toml" for name in ("sweep", "tune"))
