@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         store,
         studies,
     )
-    from perhop.output import files, summary, table, writer
+    from perhop.output import csv_tables, files, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore, RunStore
     from perhop.study import Factors, Study, Verdict
@@ -72,6 +72,7 @@ else:
     simulation = Lazy("perhop.simulation")
     store = Lazy("perhop.store")
     studies = Lazy("perhop.studies")
+    csv_tables = Lazy("perhop.output.csv_tables")
     files = Lazy("perhop.output.files")
     summary = Lazy("perhop.output.summary")
     table = Lazy("perhop.output.table")
@@ -312,6 +313,7 @@ def run(
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
 ) -> None:
     """Simulate a scenario of your own and print what each class and each link got.
 
@@ -326,6 +328,7 @@ def run(
       perhop run my.toml
       perhop run my.toml --runs 20 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
+      perhop run my.toml --csv tables
       perhop run my.toml --runs 1 --capture my.pcapng
     """  # noqa: D301
     first, least = terminal.seeds(seed, budget.FIRST if runs is None else runs)
@@ -335,6 +338,7 @@ def run(
     terminal.warn(checked.notices)
     if out is not None:
         files.claim_directory(out)
+    csv_tables.prepare(csv)
     json_path = None if json_file is None else files.prepare_file(json_file, reads=[scenario])
     recorded: dict[str, Any] = {
         "capture": capture,
@@ -374,13 +378,15 @@ def run(
             **{"--capture": capture, "--events": events, "--out": out},
         )
         writer.write_run(out, result, shown, command)
-    _write_json(json_path, summary.to_json(result, by_default=runs is None))
+    text = summary.to_json(result, by_default=runs is None)
+    _write_json(json_path, text)
     say(shown.text(terminal.width(wide=wide)))
     if records:
         kept = " and ".join(str(path) for path in (capture, events) if path is not None)
         say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
+    csv_tables.write(csv, text, say, summary.frames_of_runs(result))
 
 
 def _write_json(path: Path | None, text: str) -> None:

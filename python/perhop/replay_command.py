@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from perhop import replaying
-    from perhop.output import files
+    from perhop.output import csv_tables, files
 else:
     replaying = Lazy("perhop.replaying")
     files = Lazy("perhop.output.files")
+    csv_tables = Lazy("perhop.output.csv_tables")
 
 _FORMATS = (".parquet", ".csv")
 
@@ -107,6 +108,7 @@ def replay(
     ] = None,
     wide: terminal.Wide = False,
     json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
 ) -> None:
     """Replay a capture into a meter, a queue or a link of a scenario, and print what becomes of its packets.
 
@@ -126,6 +128,7 @@ def replay(
     tables = {option: _table(option, text) for option, text in given.items()}
     reads = [path for path in (capture, scenario) if path is not None]
     json_path = None if json_file is None else files.prepare_file(json_file, reads=reads)
+    csv_tables.prepare(csv)
     packets_path = None if packets is None else files.prepare_file(packets, "--packets", reads)
     result = replaying.replay(
         capture,
@@ -156,6 +159,7 @@ def replay(
         files.write(json_path, text)
     say = terminal.note if json_path == files.STDOUT else terminal.say
     say(result.text(terminal.width(wide=wide)))
+    csv_tables.write(csv, text, say)
 
 
 def _packed(frame: pl.DataFrame, suffix: str) -> bytes:

@@ -45,8 +45,8 @@ def place(text: object) -> Path:
     """A file name or directory as typed; an empty one would quietly mean the current directory."""
     if not str(text):
         raise PerhopError(
-            "--out, --json, --output, --plot, --store, --capture, --events: a name is empty; give one, "
-            "such as `results`"
+            "--out, --json, --csv, --output, --plot, --store, --capture, --events: a name is empty; "
+            "give one, such as `results`"
         )
     return Path(str(text))
 
@@ -103,6 +103,15 @@ Json = Annotated[
 ]
 
 
+Csv = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv",
+        metavar="DIR",
+        parser=place,
+        help="Write the tables as CSV files there, one for each; columns.csv has their units.",
+    ),
+]
 Engine = Annotated[
     Literal["batched", "reference"] | None,
     choice(

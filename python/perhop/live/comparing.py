@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perhop.live import equivalence, explain, laboratory, report
     from perhop.live.equivalence import Comparison, Margin
     from perhop.live.laboratory import LiveResult
-    from perhop.output import files
+    from perhop.output import csv_tables, files
     from perhop.simulation import Result, ScenarioSource
 else:
     simulation = Lazy("perhop.simulation")
@@ -30,6 +30,7 @@ else:
     explain = Lazy("perhop.live.explain")
     laboratory = Lazy("perhop.live.laboratory")
     report = Lazy("perhop.live.report")
+    csv_tables = Lazy("perhop.output.csv_tables")
     files = Lazy("perhop.output.files")
 
 LIVE_RUNS = 4
@@ -84,6 +85,7 @@ def compare(
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
 ) -> None:
     """Run a scenario in the simulator and on real packets, and say which numbers are equivalent.
 
@@ -124,6 +126,7 @@ def compare(
     texts = [checked.text for checked in read]
     if out is not None:
         files.claim_directory(out)
+    csv_tables.prepare(csv)
     json_path = None if json_file is None else files.prepare_file(json_file, reads=scenarios)
     names = _names(scenarios)
     work = _Work(
@@ -151,6 +154,7 @@ def compare(
     say(report.text(compared, terminal.width(wide=wide)))
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
+    csv_tables.write(csv, text, say)
     if compared.left_out:
         raise typer.Exit(living.INVALID)
 

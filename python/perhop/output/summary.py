@@ -360,6 +360,16 @@ def numbers(result: Result) -> dict[str, Any]:
     }
 
 
+def frames_of_runs(result: Result) -> dict[str, pl.DataFrame]:
+    """What tables are made of, by name: of each run its flows, and its samples over time."""
+    return {
+        "flows": result.flows,
+        "flows-of-populations": result.population_flows,
+        "flows-over-time": result.series,
+        "queues-over-time": result.queues,
+    }
+
+
 def partial_json(result: Result) -> dict[str, Any]:
     """The measures that some runs lack, as data; nothing where there is none."""
     found = [

@@ -46,6 +46,7 @@ def plan(
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
     export: Annotated[
         Path | None,
         typer.Option(
@@ -81,7 +82,7 @@ def plan(
         raise PerhopError(
             f'--export {export}: {plan_file} has no [export]; add such as `export = {{ to = "ios" }}`'
         )
-    json_path = sweeping.prepared(plan_file, store, out, json_file)
+    json_path = sweeping.prepared(plan_file, store, (out, csv), json_file)
     lines_path = None if export is None else files.prepare_file(export, "--export", reads=[plan_file])
     if lines_path == files.STDOUT:
         raise PerhopError("--export -: standard output has the tables; give it a file")
@@ -103,7 +104,7 @@ def plan(
         done,
         terminal.width(wide=wide),
         json_path,
-        out,
+        (out, csv),
         lambda where: report.write_plan(where, done, command, cores),
     )
     sweeping.say_counts(done.work, store, out, json_path)

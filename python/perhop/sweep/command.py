@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from perhop import simulation
-    from perhop.output import files
+    from perhop.output import csv_tables, files
     from perhop.sweep import job, plan, report, tune_report, tuning
     from perhop.sweep import tune as search
 else:
     simulation = Lazy("perhop.simulation")
+    csv_tables = Lazy("perhop.output.csv_tables")
     files = Lazy("perhop.output.files")
     job = Lazy("perhop.sweep.job")
     plan = Lazy("perhop.sweep.plan")
@@ -67,6 +68,7 @@ def sweep(
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
 ) -> None:
     """Simulate a scenario over many settings and seeds, and print what each setting gives.
 
@@ -85,14 +87,18 @@ def sweep(
     cores = simulation.workers(jobs)
     planned = plan.read_plan(sweep_file, plan.Given(runs, seed, until_ci))
     terminal.warn(f"{sweep_file}: {notice}" for notice in plan.notices(planned.points))
-    json_path = prepared(sweep_file, store, out, json_file)
+    json_path = prepared(sweep_file, store, (out, csv), json_file)
     place = job.Workplace(store, backend, jobs, address)
     swept = job.run_sweep(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--runs": runs, "--seed": seed, "--until-ci": until_ci, "--out": out}
     command = terminal.command("sweep", str(sweep_file), **given)
     width = terminal.width(wide=wide)
     conclude(
-        swept, width, json_path, out, lambda place: report.write_sweep(place, swept, store, command, cores)
+        swept,
+        width,
+        json_path,
+        (out, csv),
+        lambda place: report.write_sweep(place, swept, store, command, cores),
     )
     say_counts(swept.work, store, out, json_path)
     end_with(swept.failures)
@@ -113,6 +119,7 @@ def tune(
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
+    csv: terminal.Csv = None,
 ) -> None:
     """Search for the setting that is best by an objective, or for the Pareto front of several.
 
@@ -133,7 +140,7 @@ def tune(
     cores = simulation.workers(jobs)
     planned = tuning.read_tuning(tune_file, trials=trials, runs=runs, seed=seed)
     terminal.warn(f"{tune_file}: {notice}" for notice in plan.notices(planned.seen))
-    json_path = prepared(tune_file, store, out, json_file)
+    json_path = prepared(tune_file, store, (out, csv), json_file)
     place = job.Workplace(store, backend, jobs, address)
     tuned = search.tune(planned, place, say=terminal.note, progress=terminal.progress)
     given = {"--store": store, "--trials": trials, "--runs": runs, "--seed": seed, "--out": out}
@@ -142,7 +149,11 @@ def tune(
     terminal.warn(f"{tune_file}: a winner: {notice}" for notice in plan.notices(winners))
     width = terminal.width(wide=wide)
     conclude(
-        tuned, width, json_path, out, lambda place: tune_report.write_tuned(place, tuned, command, cores)
+        tuned,
+        width,
+        json_path,
+        (out, csv),
+        lambda place: tune_report.write_tuned(place, tuned, command, cores),
     )
     say_counts(tuned.work, store, out, json_path)
     if not tuned.front:
@@ -160,15 +171,21 @@ def installed(*parts: extras.Extra, backend: str) -> None:
         part.demand()
 
 
-def prepared(file: Path, store: Path, out: Path | None, json_file: Path | None) -> Path | None:
+Places = tuple[Path | None, Path | None]
+"""The directories of the report and of the tables as CSV; None for what is not asked for."""
+
+
+def prepared(file: Path, store: Path, places: Places, json_file: Path | None) -> Path | None:
     """Prove, before the work begins, that results can be written; the name to write JSON to.
 
     Raises:
         PerhopError: They cannot.
     """
     files.prepare_directory(store, "--store")
+    out, csv = places
     if out is not None:
         files.claim_directory(out)
+    csv_tables.prepare(csv)
     return None if json_file is None else files.prepare_file(json_file, reads=[file])
 
 
@@ -176,7 +193,7 @@ def conclude(
     result: Any,  # noqa: ANN401
     width: int | None,
     json_path: Path | None,
-    out: Path | None,
+    places: Places,
     write: Callable[[Path], None],
 ) -> None:
     """Write what was asked for, then say the result.
@@ -185,9 +202,10 @@ def conclude(
         result: Has `text(width)` and `json()`.
         width: Of the terminal; None for no limit.
         json_path: Where JSON goes.
-        out: Where the report goes; None for no report.
+        places: Where the report and the tables as CSV go.
         write: Writes the report there.
     """
+    out, csv = places
     if out is not None:
         write(out)
     if json_path == files.STDOUT:
@@ -195,6 +213,7 @@ def conclude(
     elif json_path is not None:
         files.write(json_path, result.json())
     terminal_say(json_path)(result.text(width))
+    csv_tables.write(csv, result.json(), terminal_say(json_path))
 
 
 def say_counts(work: Any, store: Path, out: Path | None, json_path: Path | None) -> None:  # noqa: ANN401
