@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         store,
         studies,
     )
-    from perhop.output import csv_tables, files, summary, table, writer
+    from perhop.output import csv_tables, files, over_time, summary, table, writer
     from perhop.reproduction import Counts, StudyOutcome
     from perhop.store import DirectoryStore, RunStore
     from perhop.study import Factors, Study, Verdict
@@ -74,6 +74,7 @@ else:
     studies = Lazy("perhop.studies")
     csv_tables = Lazy("perhop.output.csv_tables")
     files = Lazy("perhop.output.files")
+    over_time = Lazy("perhop.output.over_time")
     summary = Lazy("perhop.output.summary")
     table = Lazy("perhop.output.table")
     writer = Lazy("perhop.output.writer")
@@ -310,6 +311,16 @@ def run(
             help="Write what became of each packet of that run at these links, as a table.",
         ),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE.svg",
+            parser=terminal.place,
+            help="Draw throughput, queues and round-trip times over time, as SVG or PNG, and print them as "
+            "blocks; - prints alone.",
+        ),
+    ] = None,
     wide: terminal.Wide = False,
     out: terminal.Out = None,
     json_file: terminal.Json = None,
@@ -329,6 +340,7 @@ def run(
       perhop run my.toml --runs 20 --out results/my
       perhop run my.toml --runs 20 --json - | jq .classes
       perhop run my.toml --csv tables
+      perhop run my.toml --plot my.svg
       perhop run my.toml --runs 1 --capture my.pcapng
     """  # noqa: D301
     first, least = terminal.seeds(seed, budget.FIRST if runs is None else runs)
@@ -336,6 +348,8 @@ def run(
     simulation.threads_each(threads, at_once, least)
     checked = simulation.read(scenario)
     terminal.warn(checked.notices)
+    plot_path = over_time.prepare(plot, reads=[scenario])
+    text = checked.text if plot is None else over_time.sampled(checked.text)
     if out is not None:
         files.claim_directory(out)
     csv_tables.prepare(csv)
@@ -345,18 +359,18 @@ def run(
         "capture_links": capture_link or (),
         "events": events,
     }
-    records = recording.plan(checked.text, **recorded, reads=[scenario]) is not None
-    memory.fitting(checked.text, least, at_once, at_once)
+    records = recording.plan(text, **recorded, reads=[scenario]) is not None
+    memory.fitting(text, least, at_once, at_once)
     if records and engine is None:
         one = "Computed" if least == 1 else f"The run with seed {first} is computed"
         terminal.note(f"{one} by the reference engine, which is slower: its packets are recorded.")
     if engine is None and not (records and least == 1):
-        _note_reference_engine(checked.text)
+        _note_reference_engine(text)
     if threads is not None and threads > 1:
-        _note_threads(checked.text, threads, engine)
+        _note_threads(text, threads, engine)
     with terminal.progress("runs", least) as step:
         result = simulation.run(
-            json.loads(checked.text),
+            json.loads(text),
             runs=runs,
             seed=first,
             jobs=at_once,
@@ -375,18 +389,20 @@ def run(
             str(scenario),
             *(word for link in capture_link or () for word in ("--capture-link", link)),
             **{"--runs": len(result.runs), "--seed": None if seed == 1 else seed, "--engine": engine},
-            **{"--capture": capture, "--events": events, "--out": out},
+            **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
         )
         writer.write_run(out, result, shown, command)
-    text = summary.to_json(result, by_default=runs is None)
-    _write_json(json_path, text)
-    say(shown.text(terminal.width(wide=wide)))
+    numbers = summary.to_json(result, by_default=runs is None)
+    _write_json(json_path, numbers)
+    width = terminal.width(wide=wide)
+    say(shown.text(width))
+    over_time.show(plot_path, result.runs, shown.title, say, width)
     if records:
         kept = " and ".join(str(path) for path in (capture, events) if path is not None)
         say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
-    csv_tables.write(csv, text, say, summary.frames_of_runs(result))
+    csv_tables.write(csv, numbers, say, summary.frames_of_runs(result))
 
 
 def _write_json(path: Path | None, text: str) -> None:

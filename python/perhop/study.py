@@ -294,6 +294,7 @@ class Plot:
         interval: What the rows' intervals are.
         bound: Of a matrix.
         logarithmic: The x axis of lines has a logarithmic scale.
+        one_scale: Its panels show one quantity, and may have one scale.
         steady: Each named series keeps its color where another has no values; always so of "cdf".
     """
 
@@ -316,6 +317,7 @@ class Plot:
     bound: Bound | None = None
     logarithmic: bool = False
     steady: bool = False
+    one_scale: bool = True
 
     @property
     def is_curves(self) -> bool:

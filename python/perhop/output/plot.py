@@ -200,7 +200,7 @@ def _sheet(
 def _shared(plot: Plot, rows: Sequence[Row], panels: Sequence[Factor | None]) -> tuple[float, float] | None:
     """The ends of the scale that all panels share, or None if that would flatten one of them."""
     ranges = [found for panel in panels if (found := _range(plot, rows, panel)) is not None]
-    if len(ranges) < 2:
+    if len(ranges) < 2 or not plot.one_scale:
         return None
     low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
     if high <= low or any(top - bottom < SHARED_FROM * (high - low) for bottom, top in ranges):

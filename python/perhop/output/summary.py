@@ -582,6 +582,11 @@ def windows_over_time(runs: Sequence[Run]) -> list[Drawn]:
     return _classes_over_time(runs, "window", what, "packets per flow", _windows)
 
 
+def rtts_over_time(runs: Sequence[Run]) -> list[Drawn]:
+    """The mean round-trip time of each class's flows over time, if the scenario has probes and TCP."""
+    return _classes_over_time(runs, "rtt", f"RTT over time, {MEAN_OF_CLASS}", "ms", _rtts)
+
+
 def _classes_over_time(
     runs: Sequence[Run],
     metric: str,
@@ -688,9 +693,14 @@ def _windows(runs: Sequence[Run]) -> list[Row]:
     return _class_means(runs, "cwnd_packets", ("window", "packets", 1.0), None)
 
 
+def _rtts(runs: Sequence[Run]) -> list[Row]:
+    """The mean round-trip time of each class's flows over time in ms; none of flows without one."""
+    return _class_means(runs, "rtt_s", ("rtt", "ms", 1e-3), None)
+
+
 def _class_means(
     runs: Sequence[Run],
-    column: Literal["throughput_bps", "cwnd_packets"],
+    column: Literal["throughput_bps", "cwnd_packets", "rtt_s"],
     shown: tuple[str, str, float],
     factors: Mapping[str, str | float] | None,
 ) -> list[Row]:

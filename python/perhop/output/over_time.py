@@ -1,0 +1,174 @@
+"""What happens over time, for `perhop run --plot`: one sheet for a file, and a line of blocks for a terminal.
+
+Both show the throughput and the round-trip time of each group of flows, and the queue of each link.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perhop import _engine
+from perhop.errors import PerhopError
+from perhop.output import summary
+from perhop.output.files import STDOUT, prepare_file, write
+from perhop.output.numbers import short
+from perhop.output.table import records
+from perhop.study import Axis, Plot, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from perhop.output.sheet import Picture
+    from perhop.runs import Run
+
+FORMATS = (".svg", ".png")
+SAMPLES = 200
+"""How often a scenario is sampled that does not say it."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+GAP = " "
+"""Where there is no value."""
+WIDEST = 50
+"""Characters of a line of blocks, where the terminal has room."""
+_BESIDE = 48
+"""Columns of a terminal beside the blocks."""
+_QUANTITY = "quantity"
+
+
+def prepare(place: Path | None, reads: Sequence[Path]) -> Path | None:
+    """Prove, before the work begins, that the picture can be written; None where none is asked for.
+
+    Raises:
+        PerhopError: It cannot, or its name says no format.
+    """
+    if place is None:
+        return None
+    path = prepare_file(place, "--plot", reads)
+    if path != STDOUT and path.suffix not in FORMATS:
+        raise PerhopError(
+            f"--plot {path}: name a file that ends in {' or '.join(FORMATS)}, or - for the terminal alone"
+        )
+    return path
+
+
+def sampled(text: str) -> str:
+    """The scenario, with `probes` where it has none; samples change no other result."""
+    scenario: dict[str, Any] = json.loads(text)
+    if scenario.get("probes", {}).get("interval"):
+        return text
+    duration_ns, _ = _engine.quantity("duration", scenario["duration"])
+    return json.dumps({**scenario, "probes": {"interval": f"{max(1, duration_ns // SAMPLES)}ns"}})
+
+
+def show(
+    path: Path | None, runs: Sequence[Run], title: str, say: Callable[[str], None], width: int | None
+) -> None:
+    """Draw the sheet where `prepare` says, and print the blocks; nothing where that is None.
+
+    Args:
+        path: What `prepare` returned.
+        runs: With samples.
+        title: Of the sheet.
+        say: Prints lines.
+        width: Of the terminal; None for no limit.
+
+    Raises:
+        PerhopError: The picture cannot be written.
+    """
+    if path is None:
+        return
+    say("\n" + text(runs, width))
+    if path != STDOUT:
+        drawn = picture(runs, title)
+        write(path, drawn.svg if path.suffix == ".svg" else drawn.png)
+        say(f"\nplot: {path}")
+
+
+def panels(runs: Sequence[Run]) -> list[tuple[str, list[Row]]]:
+    """Each quantity with its samples: means over the runs, by what they are of."""
+    drawn = (
+        ("throughput of a flow, Mbit/s", "class", summary.throughput_over_time(runs)),
+        ("queue, packets", "link", summary.queues_over_time(runs)),
+        ("RTT, ms", "class", summary.rtts_over_time(runs)),
+    )
+    return [
+        (name, [_shown(row, name, factor) for row in rows]) for name, factor, of in drawn for _, rows in of
+    ]
+
+
+def _shown(row: Row, name: str, factor: str) -> Row:
+    factors = {_QUANTITY: name, "of": _of(row, factor), "time_s": row.factors["time_s"]}
+    return replace(row, factors=factors, metric="value", unit="")
+
+
+def _of(row: Row, factor: str) -> str:
+    """Of what a sample is; of a link, also which packets, unless it is all of them."""
+    own = str(row.factors[factor])
+    quantity = row.factors.get("quantity", summary.ALL)
+    return own if quantity == summary.ALL else f"{own}, {quantity}"
+
+
+def picture(runs: Sequence[Run], title: str) -> Picture:
+    """All of it on one sheet."""
+    from perhop.output.plot import drawing  # noqa: PLC0415 - matplotlib takes its time
+
+    found = panels(runs)
+    rows = [row for _, of_panel in found for row in of_panel]
+    names = list(dict.fromkeys(str(row.factors["of"]) for row in rows))
+    plot = Plot(
+        id="over-time",
+        title=title,
+        kind="lines",
+        metric="value",
+        x=summary.TIME,
+        series=Axis("of", "", {name: name for name in names}),
+        y_label="",
+        facet=Axis(_QUANTITY, "", {name: name for name, _ in found}),
+        steady=True,
+        one_scale=False,
+    )
+    return drawing(plot, rows, "run").picture
+
+
+def text(runs: Sequence[Run], width: int | None) -> str:
+    """A line of blocks for each series, from 0 to its largest value."""
+    room = WIDEST if width is None else max(8, min(WIDEST, width - _BESIDE))
+    lines = []
+    for name, rows in panels(runs):
+        for of in dict.fromkeys(str(row.factors["of"]) for row in rows):
+            values = [row.mean for row in rows if row.factors["of"] == of]
+            known = [value for value in values if value is not None]
+            if known:
+                lines.append(
+                    {
+                        _QUANTITY: name,
+                        "of": of,
+                        "lowest": short(min(known)),
+                        "highest": short(max(known)),
+                        "over time, from 0 to the highest": blocks(values, room),
+                    }
+                )
+    return "\n".join(records(lines, width)) if lines else "nothing was sampled"
+
+
+def blocks(values: Sequence[float | None], room: int) -> str:
+    """Values as a line of at most so many blocks, each the mean of its part of them."""
+    parts = min(room, len(values))
+    ends = [round(part * len(values) / parts) for part in range(parts + 1)]
+    means = [_mean(values[begin:end]) for begin, end in itertools.pairwise(ends)]
+    most = max((mean for mean in means if mean is not None), default=0.0)
+    return "".join(GAP if mean is None else _block(mean, most) for mean in means)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _block(value: float, most: float) -> str:
+    level = 0 if most <= 0 else math.ceil(max(0.0, value) / most * len(BLOCKS)) - 1
+    return BLOCKS[min(max(level, 0), len(BLOCKS) - 1)]
