@@ -125,11 +125,12 @@ class StudyDrawn:
 
 @dataclass(frozen=True, slots=True)
 class StudyPart:
-    """A study's outcome and its part of the page, which is drawn and filled in once."""
+    """A study's outcome with its part of the page and its line of the contents, both filled in once."""
 
     outcome: StudyOutcome
     section: Section
     html: Markup
+    line: Markup
 
     @staticmethod
     def drawn(outcome: StudyOutcome, drawers: Drawers) -> StudyDrawn:
@@ -153,8 +154,11 @@ class StudyPart:
         """The part of a study when its pictures are there; waits for them."""
         outcome = drawn.outcome
         section = _section(outcome, drawers.get(drawn.plots), drawers.get(drawn.networks))
-        page = render("study.html.j2", outcome=outcome, section=section)
-        return StudyPart(outcome, section, Markup(page))  # noqa: S704 - a template's output
+        html, line = (
+            Markup(render(name, outcome=outcome, section=section, states=STATES))  # noqa: S704 - a template's output
+            for name in ("study.html.j2", "contents.html.j2")
+        )
+        return StudyPart(outcome, section, html, line)
 
 
 def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequence[str] = ()) -> str:
@@ -174,7 +178,7 @@ def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequenc
         pending=pending,
         states=states,
         groups=groups,
-        parts={part.outcome.study.id: part.html for part in parts},
+        parts={part.outcome.study.id: part for part in parts},
         sentences={group.paper.id: sentences(group) for group in groups if group.paper},
     )
 

@@ -162,6 +162,22 @@ def test_the_page_is_self_contained_and_well_formed() -> None:
     check(reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up"))
 
 
+def test_the_contents_lead_to_each_study_and_say_its_verdicts() -> None:
+    page = reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up")
+    contents = page[page.index("<nav") : page.index("</nav>")]
+    assert " ".join(read(contents).text.split()) == (
+        "Other studies Made up <by hand> 1 holds, 1 does not hold How to reproduce this page"
+    )
+    assert all(f'href="#{name}"' in contents for name in ("made-up", "reproduce"))
+    assert {"made-up", "reproduce"} <= {*read(page).ids}
+
+
+def test_verdicts_stand_before_the_pictures() -> None:
+    page = reproduction_page([StudyPart.of(outcome())], "perhop reproduce made-up")
+    section = page[page.index('<section id="made-up"') :]
+    assert section.index("It falls.") < section.index("<svg") < section.index("<table")
+
+
 def test_the_page_says_once_how_many_claims_may_err() -> None:
     page = reproduction_page([StudyPart.of(outcome()), StudyPart.of(outcome())], "perhop reproduce made-up")
     assert " ".join(read(page).text.split()).count("claims are judged at 95 % each") == 1
