@@ -3,10 +3,10 @@
 - A mean over runs: the mean of all runs.
 - A share of packets: that of all runs together, so each run counts by how many packets its share is of.
 - A percentile: that of all waits or times of all runs together. Of waits it is known to a bin of their
-  histogram, which is at most 3.1 % wide, or to two where it is near an edge. Pages and responses
-  that were unfinished count as the longest; a percentile that falls among them is not known.
-- Completion times and slowdowns: of the flows that begin within the time of a run, in other runs that last
-  twice as long, so that (nearly) all of them complete.
+  histogram, which is at most 3.1 % wide, or to two where it is near an edge. Of pages and responses, of which
+  some are unfinished when a run ends, it is that by the product limit.
+- Completion times and slowdowns: likewise, of the flows that begin within the time of a run, in other runs
+  that last twice as long, so that (nearly) all of them complete.
 
 Measures have the names of metrics in sweeps (`perhop.sweep.metrics`); what tables have and sweeps do not is
 named by its column: `flows.gold.dropped_green`.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from perhop import catalog, finite_flows, quality
+from perhop.durations import Durations
 from perhop.runs import REVERSE
 from perhop.simulation import Result
 from perhop.sweep.metrics import measure
@@ -84,18 +85,22 @@ class Times:
     """Completion times, slowdowns or times of pages and responses of all runs.
 
     Attributes:
-        values: Of those that completed.
-        unfinished: How many did not.
+        ended: Of those that ended, an array for each run.
+        open: Of the others, so far.
     """
 
-    values: list[NDArray[np.float64]] = field(default_factory=list)
-    unfinished: int = 0
+    ended: list[NDArray[np.float64]] = field(default_factory=list)
+    open: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def add(self, times: Durations) -> None:
+        """Add those of a run."""
+        self.ended.append(times.ended)
+        self.open.append(times.open)
 
     def percentile(self, level: float) -> Band | None:
-        """The percentile with the unfinished ones as the longest; None where it falls among these."""
-        values = np.sort(np.concatenate(self.values)) if self.values else np.zeros(0)
-        rank = math.ceil(level * (len(values) + self.unfinished))
-        return _exactly(float(values[rank - 1])) if 1 <= rank <= len(values) else None
+        """The percentile by the product limit; None where it falls among those that did not end."""
+        value = Durations(np.concatenate(self.ended), np.concatenate(self.open)).quantile(level)
+        return None if math.isnan(value) else _exactly(value)
 
 
 @dataclass(slots=True)
@@ -134,9 +139,8 @@ class Truth:
                     sums[1] += trials
             for name, delays in _histograms(run.raw):
                 self._waits[name].add(delays)
-            for name, times, unfinished in _samples(run.raw):
-                self._times[name].values.append(times)
-                self._times[name].unfinished += unfinished
+            for name, times in _times_of_users(run.raw):
+                self._times[name].add(times)
         return measured
 
     def follow(self, runs: Sequence[Run], begun_s: float) -> None:
@@ -151,8 +155,7 @@ class Truth:
             for place, flows in _begun(run.raw, begun_s):
                 for quantity in ("completion", "slowdown"):
                     times = flows.quantity(quantity)
-                    self._times[f"{place}.{quantity}"].values.append(times.ended)
-                    self._times[f"{place}.{quantity}"].unfinished += len(times.open)
+                    self._times[f"{place}.{quantity}"].add(times)
                     unit = "_s" if quantity == "completion" else ""
                     self._means[f"{place}.{quantity}_mean{unit}"] += [times.mean] if times.count else []
 
@@ -288,10 +291,9 @@ _OF_FLOWS = ("started_s", "size_bytes", "idle_s", "completion_s", "open_s")
 """What the engine reports of each flow of a population."""
 
 
-def _samples(raw: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[np.float64], int]]:
-    """Waiting times of users: the name up to the statistic, those that ended, and how many did not."""
+def _times_of_users(raw: Mapping[str, Any]) -> Iterator[tuple[str, Durations]]:
+    """What users waited for, with the name up to the statistic."""
     for users in raw.get("applications", ()):
-        for quantity, values in users["samples"].items():
-            unfinished = users["measures"].get(f"unfinished_{quantity.removesuffix('_s')}s") or 0
+        for quantity in users["samples"]:
             name = f"applications.{users['name']}.{quantity.removesuffix('_s')}"
-            yield name, np.asarray(values, dtype=float), int(unfinished)
+            yield name, Durations.of_users(users, quantity)

@@ -13,6 +13,7 @@ from tools.coverage.settings import SETTINGS
 from tools.coverage.truth import Times, Truth, Waits
 
 from perhop import budget, simulation
+from perhop.durations import Durations
 
 RUNS = budget.LADDER[-1]
 AMOUNT = measuring.Amount([RUNS], repetitions=25, most_runs=750, truth_from=750)
@@ -61,11 +62,16 @@ def test_the_true_percentile_of_waits_is_that_of_all_runs() -> None:
     assert waits.percentile(0.71) == (3.0, 3.5)
 
 
-def test_what_is_unfinished_counts_as_the_longest() -> None:
-    times = Times([np.array([3.0, 1.0]), np.array([2.0])], unfinished=1)
-    assert times.percentile(0.5) == (2.0, 2.0)
-    assert times.percentile(0.75) == (3.0, 3.0)
-    assert times.percentile(0.76) is None
+def test_the_true_percentile_of_times_is_that_by_the_product_limit() -> None:
+    """Of 1, 2 and 3 s that ended and one that had not after 1.5 s: shares .25, .625 and 1."""
+    times = Times()
+    times.add(Durations(np.array([3.0, 1.0]), np.array([1.5])))
+    times.add(Durations(np.array([2.0]), np.empty(0)))
+    assert times.percentile(0.25) == (1.0, 1.0)
+    assert times.percentile(0.62) == (2.0, 2.0)
+    assert times.percentile(0.63) == (3.0, 3.0)
+    times.add(Durations(np.empty(0), np.array([5.0])))
+    assert times.percentile(0.9) is None
 
 
 def test_true_values_are_of_all_runs_together() -> None:
