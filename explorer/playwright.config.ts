@@ -15,8 +15,9 @@ export default defineConfig({
   outputDir: "../target/explorer/results",
   // One at a time: some measure.
   workers: 1,
-  timeout: 240_000,
   // A browser on a loaded machine may be late; a fault fails three times.
+  timeout: 240_000,
+  expect: { timeout: 30_000 },
   retries: 2,
   reporter: "list",
   use: {

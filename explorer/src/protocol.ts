@@ -53,19 +53,30 @@ export interface Line {
   gauge: string | null;
 }
 
-export interface FlowInfo {
-  /** `bulk/0`. */
+/** All flows of a group, or of its requests. */
+export interface ClassInfo {
+  /** `bulk`. */
   name: string;
-  /** The class: `bulk`. */
-  group: string;
+  /** The number of its first flow; the others follow. */
+  first: number;
+  /** How many it has. */
+  flows: number;
   from: number;
   to: number;
   /** `tcp newreno`, `udp cbr`, … */
   transport: string;
-  /** The contracted rate; null without a profile. */
+  /** The contracted rate of all of them; null without a profile. */
   profileBps: number | null;
   /** It stands for flows that come and go, which have no window. */
   population: boolean;
+}
+
+/** A flow that is sampled by itself. */
+export interface FlowInfo {
+  /** `bulk/0`. */
+  name: string;
+  /** Index into `classes`. */
+  class: number;
 }
 
 /** A column of `Samples`. Counts are since the beginning of the run (the page takes differences). */
@@ -81,7 +92,7 @@ export interface Column {
     | "marked" // packets marked with ECN, likewise (link)
     | "sentBytes" // bytes that left (link)
     | "capacity" // bytes that could have left: the integral of the rate (link)
-    | "delivered" // bytes delivered (flow)
+    | "delivered" // bytes delivered (flow, class)
     | "window" // packets; NaN if none (flow)
     | "rtt" // smoothed round-trip time in s; NaN before the first sample (flow)
     | "flowDropped" // packets of the flow dropped by queues (flow)
@@ -90,9 +101,11 @@ export interface Column {
   /** Gauge or reason; else equal to kind. */
   name: string;
   unit: "packets" | "bytes" | "s" | "";
-  /** Index into `links` or `flows`; the other is null. */
+  /** Index into `links` or `flows`; otherwise null. */
   link: number | null;
   flow: number | null;
+  /** Index into `classes`, where this is the value of all its flows together. */
+  class: number | null;
   color: 0 | 1 | 2 | null;
 }
 
@@ -144,9 +157,11 @@ export interface Opened {
   warmupS: number;
   nodes: string[];
   links: LinkInfo[];
+  classes: ClassInfo[];
+  /** The flows that are sampled one by one: of each class the first ones. */
   flows: FlowInfo[];
-  /** Flows beyond `flows`, which are not shown one by one. */
-  moreFlows: number;
+  /** Packets differ in color: flows have profiles or colors of their own, or links meters. */
+  colored: boolean;
   /** How far samples are apart. */
   sampleS: number;
   columns: Column[];
@@ -258,7 +273,7 @@ export interface Explanation {
   source: string;
 }
 
-/** A quantity over several seeds: mean and 95 % interval (Student's t), as in `perhop run`. */
+/** A quantity over several seeds: mean of the runs and 95 % interval by Student's t. */
 export interface Interval {
   /** `links.uplink.loss`, `flows.bulk.throughput`, … */
   name: string;
@@ -317,6 +332,9 @@ export type Request =
   | { id: number; do: "fingerprint"; toml: string; seed: string };
 
 export type Reply = { id: number; ok: true; value: unknown } | { id: number; ok: false; problem: Problem };
+
+/** Page to worker: it has taken a frame. */
+export type Taken = "taken";
 
 /** Worker to page, unasked. */
 export type Notice = { frame: Frame } | { ready: { version: string } } | { fault: string };

@@ -34,6 +34,8 @@ export interface PageState {
   panel: Panel;
   /** The scenario of the gallery that it began with; empty if none. */
   gallery: string;
+  /** The name of the file that `perhop explore` opens; empty in a link that a page has made. */
+  file: string;
 }
 
 /** The panels beside the charts. */
@@ -142,6 +144,7 @@ function checked(value: unknown): PageState {
     link: text(of.link ?? "", "link", MOST_NAME),
     panel: PANELS.find((panel) => panel === of.panel) ?? "parameters",
     gallery: text(of.gallery ?? "", "gallery", MOST_NAME),
+    file: text(of.file ?? "", "file", MOST_NAME),
   };
 }
 

@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Row } from "../src/engine/seeds.ts";
+import type { Control } from "../src/protocol.ts";
+import { FALL, type Falling, launch, whereabouts } from "../src/ui/falling.ts";
 import { measure } from "../src/ui/format.ts";
 import { paired } from "../src/ui/paired.ts";
+import { rangeOf } from "../src/ui/range.ts";
 import { engine } from "./engine.ts";
 
 const LINK = `duration = "8s"
@@ -65,4 +68,31 @@ test("retransmissions of UDP have no value, those of TCP are a share", async () 
 test("differences are over the seeds in which both have a value", () => {
   assert.equal(paired([1, null, 3], [2, 5, null]), null, "one pair");
   assert.deepEqual(paired([1, null, 3], [2, 5, 4]), { mean: 1, half: 0, verdict: "higher" });
+});
+
+test("a slider's range stays while it is held and while the value lies inside", () => {
+  // The engine's range of a count: up to four times its value.
+  const count = (value: number): Control =>
+    ({ value, unit: "", min: 1, max: value * 4, step: 1, log: false, integer: true }) as Control;
+  let range = rangeOf(count(10), null, false);
+  assert.equal(range.max, 40);
+  for (const value of [12, 30, 40]) range = rangeOf(count(value), range, true);
+  assert.equal(range.max, 40);
+  assert.equal(rangeOf(count(30), range, false).max, 40);
+  assert.equal(rangeOf(count(40), range, false).max, 160);
+  assert.equal(rangeOf(count(100), range, false).max, 400);
+  assert.equal(rangeOf({ ...count(30), unit: "p" }, range, false).max, 120);
+});
+
+test("falling drops cover none another", () => {
+  const falling: Falling[] = [];
+  for (let picture = 0; picture < 60; picture++) {
+    for (let id = 60 * picture; id < 60 * (picture + 1); id++)
+      launch(falling, { id, link: 0, isMark: id % 3 === 0 }, 130, picture * 16);
+    const now = picture * 16;
+    const seen = falling.filter(({ born }) => born <= now && now - born <= FALL).map((one) => whereabouts(one, now));
+    for (const [i, a] of seen.entries())
+      for (const b of seen.slice(i + 1)) assert.ok(Math.hypot(a.along - b.along, a.away - b.away) > 8);
+  }
+  assert.ok(falling.length > 20 && falling.length < 120, String(falling.length));
 });

@@ -29,6 +29,8 @@ REMEDY = (
 """How to get these files."""
 LONGEST_LINK = 60_000
 """`MOST_LINK` of explorer/src/state.ts: more characters the page does not read."""
+LONGEST_NAME = 300
+"""`MOST_NAME` of explorer/src/state.ts."""
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -105,7 +107,7 @@ def link(text: str, path: Path, seed: int) -> str:
     except ScenarioError:
         # It names files, which a page cannot read.
         text = _engine.scenario_to_toml(canonical, str(path))
-    state = {"v": 1, "toml": text, "seed": str(seed)}
+    state = {"v": 1, "toml": text, "seed": str(seed), "file": path.name[:LONGEST_NAME]}
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     packed = packer.compress(json.dumps(state).encode()) + packer.flush()
     fragment = "#s=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")

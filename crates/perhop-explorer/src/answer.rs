@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::controls;
-use crate::describe;
+use crate::describe::{self, Opened};
 use crate::measure::{fingerprint_of, interval, rows, whole};
 use crate::problem::Problem;
 use crate::run::{Column, LiveRun};
@@ -178,11 +178,15 @@ fn exported(run: &mut LiveRun, kind: &str) -> Result<String, Problem> {
 
 fn samples(run: &mut LiveRun) -> String {
     let network = run.stepping().network().clone();
+    let Opened { classes, flows, .. } = run.opened();
+    let classes: Vec<String> = classes.into_iter().map(|class| class.name).collect();
+    let flows: Vec<String> = flows.into_iter().map(|flow| flow.name).collect();
     let (columns, times, values) = run.samples();
     let name = |column: &Column| {
-        let whose = match (column.link, column.flow) {
-            (Some(link), _) => network.links[link].name.as_str(),
-            (_, Some(flow)) => network.flows[flow].name.as_str(),
+        let whose = match (column.link, column.flow, column.class) {
+            (Some(link), ..) => network.links[link].name.as_str(),
+            (_, Some(flow), _) => flows[flow].as_str(),
+            (.., Some(class)) => classes[class].as_str(),
             _ => "",
         };
         let color = column.color.map_or("", |color| perhop_core::Color::ALL[usize::from(color)].name());

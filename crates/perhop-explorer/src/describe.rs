@@ -3,7 +3,7 @@
 use perhop_core::units::Unit;
 use perhop_core::{Depth, Duration, Reason, Thresholds};
 use perhop_scenario::{Driver, NoFiles, Scenario, notices_in};
-use perhop_sim::{LinkSpec, Network, TransportSpec};
+use perhop_sim::{FlowSpec, LinkSpec, Marking, Network, TransportSpec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,8 +11,8 @@ use crate::controls::{Control, controls};
 use crate::problem::{ORIGIN, Problem};
 use crate::run::Column;
 
-/// Flows that are shown one by one.
-pub const MOST_FLOWS: usize = 64;
+/// Flows that are sampled one by one.
+const MOST_FLOWS: usize = 64;
 /// The longest text.
 const MOST_TEXT: usize = 1 << 20;
 /// The memory that a run may take in a page, packets not counted.
@@ -31,8 +31,9 @@ pub struct Opened {
     pub sample_s: f64,
     pub nodes: Vec<String>,
     pub links: Vec<LinkInfo>,
+    pub classes: Vec<ClassInfo>,
     pub flows: Vec<FlowInfo>,
-    pub more_flows: usize,
+    pub colored: bool,
     pub columns: Vec<Column>,
     pub controls: Vec<Control>,
     pub reasons: Vec<&'static str>,
@@ -66,17 +67,27 @@ pub struct Line {
     pub gauge: Option<String>,
 }
 
-/// A flow, or a population of flows that come and go.
-#[derive(Clone, Debug, Serialize)]
+/// A class: all flows of a group, or of its requests. They follow one another in the network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FlowInfo {
+pub struct ClassInfo {
     pub name: String,
-    pub group: String,
+    /// The number of its first flow in the network.
+    pub first: usize,
+    pub flows: usize,
     pub from: u32,
     pub to: u32,
     pub transport: String,
     pub profile_bps: Option<f64>,
     pub population: bool,
+}
+
+/// A flow that is sampled.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowInfo {
+    pub name: String,
+    /// Index into the classes.
+    pub class: usize,
 }
 
 /// Reads a scenario that the page may run.
@@ -114,14 +125,15 @@ pub fn opened(
     gauges: &[Vec<String>],
 ) -> Opened {
     let table = serde_json::to_value(scenario).unwrap_or(Value::Null);
-    let flows = network.flows.iter().take(MOST_FLOWS).map(|flow| FlowInfo {
-        name: flow.name.clone(),
-        group: group_of(&flow.name).into(),
-        from: flow.from.0,
-        to: flow.to.0,
-        transport: transport(&table, group_of(&flow.name), &flow.transport),
-        profile_bps: flow.reserved.map(|rate| rate.as_bps() as f64),
-        population: flow.population.is_some(),
+    let classes = classes(&network.flows);
+    let flows = sampled_flows(&classes).into_iter().map(|flow| FlowInfo {
+        name: network.flows[flow].name.clone(),
+        class: classes.iter().rposition(|class| class.first <= flow).unwrap_or_default(),
+    });
+    let flows = flows.collect();
+    let classes = classes.into_iter().map(|class| {
+        let spec = &network.flows[class.first].transport;
+        ClassInfo { transport: transport(&table, &class.name, spec), ..class }
     });
     let links = network.links.iter().zip(gauges).map(|(link, gauges)| link_info(&table, link, gauges));
     Opened {
@@ -133,8 +145,9 @@ pub fn opened(
         sample_s: sample_interval(scenario.duration).as_secs_f64(),
         nodes: nodes(scenario),
         links: links.collect(),
-        flows: flows.collect(),
-        more_flows: network.flows.len().saturating_sub(MOST_FLOWS),
+        classes: classes.collect(),
+        flows,
+        colored: colored(network),
         columns: columns.to_vec(),
         controls: controls(&table, toml),
         reasons: Reason::ALL.iter().map(|reason| reason.name()).collect(),
@@ -153,6 +166,51 @@ pub fn sample_interval(duration: Duration) -> Duration {
         }
         decade *= 10;
     }
+}
+
+/// The classes of these flows, in order, without their transports.
+pub fn classes(flows: &[FlowSpec]) -> Vec<ClassInfo> {
+    let mut classes: Vec<ClassInfo> = Vec::new();
+    for (number, flow) in flows.iter().enumerate() {
+        let name = group_of(&flow.name);
+        let profile = flow.reserved.map(|rate| rate.as_bps() as f64);
+        match classes.last_mut().filter(|class| class.name == name) {
+            Some(class) => {
+                class.flows += 1;
+                class.profile_bps = profile.map(|rate| rate + class.profile_bps.unwrap_or_default());
+            }
+            None => classes.push(ClassInfo {
+                name: name.into(),
+                first: number,
+                flows: 1,
+                from: flow.from.0,
+                to: flow.to.0,
+                transport: String::new(),
+                profile_bps: profile,
+                population: flow.population.is_some(),
+            }),
+        }
+    }
+    classes
+}
+
+/// The flows that are sampled one by one, by number: as many of each class, as far as it has them.
+pub fn sampled_flows(classes: &[ClassInfo]) -> Vec<usize> {
+    let most = classes.iter().map(|class| class.flows).max().unwrap_or_default();
+    let rounds = (0..most).flat_map(|round| {
+        classes.iter().filter(move |class| round < class.flows).map(move |class| class.first + round)
+    });
+    let mut flows: Vec<usize> = rounds.take(MOST_FLOWS).collect();
+    flows.sort_unstable();
+    flows
+}
+
+/// Whether packets differ in color: by a profile, a meter of a link, or as their flows say.
+fn colored(network: &Network) -> bool {
+    let colors = network.flows.iter().map(|flow| flow.color);
+    network.flows.iter().any(|flow| flow.marking != Marking::None)
+        || network.links.iter().any(|link| !link.meters.is_empty())
+        || colors.clone().zip(colors.skip(1)).any(|(one, next)| one != next)
 }
 
 /// The class of a flow by its name: `bulk` of `bulk/0`.
@@ -278,6 +336,28 @@ mod tests {
     fn samples_are_a_millisecond_apart_or_some_thousands_in_a_run() {
         let interval = |seconds| sample_interval(Duration::from_secs(seconds)).as_nanos() / 1_000_000;
         assert_eq!([1, 6, 7, 12, 30, 31, 60, 61, 600].map(interval), [1, 1, 2, 2, 5, 10, 10, 20, 100]);
+    }
+
+    #[test]
+    fn classes_count_all_their_flows_and_share_what_is_sampled() {
+        let toml = r#"duration = "1s"
+links.link = { from = "a", to = "b", rate = "1Mbps", delay = "5ms", queue = { aqm = "drop-tail", limit = "9p" } }
+flows = [
+    { name = "bulk", count = 100, from = "a", to = "b", transport = { tcp = "newreno" } },
+    { name = "calls", count = 10, from = "a", to = "b", transport = { udp = "cbr", rate = "10kbps" }, profile = { rate = "20kbps", burst = "3kB" } },
+]
+"#;
+        let network = read(toml).unwrap().network();
+        let classes = classes(&network.flows);
+        let seen: Vec<_> =
+            classes.iter().map(|of| (of.name.as_str(), of.first, of.flows, of.profile_bps)).collect();
+        assert_eq!(seen, [("bulk", 0, 100, None), ("calls", 100, 10, Some(200_000.0))]);
+        let sampled = sampled_flows(&classes);
+        let expected: Vec<usize> = (0..54).chain(100..110).collect();
+        assert_eq!(sampled, expected);
+        assert!(colored(&network));
+        let bulk = &toml[..toml.find("    { name = \"calls\"").unwrap()];
+        assert!(!colored(&read(&format!("{bulk}]")).unwrap().network()));
     }
 
     #[test]

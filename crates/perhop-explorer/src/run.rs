@@ -9,7 +9,7 @@ use perhop_sim::transport::limits::Limit;
 use perhop_sim::{Failure, Outcome, Refused, Stepping};
 use serde::Serialize;
 
-use crate::describe::{self, MOST_FLOWS, Opened, sample_interval};
+use crate::describe::{self, ClassInfo, Opened, classes, sample_interval, sampled_flows};
 use crate::problem::Problem;
 use crate::witness::Witness;
 
@@ -23,8 +23,18 @@ pub struct Column {
     pub name: String,
     pub unit: &'static str,
     pub link: Option<usize>,
+    /// Index into the sampled flows.
     pub flow: Option<usize>,
+    /// A column of the class as a whole; that of its only flow is both.
+    pub class: Option<usize>,
     pub color: Option<u8>,
+}
+
+impl Column {
+    /// Of nothing in particular yet, with the name of its kind.
+    fn of(kind: &'static str, unit: &'static str) -> Self {
+        Self { kind, name: kind.into(), unit, link: None, flow: None, class: None, color: None }
+    }
 }
 
 /// A run in progress, and what has been sampled of it.
@@ -40,6 +50,9 @@ pub struct LiveRun {
     witness: Arc<Mutex<Witness>>,
     columns: Vec<Column>,
     gauges: Vec<Vec<String>>,
+    classes: Vec<ClassInfo>,
+    /// The flows that are sampled, by number.
+    flows: Vec<usize>,
     interval: Duration,
     next_sample: Instant,
     times: Vec<f64>,
@@ -64,7 +77,9 @@ impl LiveRun {
         let mut stepping =
             Stepping::observed(&network, seed, observation).map_err(|failure| failed(&failure))?;
         let gauges = (0..network.links.len()).map(|link| gauges(&mut stepping, link)).collect::<Vec<_>>();
-        let columns = columns(&stepping, &gauges);
+        let classes = classes(&network.flows);
+        let flows = sampled_flows(&classes);
+        let columns = columns(&stepping, &gauges, &classes, &flows);
         let mut run = Self {
             toml: toml.into(),
             start: toml.into(),
@@ -76,6 +91,8 @@ impl LiveRun {
             witness,
             columns,
             gauges,
+            classes,
+            flows,
             next_sample: Instant::ZERO,
             times: Vec::new(),
             values: Vec::new(),
@@ -238,7 +255,12 @@ impl LiveRun {
             let sent_bytes = self.witness().sent_bytes(link);
             sample_link(&mut self.stepping, link, &self.gauges[link], sent_bytes, &mut self.values);
         }
-        for flow in 0..self.stepping.network().flows.len().min(MOST_FLOWS) {
+        for class in self.classes.iter().filter(|class| class.flows > 1) {
+            let delivered = |flow| Some(self.stepping.flow(flow).ok()?.delivered_bytes as f64);
+            let all: Option<f64> = (class.first..class.first + class.flows).map(delivered).sum();
+            self.values.push(all.unwrap_or(f64::NAN));
+        }
+        for &flow in &self.flows {
             let row = match self.stepping.flow(flow) {
                 Ok(state) => [
                     state.delivered_bytes as f64,
@@ -273,11 +295,17 @@ fn gauges(stepping: &mut Stepping, link: usize) -> Vec<String> {
 }
 
 /// The columns of a sample, in the order in which `sample_link` and `LiveRun::sample` fill them.
-fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
+fn columns(
+    stepping: &Stepping,
+    gauges: &[Vec<String>],
+    classes: &[ClassInfo],
+    flows: &[usize],
+) -> Vec<Column> {
     let mut columns = Vec::new();
     for link in sampled(stepping) {
         let mut add = |kind: &'static str, name: &str, unit, color| {
-            columns.push(Column { kind, name: name.into(), unit, link: Some(link), flow: None, color });
+            let of_link = Column { link: Some(link), ..Column::of(kind, unit) };
+            columns.push(Column { name: name.into(), color, ..of_link });
         };
         add("queue", "queue", "packets", None);
         add("bytes", "bytes", "bytes", None);
@@ -299,8 +327,11 @@ fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
             }
         }
     }
-    let flows = stepping.network().flows.len().min(MOST_FLOWS);
-    for flow in 0..flows {
+    for (class, _) in classes.iter().enumerate().filter(|(_, class)| class.flows > 1) {
+        columns.push(Column { class: Some(class), ..Column::of("delivered", "bytes") });
+    }
+    for (place, &flow) in flows.iter().enumerate() {
+        let class = classes.iter().position(|class| class.first == flow && class.flows == 1);
         for (kind, unit) in [
             ("delivered", "bytes"),
             ("window", "packets"),
@@ -309,7 +340,7 @@ fn columns(stepping: &Stepping, gauges: &[Vec<String>]) -> Vec<Column> {
             ("active", "s"),
             ("receiverLimited", "s"),
         ] {
-            columns.push(Column { kind, name: kind.into(), unit, link: None, flow: Some(flow), color: None });
+            columns.push(Column { flow: Some(place), class, ..Column::of(kind, unit) });
         }
     }
     columns

@@ -14,6 +14,7 @@ import {
   ScenarioProblem,
   type Session,
   type Sought,
+  type Taken,
   type Which,
 } from "../protocol.ts";
 import { Seeds } from "./seeds.ts";
@@ -37,8 +38,10 @@ export class Remote {
   }
 
   #take(data: Reply | Notice): void {
-    if ("frame" in data) this.onframe(data.frame);
-    else if ("fault" in data) this.#fail(data.fault);
+    if ("frame" in data) {
+      this.onframe(data.frame);
+      this.#worker.postMessage("taken" satisfies Taken);
+    } else if ("fault" in data) this.#fail(data.fault);
     else if ("id" in data) {
       const waiting = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);

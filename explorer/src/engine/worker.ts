@@ -1,6 +1,6 @@
 /** The worker: the engine, and a player that lets it run. */
 
-import type { Notice, Reply, Request } from "../protocol.ts";
+import type { Notice, Reply, Request, Taken } from "../protocol.ts";
 import { buffersOf } from "./frames.ts";
 import { Engine, Fault, Refused } from "./module.ts";
 import { Player } from "./player.ts";
@@ -16,6 +16,9 @@ let player: Player | null = null;
 /** Requests that came before the module was ready. */
 let early: Request[] | null = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
+/** Frames that the page has not taken yet. A page that is slower than the engine would have ever more of them before what one does. */
+let untaken = 0;
+const MOST_UNTAKEN = 2;
 
 function notify(notice: Notice, transfer: Transferable[] = []): void {
   scope.postMessage(notice, transfer);
@@ -24,7 +27,7 @@ function notify(notice: Notice, transfer: Transferable[] = []): void {
 function goOn(): void {
   clearTimeout(timer);
   timer = undefined;
-  if (!player?.isPlaying) return;
+  if (!player?.isPlaying || untaken >= MOST_UNTAKEN) return;
   const began = performance.now();
   try {
     player.tick();
@@ -52,14 +55,20 @@ async function begin({ module }: Begin): Promise<void> {
   const engine = await Engine.of(module);
   player = new Player(engine, {
     now: () => performance.now(),
-    send: (frame) => notify({ frame }, buffersOf(frame)),
+    send: (frame) => {
+      untaken++;
+      notify({ frame }, buffersOf(frame));
+    },
   });
   notify({ ready: { version: engine.ask<string>({ do: "version" }).value } });
   goThroughEarly();
 }
 
-scope.onmessage = ({ data }: MessageEvent<Begin | Request>) => {
-  if ("module" in data) {
+scope.onmessage = ({ data }: MessageEvent<Begin | Request | Taken>) => {
+  if (data === "taken") {
+    untaken--;
+    if (!timer) goOn();
+  } else if ("module" in data) {
     begin(data).catch(fail);
   } else if (early) {
     early.push(data);

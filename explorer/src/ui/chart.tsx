@@ -241,6 +241,41 @@ export function above(
   return found;
 }
 
+/** A line's value at this place on the x axis, or its latest, with its unit. */
+function valueAt(line: Line, at: number | null, unit: string): string {
+  const value = at === null ? latestOf(line.values) : (line.values[at] ?? null);
+  return value === null || Number.isNaN(value) ? "–" : `${number(value)} ${unit}`;
+}
+
+function unitOfX(props: Pick<ChartProps, "xUnit">): string {
+  return props.xUnit.split(", ").at(-1) ?? "";
+}
+
+/** The first and the last place on the x axis that are in sight. */
+export function shownPart(props: Pick<ChartProps, "x" | "xRange">): [number, number] {
+  const [low, high] = props.xRange ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let [first, last] = [0, props.x.length - 1];
+  while (first < last && (props.x[first] ?? 0) < low) first++;
+  while (last > first && (props.x[last] ?? 0) > high) last--;
+  return [first, last];
+}
+
+/** Where a key takes the place on the x axis: a hundredth of what is in sight, a tenth, or an end; `null` for other keys. */
+export function moved(key: string, at: number, [first, last]: [number, number]): number | null {
+  const by = Math.max(1, Math.round((last - first) / 100));
+  const to = {
+    ArrowLeft: at - by,
+    ArrowRight: at + by,
+    ArrowDown: at - by,
+    ArrowUp: at + by,
+    PageDown: at - 10 * by,
+    PageUp: at + 10 * by,
+    Home: first,
+    End: last,
+  }[key];
+  return to === undefined ? null : Math.max(first, Math.min(last, to));
+}
+
 /** A chart with its heading and legend. */
 export function Chart(props: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -299,13 +334,32 @@ export function Chart(props: ChartProps) {
   const listed = props.lines.filter((line) => !line.unlisted);
   const at = point !== null && point < props.x.length ? point : null;
   const peak = above(props);
+  const last = props.x.length - 1;
+  const said = (line: Line) => `${line.label} ${valueAt(line, at, props.unit)}`;
+  // A running chart does not talk by itself.
+  const spoken =
+    at === null
+      ? "the latest values; arrow keys go to others"
+      : `at ${number(props.x[at] ?? 0)} ${unitOfX(props)}: ${listed.map(said).join(", ")}`;
+  // As the pointer does: its values stand in the legend, and are what a screen reader hears.
+  const move = (event: KeyboardEvent) => {
+    const to = moved(event.key, at ?? last, shownPart(props));
+    const u = plot.current?.u;
+    if (!u || to === null || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    setPoint(to);
+    u.setCursor({ left: u.valToPos(props.x[to] ?? 0, "x"), top: 0 }, false);
+  };
+  const leave = () => {
+    setPoint(null);
+    plot.current?.u.setCursor({ left: -10, top: -10 }, false);
+  };
   return (
     <section class="chart" aria-labelledby={`${props.id}-title`}>
       <h3 id={`${props.id}-title`}>{props.title}</h3>
       <ul class="legend">
         {listed.map((line) => {
-          const value = at === null ? latestOf(line.values) : (line.values[at] ?? null);
-          const known = value === null || Number.isNaN(value) ? "–" : `${number(value)} ${props.unit}`;
+          const known = valueAt(line, at, props.unit);
           return (
             <li key={line.label}>
               <Swatch color={line.color} dash={line.dash ?? DASHES[0] ?? []} points={line.points} />
@@ -316,14 +370,30 @@ export function Chart(props: ChartProps) {
         })}
         {at !== null && (
           <li class="pointed">
-            at <b>{`${number(props.x[at] ?? 0)} ${props.xUnit.split(", ").at(-1)}`}</b>
+            at <b>{`${number(props.x[at] ?? 0)} ${unitOfX(props)}`}</b>
           </li>
         )}
       </ul>
-      <div class="plot" ref={place} aria-hidden="true" />
+      {listed.length === 0 ? (
+        <div class="plot" ref={place} aria-hidden="true" />
+      ) : (
+        <div
+          class="plot"
+          ref={place}
+          role="slider"
+          tabIndex={0}
+          aria-label={`${props.title}, values`}
+          aria-valuemin={0}
+          aria-valuemax={Math.max(0, last)}
+          aria-valuenow={at ?? last}
+          aria-valuetext={spoken}
+          onKeyDown={move}
+          onBlur={leave}
+        />
+      )}
       {props.hint && <p class="hint">{props.hint}</p>}
       {peak && (
-        <p class="hint peak">{`The peak of ${number(peak.value)} ${props.unit} at ${number(peak.x)} ${props.xUnit.split(", ").at(-1)} lies above the axis.`}</p>
+        <p class="hint peak">{`The peak of ${number(peak.value)} ${props.unit} at ${number(peak.x)} ${unitOfX(props)} lies above the axis.`}</p>
       )}
     </section>
   );

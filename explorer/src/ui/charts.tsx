@@ -110,6 +110,7 @@ export function Charts() {
       )
     : null;
   const name = shown.opened.links[link(shown)]?.name ?? "";
+  const unit = views.queueUnit(store.runs.value.map((run) => (run ? run.opened.links[link(run)] : undefined)));
   return (
     <section aria-label="Charts" class={pair ? "charts pair" : "charts"}>
       <Row
@@ -117,7 +118,7 @@ export function Charts() {
         title={`Queue of ${name}`}
         hint="Thick lines are the averages that the mechanism compares with its thresholds, drawn as named levels."
         empty="Nothing waits yet."
-        make={(of) => views.queue(of.history, link(of), colors)}
+        make={(of) => views.queue(of.history, link(of), unit, colors)}
       />
       <Row
         id="losses"
@@ -130,7 +131,7 @@ export function Charts() {
       <Row
         id="throughput"
         title="Throughput and profiles"
-        hint="What receivers got in the last second; named levels are the contracted rates of the groups."
+        hint="What receivers got in the last second; named levels are the contracted rates of the classes."
         empty="Nothing has been delivered."
         make={(of) => views.throughput(of.history, colors)}
       />
@@ -162,6 +163,7 @@ export function Charts() {
               : [Math.max(0, store.time.peek() - span.value), Math.max(store.time.peek(), span.value)]
           }
           lines={over.lines}
+          levels={over.levels ?? []}
         />
       )}
       {cdf && (

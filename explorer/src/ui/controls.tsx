@@ -1,10 +1,11 @@
 // Sliders, switches and choices for a scenario's parameters, as the engine lists them from the schema.
 
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Control } from "../protocol.ts";
 import { runName } from "./charts.tsx";
 import { Marked } from "./marked.tsx";
+import { type Range, rangeOf } from "./range.ts";
 import * as store from "./store.ts";
 import { toToml } from "./values.ts";
 
@@ -39,7 +40,7 @@ export function Controls() {
         <fieldset>
           <legend>First to try</legend>
           {first.map((control) => (
-            <Field key={`${store.target.value} ${control.path}`} control={control} />
+            <Field key={keyOf(control)} control={control} isAlone />
           ))}
         </fieldset>
       )}
@@ -74,8 +75,7 @@ function Group(props: { name: string; members: Control[]; open: boolean; openMor
   const given = members.filter(({ path }) => !optional.has(path));
   const more = members.filter(({ path }) => optional.has(path));
   const set = more.filter(({ isSet }) => isSet).length;
-  const fields = (shown: Control[]) =>
-    shown.map((control) => <Field key={`${store.target.value} ${control.path}`} control={control} />);
+  const fields = (shown: Control[]) => shown.map((control) => <Field key={keyOf(control)} control={control} />);
   return (
     <details open={props.open}>
       <summary>
@@ -120,7 +120,13 @@ export function RunChoice() {
   );
 }
 
-function Field(props: { control: Control }) {
+/** A field is that of one parameter of one run of one scenario. */
+function keyOf(control: Control): string {
+  return `${store.subject.value} ${store.target.value} ${control.path}`;
+}
+
+/** A parameter with its name; `isAlone` where no heading above it says whose it is. */
+function Field(props: { control: Control; isAlone?: boolean }) {
   const { control } = props;
   const id = `c-${store.target.value}-${control.path.replaceAll(/[^A-Za-z0-9_-]/g, "_")}`;
   const which = store.target.value;
@@ -132,6 +138,7 @@ function Field(props: { control: Control }) {
       <div class="name">
         <label for={id}>
           <code>{control.label}</code>
+          <span class={props.isAlone ? "whose" : "unseen"}> of {control.group}</span>
           {!control.live && (
             <span class="restarts" title="A change begins the run again, on the same seed">
               {" "}
@@ -189,7 +196,7 @@ function Default(props: { control: Control; onReset: () => void }) {
     <button
       type="button"
       class="reset"
-      aria-label={`${control.label}: back to the default, ${control.default}`}
+      aria-label={`${control.label} of ${control.group}: back to the default, ${control.default}`}
       title="Takes the key out of the text"
       onClick={props.onReset}
     >
@@ -216,20 +223,18 @@ function Text(props: { id: string; value: string; example: string; onChange: (va
 const STEPS = 400;
 
 /** Where on the slider a value is, from 0 to STEPS, on a scale of factors. */
-function toSlider(control: Control, value: number): number {
-  const { min, max } = control;
+function toSlider({ min, max }: Range, value: number): number {
   const low = Math.max(min, max * 1e-6, Number.MIN_VALUE);
   if (value <= low) return 0;
   return (STEPS * Math.log(value / low)) / Math.log(max / low);
 }
 
-function fromSlider(control: Control, at: number): number {
-  const { min, max } = control;
+function fromSlider({ min, max, integer }: Range, at: number): number {
   if (at <= 0) return min;
   if (at >= STEPS) return max;
   const low = Math.max(min, max * 1e-6, Number.MIN_VALUE);
   const value = Number((low * (max / low) ** (at / STEPS)).toPrecision(3));
-  return control.integer ? Math.round(value) : value;
+  return integer ? Math.round(value) : value;
 }
 
 function NumberField(props: { id: string; control: Control; onChange: (value: number) => void }) {
@@ -248,10 +253,12 @@ function NumberField(props: { id: string; control: Control; onChange: (value: nu
     setValue(given);
     setText(shown);
   }, [given, shown, held, setting]);
-  const log = control.log && control.max > 0;
-  const top = Math.max(control.max, given);
+  const kept = useRef<Range | null>(null);
+  const range = rangeOf(control, kept.current, held || setting);
+  kept.current = range;
+  const log = range.log && range.max > 0;
   const slide = (raw: number) => {
-    const next = log ? fromSlider(control, raw) : Number(raw.toPrecision(10));
+    const next = log ? fromSlider(range, raw) : Number(raw.toPrecision(10));
     setValue(next);
     setText(String(next));
     props.onChange(next);
@@ -261,16 +268,17 @@ function NumberField(props: { id: string; control: Control; onChange: (value: nu
       {isKnown && (
         <input
           type="range"
-          aria-label={`${control.label}, slider`}
+          aria-label={`${control.label} of ${control.group}, slider`}
           aria-valuetext={`${value} ${control.unit}`}
           data-path={control.path}
-          min={log ? 0 : control.min}
-          max={log ? STEPS : top}
-          step={log ? 1 : control.step}
-          value={log ? toSlider(control, value) : value}
+          min={log ? 0 : range.min}
+          max={log ? STEPS : range.max}
+          step={log ? 1 : range.step}
+          value={log ? toSlider(range, value) : value}
           onPointerDown={() => setHeld(true)}
           onPointerUp={() => setHeld(false)}
           onPointerCancel={() => setHeld(false)}
+          onChange={() => setHeld(false)}
           onInput={(event) => slide(Number(event.currentTarget.value))}
         />
       )}

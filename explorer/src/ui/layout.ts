@@ -7,10 +7,10 @@ export interface Point {
   y: number;
 }
 
-/** A group of flows: a host on each side. */
+/** A class of flows: a host on each side. */
 export interface HostPair {
-  group: string;
-  count: number;
+  name: string;
+  flows: number;
   from: number;
   to: number;
   source: Point;
@@ -24,7 +24,7 @@ export interface Layout {
   hosts: HostPair[];
 }
 
-/** More groups than this have no hosts of their own in the picture. */
+/** More classes than this have no hosts of their own in the picture. */
 const MOST_HOSTS = 8;
 
 /** Routers from left to right by their distance from the routers where data enters; hosts outside. */
@@ -32,13 +32,8 @@ export function layout(opened: Opened, width: number, height: number): Layout {
   const count = opened.nodes.length;
   const depth = depths(opened);
   const most = Math.max(1, ...depth);
-  const groups = new Map<string, { count: number; from: number; to: number }>();
-  for (const flow of opened.flows) {
-    const group = groups.get(flow.group);
-    if (group) group.count++;
-    else groups.set(flow.group, { count: 1, from: flow.from, to: flow.to });
-  }
-  const margin = groups.size > 0 && groups.size <= MOST_HOSTS ? Math.min(120, width * 0.2) : 40;
+  const { classes } = opened;
+  const margin = classes.length > 0 && classes.length <= MOST_HOSTS ? Math.min(120, width * 0.2) : 40;
   const top = 34;
   const room = height - top - 26;
   const column: number[][] = Array.from({ length: most + 1 }, () => []);
@@ -53,27 +48,26 @@ export function layout(opened: Opened, width: number, height: number): Layout {
     });
   });
   const hosts: HostPair[] = [];
-  if (groups.size <= MOST_HOSTS) {
-    const rows = (node: number, side: "from" | "to") =>
-      [...groups.values()].filter((group) => group[side] === node).length;
+  if (classes.length <= MOST_HOSTS) {
+    const rows = (node: number, side: "from" | "to") => classes.filter((one) => one[side] === node).length;
     const taken = new Map<string, number>();
-    let at = 0;
-    for (const [name, group] of groups) {
+    classes.forEach(({ name, flows, from, to }, at) => {
+      const end = { from, to };
       const place = (side: "from" | "to"): Point => {
-        const node = nodes[group[side]] ?? { x: 0, y: 0 };
-        const key = `${side} ${group[side]}`;
+        const node = nodes[end[side]] ?? { x: 0, y: 0 };
+        const key = `${side} ${end[side]}`;
         const row = taken.get(key) ?? 0;
         taken.set(key, row + 1);
-        const total = rows(group[side], side);
+        const total = rows(end[side], side);
         const left = node.x < width / 2;
         const x = node.x + (left ? -1 : 1) * margin * 0.72;
         const step = Math.min(46, room / Math.max(total, 1));
         const both =
-          rows(group[side], side === "from" ? "to" : "from") > 0 ? (side === "from" ? -step * 0.7 : step * 0.7) : 0;
+          rows(end[side], side === "from" ? "to" : "from") > 0 ? (side === "from" ? -step * 0.7 : step * 0.7) : 0;
         return { x, y: node.y + (row - (total - 1) / 2) * step + both };
       };
-      hosts.push({ group: name, ...group, source: place("from"), sink: place("to"), at: at++ });
-    }
+      hosts.push({ name, flows, from, to, source: place("from"), sink: place("to"), at });
+    });
   }
   return { nodes, hosts };
 }
@@ -84,8 +78,8 @@ function depths(opened: Opened): number[] {
   const depth: number[] = new Array(count).fill(-1);
   const next: number[][] = Array.from({ length: count }, () => []);
   for (const link of opened.links) next[link.from]?.push(link.to);
-  const targets = new Set(opened.flows.map((flow) => flow.to));
-  const sources = [...new Set(opened.flows.map((flow) => flow.from))];
+  const targets = new Set(opened.classes.map(({ to }) => to));
+  const sources = [...new Set(opened.classes.map(({ from }) => from))];
   const pure = sources.filter((node) => !targets.has(node));
   const queue = pure.length > 0 ? pure : sources.slice(0, 1);
   if (queue.length === 0 && count > 0) queue.push(0);

@@ -3,23 +3,18 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { LinkInfo, Opened } from "../protocol.ts";
 import { runName } from "./charts.tsx";
+import { FALL, type Falling, launch, whereabouts } from "./falling.ts";
 import type { History } from "./history.ts";
 import { type Layout, layout, type Point } from "./layout.ts";
+import { classShape, DIAMOND as MARK, PRECEDENCE_SHAPES, polygon, type Shape, trace } from "./shapes.ts";
 import * as store from "./store.ts";
 import { type Palette, palette, reducedMotion } from "./theme.ts";
-import { colorNames, groupStyle } from "./views.ts";
+import { classOf, classStyle, colorNames } from "./views.ts";
 
-interface Falling {
-  x: number;
-  y: number;
-  born: number;
-  color: string;
-  isMark: boolean;
-}
-
-/** How long a dropped packet is seen to fall, in ms. */
-const FALL = 700;
-const MOST_FALLING = 60;
+/** Of the drops and marks since the last picture at most so many are looked at. */
+const MOST_NEW = 60;
+/** The legend names at most so many classes. */
+const MOST_NAMED = 6;
 
 function draw(
   context: CanvasRenderingContext2D,
@@ -37,7 +32,7 @@ function draw(
   context.textAlign = "center";
   context.textBaseline = "middle";
   for (const host of places.hosts) {
-    const style = groupStyle(host.at, colors);
+    const style = classStyle(host.at, colors);
     for (const [end, node] of [
       [host.source, places.nodes[host.from]],
       [host.sink, places.nodes[host.to]],
@@ -76,30 +71,43 @@ function draw(
   });
   for (const host of places.hosts) {
     context.fillStyle = colors.muted;
-    const text = `${shortened(host.group, 16)}${host.count > 1 ? ` ×${host.count}` : ""}`;
+    const text = `${shortened(host.name, 16)}${host.flows > 1 ? ` ×${host.flows}` : ""}`;
     const left = host.source.x < (places.nodes[host.from]?.x ?? 0);
     context.textAlign = left ? "left" : "right";
     context.fillText(text, left ? Math.max(2, host.source.x - 30) : host.source.x + 30, host.source.y - 15);
     context.textAlign = "center";
   }
-  for (const drop of falling) {
-    const age = (now - drop.born) / FALL;
-    context.globalAlpha = Math.max(0, 1 - age);
-    context.strokeStyle = drop.color;
-    context.lineWidth = 2;
-    const y = drop.isMark ? drop.y - 26 * age : drop.y + 42 * age;
+  signals(context, places, opened, colors, falling, now);
+}
+
+/** Drops as crosses and marks as diamonds. */
+function signals(
+  context: CanvasRenderingContext2D,
+  places: Layout,
+  opened: Opened,
+  colors: Palette,
+  falling: Falling[],
+  now: number,
+): void {
+  context.lineWidth = 2;
+  for (const one of falling) {
+    const link = opened.links[one.link];
+    const at = link && bar(places, link);
+    if (!at || one.born > now) continue;
+    const { along, away, age } = whereabouts(one, now);
+    // The first third is as solid as in the legend.
+    context.globalAlpha = Math.min(1, 1.5 * (1 - age));
+    context.strokeStyle = one.isMark ? colors.mark : colors.drop;
+    const x = at.x + along;
+    const y = at.isAbove ? at.y - LABEL - away : at.y + at.height + LABEL + away;
     context.beginPath();
-    if (drop.isMark) {
-      context.moveTo(drop.x, y - 5);
-      context.lineTo(drop.x + 5, y);
-      context.lineTo(drop.x, y + 5);
-      context.lineTo(drop.x - 5, y);
-      context.closePath();
+    if (one.isMark) {
+      trace(context, MARK, x, y, 5);
     } else {
-      context.moveTo(drop.x - 4, y - 4);
-      context.lineTo(drop.x + 4, y + 4);
-      context.moveTo(drop.x + 4, y - 4);
-      context.lineTo(drop.x - 4, y + 4);
+      context.moveTo(x - 4, y - 4);
+      context.lineTo(x + 4, y + 4);
+      context.moveTo(x + 4, y - 4);
+      context.lineTo(x - 4, y + 4);
     }
     context.stroke();
   }
@@ -168,46 +176,74 @@ function drawLink(
   }
 }
 
-/** Shapes as well as colors: a circle is green, a triangle yellow, a square red. */
+/**
+ * Packets by class, or by drop precedence where it counts: as the legend shows them. Those that go back, such as ACKs, are smaller.
+ */
 function packets(context: CanvasRenderingContext2D, places: Layout, history: History, colors: Palette): void {
   const { opened, flight } = history;
-  const paints = [colors.packet.green, colors.packet.yellow, colors.packet.red];
   const all = opened.links.map((link) => ends(places, link));
-  const size = flight.length > 1600 ? 2 : 3.2;
-  for (let color = 0; color < 3; color++) {
-    context.fillStyle = paints[color] ?? colors.ink;
+  const large = flight.length > 1600 ? 2 : 3.2;
+  const kinds = packetKinds(opened, ["", "", ""], colors);
+  const drawn = new Map<number, number[]>();
+  for (let i = 0; i + 3 < flight.length; i += 4) {
+    const flow = flight[i + 3] ?? 0;
+    const kind = opened.colored ? (flight[i + 2] ?? 0) : classOf(opened, flow < 0 ? -1 - flow : flow);
+    const these = drawn.get(kind);
+    if (these) these.push(i);
+    else drawn.set(kind, [i]);
+  }
+  for (const [kind, these] of drawn) {
+    const { color = colors.ink, shape = [] } = kinds[kind] ?? {};
+    context.fillStyle = color;
     context.beginPath();
-    for (let i = 0; i + 3 < flight.length; i += 4) {
-      if (flight[i + 2] !== color) continue;
+    for (const i of these) {
       const at = all[flight[i] ?? 0];
       if (!at) continue;
       const progress = flight[i + 1] ?? 0;
       const x = at[0].x + (at[1].x - at[0].x) * progress;
       const y = at[0].y + (at[1].y - at[0].y) * progress;
-      if (color === 0) {
-        context.moveTo(x + size, y);
-        context.arc(x, y, size, 0, 2 * Math.PI);
-      } else if (color === 1) {
-        context.moveTo(x, y - size * 1.2);
-        context.lineTo(x + size * 1.1, y + size);
-        context.lineTo(x - size * 1.1, y + size);
-        context.closePath();
-      } else {
-        context.rect(x - size * 0.95, y - size * 0.95, size * 1.9, size * 1.9);
-      }
+      trace(context, shape, x, y, (flight[i + 3] ?? 0) < 0 ? large * 0.7 : large);
     }
     context.fill();
   }
 }
 
-/** Where a queue's bar stands: above the beginning of its link. */
-function bar(places: Layout, link: LinkInfo): { x: number; y: number; width: number; height: number } | null {
+interface Kind {
+  name: string;
+  color: string;
+  shape: Shape;
+}
+
+/** The kinds of packets that the picture tells apart: drop precedences where packets have several, otherwise classes. */
+function packetKinds(opened: Opened, names: readonly string[], colors: Palette): Kind[] {
+  if (opened.colored) {
+    const paints = [colors.packet.green, colors.packet.yellow, colors.packet.red];
+    return paints.map((color, at) => ({ name: names[at] ?? "", color, shape: PRECEDENCE_SHAPES[at] ?? [] }));
+  }
+  return opened.classes.map(({ name }, at) => ({ name, color: classStyle(at, colors).color, shape: classShape(at) }));
+}
+
+/** The bar of a queue, and whether it stands above its link. */
+interface Bar {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  isAbove: boolean;
+}
+
+/** The room that a bar's label takes between the bar and what is dropped. */
+const LABEL = 24;
+
+/** Where a queue's bar stands: above the beginning of its link, or below where that goes to the left. */
+function bar(places: Layout, link: LinkInfo): Bar | null {
   const at = ends(places, link);
   if (!at) return null;
   const [a, b] = at;
   const width = Math.min(130, Math.max(40, Math.hypot(b.x - a.x, b.y - a.y) * 0.5));
   const right = b.x >= a.x;
-  return { x: right ? a.x + 4 : a.x - 4 - width, y: right ? a.y - 31 : a.y + 10, width, height: 18 };
+  const x = right ? a.x + 4 : a.x - 4 - width;
+  return { x, y: right ? a.y - 31 : a.y + 10, width, height: 18, isAbove: right };
 }
 
 /** What a full bar stands for, in packets: all thresholds are inside. */
@@ -229,7 +265,7 @@ function drawQueue(
   const at = link && bar(places, link);
   if (!link || !at) return;
   const full = Math.max(1, fullBar(link));
-  const right = (places.nodes[link.to]?.x ?? 0) >= (places.nodes[link.from]?.x ?? 0);
+  const right = at.isAbove;
   context.fillStyle = colors.surface;
   context.strokeStyle = chosen ? colors.accent : colors.line;
   context.lineWidth = chosen ? 2 : 1;
@@ -237,7 +273,9 @@ function drawQueue(
   context.roundRect(at.x, at.y, at.width, at.height, 4);
   context.fill();
   let from = 0;
-  const paints = [colors.packet.green, colors.packet.yellow, colors.packet.red];
+  const { green, yellow, red } = colors.packet;
+  // How many wait is known by drop precedence, not by class.
+  const paints = history.opened.colored ? [green, yellow, red] : [colors.waiting, colors.waiting, colors.waiting];
   let total = 0;
   // Counts come for links with a queue only.
   const place = history.opened.links.slice(0, index).filter((other) => other.measured).length;
@@ -266,31 +304,15 @@ function drawQueue(
   }
 }
 
-function spawn(
-  history: History,
-  places: Layout,
-  falling: Falling[],
-  seen: number,
-  colors: Palette,
-  now: number,
-): number {
+function spawn(history: History, places: Layout, falling: Falling[], seen: number, now: number): number {
   let newest = seen;
-  for (const signal of history.signals.slice(-MOST_FALLING)) {
+  for (const signal of history.signals.slice(-MOST_NEW)) {
     if (signal.id <= seen) continue;
     newest = Math.max(newest, signal.id);
     const link = history.opened.links[signal.link];
     const at = link && bar(places, link);
-    if (!at) continue;
-    const paint = [colors.packet.green, colors.packet.yellow, colors.packet.red][signal.color] ?? colors.drop;
-    falling.push({
-      x: at.x + 4 + ((signal.id * 37) % Math.max(1, at.width - 8)),
-      y: at.y + at.height + 4,
-      born: now,
-      color: signal.isMark ? colors.mark : paint,
-      isMark: signal.isMark,
-    });
+    if (at) launch(falling, signal, at.width, now);
   }
-  if (falling.length > MOST_FALLING) falling.splice(0, falling.length - MOST_FALLING);
   return newest;
 }
 
@@ -342,8 +364,8 @@ export function Network(props: { which: 0 | 1 }) {
       }
       last = state;
       const colors = palette.peek();
-      if (!reducedMotion.peek()) seen = spawn(history, places, falling, seen, colors, now);
-      while (falling[0] && now - falling[0].born > FALL) falling.shift();
+      if (!reducedMotion.peek()) seen = spawn(history, places, falling, seen, now);
+      falling.splice(0, falling.length, ...falling.filter(({ born }) => now - born <= FALL));
       context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
       draw(context, places, history, store.linkOf(opened), colors, falling, now);
     };
@@ -352,7 +374,7 @@ export function Network(props: { which: 0 | 1 }) {
   }, [shown, props.which]);
 
   if (!shown) return null;
-  const { opened, history } = shown;
+  const { opened } = shown;
   const choose = (event: MouseEvent) => {
     const element = canvas.current;
     if (!element) return;
@@ -368,48 +390,53 @@ export function Network(props: { which: 0 | 1 }) {
     }
     if (best) store.linkName.value = best.name;
   };
-  const names = colorNames(history, store.linkOf(opened));
-  const three = names[0] !== "IN";
-  const about = `Network with ${opened.nodes.length} routers, ${opened.links.length} directions of links and ${opened.flows.length + opened.moreFlows} flows. The charts below tell the same in numbers.`;
+  const about = `Network with ${opened.nodes.length} routers, ${opened.links.length} directions of links and ${opened.classes.reduce((sum, { flows }) => sum + flows, 0)} flows. The charts below tell the same in numbers.`;
   return (
     <figure class="network">
       {store.second.value && <figcaption class="run">{runName(props.which)}</figcaption>}
       <canvas ref={canvas} role="img" aria-label={about} onClick={choose} />
-      {props.which === 0 && (
-        <ul class="key" aria-label="Packets">
-          <li>
-            <svg width="12" height="12" aria-hidden="true">
-              <circle cx="6" cy="6" r="4.5" fill={palette.value.packet.green} />
-            </svg>
-            {three ? "green" : "IN (green)"}
-          </li>
-          <li>
-            <svg width="12" height="12" aria-hidden="true">
-              <path d="M6 1l5 10H1z" fill={palette.value.packet.yellow} />
-            </svg>
-            {three ? "yellow" : "OUT (yellow)"}
-          </li>
-          <li>
-            <svg width="12" height="12" aria-hidden="true">
-              <rect x="1.5" y="1.5" width="9" height="9" fill={palette.value.packet.red} />
-            </svg>
-            {three ? "red" : "OUT (red)"}
-          </li>
-          <li>
-            <svg width="12" height="12" aria-hidden="true">
-              <path d="M2 2l8 8m0-8l-8 8" stroke={palette.value.drop} stroke-width="2" />
-            </svg>
-            dropped
-          </li>
-          <li>
-            <svg width="12" height="12" aria-hidden="true">
-              <path d="M6 1l5 5-5 5-5-5z" fill="none" stroke={palette.value.mark} stroke-width="2" />
-            </svg>
-            marked (ECN)
-          </li>
-        </ul>
-      )}
+      {props.which === 0 && <Key shown={shown} />}
     </figure>
+  );
+}
+
+/** The legend: the kinds of packets, drops and marks. */
+function Key(props: { shown: store.Shown }) {
+  void store.drawn.value;
+  const { opened, history } = props.shown;
+  const colors = palette.value;
+  const [green, yellow, red] = colorNames(history, store.linkOf(opened));
+  const names = green === "IN" ? ["IN (green)", "OUT (yellow)", "OUT (red)"] : [green, yellow, red].map(String);
+  const kinds = packetKinds(opened, names, colors);
+  const more = kinds.length - MOST_NAMED;
+  return (
+    <ul class="key" aria-label="Packets">
+      {kinds.slice(0, MOST_NAMED).map(({ name, color, shape }) => (
+        <li key={name}>
+          <svg width="12" height="12" aria-hidden="true">
+            {shape.length === 0 ? (
+              <circle cx="6" cy="6" r="4.5" fill={color} />
+            ) : (
+              <polygon points={polygon(shape, 6, 6, 4.3)} fill={color} />
+            )}
+          </svg>
+          {name}
+        </li>
+      ))}
+      {more > 0 && <li>and {more} more</li>}
+      <li>
+        <svg width="12" height="12" aria-hidden="true">
+          <path d="M2 2l8 8m0-8l-8 8" stroke={colors.drop} stroke-width="2" />
+        </svg>
+        dropped
+      </li>
+      <li>
+        <svg width="12" height="12" aria-hidden="true">
+          <polygon points={polygon(MARK, 6, 6, 3.6)} fill="none" stroke={colors.mark} stroke-width="2" />
+        </svg>
+        marked (ECN)
+      </li>
+    </ul>
   );
 }
 

@@ -1,4 +1,4 @@
-// Several seeds: means with 95 % intervals, and differences of the two runs on the same seeds.
+// Several seeds: means over the runs with 95 % intervals, and differences of the two runs on the same seeds.
 
 import type { Interval } from "../protocol.ts";
 import { measure } from "./format.ts";
@@ -43,9 +43,11 @@ export function Seeds() {
         </label>
       </div>
       <p class="hint">
-        Whole runs with the parameters as they are now, seeds 1 to {store.seedCount.value}. Means with 95 % confidence
-        intervals (Student’s t), as in <code>perhop run</code>.
-        {both && " Differences are B − A on the same seeds, with intervals of their own."}
+        Whole runs with the parameters as they are now, seeds 1 to {store.seedCount.value}. Each value is the mean of
+        those of the runs, with a 95 % confidence interval by Student’s t.
+        {both && " Differences are B − A on the same seeds, with intervals of their own."} The tables of{" "}
+        <code>perhop run</code> estimate shares of packets, percentiles, skewed measures and rare events otherwise, so
+        their intervals differ from these.
       </p>
       {a && (
         <p class="hint" aria-live="polite">
@@ -61,7 +63,7 @@ export function Seeds() {
             <thead>
               <tr>
                 <th scope="col">measure</th>
-                <th scope="col">{both ? "A" : "mean"}</th>
+                <th scope="col">{both ? "A" : "mean of the runs"}</th>
                 {both && <th scope="col">B</th>}
                 {both && <th scope="col">B − A</th>}
                 {!both && <th scope="col">95 % interval</th>}
@@ -79,11 +81,18 @@ export function Seeds() {
   );
 }
 
+/** What all runs agree in is not certain by that: no interval says how far it may be otherwise. */
+const ALIKE = "all runs alike";
+
+function isKnown({ low, high }: Interval): boolean {
+  return high > low;
+}
+
 function Row(props: { row: Interval; other: Interval | undefined; both: boolean }) {
   const { row, other } = props;
   const { name, unit, text } = measure(row.name, row.unit);
   const difference = other ? paired(row.values, other.values) : null;
-  const half = (of: Interval) => <small> ± {text((of.high - of.low) / 2)}</small>;
+  const half = (of: Interval) => <small>{isKnown(of) ? ` ± ${text((of.high - of.low) / 2)}` : `, ${ALIKE}`}</small>;
   const runs = ({ values }: Interval) => {
     const known = values.filter((value) => value !== null).length;
     return known < values.length && <small>{` of ${known} of ${values.length} runs; the others have no value`}</small>;
@@ -117,11 +126,7 @@ function Row(props: { row: Interval; other: Interval | undefined; both: boolean 
           )}
         </td>
       )}
-      {!props.both && (
-        <td>
-          {text(row.low)} to {text(row.high)}
-        </td>
-      )}
+      {!props.both && <td>{isKnown(row) ? `${text(row.low)} to ${text(row.high)}` : ALIKE}</td>}
     </tr>
   );
 }

@@ -15,6 +15,8 @@ export interface Shown {
 }
 
 export const runs = signal<readonly [Shown | null, Shown | null]>([null, null]);
+/** Counts the scenarios that were opened. */
+export const subject = signal(0);
 export const gallery = signal<GalleryEntry[]>([]);
 /** The scenario of the gallery that is open. */
 export const entry = signal<GalleryEntry | null>(null);

@@ -42,6 +42,7 @@ import {
   seedCount,
   setting,
   speed,
+  subject,
   target,
   time,
   wholeRun,
@@ -54,6 +55,8 @@ let generation = -1;
 let base: [string, string | null] = ["", null];
 let urgent = false;
 let lastDraw = 0;
+/** From one picture of the charts to the next, in ms: eight a second, fewer where they take long. */
+let drawGap = 120;
 /** Wall times of frames, for the measurement of the page's own speed. */
 export const frameTimes: number[] = [];
 
@@ -166,16 +169,22 @@ function onFrame(frame: Frame): void {
       playing.value = false;
       say("The run has ended.");
     }
-    // Charts need fewer pictures than the network: eight a second, and at once after a change.
+    // Charts need fewer pictures than the network, and at once after a change.
     const now = performance.now();
-    if (urgent || !playing.value || frame.fresh || now - lastDraw > 120) {
+    if (urgent || !playing.value || frame.fresh || now - lastDraw > drawGap) {
       urgent = false;
       lastDraw = now;
       drawn.value++;
+      requestAnimationFrame(() => setTimeout(() => paceDrawing(performance.now() - now)));
     }
   });
   frameTimes.push(performance.now() - began);
   if (frameTimes.length > 2000) frameTimes.splice(0, 1000);
+}
+
+/** Charts take at most a third of the time, so that the page stays usable on a slow machine. */
+function paceDrawing(tookMs: number): void {
+  drawGap = Math.max(120, Math.min(3 * tookMs, 2000));
 }
 
 /** Opens a scenario; `true` if it is right. */
@@ -213,6 +222,12 @@ export async function open(
   return true;
 }
 
+/** What is known of the controls of the scenario before says nothing of those of the next one. */
+function beginAnother(): void {
+  optional.value = new Set();
+  subject.value++;
+}
+
 /** Opens a scenario of the gallery, and plays it. */
 export async function openEntry(item: GalleryEntry, quietly = false): Promise<void> {
   const response = await fetch(`gallery/${item.id}.toml`).catch(() => null);
@@ -224,7 +239,7 @@ export async function openEntry(item: GalleryEntry, quietly = false): Promise<vo
   linkName.value = item.link;
   compareLabel.value = "";
   const toml = await response.text();
-  optional.value = new Set();
+  beginAnother();
   if (!(await open(toml, { seed: "1" }))) return;
   if (item.compare) await compareBy(item.compare);
   panel.value = "parameters";
@@ -570,6 +585,7 @@ export function state(): PageState {
     link: linkName.value,
     panel: panel.value,
     gallery: entry.value?.id ?? "",
+    file: "",
   };
 }
 
@@ -595,7 +611,7 @@ async function restore(wanted: PageState): Promise<void> {
   speed.value = wanted.speed;
   written = location.hash;
   panel.value = wanted.panel;
-  optional.value = new Set();
+  beginAnother();
   if (!(await open(wanted.toml, { seed: wanted.seed, compare: wanted.compare }))) {
     panel.value = "scenario";
     return;
@@ -610,5 +626,10 @@ async function restore(wanted: PageState): Promise<void> {
   }
   if (atS > 0) await attempt((engine) => engine.seek(atS));
   written = location.hash;
-  say(`Opened from a link, at ${atS.toFixed(2)} s, paused.`);
+  if (wanted.file === "") {
+    say(`Opened from a link, at ${atS.toFixed(2)} s, paused.`);
+    return;
+  }
+  say(`Opened: ${wanted.file}.`);
+  await play();
 }

@@ -17,7 +17,9 @@ export interface Palette {
   /** Series in the order in which they are given out. */
   series: readonly string[];
   /** Packets by drop precedence: green (IN), yellow, red (OUT). */
-  packet: { green: string; yellow: string; red: string; ack: string };
+  packet: { green: string; yellow: string; red: string };
+  /** Waiting packets where they are not told apart. */
+  waiting: string;
   drop: string;
   mark: string;
 }
@@ -30,9 +32,10 @@ const LIGHT: Palette = {
   line: "#9aa7b3",
   accent: "#0067a3",
   series: ["#0072b2", "#d55e00", "#009e73", "#b0568c", "#b87f00", "#2f8fc4", "#17212b"],
-  packet: { green: "#009e73", yellow: "#e69f00", red: "#d55e00", ack: "#7d8b98" },
-  drop: "#d55e00",
-  mark: "#b0568c",
+  packet: { green: "#009e73", yellow: "#e69f00", red: "#d55e00" },
+  waiting: "#8a98a6",
+  drop: "#b3001e",
+  mark: "#7a2fb0",
 };
 
 const DARK: Palette = {
@@ -43,9 +46,10 @@ const DARK: Palette = {
   line: "#5d6b78",
   accent: "#6fc3f2",
   series: ["#56b4e9", "#ff8a3d", "#1fc79b", "#e59cc5", "#f0e442", "#8fb3ff", "#e8eef3"],
-  packet: { green: "#1fc79b", yellow: "#f0c542", red: "#ff7f3a", ack: "#8493a1" },
-  drop: "#ff8a3d",
-  mark: "#e59cc5",
+  packet: { green: "#1fc79b", yellow: "#f0c542", red: "#ff7f3a" },
+  waiting: "#72828f",
+  drop: "#ff5c6c",
+  mark: "#c79bff",
 };
 
 /** Dashes of lines, by the order of series: the second channel beside color. */

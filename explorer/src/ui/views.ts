@@ -23,16 +23,21 @@ export interface View {
 const SCALE = { packets: 1, bytes: 1e-3, s: 1e3, "": 1 } as const;
 const UNIT = { packets: "packets", bytes: "kB", s: "ms", "": "" } as const;
 
-/** The unit in which this link's thresholds are, other than its limit. */
-function unitOf(link: LinkInfo): "packets" | "bytes" | "s" {
-  return link.lines.find((line) => line.name !== "limit")?.unit ?? "packets";
+export type QueueUnit = keyof typeof SCALE & Level_["unit"];
+
+/** The unit of the thresholds of all these queues, other than their limits; packets where they differ, so that charts compare. */
+export function queueUnit(links: readonly (LinkInfo | undefined)[]): QueueUnit {
+  const units = links.flatMap((link) =>
+    link ? [link.lines.find((line) => line.name !== "limit")?.unit ?? "packets"] : [],
+  );
+  const [first = "packets"] = units;
+  return units.every((unit) => unit === first) ? first : "packets";
 }
 
-/** The queue in the unit of its thresholds, its averages, and the thresholds. */
-export function queue(history: History, link: number, colors: Palette): View | null {
+/** The queue in this unit, its averages, and the thresholds that are in it. */
+export function queue(history: History, link: number, unit: QueueUnit, colors: Palette): View | null {
   const info = history.opened.links[link];
   if (!info) return null;
-  const unit = unitOf(info);
   const kind = unit === "s" ? "delay" : unit === "bytes" ? "bytes" : "queue";
   const scale = SCALE[unit];
   const values = history.values((column) => column.kind === kind && column.link === link);
@@ -48,7 +53,7 @@ export function queue(history: History, link: number, colors: Palette): View | n
     },
   ];
   const tint = new Map<string, string>();
-  const compared = comparedWith(info);
+  const compared = comparedWith(info, unit);
   for (const [index, column] of history.opened.columns.entries()) {
     if (column.kind !== "gauge" || column.link !== link || !(column.unit === unit || compared.has(column.name)))
       continue;
@@ -65,9 +70,10 @@ export function queue(history: History, link: number, colors: Palette): View | n
   return { unit: UNIT[unit], x: history.times, lines, levels };
 }
 
-/** The gauges that this link's mechanism compares with thresholds: in their unit. */
-function comparedWith(link: LinkInfo): Set<string> {
-  return new Set(link.lines.flatMap((line) => (line.gauge === null ? [] : [line.gauge])));
+/** The gauges that this link's mechanism compares with thresholds in this unit, or in any: they are in that unit. */
+function comparedWith(link: LinkInfo, unit?: QueueUnit): Set<string> {
+  const lines = link.lines.filter((line) => unit === undefined || line.unit === unit);
+  return new Set(lines.flatMap((line) => (line.gauge === null ? [] : [line.gauge])));
 }
 
 function level(line: Level_, scale: number, color: string): Level {
@@ -122,7 +128,7 @@ export function losses(history: History, link: number, colors: Palette): View {
     lines.push({
       label: `${isMark ? "marked" : "dropped"}: ${column.name}`,
       values: rate(history.times, counts, 1),
-      color: isMark ? colors.mark : (colors.series[(at + 1) % colors.series.length] ?? colors.drop),
+      color: isMark ? colors.mark : at === 0 ? colors.drop : (colors.series[at % colors.series.length] ?? colors.drop),
       dash: DASHES[at % DASHES.length] ?? [],
       note: `${total.toLocaleString("en")} in all`,
     });
@@ -148,74 +154,70 @@ export function lossesByColor(history: History, link: number): string {
   return `Dropped so far, by drop precedence: ${parts.join(", ")}.`;
 }
 
-/** The groups of a scenario's flows, in order, with their flows by number. */
-export function groups(opened: Opened): Map<string, number[]> {
-  const found = new Map<string, number[]>();
-  opened.flows.forEach((flow, index) => {
-    found.set(flow.group, [...(found.get(flow.group) ?? []), index]);
-  });
-  return found;
+/** The number of a flow's class. */
+export function classOf(opened: Opened, flow: number): number {
+  return opened.classes.findLastIndex(({ first }) => first <= flow);
 }
 
-/** The color and the dash of each group. */
-export function groupStyle(at: number, colors: Palette): { color: string; dash: readonly number[] } {
+/** The name of a flow by its number, which is not only that of a sampled one. */
+export function flowName(opened: Opened, flow: number): string {
+  const of = opened.classes[classOf(opened, flow)];
+  return of ? `${of.name}/${flow - of.first}` : "";
+}
+
+/** The color and the dash of each class. */
+export function classStyle(at: number, colors: Palette): { color: string; dash: readonly number[] } {
   return { color: colors.series[at % colors.series.length] ?? colors.ink, dash: DASHES[at % DASHES.length] ?? [] };
 }
 
-/** The throughput of each group, and what its profiles are. */
+/** The throughput of each class, of all its flows, and what its profiles are. */
 export function throughput(history: History, colors: Palette): View {
   const lines: Line[] = [];
   const levels: Level[] = [];
-  let at = 0;
-  for (const [group, flows] of groups(history.opened)) {
-    const style = groupStyle(at++, colors);
-    const delivered = history.sum(({ kind, flow }) => kind === "delivered" && flow !== null && flows.includes(flow));
-    if (!delivered) continue;
-    const each = flows.length > 1 ? ` (${flows.length} flows)` : "";
+  history.opened.classes.forEach(({ name, flows, profileBps }, at) => {
+    const style = classStyle(at, colors);
+    const delivered = history.values((column) => column.kind === "delivered" && column.class === at);
+    if (!delivered) return;
+    const each = flows > 1 ? ` (${flows} flows)` : "";
     const mbps = rate(history.times, delivered, 1).map((value) => (value === null ? null : (value * 8) / 1e6));
-    lines.push({ label: `${group}${each}`, values: mbps, color: style.color, dash: style.dash });
-    const profile = flows.reduce((sum, flow) => sum + (history.opened.flows[flow]?.profileBps ?? 0), 0);
-    if (profile > 0)
+    lines.push({ label: `${name}${each}`, values: mbps, color: style.color, dash: style.dash });
+    if (profileBps !== null)
       levels.push({
-        label: `profile of ${group}`,
-        value: profile / 1e6,
+        label: `profile of ${name}`,
+        value: profileBps / 1e6,
         color: style.color,
         dash: style.dash.length ? style.dash : [5, 4],
       });
-  }
+  });
   return { unit: "Mbit/s", x: history.times, lines, levels };
 }
 
-/** The windows of flows: at most so many lines, those of each group in its color. */
+/** The windows of flows: at most so many lines, those of each class in its color. */
 export function windows(history: History, colors: Palette): View | null {
   const lines: Line[] = [];
-  const all = [...groups(history.opened)];
-  const each = Math.max(1, Math.floor(16 / Math.max(1, all.length)));
-  all.forEach(([group, flows], at) => {
-    const style = groupStyle(at, colors);
-    let taken = 0;
-    for (const flow of flows) {
-      const values = history.values((column) => column.kind === "window" && column.flow === flow);
-      if (!values || taken === each || values.every((value) => Number.isNaN(value))) continue;
-      const gaps = values.map((value) => (Number.isNaN(value) ? null : value));
-      const label =
-        flows.length === 1
-          ? group
-          : taken === 0
-            ? `${group} (${Math.min(each, flows.length)} of ${flows.length})`
-            : (history.opened.flows[flow]?.name ?? group);
-      const note = heldByReceiver(history, flow);
-      lines.push({
-        label,
-        values: gaps,
+  const { classes, flows } = history.opened;
+  const each = Math.max(1, Math.floor(16 / Math.max(1, classes.length)));
+  classes.forEach((of, at) => {
+    const style = classStyle(at, colors);
+    const drawn: Line[] = [];
+    flows.forEach((flow, index) => {
+      if (flow.class !== at || drawn.length === each) return;
+      const values = history.values((column) => column.kind === "window" && column.flow === index);
+      if (!values || values.every((value) => Number.isNaN(value))) return;
+      const note = heldByReceiver(history, index);
+      drawn.push({
+        label: flow.name,
+        values: values.map((value) => (Number.isNaN(value) ? null : value)),
         color: style.color,
         dash: style.dash,
         width: 1.25,
-        unlisted: taken > 0,
+        unlisted: drawn.length > 0,
         ...(note === null ? {} : { note }),
       });
-      taken++;
-    }
+    });
+    const [first] = drawn;
+    if (first) first.label = of.flows === 1 ? of.name : `${of.name} (${drawn.length} of ${of.flows})`;
+    lines.push(...drawn);
   });
   return lines.length === 0 ? null : { unit: "packets", x: history.times, lines };
 }
@@ -256,7 +258,7 @@ export function delays(histograms: (Histogram | undefined)[], names: string[], c
   return lines.length === 0 ? null : { unit: "%", x, lines };
 }
 
-/** Queueing delay of both runs on one axis. */
+/** Queueing delay of both runs on one axis, with the targets of their mechanisms. */
 export function delayOver(
   histories: (History | null)[],
   links: number[],
@@ -280,7 +282,15 @@ export function delayOver(
       },
     ];
   });
-  return { unit: "ms", x: longest.times, lines };
+  const levels = histories.flatMap((history, which) =>
+    (history?.opened.links[links[which] ?? -1]?.lines ?? [])
+      .filter(({ unit }) => unit === "s")
+      .map((line) => ({
+        ...level(line, SCALE.s, colors.series[which] ?? colors.ink),
+        label: `${line.name} of ${names[which] ?? ""}`,
+      })),
+  );
+  return { unit: "ms", x: longest.times, lines, levels };
 }
 
 /** A few numbers that answer at a glance. */

@@ -5,7 +5,7 @@ import { RunChoice } from "./controls.tsx";
 import { number } from "./format.ts";
 import * as store from "./store.ts";
 import { palette } from "./theme.ts";
-import { colorNames } from "./views.ts";
+import { colorNames, flowName } from "./views.ts";
 
 const LISTED = 40;
 
@@ -50,10 +50,12 @@ export function Why() {
                 {signal.isMark ? "◇ marked" : "✕ dropped"}
               </span>
               <span>{opened.reasons[signal.reason]}</span>
-              <span class="tag" data-color={signal.color}>
-                {names[signal.color]}
-              </span>
-              <span class="flow">{opened.flows[signal.flow]?.name ?? ""}</span>
+              {opened.colored && (
+                <span class="tag" data-color={signal.color}>
+                  {names[signal.color]}
+                </span>
+              )}
+              <span class="flow">{flowName(opened, signal.flow)}</span>
             </button>
           </li>
         ))}

@@ -99,6 +99,22 @@ test("measured: from moving a slider to the first changed pixel", async ({ page 
   );
 });
 
+test("a page that is busy is sent no more frames than it takes", async ({ page }) => {
+  await open(page);
+  await expect
+    .poll(() => page.evaluate(() => (globalThis as unknown as Probe).perhopExplorer.store.time.value))
+    .toBeGreaterThan(1);
+  const frames = await page.evaluate(async () => {
+    const { frameTimes } = (globalThis as unknown as Probe).perhopExplorer.store;
+    const busy = performance.now() + 2000;
+    while (performance.now() < busy);
+    const before = frameTimes.length;
+    await new Promise((done) => setTimeout(done));
+    return frameTimes.length - before;
+  });
+  expect(frames).toBeLessThanOrEqual(4);
+});
+
 test("measured: intervals over 10 seeds of 60 s of 40 flows", async ({ page }) => {
   const toml = `duration = "60s"
 links.uplink = { from = "a", to = "b", rate = "10Mbps", delay = "20ms", queue = { aqm = "red", limit = "200p", thresholds = "30/90/0.1" } }

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test as base, expect, type Page } from "@playwright/test";
-import type { Change } from "../../src/state.ts";
+import { type Change, encodeState, type PageState } from "../../src/state.ts";
 
 export { expect };
 export const HERE = dirname(fileURLToPath(import.meta.url));
@@ -37,6 +37,7 @@ export interface Probe {
       seek(timeS: number): Promise<void>;
       playing: { value: boolean };
       drawn: { value: number };
+      frameTimes: number[];
       drafts: { value: [string, string] };
     };
     pictures: number[];
@@ -47,6 +48,17 @@ export interface Probe {
 export async function open(page: Page, fragment = "#g=red"): Promise<void> {
   await page.goto(`index.html${fragment}`);
   await expect(page.locator(".chart canvas").first()).toBeVisible();
+}
+
+/** A state of the page with this scenario. */
+export function stateOf(toml: string, more: Partial<PageState> = {}): PageState {
+  const none = { compare: null, changes: [], link: "", gallery: "", file: "" };
+  return { toml, seed: "1", atS: 2, speed: 1, panel: "parameters", ...none, ...more };
+}
+
+/** Opens the page with this scenario. */
+export async function openText(page: Page, toml: string, more: Partial<PageState> = {}): Promise<void> {
+  await open(page, await encodeState(stateOf(toml, more)));
 }
 
 /** The simulated time. */

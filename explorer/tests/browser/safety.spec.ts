@@ -2,25 +2,10 @@
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { encodeState, type PageState } from "../../src/state.ts";
-import { expect, open, scenario, shot, test, until } from "./page.ts";
+import { encodeState } from "../../src/state.ts";
+import { expect, open, scenario, shot, stateOf as state, test, until } from "./page.ts";
 
 const HTML = `<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>`;
-
-function state(toml: string, more: Partial<PageState> = {}): PageState {
-  return {
-    toml,
-    compare: null,
-    seed: "1",
-    atS: 2,
-    changes: [],
-    speed: 1,
-    link: "",
-    panel: "parameters",
-    gallery: "",
-    ...more,
-  };
-}
 
 function hostile(): string {
   const text = JSON.stringify(HTML);
@@ -118,10 +103,17 @@ interface Axe {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-for (const colorScheme of ["light", "dark"] as const) {
-  test(`axe-core finds no serious violation, ${colorScheme}`, async ({ browser, baseURL }) => {
+for (const [colorScheme, width] of [
+  ["light", 1280],
+  ["dark", 1280],
+  ["light", 390],
+  ["dark", 390],
+] as const) {
+  test(`axe-core finds no serious violation, ${colorScheme}, ${width} pixels wide`, async ({ browser, baseURL }) => {
     // The policy of the page lets no foreign script in, axe-core included.
-    const context = await browser.newContext({ colorScheme, bypassCSP: true, ...(baseURL ? { baseURL } : {}) });
+    const viewport = { width, height: 844 };
+    const where = { colorScheme, bypassCSP: true, viewport, ...(baseURL ? { baseURL } : {}) };
+    const context = await browser.newContext(where);
     const page = await context.newPage();
     await open(page);
     await until(page, 6);
@@ -138,22 +130,22 @@ for (const colorScheme of ["light", "dark"] as const) {
     for (const panel of ["Parameters", "Scenario", "Why dropped?", "Several seeds"]) {
       await page.getByRole("tab", { name: panel }).click();
       await look(panel);
-      await shot(page, `${colorScheme}-${panel.toLowerCase().replaceAll(/\W+/g, "-")}`);
+      await shot(page, `${colorScheme}-${width}-${panel.toLowerCase().replaceAll(/\W+/g, "-")}`);
     }
     await page.getByRole("tab", { name: "Parameters" }).click();
     for (const summary of [/^links\./, /^More parameters/])
       await page.locator("summary:visible", { hasText: summary }).first().click();
     await look("more parameters");
-    await shot(page, `${colorScheme}-more-parameters`);
+    await shot(page, `${colorScheme}-${width}-more-parameters`);
     await page.getByRole("button", { name: "Next drop" }).click();
     await expect(page.locator(".explained")).toBeVisible();
     await look("explanation");
-    await shot(page, `${colorScheme}-explanation`);
+    await shot(page, `${colorScheme}-${width}-explanation`);
     for (const name of ["Scenarios", "Compare", "Share", "Export", "Help"]) {
       await page.getByRole("button", { name, exact: true }).first().click();
       await expect(page.getByRole("dialog")).toBeVisible();
       await look(name);
-      await shot(page, `${colorScheme}-dialog-${name.toLowerCase()}`);
+      await shot(page, `${colorScheme}-${width}-dialog-${name.toLowerCase()}`);
       await page.keyboard.press("Escape");
     }
     expect(found).toEqual([]);

@@ -332,6 +332,81 @@ test("everything by keyboard", async ({ page }) => {
   await shot(page, "keyboard");
 });
 
+/** Presses Tab until the element with this name has the focus. */
+async function tabTo(page: Page, name: RegExp): Promise<void> {
+  const seen: string[] = [];
+  for (let i = 0; i < 150; i++) {
+    await page.keyboard.press("Tab");
+    const focus = await page.evaluate(() => {
+      const element = document.activeElement;
+      const label = element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : null;
+      return (element?.getAttribute("aria-label") ?? label ?? element?.textContent ?? "").trim();
+    });
+    if (name.test(focus)) return;
+    seen.push(focus.slice(0, 30));
+  }
+  throw new Error(`${name} is not in the order of Tab: ${seen.join(", ")}`);
+}
+
+for (const width of [1280, 390]) {
+  test(`a whole visit by keyboard alone, ${width} pixels wide`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 844 });
+    await open(page);
+    // Another scenario.
+    await page.keyboard.press("g");
+    await tabTo(page, /^CoDel/);
+    await page.keyboard.press("Enter");
+    await expect(page.getByRole("dialog")).toHaveCount(0);
+    await expect(page.getByRole("heading", { level: 2 })).toContainText("CoDel");
+    await expect.poll(() => time(page)).toBeGreaterThan(2);
+    await page.keyboard.press("Space");
+    await expect(page.getByRole("button", { name: "Play" })).toBeVisible();
+    // The values of a chart at any time.
+    await tabTo(page, /^Queue of .*, values$/);
+    const chart = page.locator(".chart").first();
+    await page.keyboard.press("Home");
+    await expect(chart.locator(".pointed")).toHaveText("at 0 s");
+    await page.keyboard.press("ArrowRight");
+    await expect(chart.locator(".pointed")).not.toHaveText("at 0 s");
+    const spoken = await chart.getByRole("slider").getAttribute("aria-valuetext");
+    expect(spoken).toMatch(/^at [\d.]+ s: .* [\d.]+ (ms|packets)/);
+    await shot(page, `keyboard-chart-${width}`);
+    // A parameter.
+    await tabTo(page, /^rate of links\.uplink, slider$/);
+    await expect(chart.locator(".pointed")).toHaveCount(0);
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowLeft");
+    await expect(page.getByRole("status")).toContainText("links.uplink.rate");
+    await expect(page.getByRole("slider", { name: "rate of links.uplink" })).toBeFocused();
+    // Why a packet was dropped.
+    await page.keyboard.press("d");
+    await expect(page.locator(".explained .sentence")).toContainText("dropped");
+    // A second mechanism, and intervals of both.
+    await page.keyboard.press("c");
+    await tabTo(page, /^pie$/);
+    await page.keyboard.press("Enter");
+    await expect(page.getByText("B: pie").first()).toBeVisible();
+    await page.keyboard.press("4");
+    await tabTo(page, /^Run them$/);
+    await page.keyboard.press("Enter");
+    await expect(page.getByText("10 of 10 runs of A, 10 of B")).toBeVisible({ timeout: 120_000 });
+    // The text.
+    await page.keyboard.press("2");
+    await tabTo(page, /TOML|text/i);
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.type("# mine\n");
+    await page.keyboard.press("Control+Enter");
+    await expect(page.getByRole("status")).toContainText("from its beginning");
+    await page.keyboard.press("Tab");
+    // A link to all this; the focus returns to where it was.
+    const focus = () => page.evaluate(() => document.activeElement?.outerHTML ?? "");
+    const before = await focus();
+    await page.keyboard.press("s");
+    await expect(page.locator("#link")).not.toHaveValue("");
+    await page.keyboard.press("Escape");
+    await expect.poll(focus).toBe(before);
+  });
+}
+
 test("a phone's width needs no sideways scrolling", async ({ page }) => {
   await page.setViewportSize({ width: 360, height: 740 });
   await open(page);

@@ -45,13 +45,14 @@ def state(fragment: str) -> dict[str, Any]:
     return read
 
 
-def test_the_link_carries_the_text_and_the_seed() -> None:
+def test_the_link_carries_the_text_the_seed_and_the_name_of_the_file() -> None:
     path = GALLERY / "red.toml"
     text = path.read_text()
     assert state(explore_command.link(text, path, 2**64 - 1)) == {
         "v": 1,
         "toml": text,
         "seed": str(2**64 - 1),
+        "file": "red.toml",
     }
 
 
@@ -275,9 +276,10 @@ def test_half_requests_are_given_up_and_keep_nobody_out(
         assert b" 200 " in answer_to(port, b"GET / HTTP/1.0\r\n\r\n")
 
 
-def test_the_limit_of_links_is_that_of_the_page() -> None:
+def test_the_limits_of_links_are_those_of_the_page() -> None:
     source = (ROOT / "explorer" / "src" / "state.ts").read_text()
     assert f"MOST_LINK = {explore_command.LONGEST_LINK:_};" in source
+    assert f"MOST_NAME = {explore_command.LONGEST_NAME};" in source
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
