@@ -344,7 +344,7 @@ mod tests {
 links.link = { from = "a", to = "b", rate = "1Mbps", delay = "5ms", queue = { aqm = "drop-tail", limit = "9p" } }
 flows = [
     { name = "bulk", count = 100, from = "a", to = "b", transport = { tcp = "newreno" } },
-    { name = "calls", count = 10, from = "a", to = "b", transport = { udp = "cbr", rate = "10kbps" }, profile = { rate = "20kbps", burst = "3kB" } },
+    { name = "calls", count = 10, from = "a", to = "b", transport = { udp = "cbr", rate = "10kbps" }, profile = { marker = "token-bucket", rate = "20kbps", burst = "3kB" } },
 ]
 "#;
         let network = read(toml).unwrap().network();

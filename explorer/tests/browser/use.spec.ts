@@ -339,7 +339,8 @@ async function tabTo(page: Page, name: RegExp): Promise<void> {
     await page.keyboard.press("Tab");
     const focus = await page.evaluate(() => {
       const element = document.activeElement;
-      const label = element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : null;
+      const isField = element instanceof HTMLInputElement || element instanceof HTMLTextAreaElement;
+      const label = isField ? element.labels?.[0]?.textContent : null;
       return (element?.getAttribute("aria-label") ?? label ?? element?.textContent ?? "").trim();
     });
     if (name.test(focus)) return;
@@ -354,6 +355,7 @@ for (const width of [1280, 390]) {
     await open(page);
     // Another scenario.
     await page.keyboard.press("g");
+    await expect(page.getByRole("dialog")).toBeVisible();
     await tabTo(page, /^CoDel/);
     await page.keyboard.press("Enter");
     await expect(page.getByRole("dialog")).toHaveCount(0);
@@ -382,6 +384,7 @@ for (const width of [1280, 390]) {
     await expect(page.locator(".explained .sentence")).toContainText("dropped");
     // A second mechanism, and intervals of both.
     await page.keyboard.press("c");
+    await expect(page.getByRole("dialog")).toBeVisible();
     await tabTo(page, /^pie$/);
     await page.keyboard.press("Enter");
     await expect(page.getByText("B: pie").first()).toBeVisible();
@@ -391,7 +394,7 @@ for (const width of [1280, 390]) {
     await expect(page.getByText("10 of 10 runs of A, 10 of B")).toBeVisible({ timeout: 120_000 });
     // The text.
     await page.keyboard.press("2");
-    await tabTo(page, /TOML|text/i);
+    await tabTo(page, /^Scenario \(TOML\)/);
     await page.keyboard.press("Control+Home");
     await page.keyboard.type("# mine\n");
     await page.keyboard.press("Control+Enter");
