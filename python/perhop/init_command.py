@@ -139,6 +139,10 @@ def init(
     rate: Annotated[
         str | None, typer.Option("--rate", metavar="10Mbps", help="The rate of the link that is shared.")
     ] = None,
+    rtt: Annotated[
+        str,
+        typer.Option("--rtt", metavar="40ms", help="The round-trip time, without waiting in queues."),
+    ] = "40ms",
     users: Annotated[
         str | None,
         typer.Option(
@@ -173,6 +177,7 @@ def init(
     Examples:
       perhop init
       perhop init --rate 50Mbps --users "9 staff" --promised "staff 2Mbps"
+      perhop init --rate 1Gbps --rtt 10ms --users "1 download" --yes
       perhop init --rate "100 Mbit/s" --users "2 downloads, 3 calls" --yes
       perhop init --yes
     """  # noqa: D301
@@ -190,7 +195,7 @@ def init(
         lambda text: _promised(text, groups),
         yes=yes,
     )
-    text = scenario(file.name, link, groups)
+    text = scenario(file.name, link, _delay(rtt), groups)
     _check(text, file)
     _write(file, text)
     total = sum(group.count * group.promised_bps for group in groups)
@@ -201,12 +206,13 @@ def init(
     terminal.say(f"{file}: written; next: {terminal.command('run', str(file))}")
 
 
-def scenario(name: str, rate: str, groups: list[Group]) -> str:
+def scenario(name: str, rate: str, delay: str, groups: list[Group]) -> str:
     """The scenario as commented TOML.
 
     Args:
         name: Of the file, for its comments.
         rate: Of the link, such as `10Mbps`.
+        delay: Of each direction of the link, such as `20ms`.
         groups: Who uses it.
     """
 
@@ -237,7 +243,7 @@ warmup = "10s" # left out of all figures
 from = "internet"
 to = "office"
 rate = "{rate}"
-delay = "20ms" # one way, without waiting
+delay = "{delay}" # one way, without waiting: half of the round-trip time
 
 {queues}{"".join(map(_flows, groups))}"""
 
@@ -323,6 +329,18 @@ def _rate(text: str) -> str:
     """
     _bps(text, "--rate")
     return text
+
+
+def _delay(rtt: str) -> str:
+    """Half of a round-trip time.
+
+    Raises:
+        PerhopError: It is none.
+    """
+    try:
+        return f"{exact(_engine.duration_ns(rtt) / 2e6)}ms"
+    except ValueError as error:
+        raise PerhopError(f"--rtt: {error}") from None
 
 
 def _bps(rate: str, option: str = "rate") -> int:

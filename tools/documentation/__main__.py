@@ -11,6 +11,7 @@ are written here, with pictures of runs that this program does.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -60,12 +61,15 @@ def main() -> None:
     if done.returncode:
         sys.exit(done.returncode)
     home.embed(EXPLORER, html)
+    if lost := sorted(unfound(source, html)):
+        sys.exit(f"error: the search does not find the words {', '.join(lost)}")
     if asked := sorted(foreign(html)):
         sys.exit(f"error: pages ask other servers for {', '.join(asked)}")
     print(f"sphinx: {time.monotonic() - began:.1f} s")
     print(f"the site: {html / 'index.html'}")
 
 
+ENTRY = re.compile(r"^```{index} (.+)$", re.MULTILINE)
 FOREIGN = re.compile(
     r"""<(?:script|img|iframe|source|link)\b[^>]*\b(?:src|href)=["'](?:https?:)?//([^"'/]+)"""
 )
@@ -75,6 +79,15 @@ def foreign(html: Path) -> set[str]:
     """The other servers that a browser would ask on the pages in a folder; links to click are none."""
     pages = (page.read_text(encoding="utf-8") for page in html.rglob("*.html"))
     return {server for page in pages for server in FOREIGN.findall(page)}
+
+
+def unfound(source: Path, html: Path) -> set[str]:
+    """Words that pages have in `<!-- search: … -->`, and that lead nowhere in the search of the site."""
+    index = (html / "searchindex.js").read_text(encoding="utf-8")
+    entries = json.loads(index[index.index("(") + 1 : index.rindex(")")])["indexentries"]
+    pages = (page.read_text(encoding="utf-8") for page in source.rglob("*.md"))
+    wanted = {word.strip() for page in pages for words in ENTRY.findall(page) for word in words.split(",")}
+    return {word for word in wanted if word.lower() not in entries}
 
 
 if __name__ == "__main__":

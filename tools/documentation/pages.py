@@ -24,6 +24,7 @@ PROJECT = {
 SECTIONS = {
     "Begin": [
         "install",
+        "questions",
         "tutorial",
         "What perhop does <tour>",
         "gallery/index",
@@ -33,6 +34,8 @@ SECTIONS = {
         "For people with data <guides/data>",
         "Routers' configurations <guides/configurations>",
         "Plan growth <guides/plan>",
+        "Which AQM? <guides/which-aqm>",
+        "How large a buffer? <guides/buffer-size>",
     ],
     "Course": [
         "A course in a box <course/index>",
@@ -84,6 +87,8 @@ PICTURES = (".png", ".webp")
 
 FENCE = re.compile(r"^( *)(```+|~~~+)")
 ANCHOR = re.compile(r"^<a id=\"([\w-]+)\"></a>\n", re.MULTILINE)
+SEARCH = re.compile(r"^<!-- search: (.+?) -->$", re.MULTILINE)
+"""Words of the field by which the search of the site finds the section: they need not stand in its text."""
 LINK = re.compile(r"\[((?:[^\]\[`]|`[^`]*`|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
 
 
@@ -125,11 +130,13 @@ def save(path: Path, text: str) -> None:
 def relinked(text: str, origin: PurePosixPath, places: dict[str, str], root: Path) -> str:
     """The page `origin` with its links as they are on the site; code blocks stay as they are.
 
-    A link to a file that is not on the site becomes its text, an example's a link to its page in the gallery.
+    A link to a file that is not on the site becomes its text, an example's a link to its page in the gallery;
+    `<!-- search: RTT, latency -->` becomes entries of the index, which the search shows with their section.
     """
 
     def links(prose: str) -> str:
-        return LINK.sub(lambda link: _link(link, origin, places, root), ANCHOR.sub(r"(\1)=\n", prose))
+        prose = SEARCH.sub(r"```{index} \1\n```", ANCHOR.sub(r"(\1)=\n", prose))
+        return LINK.sub(lambda link: _link(link, origin, places, root), prose)
 
     pieces: list[str] = []
     prose, fence = "", ""
@@ -143,6 +150,11 @@ def relinked(text: str, origin: PurePosixPath, places: dict[str, str], root: Pat
         else:
             prose += line
     return "".join([*pieces, links(prose)])
+
+
+def search_words(text: str) -> list[str]:
+    """The words by which a page says that the search finds its sections."""
+    return [word.strip() for words in SEARCH.findall(text) for word in words.split(",")]
 
 
 def _link(link: re.Match[str], origin: PurePosixPath, places: dict[str, str], root: Path) -> str:

@@ -196,6 +196,20 @@ def test_one_download_over_a_gigabit_is_held_by_what_its_host_allows(perhop: Per
     assert "download was limited by its sender's buffer, 4.19 MB, for 100 % of the time" in said
 
 
+@pytest.mark.parametrize(
+    ("rtt", "delay"), [("50ms", "25ms"), ("25 ms", "12.5ms"), ("1s", "500ms"), (None, "20ms")]
+)
+def test_a_round_trip_is_twice_the_delay_of_the_link(
+    perhop: Perhop, tmp_path: Path, rtt: str | None, delay: str
+) -> None:
+    done = perhop("init", *(["--rtt", rtt] if rtt else []), "--users", "1 call", "--yes")
+    assert (done.code, done.err) == (0, "")
+    link = tomllib.loads((tmp_path / "my.toml").read_text())["links"]["access"]
+    assert (link["delay"], "reverse" in link) == (delay, False)
+    call, _ = package.run(tmp_path / "my.toml", runs=1).flows.iter_rows(named=True)
+    assert call["mean_transit_s"] >= float(delay.removesuffix("ms")) / 1e3
+
+
 @pytest.mark.parametrize("rate", ["1bps", "64kbps", "2.5Gbps", "40Gbps"])
 def test_any_rate_makes_a_valid_scenario(perhop: Perhop, tmp_path: Path, rate: str) -> None:
     assert perhop("init", "--yes", "--rate", rate).code == 0
@@ -233,6 +247,8 @@ def test_more_promised_than_there_is_is_said(perhop: Perhop) -> None:
         (["--rate", "5mbps"], ["--rate", "5mbps"]),
         (["--rate", "0Mbps"], ["--rate", "0Mbps"]),
         (["--rate", ""], ["--rate"]),
+        (["--rtt", "50"], ["--rtt", "unit"]),
+        (["--rtt", "1ns"], ["delay", "whole number of ns"]),
         (["--users", "customers 2"], ["--users", "customers 2", "2 downloads"]),
         (["--users", "0 customers"], ["--users", "1 to"]),
         (["--users", "2 users, 3 users"], ["--users", "`users`", "twice"]),

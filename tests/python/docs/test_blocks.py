@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 from tests.python.conftest import run_in
-from tools.transcripts import ROOT, Block, agrees, blocks, folder, prepare, transcript
+from tools.transcripts import CLONE, ROOT, Block, agrees, blocks, folder, prepare, transcript
 
 import perhop as package
 from perhop.cli import app
@@ -28,11 +28,23 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "co
 """The sheets of labs run in the labs' folders: tests/python/course."""
 ELSEWHERE = {"results.md": "tests/python/output/test_tables.py runs its blocks and judges their values"}
 RUNNING = [page for page in PAGES if "```sh" in page.read_text() or "```python" in page.read_text()]
-SHOWING = {"tutorial.md", "engineer.md", "researcher.md", "teacher.md", "data.md", "plan.md"}
+SHOWING = {
+    "tutorial.md",
+    "engineer.md",
+    "researcher.md",
+    "teacher.md",
+    "data.md",
+    "plan.md",
+    "questions.md",
+    "which-aqm.md",
+}
 
 FILE = re.compile(r"[\w./+-]+\.(toml|cfg|pcap|pcapng|py|json|graphml)")
 OWN = re.compile(r"my\.|[A-Z]+\.")
 """A file of the reader: `my.toml`, `SCENARIO.toml`."""
+
+LONG = {"questions.md", "which-aqm.md", "buffer-size.md"}
+"""Pages of many runs: `make test-long`."""
 
 Check = Callable[[Path, Path], int]
 
@@ -80,9 +92,11 @@ def absent(page: Path, place: Path) -> Iterator[tuple[Block, str]]:
 
 @pytest.mark.parametrize("page", RUNNING, ids=named)
 def test_a_page_with_commands_says_where_they_run(page: Path) -> None:
-    assert folder(page.read_text(encoding="utf-8")), (
-        "write `Commands run in [any folder](…)` or `Commands run in [a clone of the repository](…)`"
-    )
+    text = page.read_text(encoding="utf-8")
+    where = folder(text)
+    assert where, "write `Commands run in [any folder](…)` or `… in [a clone of the repository](…)`"
+    code = "".join(block.text for block in blocks(text) if block.language in ("sh", "python"))
+    assert where == CLONE or "examples/" not in code
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -94,7 +108,14 @@ def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("page", [page for page in RUNNING if page.name not in ELSEWHERE], ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=named(page), marks=pytest.mark.long if page.name in LONG else ())
+        for page in RUNNING
+        if page.name not in ELSEWHERE
+    ],
+)
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, follow: Check) -> None:
     assert follow(page, tmp_path) >= (page.name in SHOWING)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tools.documentation import blocks as curves
 from tools.documentation import commands, gallery, home, interface, pages
-from tools.documentation.__main__ import foreign
+from tools.documentation.__main__ import foreign, unfound
 from tools.transcripts import ROOT
 from tools.transcripts import blocks as code_blocks
 
@@ -195,3 +195,47 @@ def test_the_style_sheet_asks_no_other_server() -> None:
     for path in (ROOT / "tools" / "site").rglob("*.css"):
         assert "http" not in path.read_text(encoding="utf-8")
         assert "@import" not in path.read_text(encoding="utf-8")
+
+
+def test_the_search_finds_questions_by_the_words_of_the_field() -> None:
+    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert len(sections) >= 21
+    found = {section.partition("\n")[0]: pages.search_words(section) for section in sections}
+    assert all(found.values()), [title for title, words in found.items() if not words]
+    for word, title in {
+        "RTT": "What does an RTT of 50 ms do?",
+        "buffer": "How large a buffer?",
+        "P99": "P99 of my VoIP beside 20 downloads",
+        "VoIP": "P99 of my VoIP beside 20 downloads",
+        "CSV": "The queue over time, as a picture and as CSV",
+        "BBR": "CUBIC beside BBR on 100 Mbit/s",
+        "ECN": "Does ECN help?",
+    }.items():
+        assert word in found[title]
+
+
+def test_search_words_become_entries_of_the_index() -> None:
+    text = "## A\n\n<!-- search: RTT, round-trip time -->\n\nText.\n"
+    assert pages.relinked(text, PurePosixPath("docs/live.md"), {"docs/live.md": "live.md"}, ROOT) == (
+        "## A\n\n```{index} RTT, round-trip time\n```\n\nText.\n"
+    )
+
+
+def test_a_word_that_the_search_does_not_find_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("```{index} RTT, buffer\n```\n")
+    (tmp_path / "searchindex.js").write_text(
+        'Search.setIndex({"indexentries": {"rtt": [[0, "index-0", false]]}})'
+    )
+    assert unfound(tmp_path, tmp_path) == {"buffer"}
+
+
+def test_the_readme_shows_what_was_measured() -> None:
+    """Its excerpt of `make reproduce` has the numbers of the page of the papers' results."""
+    measured = re.search(
+        r"^  measured +(.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert measured
+    page = (ROOT / "docs" / "papers" / "kim.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| Best RIO (30/90/0.1) | 1.765"))
+    assert re.findall(r"\*\*([\d.]+)", row) == measured[1].split()
