@@ -201,9 +201,12 @@ def is_value(part: Schema) -> bool:
 
 def written(part: Schema) -> str:
     """How a plain value is written."""
-    if "pattern" in part:
+    if part.get("pattern") is not None:
         examples = " or ".join(f'`"{example}"`' for example in part["examples"])
-        return f"text such as {examples}: `{part['pattern']}`"
+        text = f"text such as {examples}: `{part['pattern']}`"
+        if isinstance(part["type"], list):
+            return f"{written({**part, 'type': 'number', 'pattern': None})}, or {text}"
+        return text
     above, least, most = part.get("exclusiveMinimum"), part.get("minimum"), part.get("maximum")
     lower = f"above {above}" if least is None else f"from {least}"
     if "prefixItems" in part:

@@ -208,7 +208,8 @@ class RioPlusOut(Table):
         total: `min/max/max_p` for OUT packets, against the average of all packets.
         out: `min/max/max_p` for OUT packets that passed `total`, against the average of OUT packets.
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -256,7 +257,8 @@ class RioThree(Table):
             arrivals are of its own class. Default: "every-arrival".
         out_in_average: Which packets count in the average queue length that the test of OUT-IN packets
             uses. Default: "all".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -306,7 +308,8 @@ class InverseRate(Table):
         r_min: The `r_min` of equation 9. Default: "100kbps".
         reading: How RED uses the probability of equation 9. Default: "max-p".
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -368,7 +371,8 @@ class Abe(Table):
         losses: Which losses are measured. Default: "all".
         root: For the law `integral`: the higher the root, the slower alpha changes. Default: 10.
         largest: The maximum of alpha; its minimum is 1. Default: 100.0.
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -398,7 +402,7 @@ class Abe(Table):
     law: Literal["published", "integral", "fixed"] | None = None
     interval: str | None = None
     gain: float | None = None
-    green_most: float | None = None
+    green_most: float | str | None = None
     losses: Literal["all", "red"] | None = None
     root: int | None = None
     largest: float | None = None
@@ -423,7 +427,8 @@ class Dwred(Table):
         share: `min_th` as a share of `max_th`, which is the sum of the windows. Default: 0.15.
         least: `max_th` is at least this many packets, however small the windows. Default: 1.0.
         green: What happens to green packets. Default: "overflow".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -445,7 +450,7 @@ class Dwred(Table):
 
     out: str
     limit: str
-    share: float | None = None
+    share: float | str | None = None
     least: float | None = None
     green: Literal["overflow", "above", "same-thresholds"] | None = None
     weight: float | None = None
@@ -463,7 +468,8 @@ class DropTail(Table):
     Source: RFC 2309, section 2; RFC 7567, section 1 (classic, 1998); `pfifo` in Linux since 2.2.
 
     Attributes:
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
+            of the link.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "drop-tail")
@@ -498,7 +504,8 @@ class Red(Table):
             paper does by default with 5ms. min is half of the delay in mean packets at the link's rate,
             and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C
             mean packets a second.
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -523,10 +530,10 @@ class Red(Table):
     spare_short_queue: bool | None = None
     adaptive: bool | None = None
     adapt_interval: str | None = None
-    adapt_increment: float | None = None
-    adapt_factor: float | None = None
-    adapt_least: float | None = None
-    adapt_most: float | None = None
+    adapt_increment: float | str | None = None
+    adapt_factor: float | str | None = None
+    adapt_least: float | str | None = None
+    adapt_most: float | str | None = None
     target_delay: str | None = None
     weight: float | None = None
     wait: bool | None = None
@@ -548,7 +555,8 @@ class Rio(Table):
             packets (decoupled).
         coupling: Which average queue length the test of OUT packets uses. Default: "coupled".
         averages: Which arrivals update which average. Default: "every-arrival".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -673,8 +681,8 @@ class DropProfile(Table):
         match: Which packets it is for, if no earlier profile is. Default: all others; only the last one
             may be for them.
         curve: Their drop curve. Default: they are dropped on overflow only.
-        limit: They are dropped when the whole queue holds this much, in packets or bytes. Default: the
-            queue's limit.
+        limit: They are dropped when the whole queue holds this much, as `limit` of the queue. Default:
+            the queue's limit.
         ecn: Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
     """
 
@@ -700,7 +708,8 @@ class Wred(Table):
         drop_at: Which packet is judged: the one that arrives, or the one at the head of the queue, as
             it is taken for transmission (Junos). A full queue drops the packet that arrives in both.
             Default: "tail".
-        limit: Queue limit, in packets (`868p`) or bytes (`500kB`).
+        limit: Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate
+            of the link.
         weight: The newest sample's weight in the average queue length (w_q). Default: 0.002.
         wait: Let at least 1/p packets pass between two drops, as ns-2's RED does by default. Default:
             True.
@@ -750,14 +759,15 @@ class Blue(Table):
         ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped
             all the same. TCP flows are capable with the key `ecn`, on real packets also with `[live]
             sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`).
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
+            of the link.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "blue")
 
     limit: str
-    increment: float | None = None
-    decrement: float | None = None
+    increment: float | str | None = None
+    decrement: float | str | None = None
     freeze: str | None = None
     threshold: str | None = None
     ecn: bool | None = None
@@ -775,8 +785,9 @@ class Codel(Table):
             the largest usual round-trip time (INTERVAL). Default: "100ms".
         mtu: The largest packet: no packet is dropped while the queue behind it holds no more than this
             (MTU). Default: "1.5kB".
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
-            ms, in packets of 1500 bytes, and at least `1000p`; with `law = "linux"` `1000p`.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
+            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
+            `1000p`; with `law = "linux"` `1000p`.
         ecn: Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168,
             section 5). Where there is no room, they are dropped all the same. TCP flows are capable
             with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
@@ -825,8 +836,9 @@ class Pie(Table):
             Default: False.
         mark_below: With `ecn`: from this drop probability on, with `linux` above it, ECN-capable
             packets are dropped, too (`MARK_ECNTH`). Default: 0.1.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
-            ms, in packets of 1500 bytes, and at least `1000p`; with `linux` `1000p`.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
+            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
+            `1000p`; with `linux` `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pie")
@@ -839,7 +851,7 @@ class Pie(Table):
     beta: float | None = None
     mean_packet: str | None = None
     ecn: bool | None = None
-    mark_below: float | None = None
+    mark_below: float | str | None = None
     limit: str | None = None
 
 
@@ -862,8 +874,9 @@ class Cobalt(Table):
         ecn: Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE
             drops them all the same. TCP flows are capable with the key `ecn`, on real packets also with
             `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`. Default: False.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
-            ms, in packets of 1500 bytes, and at least `1000p`.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
+            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
+            `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "cobalt")
@@ -871,8 +884,8 @@ class Cobalt(Table):
     target: str | None = None
     interval: str | None = None
     mtu: str | None = None
-    increment: float | None = None
-    decrement: float | None = None
+    increment: float | str | None = None
+    decrement: float | str | None = None
     ecn: bool | None = None
     limit: str | None = None
 
@@ -902,8 +915,9 @@ class Pi2(Table):
             Default: False.
         mark_below: With `ecn`: from this probability on, ECN-capable packets are dropped, too
             (`p_Cmax`). Default: 0.25.
-        limit: Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250
-            ms, in packets of 1500 bytes, and at least `1000p`.
+        limit: Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate
+            of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least
+            `1000p`.
     """
 
     TAG: ClassVar[tuple[str, str] | None] = ("aqm", "pi2")
@@ -915,7 +929,7 @@ class Pi2(Table):
     beta: float | None = None
     spread: bool | None = None
     ecn: bool | None = None
-    mark_below: float | None = None
+    mark_below: float | str | None = None
     limit: str | None = None
 
 
@@ -984,11 +998,11 @@ class Dsd(Table):
 
     bound: str
     rule: Aqm
-    bias: float | None = None
+    bias: float | str | None = None
     green_drop: Literal["early", "late"] | None = None
     refused_green: Literal["drop", "admit"] | None = None
     control: str | None = None
-    step: float | None = None
+    step: float | str | None = None
     base_rtt: str | None = None
 
 
@@ -1328,8 +1342,9 @@ class Dualpi2(Table):
             with `law = "linux"`.
         shift: By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
             Default: "50ms".
-        limit: The room in both queues together, in packets or bytes. Default: what the link sends in
-            250 ms, and at least 30 kB; `10000p` with `law = "linux"`.
+        limit: The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate
+            of the link. Default: what the link sends in 250 ms, and at least 30 kB; `10000p` with `law
+            = "linux"`.
         overload: What happens when marking each L4S packet is not enough. Default: "drop".
         mtu: The largest packet: from it follows where round robin begins, and with `law = "linux"` how
             much must wait for the controller to decide. With `order = "time-shifted-fifo"` and the
@@ -1354,7 +1369,7 @@ class Dualpi2(Table):
     range: str | None = None
     step_length: int | None = None
     order: Literal["weighted-round-robin", "time-shifted-fifo"] | None = None
-    classic_share: float | None = None
+    classic_share: float | str | None = None
     shift: str | None = None
     limit: str | None = None
     overload: Literal["drop", "overflow"] | None = None
@@ -1745,10 +1760,10 @@ class GilbertElliott(Table):
         loss_bad: Loss probability of a packet in the bad state. Default: 1.0.
     """
 
-    good_to_bad: float
-    bad_to_good: float
-    loss_good: float | None = None
-    loss_bad: float | None = None
+    good_to_bad: float | str
+    bad_to_good: float | str
+    loss_good: float | str | None = None
+    loss_bad: float | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1803,7 +1818,7 @@ class Reverse(Table):
     rate_trace: RateTrace | None = None
     changes: Sequence[Change] | None = None
     outages: Sequence[Outage] | None = None
-    loss: float | None = None
+    loss: float | str | None = None
     burst_loss: GilbertElliott | None = None
     jitter: Jitter | None = None
 
@@ -1845,7 +1860,7 @@ class Link(Table):
     rate_trace: RateTrace | None = None
     changes: Sequence[Change] | None = None
     outages: Sequence[Outage] | None = None
-    loss: float | None = None
+    loss: float | str | None = None
     burst_loss: GilbertElliott | None = None
     jitter: Jitter | None = None
     reverse: Reverse | None = None
@@ -1871,7 +1886,7 @@ class WindowControl(Table):
     round_trips: int | None = None
     window: Literal["sender", "in-flight", "passed"] | None = None
     reading: Literal["own-window", "all-windows"] | None = None
-    loss: float | None = None
+    loss: float | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2069,7 +2084,7 @@ class Tcp(Table):
     cubic_alpha: Literal["raised", "constant"] | None = None
     reduction: Literal["exact", "linux"] | None = None
     target_rtt: str | None = None
-    estimation_gain: float | None = None
+    estimation_gain: float | str | None = None
     target_delay: str | None = None
     pacing: Literal["none", "window"] | None = None
     idle_restart: Literal["rfc5681", "none"] | None = None
@@ -2095,7 +2110,7 @@ class Udp(Table):
     udp: Literal["cbr", "on-off"]
     rate: str
     packet: str | None = None
-    jitter: float | None = None
+    jitter: float | str | None = None
     on: str | None = None
     off: str | None = None
     periods: Literal["exponential", "constant"] | None = None
@@ -2126,7 +2141,7 @@ class Rap(Table):
     gain: float | None = None
     min_rto: str | None = None
     max_rate: str | None = None
-    jitter: float | None = None
+    jitter: float | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2153,7 +2168,7 @@ class Tfrc(Table):
     history_discounting: bool | None = None
     oscillation_reduction: bool | None = None
     max_rate: str | None = None
-    jitter: float | None = None
+    jitter: float | str | None = None
 
 
 Transport: TypeAlias = Tcp | Udp | Rap | Tfrc
@@ -2396,7 +2411,7 @@ class Arrivals(Table):
 
     Attributes:
         load: As a Poisson process whose flows fill this share of a link with payload on average, such
-            as `0.6`: of its mean rate while flows begin, if that changes.
+            as `0.6` or `"60%"`: of its mean rate while flows begin, if that changes.
         of: The link on the flows' route to which `load` refers. Default: the slowest one, the hosts'
             own links not counted.
         rate: As a Poisson process of this frequency, such as `40/s`.
@@ -2407,7 +2422,7 @@ class Arrivals(Table):
             `start`; flows after `stop` or the end of the run do not begin.
     """
 
-    load: float | None = None
+    load: float | str | None = None
     of: str | None = None
     rate: str | None = None
     every: str | None = None

@@ -13,7 +13,7 @@ use perhop_core::control::WindowControl;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::{at_key, nested};
-use perhop_core::units::{AboveZero, TIME, UnitError, parts};
+use perhop_core::units::{Load, TIME, UnitError, parts};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
 use perhop_sim::Medium;
 use perhop_sim::application::ApplicationParams;
@@ -393,9 +393,9 @@ pub struct Flow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Arrivals {
-    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6`: of its mean rate while flows begin, if that changes.
+    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6` or `"60%"`: of its mean rate while flows begin, if that changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<AboveZero>,
+    pub load: Option<Load>,
     /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,

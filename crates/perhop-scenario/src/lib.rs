@@ -11,6 +11,8 @@ mod driver;
 mod error;
 mod files;
 pub mod format;
+mod hints;
+mod limits;
 mod matrix;
 mod measured;
 mod measures;

@@ -62,6 +62,7 @@ impl Scenario {
         notices.extend(self.links_named_backwards());
         notices.extend(self.merged_edges());
         notices.extend(self.incomplete_replays());
+        notices.extend(self.total_losses());
         notices.extend(self.idle_profiles());
         notices.extend(self.idle_colors());
         notices.extend(self.other_codecs());
@@ -69,6 +70,19 @@ impl Scenario {
         notices.extend(self.population_notices(&outline.network));
         notices.extend(self.papers_windows(&outline));
         notices
+    }
+
+    /// Links that lose every packet: who means one percent may have written 1.
+    fn total_losses(&self) -> impl Iterator<Item = Problem> + '_ {
+        self.links.written().flat_map(|(name, link)| {
+            let back = link.reverse.as_ref().and_then(|reverse| reverse.loss);
+            let lost = [("loss", link.loss), ("reverse.loss", back)].into_iter();
+            let lost = lost.filter(|(_, loss)| loss.is_some_and(|loss| loss.get() >= 1.0));
+            lost.map(move |(key, _)| {
+                let place = ["links", name].map(|key| KeyPart::Key(key.into())).into_iter().chain(steps(key));
+                Problem::at(place, "`1`: the link loses every packet; one percent is \"1%\" or 0.01")
+            })
+        })
     }
 
     /// Congestion controls of today whose window is the default of the papers' presets, which holds them below their share of a link.

@@ -11,6 +11,8 @@ use crate::driver::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 use crate::files::{Files, NoFiles};
 use crate::format::Scenario;
+use crate::hints;
+use crate::limits;
 use crate::plugins::complete;
 
 impl Scenario {
@@ -40,7 +42,7 @@ impl Scenario {
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        let prepare = |value: &mut Value| with_classes(value, files);
+        let prepare = |value: &mut Value| prepare(value, files);
         read_tables(text, origin, prepare, |read: &mut Self| read.complete(driver, files))
     }
 
@@ -54,7 +56,7 @@ impl Scenario {
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        let prepare = |value: &mut Value| with_classes(value, files);
+        let prepare = |value: &mut Value| prepare(value, files);
         read_json_tables(text, origin, prepare, |read: &mut Self| read.complete(driver, files))
     }
 
@@ -73,9 +75,10 @@ impl Scenario {
     }
 }
 
-/// Completes the tables of blocks that are implemented outside.
-fn with_classes(value: &mut Value, files: &dyn Files) -> Result<(), Problem> {
-    files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))
+/// Completes the tables of blocks that are implemented outside, and writes limits in bytes that are given as times.
+fn prepare(value: &mut Value, files: &dyn Files) -> Result<(), Problem> {
+    files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))?;
+    limits::in_bytes(value)
 }
 
 /// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` stands for the file in
@@ -210,8 +213,13 @@ fn plain(value: toml::Value, path: &mut Vec<KeyPart>) -> Result<Value, Problem> 
 fn deserialize<T: DeserializeOwned>(value: &Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let problem = problem_of(&error);
-        let named = name_the_choices::<T>(value, &problem);
-        named.or_else(|| say_what_a_link_replaces(value, &problem)).unwrap_or(problem)
+        let read = |value: &Value| {
+            serde_path_to_error::deserialize::<_, T>(value).err().map(|error| problem_of(&error))
+        };
+        let named = name_the_choices(value, &problem, read);
+        let better = named.or_else(|| say_what_a_link_replaces(value, &problem));
+        let hinted = hints::for_value(better.unwrap_or(problem));
+        hints::belongs_to_another_key(value, &hinted, read).unwrap_or(hinted)
     })
 }
 
@@ -231,7 +239,11 @@ fn say_what_a_link_replaces(value: &Value, problem: &Problem) -> Option<Problem>
 
 /// Where one of several names belongs and something else stands, serde does not say which names: put there a name that is none
 /// of them, and it does.
-fn name_the_choices<T: DeserializeOwned>(value: &Value, problem: &Problem) -> Option<Problem> {
+fn name_the_choices(
+    value: &Value,
+    problem: &Problem,
+    read: impl Fn(&Value) -> Option<Problem>,
+) -> Option<Problem> {
     const NO_NAME: &str = "?";
     let found = problem.text.strip_prefix("expected string or table, not ")?;
     let mut changed = value.clone();
@@ -239,8 +251,7 @@ fn name_the_choices<T: DeserializeOwned>(value: &Value, problem: &Problem) -> Op
         KeyPart::Key(key) => inside.get_mut(key),
         KeyPart::Index(index) => inside.get_mut(index),
     })? = NO_NAME.into();
-    let again: Result<T, _> = serde_path_to_error::deserialize(&changed);
-    let asked = problem_of(&again.err()?);
+    let asked = read(&changed)?;
     let (_, choices) = asked.text.strip_suffix(')')?.split_once("(one of ")?;
     let text = format!("expected one of {choices}, in quotes, not {found}");
     (asked.path == problem.path).then_some(Problem { text, ..asked })
@@ -274,7 +285,7 @@ fn unknown_key(text: &str) -> Option<(String, String)> {
     let rest = text.strip_prefix("unknown field `")?;
     let (key, expected) = rest.split_once('`')?;
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-    let hint = did_you_mean(key, known.iter().copied());
+    let hint = hints::for_key(key, &known).unwrap_or_else(|| did_you_mean(key, known.iter().copied()));
     let list = if known.is_empty() { "none".into() } else { known.join(", ") };
     Some((key.into(), format!("unknown key `{key}`{hint} (valid keys: {list})")))
 }
@@ -319,12 +330,23 @@ fn plainer(text: &str) -> String {
 }
 
 /// Mechanisms of other systems that have no block of their own, and what comes nearest.
-const MECHANISMS: [(&[&str], &str); 5] = [
+const MECHANISMS: [(&[&str], &str); 10] = [
     (&["fq-pie", "cake", "sfq"], "it is not built yet; the nearest is scheduler = \"fq-codel\""),
     (&["sfb"], "it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\""),
     (&["ared", "adaptive-red"], "it is aqm = \"red\" with adaptive = true"),
     (&["docsis-pie"], "it is aqm = \"pie\" with law = \"docsis\""),
     (&["fifo", "pfifo", "bfifo", "taildrop"], "a FIFO queue without other management is aqm = \"drop-tail\""),
+    (
+        &["fq"],
+        "flows with a queue each are scheduler = \"fq-codel\"; pacing is the transport's pacing = \"window\"",
+    ),
+    (&["netem"], "`delay`, `loss`, `burst-loss` and `jitter` are keys of the link"),
+    (&["tbf"], "a token-bucket shaper is scheduler = \"shaper\"; the rate of a link is its `rate`"),
+    (
+        &["prio", "pfifo-fast", "cbq", "hfsc"],
+        "the nearest are scheduler = \"priority\" and scheduler = \"htb\"",
+    ),
+    (&["infinite", "none"], "a queue without a limit has no table: leave `queue` out"),
 ];
 
 /// A hint for who names a mechanism that is known, but not as a block of this kind.

@@ -450,13 +450,13 @@ fn messages_name_the_choices_and_the_nearest_one() {
         (
             TRANSPORT,
             "tcp = \"cubic\"",
-            "s.toml:18: flows[0].transport.tcp: `cubic` is a congestion control, a key of its own: write tcp = \"newreno\", \
-             congestion = \"cubic\"; or tcp = \"linux\"",
+            "s.toml:18: flows[0].transport.tcp: unknown value `cubic`; `cubic` is a value of the key `congestion`: write tcp = \"linux\", \
+             congestion = \"cubic\" (one of reno, newreno, two-windows, linux, quic, ns-1998)",
         ),
         (
             TRANSPORT,
             "tcp = \"sack\"",
-            "s.toml:18: flows[0].transport.tcp: `sack` is a key of its own: write tcp = \"newreno\", sack = true",
+            "s.toml:18: flows[0].transport.tcp: unknown value `sack`; `sack` is a key of its own, beside tcp = \"linux\" (one of",
         ),
         (
             TRANSPORT,

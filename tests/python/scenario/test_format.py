@@ -20,7 +20,10 @@ PLACES: dict[str, tuple[str | int, ...]] = {
     "Duration": ("links", "l", "delay"),
     "Bytes": ("flows", 0, "volume"),
     "Packets": ("flows", 0, "transport", "initial-ssthresh"),
-    "Depth": ("links", "l", "queue", "limit"),
+    "Depth": ("flows", 0, "transport", "window"),
+    "Limit": ("links", "l", "queue", "limit"),
+    "Probability": ("links", "l", "loss"),
+    "Load": ("flows", 2, "arrivals", "load"),
     "Thresholds": ("links", "l", "queue", "thresholds"),
     "DropCurve": ("links", "m", "queue", "profiles", 0, "curve"),
     "Start": ("flows", 0, "start"),
@@ -33,7 +36,7 @@ VALUES = re.compile(
     r"whole number|too large|above zero|between 0 and 1|min .* is above max|ends before it begins"
     r"|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
     r"|write rising fills|it must not fall"
-    r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*|a segment"
+    r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*|a segment|segments fit in|from 1p to|above 0"
 )
 """What is said of a text of the right form whose value cannot be."""
 
@@ -75,6 +78,7 @@ UNITS = (
     "/s",
     "/min",
     "/h",
+    "%",
     "",
 )
 BETWEEN = ("/", "..", " / ", " .. ", "-", ",")
@@ -114,6 +118,14 @@ def scenario() -> dict[str, Any]:
                 "to": "b",
                 "transport": {"tcp": "newreno"},
                 "arrivals": {"rate": "1/s"},
+                "sizes": {"constant": "30kB"},
+            },
+            {
+                "name": "loaded",
+                "from": "a",
+                "to": "b",
+                "transport": {"tcp": "newreno"},
+                "arrivals": {"load": 0.1},
                 "sizes": {"constant": "30kB"},
             },
         ],
@@ -199,6 +211,10 @@ def test_no_quantity_is_left_out() -> None:
 @example("interpolate 30/0, 30/0.1")
 @example("868 p")
 @example("868.0p")
+@example("1%")
+@example(".5 %")
+@example("1.%")
+@example("101%")
 @example("0.5p")
 @example("500 kB\n")
 @example("measured")

@@ -41,7 +41,8 @@ pub struct BlueParams {
     /// with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
+    #[schemars(with = "crate::units::Limit")]
     pub limit: Depth,
 }
 

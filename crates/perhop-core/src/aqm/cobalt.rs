@@ -48,9 +48,10 @@ pub struct CobaltParams {
     /// capable with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
     /// least `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
 }
 

@@ -52,9 +52,10 @@ pub struct CodelParams {
     /// The largest packet: no packet is dropped while the queue behind it holds no more than this (MTU).
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
     /// least `1000p`; with `law = "linux"` `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
     /// Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5). Where there is no room,
     /// they are dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with

@@ -11,7 +11,8 @@ use crate::{Bitrate, Block, Context, Depth, Environment, FromParams, Header, Occ
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DropTailParams {
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`).
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
+    #[schemars(with = "crate::units::Limit")]
     pub limit: Depth,
 }
 

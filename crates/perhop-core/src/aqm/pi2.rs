@@ -61,9 +61,10 @@ pub struct Pi2Params {
     /// With `ecn`: from this probability on, ECN-capable packets are dropped, too (`p_Cmax`).
     #[serde(default = "quarter")]
     pub mark_below: Probability,
-    /// Queue limit, in packets (`200p`) or bytes (`300kB`). Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
     /// least `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
 }
 

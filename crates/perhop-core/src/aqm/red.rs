@@ -36,7 +36,8 @@ macro_rules! red_params {
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)+
-            /// Queue limit, in packets (`868p`) or bytes (`500kB`).
+            /// Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate of the link.
+            #[schemars(with = "crate::units::Limit")]
             pub limit: Depth,
             /// The newest sample's weight in the average queue length (w_q).
             #[serde(default = "crate::aqm::red::default_weight")]

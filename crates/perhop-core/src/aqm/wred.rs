@@ -66,8 +66,9 @@ pub struct DropProfile {
     /// Their drop curve. Default: they are dropped on overflow only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<DropCurve>,
-    /// They are dropped when the whole queue holds this much, in packets or bytes. Default: the queue's limit.
+    /// They are dropped when the whole queue holds this much, as `limit` of the queue. Default: the queue's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
     /// Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]

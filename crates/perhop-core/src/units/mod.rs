@@ -18,7 +18,7 @@ use std::str::FromStr;
 use crate::Duration;
 
 pub use self::curve::{DropCurve, Points};
-pub use self::number::{AboveZero, Positive, Probability, Weight};
+pub use self::number::{AboveZero, Load, Positive, Probability, Weight};
 use self::text::{COUNT, SIZE};
 pub use self::text::{TIME, UnitError, parts};
 pub(crate) use self::text::{deserialize_text, format_scaled, parse_scaled, text_serde, text_unit};
@@ -58,6 +58,16 @@ pub enum Depth {
     Bytes(u64),
 }
 
+/// The text of a queue's limit: a [`Depth`], or a time (`50ms`), which stands for the bytes that the link sends in it at its `rate`. Who
+/// reads a scenario knows the rate and writes the bytes; blocks have a [`Depth`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// In packets or bytes.
+    Depth(Depth),
+    /// As a time.
+    Time(Duration),
+}
+
 impl Bitrate {
     /// The highest rate there is: no limit.
     pub const MAX: Self = Self(u64::MAX);
@@ -73,6 +83,13 @@ impl Bitrate {
     /// Bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
+    }
+
+    /// The whole bytes that this rate sends in `time`.
+    pub fn bytes_in(self, time: Duration) -> Bytes {
+        const BITS_IN_A_BYTE: u128 = 8_000_000_000;
+        let bytes = u128::from(self.0) * u128::from(time.as_nanos()) / BITS_IN_A_BYTE;
+        Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
     /// How long `size` takes at this rate, rounded down to the nanosecond.
@@ -141,6 +158,33 @@ impl FromStr for Depth {
     }
 }
 
+impl FromStr for Limit {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if let Ok(time) = text.parse() {
+            return Ok(Self::Time(time));
+        }
+        if text.to_ascii_lowercase().ends_with("bdp") {
+            return Err(UnitError::new(format!(
+                "`{text}`: a bandwidth-delay product needs a round-trip time; write it as this time: 40ms is one for a round trip of 40 ms"
+            )));
+        }
+        text.parse().map(Self::Depth).map_err(|problem: UnitError| {
+            UnitError::new(format!("{problem}, or a time at the link's rate such as 50ms"))
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Depth(depth) => depth.fmt(f),
+            Self::Time(time) => time.fmt(f),
+        }
+    }
+}
+
 impl fmt::Display for Depth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -160,6 +204,7 @@ text_unit!(
 text_unit!(Packets, "number of packets", format!("^{COUNT}$"), "868p", [("p", 1)]);
 text_serde!(Frequency, "text with its unit", r"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?(/s|/min|/h)$", "40/s");
 text_serde!(Depth, "text with its unit", format!("^({COUNT}|{SIZE})$"), "868p");
+text_serde!(Limit, "text with its unit", format!("^({COUNT}|{SIZE}|{TIME})$"), "868p");
 text_serde!(
     Bitrate,
     "text with its unit",

@@ -1,13 +1,17 @@
 //! Numbers that lie in a range by construction.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::UnitError;
+use super::text::is_decimal;
 
-/// A probability in [0, 1].
+/// A probability in [0, 1]; a scenario may write it as a percentage, too (`"1%"`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Probability(f64);
@@ -27,6 +31,11 @@ pub struct Positive(f64);
 #[serde(transparent)]
 pub struct AboveZero(f64);
 
+/// A multiple of what there is, above 0, such as the load of a link; a scenario may write it as a percentage, too (`"60%"`).
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Load(f64);
+
 impl Probability {
     /// A probability.
     ///
@@ -36,7 +45,12 @@ impl Probability {
         if (0.0..=1.0).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(UnitError::new(format!("a probability lies between 0 and 1, not {value}")))
+            let meant = if value > 1.0 && value <= 100.0 {
+                format!("; {value} % is \"{value}%\"")
+            } else {
+                String::new()
+            };
+            Err(UnitError::new(format!("a probability lies between 0 and 1, not {value}{meant}")))
         }
     }
 
@@ -115,6 +129,21 @@ impl AboveZero {
     }
 }
 
+impl Load {
+    /// A load.
+    ///
+    /// # Errors
+    /// A number that is not above 0, or not finite, is refused.
+    pub fn new(value: f64) -> Result<Self, UnitError> {
+        AboveZero::new(value).map(|AboveZero(value)| Self(value))
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
 macro_rules! number_in_range {
     ($type:ident, $schema:expr) => {
         impl<'de> Deserialize<'de> for $type {
@@ -133,7 +162,81 @@ macro_rules! number_in_range {
     };
 }
 
+/// The form of a percentage, as a regular expression.
+const PERCENT: &str = r"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?%$";
+
+/// A number that may also be written as a percentage: `0.01` or `"1%"`.
+macro_rules! number_or_percentage {
+    ($type:ident, $schema:expr) => {
+        impl FromStr for $type {
+            type Err = UnitError;
+            /// Reads a percentage; the number is the nearest one to its hundredth.
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                Self::new(percentage(text)?).map_err(|problem| UnitError::new(format!("`{text}`: {problem}")))
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(Fraction(Self::new, PhantomData))
+            }
+        }
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+/// The number of a percentage.
+fn percentage(text: &str) -> Result<f64, UnitError> {
+    let number = text.strip_suffix('%').map(|number| number.strip_suffix(' ').unwrap_or(number));
+    let number = number.filter(|number| is_decimal(number));
+    // The decimal point moves in the text: 0.7 / 100 is not the number nearest to 0.007.
+    let hundredth = number.and_then(|number| format!("{number}e-2").parse::<f64>().ok());
+    hundredth.ok_or_else(|| {
+        UnitError::new(format!("`{text}` is no percentage; write a number such as 0.01, or \"1%\""))
+    })
+}
+
+/// Reads a number, or a percentage as text.
+struct Fraction<T, N>(N, PhantomData<T>);
+
+impl<T: FromStr<Err = UnitError>, N: Fn(f64) -> Result<T, UnitError>> de::Visitor<'_> for Fraction<T, N> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number such as 0.01, or a percentage such as \"1%\"")
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
+        self.0(value).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
 number_in_range!(AboveZero, json_schema!({ "type": "number", "exclusiveMinimum": 0 }));
 number_in_range!(Positive, json_schema!({ "type": "number", "minimum": 1 }));
-number_in_range!(Probability, json_schema!({ "type": "number", "minimum": 0, "maximum": 1 }));
+number_or_percentage!(
+    Probability,
+    json_schema!({ "type": ["number", "string"], "minimum": 0, "maximum": 1, "pattern": PERCENT, "examples": ["1%"] })
+);
+number_or_percentage!(
+    Load,
+    json_schema!({ "type": ["number", "string"], "exclusiveMinimum": 0, "pattern": PERCENT, "examples": ["60%"] })
+);
 number_in_range!(Weight, json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }));

@@ -166,7 +166,7 @@ pub(crate) fn parse_scaled(text: &str, remedy: &str, suffixes: &[(&str, u64)]) -
 }
 
 /// Whether a text is a decimal: `1`, `1.5` or `.5`.
-fn is_decimal(number: &str) -> bool {
+pub(super) fn is_decimal(number: &str) -> bool {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match number.split_once('.') {
         Some((whole, fraction)) => digits(whole) && digits(fraction) && !fraction.is_empty(),

@@ -109,7 +109,8 @@ fn level(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result<Depth
 }
 
 fn probability(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result<Probability, UnitError> {
-    let p = Probability::new(part.parse().map_err(|_| shape())?);
+    let p =
+        if part.ends_with('%') { part.parse() } else { Probability::new(part.parse().map_err(|_| shape())?) };
     let p = p.map_err(|problem| UnitError::new(format!("`{text}`: {problem}")))?;
     // Rust also reads `+0.1`.
     if part.starts_with(['+', '-']) { Err(shape()) } else { Ok(p) }
@@ -145,7 +146,8 @@ text_serde!(Thresholds, "text min/max/max_p", thresholds_pattern(), "30/90/0.05"
 /// The forms of a fill and of a probability in a drop curve, and that of thresholds, as regular expressions.
 pub(super) static PACKETS: LazyLock<String> = LazyLock::new(|| format!("([0-9]+|{COUNT})"));
 pub(super) const SIZES: &str = SIZE;
-pub(super) const NUMBER: &str = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?";
+pub(super) const NUMBER: &str =
+    r"(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|([0-9]+(\.[0-9]+)?|\.[0-9]+) ?%)";
 pub(super) static RAMP: LazyLock<String> = LazyLock::new(|| {
     let packets = &*PACKETS;
     format!("({packets} */ *{packets}|{SIZE} */ *{SIZE}) */ *{NUMBER}")

@@ -544,15 +544,15 @@ fn ordinary((schema, name): (&'static Value, Option<&'static str>), table: Optio
             };
             format!("\"{}\"", present.map_or_else(from_limit, str::to_owned))
         }
-        Some("Depth") => "\"100p\"".into(),
+        Some("Depth" | "Limit") => "\"100p\"".into(),
         Some("Bytes") => "\"1500B\"".into(),
         Some("Aqm") => {
             let limit = limit.unwrap_or(100.0);
             format!("{{ aqm = \"drop-tail\", limit = \"{limit}p\" }}")
         }
-        _ => match (&schema["examples"][0], schema["minimum"].as_f64()) {
-            (Value::String(example), _) => format!("\"{example}\""),
-            (_, Some(minimum)) => minimum.to_string(),
+        _ => match (schema["minimum"].as_f64(), &schema["examples"][0]) {
+            (Some(minimum), _) => minimum.to_string(),
+            (_, Value::String(example)) => format!("\"{example}\""),
             _ => "1".into(),
         },
     }

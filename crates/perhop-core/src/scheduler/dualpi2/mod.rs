@@ -116,9 +116,10 @@ pub struct DualPi2Params {
     /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
     #[serde(default = "fifty_ms")]
     pub shift: Duration,
-    /// The room in both queues together, in packets or bytes. Default: what the link sends in 250 ms, and at
+    /// The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, and at
     /// least 30 kB; `10000p` with `law = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
     /// What happens when marking each L4S packet is not enough.
     #[serde(default)]

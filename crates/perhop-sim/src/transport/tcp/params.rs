@@ -833,9 +833,6 @@ impl Serialize for TcpParams {
 impl<'de> Deserialize<'de> for TcpParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut table = Map::deserialize(deserializer)?;
-        if let Some(hint) = table.get("tcp").and_then(Value::as_str).and_then(elsewhere) {
-            return Err(de::Error::custom(at_key("tcp", hint)));
-        }
         let given = NEWRENO_KEYS.into_iter().find(|key| table.contains_key(*key));
         presets::complete(&mut table);
         let class = table.get_mut("congestion").map(take_class).transpose().map_err(de::Error::custom)?;
@@ -882,20 +879,6 @@ fn take_class(congestion: &mut Value) -> Result<Option<ForeignCongestionParams>,
             class.map(Some).map_err(|error| at_key("congestion", error))
         }
         _ => Ok(None),
-    }
-}
-
-/// Where to write what is not a way to recover from losses.
-fn elsewhere(word: &str) -> Option<&'static str> {
-    match word.to_lowercase().as_str() {
-        "cubic" => Some(
-            "`cubic` is a congestion control, a key of its own: write tcp = \"newreno\", congestion = \"cubic\"; or tcp = \
-             \"linux\", which has it",
-        ),
-        "sack" => Some(
-            "`sack` is a key of its own: write tcp = \"newreno\", sack = true; or tcp = \"linux\", which has it",
-        ),
-        _ => None,
     }
 }
 

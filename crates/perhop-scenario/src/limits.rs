@@ -1,0 +1,110 @@
+//! Limits of queues that are given as times: what the link sends in that time at its `rate`, in bytes.
+//!
+//! The conversion precedes the typed reading: blocks have limits in packets or bytes, and a scenario in which a sweep changes
+//! the rate is read anew.
+
+use perhop_core::aqm::{AqmParams, Foreign};
+use perhop_core::scheduler::{FqCodel, SchedulerParams};
+use perhop_core::units::Limit;
+use perhop_core::{Bitrate, Block, Header};
+use serde_json::{Map, Value};
+
+use crate::error::{KeyPart, Problem};
+
+const LIMIT: &str = "limit";
+
+/// Replaces each time by its bytes.
+///
+/// # Errors
+/// A text that is no limit, or a time in a topology whose links differ in rate.
+pub(crate) fn in_bytes(scenario: &mut Value) -> Result<(), Problem> {
+    let key = |key: &str| KeyPart::Key(key.into());
+    for (name, link) in tables(scenario.get_mut("links")) {
+        let rate = rate(link, None);
+        convert(link.get_mut("queue"), rate, &mut vec![key("links"), key(name), key("queue")])?;
+        if let Some(Value::Object(reverse)) = link.get_mut("reverse") {
+            let rate = self::rate(reverse, rate);
+            let mut place = vec![key("links"), key(name), key("reverse"), key("queue")];
+            convert(reverse.get_mut("queue"), rate, &mut place)?;
+        }
+    }
+    let Some(Value::Object(topology)) = scenario.get_mut("topology") else { return Ok(()) };
+    let tiers = topology.get("tiers").and_then(Value::as_object);
+    let differ = topology.contains_key("graph")
+        || tiers.is_some_and(|tiers| tiers.values().any(|tier| tier.get("rate").is_some()));
+    let place = || vec![key("topology"), key("link"), key("queue")];
+    let Some(Value::Object(link)) = topology.get_mut("link") else { return Ok(()) };
+    let common = rate(link, None);
+    convert(link.get_mut("queue"), common.filter(|_| !differ), &mut place())?;
+    for (name, tier) in tables(topology.get_mut("tiers")) {
+        let rate = rate(tier, common);
+        let mut place = vec![key("topology"), key("tiers"), key(name), key("queue")];
+        convert(tier.get_mut("queue"), rate, &mut place)?;
+    }
+    Ok(())
+}
+
+fn tables(of: Option<&mut Value>) -> impl Iterator<Item = (&String, &mut Map<String, Value>)> {
+    let all = of.and_then(Value::as_object_mut).into_iter().flatten();
+    all.filter_map(|(name, value)| value.as_object_mut().map(|table| (name, table)))
+}
+
+/// The rate that stands in a table, else another one. What is none is refused where the table is read.
+fn rate(table: &Map<String, Value>, otherwise: Option<Bitrate>) -> Option<Bitrate> {
+    match table.get("rate") {
+        Some(rate) => rate.as_str().and_then(|text| text.parse().ok()),
+        None => otherwise,
+    }
+}
+
+/// Converts the limits in a queue and in all within it.
+fn convert(
+    queue: Option<&mut Value>,
+    rate: Option<Bitrate>,
+    place: &mut Vec<KeyPart>,
+) -> Result<(), Problem> {
+    match queue {
+        Some(Value::Array(values)) => values.iter_mut().enumerate().try_for_each(|(index, value)| {
+            place.push(KeyPart::Index(index));
+            convert(Some(value), rate, place)?;
+            place.pop();
+            Ok(())
+        }),
+        Some(Value::Object(table)) => {
+            // The keys of a class are its own, and fq-codel counts packets.
+            if is(table, AqmParams::TAG, Foreign::NAME) {
+                return Ok(());
+            }
+            let counts = is(table, SchedulerParams::TAG, FqCodel::<Header>::NAME);
+            table.iter_mut().filter(|(key, _)| !(counts && *key == LIMIT)).try_for_each(|(key, value)| {
+                place.push(KeyPart::Key(key.clone()));
+                match value {
+                    Value::String(text) if key == LIMIT => {
+                        *text = bytes(text, rate).map_err(|text| Problem::at(place.clone(), text))?;
+                    }
+                    _ => convert(Some(value), rate, place)?,
+                }
+                place.pop();
+                Ok(())
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is(table: &Map<String, Value>, tag: &str, name: &str) -> bool {
+    table.get(tag).is_some_and(|value| value == name)
+}
+
+/// The limit of this text, in bytes if it is a time.
+fn bytes(text: &str, rate: Option<Bitrate>) -> Result<String, String> {
+    match text.parse().map_err(|problem: perhop_core::units::UnitError| problem.to_string())? {
+        Limit::Depth(_) => Ok(text.into()),
+        Limit::Time(time) => rate.map(|rate| rate.bytes_in(time).to_string()).ok_or_else(|| {
+            format!(
+                "`{text}`: a time counts at the rate of one link, and here links may differ in rate or have none; write packets such as \
+                 868p or bytes such as 500kB"
+            )
+        }),
+    }
+}
