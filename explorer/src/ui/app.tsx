@@ -1,6 +1,6 @@
 // The page as a whole.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { PANELS, type Panel } from "../state.ts";
 import { ChartChoices, Charts, Figures } from "./charts.tsx";
 import { Controls } from "./controls.tsx";
@@ -75,7 +75,10 @@ export function App() {
                 </p>
               )}
             </section>
-            <Bar />
+            <div class="bar">
+              <Transport />
+              <Figures />
+            </div>
             <div class="stage">
               <div class="left" id="charts" tabIndex={-1}>
                 <div class={store.second.value ? "networks pair" : "networks"}>
@@ -94,26 +97,6 @@ export function App() {
       </main>
       <Dialogs />
     </>
-  );
-}
-
-/** The run and its key figures, always in sight; what stays in sight beside the charts begins below it, however many rows it takes. */
-function Bar() {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const bar = place.current;
-    if (!bar) return;
-    const observer = new ResizeObserver(() => {
-      document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
-    });
-    observer.observe(bar);
-    return () => observer.disconnect();
-  }, []);
-  return (
-    <div class="bar" ref={place}>
-      <Transport />
-      <Figures />
-    </div>
   );
 }
 

@@ -217,14 +217,6 @@ for (const width of [1280, 390]) {
         expect(over, part).toBeLessThanOrEqual(0);
       }
       await shot(page, `reach-${width}`);
-      if (width < 900) return;
-      // Further down the panel is below the bar, not behind it.
-      await page.mouse.move(300, 600);
-      await page.mouse.wheel(0, 500);
-      const [bar, tab] = [page.locator(".bar"), page.getByRole("tab", { name: "Parameters" })];
-      await expect.poll(async () => (await bar.boundingBox())?.y).toBe(0);
-      const end = (await bar.boundingBox())?.height ?? 0;
-      await expect.poll(async () => (await tab.boundingBox())?.y).toBeGreaterThanOrEqual(end);
     });
   });
 }
