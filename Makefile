@@ -65,7 +65,7 @@ kernel-rows: $(ENGINE) $(DEV) ## Measure perhop beside a kernel testbed's publis
 	$(BIN)/python -m tools.validity --only testbed
 
 .PHONY: coverage
-coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/validity.md (an hour)
+coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for, and write it into docs/validity.md (five hours of a core)
 	$(BIN)/python -m tools.coverage --write $(ARGS)
 	$(BIN)/python -m tools.validity --render
 

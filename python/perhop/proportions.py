@@ -71,23 +71,27 @@ def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> tuple[floa
 def effective_trials(counts: Sequence[tuple[float, float]], share: float, clustering: float) -> float:
     """As many independent trials say as much of the share as these runs do; infinite if they do not spread.
 
+    They are no fewer than the runs (of unequal ones, than as many as weigh the same; Kish 1965): no runs
+    spread more than those of which each has all of its trials with an event, or none.
+
     Args:
         counts: Events and trials of each run, at least two runs.
         share: Of all runs together.
         clustering: See `proportion`.
     """
     runs, total = len(counts), math.fsum(m for _, m in counts)
+    fewest = total**2 / math.fsum(m**2 for _, m in counts)
     independent = share * (1 - share) / total
     variance = _variance(counts, share, total)
     rare = min(sum(x > 0 for x, _ in counts), sum(x < m for x, m in counts))
     if rare < min(FEW, runs):
         if independent == 0:
-            return total / clustering
+            return max(total / clustering, fewest)
         variance = max(variance, clustering * independent)
     if variance == 0:
         return math.inf
     quantile = student_t_quantile(_freedom([(x - share * m) ** 2 for x, m in counts]), UPPER)
-    return share * (1 - share) / variance * (NORMAL / quantile) ** 2
+    return max(share * (1 - share) / variance * (NORMAL / quantile) ** 2, fewest)
 
 
 def _freedom(squares: Sequence[float]) -> float:

@@ -79,3 +79,14 @@ def test_intervals_cover_rare_losses_in_clusters(runs: int, clusters: float, siz
         covered += found.low <= share <= found.high
     assert too_low <= stats.binom.ppf(0.999, repetitions, 0.05)
     assert covered >= stats.binom.ppf(0.001, repetitions, 0.94)
+
+
+def test_a_run_is_at_least_one_trial() -> None:
+    """Two of 40 runs in which one of 18 flows fails: at least what forty trials show, however few runs fail."""
+    found = proportion([1.0] * 38 + [17 / 18] * 2, [1.0] * 40)
+    assert found.mean == pytest.approx(1 - 2 / 18 / 40)
+    failed = 40 * (1 - found.mean)
+    assert found.low == pytest.approx(1 - stats.beta.ppf(0.975, failed + 1, 40 - failed))
+    # Runs of unequal weight are fewer.
+    found = proportion([0.0, 0.0, 0.0, 100.0], [100.0, 100.0, 100.0, 1000.0])
+    assert effective_trials([(0.0, 100.0)] * 3 + [(100.0, 1000.0)], found.mean, 1.0) >= 1300**2 / 1_030_000
