@@ -211,7 +211,7 @@ def runs_to_exclude(found: Estimate, bound: float) -> int | None:
     spread = shorter * math.sqrt(found.runs) / student_t_quantile(found.runs - 1, UPPER)
     excess = (side - shorter) * found.runs
     for runs in range(found.runs + 1, MOST_RUNS + 1):
-        if student_t_quantile(runs - 1, UPPER) * spread / math.sqrt(runs) + excess / runs < room:
+        if student_t_quantile(runs - 1, UPPER) * spread / math.sqrt(runs) + excess / runs <= room:
             return runs
     return None
 

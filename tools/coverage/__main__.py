@@ -1,6 +1,6 @@
 """Try how often 95 % intervals contain what they are for, over ten kinds of scenario.
 
-    python -m tools.coverage --write               in full: 1000 groups of each scenario (five hours of a core)
+    python -m tools.coverage --write               in full: 1000 groups of each (five hours of a core)
     python -m tools.coverage --scenario md1        one scenario
     python -m tools.coverage --runs 5 --runs 30 --repetitions 600 --json FILE
 

@@ -21,25 +21,22 @@ pub(crate) fn in_bytes(scenario: &mut Value) -> Result<(), Problem> {
     let key = |key: &str| KeyPart::Key(key.into());
     for (name, link) in tables(scenario.get_mut("links")) {
         let rate = rate(link, None);
-        convert(link.get_mut("queue"), rate, &mut vec![key("links"), key(name), key("queue")])?;
+        convert_queue(link, rate, vec![key("links"), key(name)])?;
         if let Some(Value::Object(reverse)) = link.get_mut("reverse") {
             let rate = self::rate(reverse, rate);
-            let mut place = vec![key("links"), key(name), key("reverse"), key("queue")];
-            convert(reverse.get_mut("queue"), rate, &mut place)?;
+            convert_queue(reverse, rate, vec![key("links"), key(name), key("reverse")])?;
         }
     }
     let Some(Value::Object(topology)) = scenario.get_mut("topology") else { return Ok(()) };
     let tiers = topology.get("tiers").and_then(Value::as_object);
     let differ = topology.contains_key("graph")
         || tiers.is_some_and(|tiers| tiers.values().any(|tier| tier.get("rate").is_some()));
-    let place = || vec![key("topology"), key("link"), key("queue")];
     let Some(Value::Object(link)) = topology.get_mut("link") else { return Ok(()) };
     let common = rate(link, None);
-    convert(link.get_mut("queue"), common.filter(|_| !differ), &mut place())?;
+    convert_queue(link, common.filter(|_| !differ), vec![key("topology"), key("link")])?;
     for (name, tier) in tables(topology.get_mut("tiers")) {
         let rate = rate(tier, common);
-        let mut place = vec![key("topology"), key("tiers"), key(name), key("queue")];
-        convert(tier.get_mut("queue"), rate, &mut place)?;
+        convert_queue(tier, rate, vec![key("topology"), key("tiers"), key(name)])?;
     }
     Ok(())
 }
@@ -57,20 +54,26 @@ fn rate(table: &Map<String, Value>, otherwise: Option<Bitrate>) -> Option<Bitrat
     }
 }
 
-/// Converts the limits in a queue and in all within it.
-fn convert(
-    queue: Option<&mut Value>,
+/// Converts the limits in the queue of a link, which stands at this place.
+fn convert_queue(
+    link: &mut Map<String, Value>,
     rate: Option<Bitrate>,
-    place: &mut Vec<KeyPart>,
+    mut place: Vec<KeyPart>,
 ) -> Result<(), Problem> {
+    place.push(KeyPart::Key("queue".into()));
+    link.get_mut("queue").map_or(Ok(()), |queue| convert(queue, rate, &mut place))
+}
+
+/// Converts the limits in a queue and in all within it.
+fn convert(queue: &mut Value, rate: Option<Bitrate>, place: &mut Vec<KeyPart>) -> Result<(), Problem> {
     match queue {
-        Some(Value::Array(values)) => values.iter_mut().enumerate().try_for_each(|(index, value)| {
+        Value::Array(values) => values.iter_mut().enumerate().try_for_each(|(index, value)| {
             place.push(KeyPart::Index(index));
-            convert(Some(value), rate, place)?;
+            convert(value, rate, place)?;
             place.pop();
             Ok(())
         }),
-        Some(Value::Object(table)) => {
+        Value::Object(table) => {
             // The keys of a class are its own, and fq-codel counts packets.
             if is(table, AqmParams::TAG, Foreign::NAME) {
                 return Ok(());
@@ -82,7 +85,7 @@ fn convert(
                     Value::String(text) if key == LIMIT => {
                         *text = bytes(text, rate).map_err(|text| Problem::at(place.clone(), text))?;
                     }
-                    _ => convert(Some(value), rate, place)?,
+                    _ => convert(value, rate, place)?,
                 }
                 place.pop();
                 Ok(())

@@ -82,7 +82,7 @@ def test_intervals_cover_rare_losses_in_clusters(runs: int, clusters: float, siz
 
 
 def test_a_run_is_at_least_one_trial() -> None:
-    """Two of 40 runs in which one of 18 flows fails: at least what forty trials show, however few runs fail."""
+    """One of 18 flows fails in two of 40 runs: at least what forty trials show."""
     found = proportion([1.0] * 38 + [17 / 18] * 2, [1.0] * 40)
     assert found.mean == pytest.approx(1 - 2 / 18 / 40)
     failed = 40 * (1 - found.mean)
