@@ -265,7 +265,7 @@ $(SITE): requirements-site.lock $(RUNTIME)
 # Builds in place, in release mode, with the locked maturin. Nothing is fetched but crates: the lock has installed
 # every dependency, and `pip check` says so if pyproject.toml asks for one beyond it.
 $(ENGINE): pyproject.toml $(RUST_SOURCES) $(RUNTIME)
-	@echo 'compiling the engine (about a minute when it is the first time)'
+	@echo 'compiling the engine (some minutes when it is the first time)'
 	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip --disable-pip-version-check check --quiet
