@@ -13,8 +13,8 @@ const NAMES: [(&[&str], &str); 20] = [
         &["size", "max-size", "maxsize", "max-len", "maxlen", "length", "buffer", "packets", "capacity"],
         "limit",
     ),
-    (&["src", "source", "sender", "server"], "from"),
-    (&["dst", "dest", "destination", "receiver", "sink", "client"], "to"),
+    (&["src", "source", "sender"], "from"),
+    (&["dst", "dest", "destination", "receiver", "sink"], "to"),
     (&["n", "num", "number", "flows", "parallel", "users", "instances"], "count"),
     (&["end", "stop-time", "until"], "stop"),
     (&["begin", "start-time"], "start"),
@@ -31,7 +31,7 @@ const NAMES: [(&[&str], &str); 20] = [
     (&["min-th", "minth", "max-th", "maxth", "thresh", "minthresh", "maxthresh", "min", "max"], "thresholds"),
 ];
 
-/// What to write where another word stands that no single key replaces: the words, a key by which its table is recognized, the hint.
+/// Unknown keys that no single key replaces: the words, a valid key by which their table is recognized, and the hint.
 const ADVICE: [(&[&str], &str, &str); 12] = [
     (&["rtt", "round-trip", "round-trip-time", "base-rtt"], "burst-loss", RTT),
     (
@@ -149,7 +149,7 @@ pub(crate) fn for_key(key: &str, known: &[&str]) -> Option<String> {
     Some(format!("; write `{ours}`"))
 }
 
-/// The same problem with a hint, where its value is a word or a form of another program.
+/// Adds a hint to a problem whose value is a word or a form of another program.
 pub(crate) fn for_value(problem: Problem) -> Problem {
     let Some(KeyPart::Key(key)) = problem.path.iter().rfind(|part| matches!(part, KeyPart::Key(_))) else {
         return problem;
@@ -178,7 +178,7 @@ fn unknown_value(text: &str) -> Option<&str> {
     text.strip_prefix("unknown value `")?.split_once('`').map(|(word, _)| word)
 }
 
-/// The hint stands before the list of what is valid, in place of a word that is merely near.
+/// Puts a hint into a message: before the list of valid values, in place of a suggestion by spelling.
 fn with_hint(problem: &Problem, hint: &str) -> Problem {
     let text = match problem.text.split_once(" (one of ") {
         Some((wrong, choices)) => {

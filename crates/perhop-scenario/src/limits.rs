@@ -46,7 +46,7 @@ fn tables(of: Option<&mut Value>) -> impl Iterator<Item = (&String, &mut Map<Str
     all.filter_map(|(name, value)| value.as_object_mut().map(|table| (name, table)))
 }
 
-/// The rate that stands in a table, else another one. What is none is refused where the table is read.
+/// Returns the `rate` of a table, or `otherwise` if it has none. A rate that cannot be read is refused later, with the table.
 fn rate(table: &Map<String, Value>, otherwise: Option<Bitrate>) -> Option<Bitrate> {
     match table.get("rate") {
         Some(rate) => rate.as_str().and_then(|text| text.parse().ok()),
@@ -54,7 +54,7 @@ fn rate(table: &Map<String, Value>, otherwise: Option<Bitrate>) -> Option<Bitrat
     }
 }
 
-/// Converts the limits in the queue of a link, which stands at this place.
+/// Converts the limits in the queue of a link; `place` is the path of the link's table.
 fn convert_queue(
     link: &mut Map<String, Value>,
     rate: Option<Bitrate>,

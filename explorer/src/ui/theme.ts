@@ -18,7 +18,7 @@ export interface Palette {
   series: readonly string[];
   /** Packets by drop precedence: green (IN), yellow, red (OUT). */
   packet: { green: string; yellow: string; red: string };
-  /** Waiting packets where they are not told apart. */
+  /** Waiting packets where color does not distinguish them. */
   waiting: string;
   drop: string;
   mark: string;

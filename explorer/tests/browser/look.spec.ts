@@ -1,4 +1,4 @@
-// What one sees, on a desk and on a phone: sliders that stay where they are, classes and drops told apart, controls within reach.
+// The look of the page at 1280 and 390 pixels: steady sliders, distinct classes and drops, controls within reach.
 
 import type { Locator, Page } from "@playwright/test";
 import { expect, open, openText, scenario, shot, test, until } from "./page.ts";

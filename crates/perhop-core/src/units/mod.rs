@@ -58,8 +58,8 @@ pub enum Depth {
     Bytes(u64),
 }
 
-/// The text of a queue's limit: a [`Depth`], or a time (`50ms`), which stands for the bytes that the link sends in it at its `rate`. Who
-/// reads a scenario knows the rate and writes the bytes; blocks have a [`Depth`].
+/// A queue's limit as a scenario writes it: a [`Depth`], or a time (`50ms`), which means the bytes that the link sends in that time at
+/// its `rate`. The scenario's reader converts times to bytes, so that blocks only see a [`Depth`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// In packets or bytes.
