@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -222,8 +223,12 @@ def quantile(values: Iterable[float], q: float) -> float:
 
 
 def _nearest_rank(q: float, values: int) -> int:
-    """The place, from 1, of the q-quantile among so many sorted values, at least one."""
-    return min(max(1, math.ceil(q * values)), values)
+    """The place, from 1, of the q-quantile among so many sorted values, at least one.
+
+    A product that exceeds a whole number by a rounding error counts as that number, as in the engine.
+    """
+    place = q * values
+    return min(max(1, math.ceil(place - place * sys.float_info.epsilon)), values)
 
 
 def histogram_quantile(

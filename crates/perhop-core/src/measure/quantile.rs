@@ -3,8 +3,12 @@
 //! them, a constant is its own quantile, and no quantile lies outside of the least and the largest value.
 
 /// The place, counted from 1, of the `q`-quantile among so many sorted values; 0 if there are none.
+///
+/// A product that exceeds a whole number by a rounding error counts as that number: .56 of 25 values is 14 of them, though .56 × 25 is
+/// 14.000000000000002 in floating point.
 pub fn nearest_rank(q: f64, values: u64) -> u64 {
-    ((q * values as f64).ceil() as u64).max(1).min(values)
+    let place = q * values as f64;
+    ((place - place * f64::EPSILON).ceil() as u64).max(1).min(values)
 }
 
 /// The `q`-quantile of sorted values; `None` without any.
@@ -35,6 +39,7 @@ mod tests {
         let ranks = [0.0, 0.05, 0.1, 0.11, 0.5, 0.51, 0.99, 1.0].map(|q| nearest_rank(q, 10));
         assert_eq!(ranks, [1, 1, 1, 2, 5, 6, 10, 10]);
         assert_eq!((nearest_rank(0.5, 0), nearest_rank(0.99, 100), nearest_rank(0.99, 101)), (0, 99, 100));
+        assert_eq!((nearest_rank(0.56, 25), nearest_rank(0.07, 100), nearest_rank(0.57, 100)), (14, 7, 57));
         assert_eq!(quantile_of_sorted(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.0));
         assert_eq!(quantile_of_sorted(&[], 0.5), None);
         let values = [(0, 'a'), (3, 'b'), (0, 'c'), (1, 'd')];
