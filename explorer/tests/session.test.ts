@@ -346,6 +346,20 @@ test("going back replays what was changed while the run went on, and undoes what
   assert.deepEqual(unchanged, whole(other, opened)[0], "nothing is left of the changes");
 });
 
+test("a drop's sentence names a color where packets have one, and none where nothing colors them", async () => {
+  for (const [id, begins] of [
+    ["red", /^This packet of downloads was dropped/],
+    ["rio", /^This (green|yellow) packet of (assured|best effort) was dropped/],
+  ] as const) {
+    const one = await engine();
+    const opened = open(one, scenario(id));
+    one.ask({ do: "advance", untilS: 20 });
+    const all = told(one, opened);
+    assert.ok(all.length > 5, id);
+    for (const { sentence } of all) assert.match(sentence, begins);
+  }
+});
+
 test("a drop is explained by the parameters of its time", async () => {
   const one = await engine();
   const opened = open(one, scenario("red"));

@@ -206,7 +206,7 @@ pub fn sampled_flows(classes: &[ClassInfo]) -> Vec<usize> {
 }
 
 /// Whether packets differ in color: by a profile, a meter of a link, or as their flows say.
-fn colored(network: &Network) -> bool {
+pub fn colored(network: &Network) -> bool {
     let colors = network.flows.iter().map(|flow| flow.color);
     network.flows.iter().any(|flow| flow.marking != Marking::None)
         || network.links.iter().any(|link| !link.meters.is_empty())

@@ -5,7 +5,7 @@ use perhop_core::{Color, Duration, Reason, Thresholds};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::describe::{gauge_of, group_of, queue_table};
+use crate::describe::{colored, gauge_of, group_of, queue_table};
 use crate::rules::rule_of;
 use crate::run::LiveRun;
 use crate::witness::Event;
@@ -50,12 +50,14 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
     let block = block_of(queue, &event);
     let rule = rule_of(&block, &event);
     let facts = facts(&event, queue);
+    let color = if colored(network) { format!("{} ", event.color.name()) } else { String::new() };
+    let packet = format!("{color}packet of {}", group_of(&flow));
     Some(Explanation {
         id,
         time_s: event.at.as_secs_f64(),
         color: event.color.index(),
         reason: event.reason.name(),
-        sentence: sentence(&event, group_of(&flow), &facts),
+        sentence: sentence(&event, &packet, &facts),
         link,
         flow,
         aqm: block.clone(),
@@ -187,11 +189,10 @@ fn set_of(event: &Event) -> Vec<&'static str> {
     }
 }
 
-/// In one sentence.
-fn sentence(event: &Event, class: &str, facts: &[Fact]) -> String {
+/// In one sentence, of a `packet of bulk`, or a `yellow packet of bulk`.
+fn sentence(event: &Event, packet: &str, facts: &[Fact]) -> String {
     let fact = |name: &str| facts.iter().rfind(|fact| fact.name.starts_with(name)).map(|fact| fact.value);
     let act = if event.is_mark { "marked" } else { "dropped" };
-    let color = event.color.name();
     let by_chance = match (fact("random number"), fact("probability")) {
         (None, Some(probability)) if fact("counter before").is_some() => {
             let counter = fact("counter before").unwrap_or_default();
@@ -246,5 +247,5 @@ fn sentence(event: &Event, class: &str, facts: &[Fact]) -> String {
         Reason::Overload => format!("marking alone did not hold the delay{by_chance}"),
         Reason::Policed => "it was out of its profile, and the meter drops such packets".into(),
     };
-    format!("This {color} packet of {class} was {act} because {why}.")
+    format!("This {packet} was {act} because {why}.")
 }
