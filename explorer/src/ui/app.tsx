@@ -66,31 +66,29 @@ export function App() {
       <Message />
       <main id="main">
         {shown ? (
-          <>
-            <section class="intro" aria-label="Scenario">
-              <h2>{shown.opened.title || entry?.title || "A scenario of your own"}</h2>
-              {entry?.look && (
-                <p>
-                  <Marked text={entry.look} />
-                </p>
-              )}
-            </section>
-            <div class="bar">
-              <Transport />
-              <Figures />
-            </div>
-            <div class="stage">
-              <div class="left" id="charts" tabIndex={-1}>
-                <div class={store.second.value ? "networks pair" : "networks"}>
-                  <Network which={0} />
-                  {store.second.value && <Network which={1} />}
-                </div>
-                <ChartChoices />
-                <Charts />
+          <div class="stage">
+            <div class="left">
+              <section class="intro" aria-label="Scenario">
+                <h2>{shown.opened.title || entry?.title || "A scenario of your own"}</h2>
+                {entry?.look && (
+                  <p>
+                    <Marked text={entry.look} />
+                  </p>
+                )}
+              </section>
+              <div class="bar">
+                <Transport />
+                <Figures />
               </div>
-              <Side />
+              <div class={store.second.value ? "networks pair" : "networks"} id="charts" tabIndex={-1}>
+                <Network which={0} />
+                {store.second.value && <Network which={1} />}
+              </div>
+              <ChartChoices />
+              <Charts />
             </div>
-          </>
+            <Side />
+          </div>
         ) : (
           <p class="waiting">{store.message.value?.bad ? "No scenario runs." : "Loading the simulator…"}</p>
         )}

@@ -218,6 +218,62 @@ for (const width of [1280, 390]) {
       }
       await shot(page, `reach-${width}`);
     });
+
+    test("the bar covers no tab of the panels, in any number of rows and wherever the page is scrolled to", async ({
+      page,
+    }) => {
+      await open(page);
+      await page.getByRole("button", { name: "Compare" }).click();
+      await page.getByRole("button", { name: "codel", exact: true }).click();
+      await expect(page.getByText("B: codel").first()).toBeVisible();
+      await until(page, 3);
+      // On a phone the key figures alone stay in sight.
+      const bar = page.locator(width < 600 ? ".figures" : ".bar");
+      const rows = () => bar.evaluate((element) => element.getBoundingClientRect().height);
+      const usual = await rows();
+      // A narrow screen, larger text or longer figures make it wrap: here each part takes a row of its own.
+      await bar.locator("> *").evaluateAll((parts) => {
+        for (const part of parts)
+          Object.assign((part as HTMLElement).style, { flex: "1 0 100%", gridColumn: "1 / -1" });
+      });
+      expect(await rows()).toBeGreaterThanOrEqual(usual);
+      expect(await rows()).toBeGreaterThan(80);
+      const first = page.getByRole("tab", { name: "Parameters" });
+      const behind = await first.evaluate((tab) => scrollY + tab.getBoundingClientRect().y - 20);
+      for (const down of [0, 200, 500, 1200, 5000, behind]) {
+        await page.evaluate((y) => {
+          (document.activeElement as HTMLElement).blur();
+          scrollTo(0, y);
+        }, down);
+        await page.keyboard.press("1");
+        await expect(first).toBeFocused();
+        const over = await bar.boundingBox();
+        if (!over) throw new Error("no bar");
+        for (const tab of await page.getByRole("tab").all()) {
+          const box = await tab.boundingBox();
+          if (!box) throw new Error("no tab");
+          expect(box.y, `${down}`).toBeGreaterThanOrEqual(0);
+          const apart = box.x >= over.x + over.width || box.y >= over.y + over.height || box.y + box.height <= over.y;
+          expect(apart, `${down}: ${JSON.stringify({ box, over })}`).toBe(true);
+          // In sight, and nothing else lies on it.
+          const top = await tab.evaluate((element) => {
+            const { x, y, width, height } = element.getBoundingClientRect();
+            return element.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+          });
+          expect(top, `${down}: ${JSON.stringify(box)}`).toBe(true);
+        }
+        await shot(page, `tabs-${width}-${Math.round(down)}`);
+      }
+    });
+
+    test("the link to skip to the charts gives them the focus", async ({ page }) => {
+      await open(page);
+      await page.keyboard.press("Tab");
+      await expect(page.getByRole("button", { name: "Skip to the charts" })).toBeFocused();
+      await page.keyboard.press("Enter");
+      await expect(page.locator("#charts")).toBeFocused();
+      await expect(page.locator("#charts canvas").first()).toBeInViewport();
+    });
   });
 }
 
