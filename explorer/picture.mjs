@@ -17,8 +17,8 @@ const { values } = parseArgs({
   },
 });
 const PORT = 8532;
-/** Wide enough for the page's two columns; pictures are then made 800 pixels wide. */
-const SIZE = { width: 1200, height: 810 };
+/** Wide enough for panels beside the charts, narrow enough for one column of charts; pictures are then made 800 pixels wide. */
+const SIZE = { width: 1200, height: 840 };
 const GAP_MS = 120;
 const MOST_BYTES = 1.5e6;
 
@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from PIL import Image
 out, gap, *paths = sys.argv[1:]
-frames = [Image.open(path).convert("RGB").resize((800, 540), Image.Resampling.LANCZOS) for path in paths]
+frames = [Image.open(path).convert("RGB").resize((800, 560), Image.Resampling.LANCZOS) for path in paths]
 frames[0].save(out, save_all=True, append_images=frames[1:], duration=int(gap), loop=0, quality=70, method=4)
 `;
 
@@ -65,8 +65,8 @@ try {
     await page.evaluate(
       async (atS) => {
         const { store } = globalThis.perhopExplorer;
-        store.message.value = null;
         await store.seek(atS);
+        store.message.value = null;
         store.drawn.value++;
         await new Promise(requestAnimationFrame);
         await new Promise(requestAnimationFrame);
