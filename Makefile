@@ -2,6 +2,7 @@
 #
 #   make reproduce ARGS='kim-table1 --runs 12'     arguments go to `perhop reproduce`
 #   make reproduce PYTHON=python3.13               another interpreter for .venv
+#   make fast                                      an engine that is optimized as that of a wheel: some minutes more, and 15 % faster
 #
 # All that is built lies in .venv, target and python/perhop/_engine.*.so; what is current is not built again.
 
@@ -71,11 +72,16 @@ coverage: $(ENGINE) $(DEV) ## Try how often intervals contain what they are for,
 
 # The engine comes first: perhop works while the explorer is still being compiled.
 .PHONY: build
-build: $(ENGINE) ## Set up .venv with perhop in it, built for speed; then the explorer, if Node.js and its Rust target are there
+build: $(ENGINE) ## Set up .venv with perhop in it; then the explorer, if Node.js and its Rust target are there
 	@tools/explorer.sh --optional $(EXPLORER)
 
 .PHONY: engine
 engine: $(ENGINE) ## The same without the explorer
+
+# Where this engine is there already, cargo compiles nothing.
+.PHONY: fast
+fast: $(RUNTIME) ## Compile the engine with all optimization, as for a wheel: 15 % faster, and some minutes more to compile
+	@$(MAKE) --always-make --assume-old=$(RUNTIME) PROFILE=release $(ENGINE)
 
 # Packages are installed while Rust compiles, which uses all processors, but not all of the time.
 .PHONY: test
@@ -150,7 +156,7 @@ format: cargo $(DEV) ## Put all sources into their standard format
 	$(BIN)/ruff format $(wildcard $(PYTHON_SOURCES))
 
 .PHONY: bench
-bench: $(ENGINE) ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and searches (half an hour)
+bench: fast ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and searches (half an hour)
 	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
 	$(BIN)/python -m benches.peers.compare
 	$(BIN)/python -m benches.python_blocks
@@ -262,11 +268,15 @@ $(DEV): requirements-dev.lock $(RUNTIME)
 $(SITE): requirements-site.lock $(RUNTIME)
 	@tools/venv.sh $(VENV) $< $@
 
-# Builds in place, in release mode, with the locked maturin. Nothing is fetched but crates: the lock has installed
-# every dependency, and `pip check` says so if pyproject.toml asks for one beyond it.
+# The profile of Cargo.toml that the engine is compiled with.
+PROFILE ?= first
+
+# Builds in place, with the locked maturin: first with the progress that cargo shows, which pip would hide. Nothing is fetched but
+# crates: the lock has installed every dependency, and `pip check` says so if pyproject.toml asks for one beyond it.
 $(ENGINE): pyproject.toml $(RUST_SOURCES) $(RUNTIME)
-	@echo 'compiling the engine (some minutes when it is the first time)'
+	@echo 'compiling the engine: two or three minutes on two cores when it is the first time (Ctrl-C keeps the crates that are compiled)'
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --profile $(PROFILE) --skip-install
 	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+		--config-settings=build-args=--profile=$(PROFILE) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip --disable-pip-version-check check --quiet
 	@touch $@

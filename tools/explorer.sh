@@ -14,6 +14,7 @@ fi
 out=${1:-python/perhop/explorer}
 [[ $out == /* ]] || out=$PWD/$out
 target=wasm32-unknown-unknown
+profile=release
 
 # fail STATUS WHAT REMEDY: ends the build here.
 fail() {
@@ -43,16 +44,14 @@ fi
 
 if [[ $optional ]]; then
     echo 'perhop is ready: .venv/bin/perhop. Compiling the explorer (two or three minutes; Ctrl-C leaves it out)'
-    # What compiles fast: the page is not to be waited for.
-    export CARGO_PROFILE_RELEASE_LTO=${CARGO_PROFILE_RELEASE_LTO:-off}
-    export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=${CARGO_PROFILE_RELEASE_CODEGEN_UNITS:-16}
+    profile=first # the page is not to be waited for
 fi
-cargo build --locked --release --package perhop-explorer --lib --target $target ||
+cargo build --locked --profile "$profile" --package perhop-explorer --lib --target $target ||
     fail 1 'cargo cannot compile it' 'see its message above'
 if [[ ! -e explorer/node_modules/.package-lock.json || explorer/package-lock.json -nt explorer/node_modules/.package-lock.json ]]; then
     timeout 300 npm --prefix explorer ci --no-audit --no-fund --loglevel=error ||
         fail 3 'npm cannot install what explorer/package-lock.json names' 'see its message above'
 fi
 mkdir -p "$out"
-cp "${CARGO_TARGET_DIR:-target}/$target/release/perhop_explorer.wasm" "$out/"
+cp "${CARGO_TARGET_DIR:-target}/$target/$profile/perhop_explorer.wasm" "$out/"
 node explorer/build.mjs --out "$out"
