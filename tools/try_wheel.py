@@ -4,12 +4,14 @@
 
 FOLDER (target/wheels) holds the wheel. Its packages have the versions of requirements.lock, so that a release
 of one of them changes nothing here. Prints how long the installation takes and how large it is, and each
-command with its time. Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python
-has compiled them.
+command with its time. All commands show their help; the explorer serves its page if the repository has one.
+Exit status 1 where one fails, or the packages take more than `MOST_MB` before Python has compiled them.
 """
 
 from __future__ import annotations
 
+import http
+import http.client
 import os
 import platform
 import re
@@ -27,6 +29,12 @@ PINNED = re.compile(r"^\S+==[^\\\n]+", re.MULTILINE)
 """A package of a lock file, with its version and platforms, without its hashes."""
 # Comparisons with the kernel take minutes in real time; tests/python/live has them in short.
 COMMAND = re.compile(r"perhop (?!compare)")
+ALL_COMMANDS = "import typer; from perhop import cli; print(*typer.main.get_command(cli.app).commands)"
+ADDRESS = re.compile(r"http://([\d.]+:\d+)/")
+PARTS = ("/", "/page.js", "/perhop_explorer.wasm")
+"""The page of `perhop explore`, and what it loads first."""
+EXPLORER = ROOT / "python" / "perhop" / "explorer"
+"""What wheels are built with, where `make explorer` has built it before."""
 SYSTEM = "/usr/bin:/bin"
 """Where the commands find other programs."""
 
@@ -70,9 +78,13 @@ def _try(wheel: Path, scratch: Path) -> int:
         for line in block.lines()
         if block.language == "sh" and COMMAND.match(line)
     )
+    listed = subprocess.run(
+        [str(python), "-c", ALL_COMMANDS], env=environment, capture_output=True, text=True, check=True
+    )
     failed = 0
     for command in (
         "perhop --version",
+        *(f"perhop {name} --help" for name in listed.stdout.split()),
         "perhop doctor",
         "perhop course list",
         "perhop course start red",
@@ -91,9 +103,40 @@ def _try(wheel: Path, scratch: Path) -> int:
         said = "" if done.returncode == 0 else f"  exit status {done.returncode}\n{done.stderr}"
         failed += done.returncode != 0
         print(f"{time.monotonic() - began:6.1f} s  {command.strip()}{said}", flush=True)
+    if not EXPLORER.exists():
+        print("skipped: the explorer; there is none in the repository (make explorer), so the wheel has none")
+    elif missing := _missing_in_explorer(environment):
+        failed += 1
+        print(f"error: perhop explore does not serve {', '.join(missing)}")
+    else:
+        print("perhop explore serves its page, script and engine")
     if size > MOST_MB:
         print(f"error: the packages take {size:.0f} MB, more than {MOST_MB}")
     return int(failed > 0 or size > MOST_MB)
+
+
+def _missing_in_explorer(environment: dict[str, str]) -> list[str]:
+    """What `perhop explore` does not serve of what its page consists of."""
+    command = ["perhop", "explore", "--no-browser"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = next((found[1] for line in server.stdout if (found := ADDRESS.search(line))), None)
+            return [name for name in PARTS if not (address and _serves(address, name))]
+        finally:
+            server.terminate()
+
+
+def _serves(address: str, path: str) -> bool:
+    connection = http.client.HTTPConnection(address, timeout=10)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status == http.HTTPStatus.OK and bool(response.read(1))
+    except OSError:
+        return False
+    finally:
+        connection.close()
 
 
 def _copy_of_examples(scratch: Path) -> Path:
