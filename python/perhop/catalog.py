@@ -367,13 +367,13 @@ def _over_flows(entry: Measure) -> ClassMeasure:
 def _p99_transit(flows: Members) -> float:
     """Of all packets of the class; without their histogram, the mean over its flows."""
     if flows.transit is None:
-        return _mean("p99_transit_s", flows)
+        return _mean("one_way_delay_p99_s", flows)
     histogram = flows.transit
     counts, longest = histogram["counts"].tolist(), histogram["longest"].tolist()
     return _number(measures.histogram_quantile(histogram["edges"].tolist(), counts, 0.99, longest))
 
 
-_OF_CLASS: Mapping[str, Callable[[Members], float]] = {"p99_transit_s": _p99_transit}
+_OF_CLASS: Mapping[str, Callable[[Members], float]] = {"one_way_delay_p99_s": _p99_transit}
 """Measures of a class that are not the mean or the sum of those of its flows."""
 
 
@@ -412,7 +412,9 @@ def _dropped(color: int) -> ClassMeasure:
     )
 
 
-def _of_calls(name: Literal["r", "mos"], label: str, place: int, description: str) -> ClassMeasure:
+def _of_calls(
+    name: Literal["r", "mos"], label: str, place: int, importance: int, description: str
+) -> ClassMeasure:
     """A measure of the calls of a class."""
 
     def value(flows: Members) -> float:
@@ -420,7 +422,7 @@ def _of_calls(name: Literal["r", "mos"], label: str, place: int, description: st
         return math.fsum(known) / len(known) if known else math.nan
 
     summary = Summary(
-        label, label, "mean", place, classes_only=False, importance=140, metric=name, compared=None
+        label, label, "mean", place, classes_only=False, importance=importance, metric=name, compared=None
     )
     return ClassMeasure(f"call_{name}", "", description, value, summary)
 
@@ -436,7 +438,7 @@ def _slack(of: Callable[[str], list[float]], profiles: Sequence[float], warmup_s
         profiles: Profile rate of each.
         warmup_s: The warm-up.
     """
-    names = ("delivered_bytes", "delivered_packets", "active_s", "started_s", "mean_transit_s")
+    names = ("delivered_bytes", "delivered_packets", "active_s", "started_s", "one_way_delay_s")
     slack = []
     for profile, *values in zip(profiles, *map(of, names), strict=True):
         size, packets, active, started, transit = values
@@ -509,6 +511,7 @@ CLASS: tuple[ClassMeasure, ...] = (
         "r",
         "R",
         80,
+        140,
         "Transmission rating R of the class's calls by the E-model (ITU-T G.107), 0 to 100, mean over its "
         "flows; 0 for a call of which nothing arrived, none for a class without `codec`.",
     ),
@@ -516,6 +519,7 @@ CLASS: tuple[ClassMeasure, ...] = (
         "mos",
         "MOS",
         81,
+        255,
         "Mean opinion score of the class's calls by the E-model (ITU-T G.107), 1 to 4.5, mean over its "
         "flows; 1 for a call of which nothing arrived, none for a class without `codec`.",
     ),
@@ -837,6 +841,22 @@ def lines() -> dict[str, list[Line]]:
             if entries
         },
     }
+
+
+_FORMER = {
+    "mean_transit": "one_way_delay",
+    "transit": "one_way_delay",
+    "p99_transit": "one_way_delay_p99",
+    "transit_p99": "one_way_delay_p99",
+}
+"""Former names of measures, without their unit, and what they are called."""
+_FORMER_NAME = re.compile(rf"^(|.*\.)({'|'.join(_FORMER)})((?:_low|_high)?_s)$")
+
+
+def current(name: str) -> str:
+    """The name today of a measure, a column or a metric that files of earlier versions may hold."""
+    found = _FORMER_NAME.match(name)
+    return name if found is None else f"{found[1]}{_FORMER[found[2]]}{found[3]}"
 
 
 def unit_of_metric(metric: str) -> Unit:

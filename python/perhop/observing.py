@@ -108,7 +108,7 @@ def of_class(
         [entry.value(flows) for flows in members],
         trials=None if entry.trials is None else [entry.trials(flows) for flows in members],
         queues=queues,
-        waits=transit if entry.name == "p99_transit_s" and any(transit) else None,
+        waits=transit if entry.name == "one_way_delay_p99_s" and any(transit) else None,
         at_least=[catalog.is_cut_off(flows) for flows in members]
         if entry.summary.metric in catalog.OF_COMPLETED
         else None,

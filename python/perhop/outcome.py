@@ -78,10 +78,10 @@ class Flows(TypedDict):
     loss_events: Numbers
     """Loss events, each of which lowers the rate once; none but for RAP and TFRC; f64[n], NaN where there is
     none."""
-    mean_transit_s: Numbers
+    one_way_delay_s: Numbers
     """Mean one-way delay from the sending host to the receiving one; none for TCP; f64[n], NaN where there is
     none."""
-    p99_transit_s: Numbers
+    one_way_delay_p99_s: Numbers
     """99th percentile of the one-way delay, at most 3.1 % or 1 µs above it; none for TCP; f64[n], NaN where
     there is none."""
     jitter_s: Numbers

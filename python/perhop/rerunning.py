@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import _engine, inputs, rerunning_sets, simulation
+from perhop import _engine, catalog, inputs, rerunning_sets, simulation
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output.summary import numbers
 
@@ -236,7 +236,8 @@ def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(inner, str):  # texts name the row
-                yield from _leaves(inner, f"{place}.{key}" if place else str(key))
+                name = catalog.current(str(key))
+                yield from _leaves(inner, f"{place}.{name}" if place else name)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             row = inner.values() if isinstance(inner, dict) else ()
@@ -248,6 +249,7 @@ def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
 
 def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Difference]) -> int:
     """The same for the flows of every run."""
+    then = then.rename(catalog.current)
     if then.height != now.height:
         differences.append(Difference(f"{SAMPLES}, rows", then.height, now.height))
         return 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import simulation
+from perhop import catalog, simulation
 from perhop.errors import PerhopError, ScenarioError
 
 if TYPE_CHECKING:
@@ -150,7 +150,10 @@ def _known(samples: pl.DataFrame, parts: Sequence[Part], kind: str, path: Path) 
     """The simulated numbers of the first time, in a form that both kinds share."""
     try:
         if kind == "sweep":
-            frame = samples.select(pl.col("point").cast(pl.Int64).alias("part"), "seed", "metric", "value")
+            names = samples.select(pl.col("metric").cast(pl.String).unique()).to_series().drop_nulls()
+            today = {name: catalog.current(name) for name in names}
+            metric = pl.col("metric").cast(pl.String).replace(today)
+            frame = samples.select(pl.col("point").cast(pl.Int64).alias("part"), "seed", metric, "value")
         else:
             numbers = {part.label: number for number, part in enumerate(parts)}
             frame = samples.filter(pl.col("source") == "simulated").select(

@@ -502,7 +502,7 @@ def _approximate(setting: str, quantity: str, ours: Sequence[float], theirs: flo
 def _waits(run: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """What each packet waited, in seconds: one-way delay less service and propagation; nan at the start."""
     flows = run["flows"]
-    return np.where(flows["started_s"] < 1, np.nan, flows["mean_transit_s"] - SERVICE_S - PROPAGATION_S)
+    return np.where(flows["started_s"] < 1, np.nan, flows["one_way_delay_s"] - SERVICE_S - PROPAGATION_S)
 
 
 def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], list[float]]:
@@ -528,7 +528,7 @@ def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], 
 def _waits_of(run: dict[str, Any], service_s: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """As `_waits`, for service times by group, without the start."""
     flows = run["flows"]
-    waits = flows["mean_transit_s"] - np.asarray(service_s)[flows["group"]] - PROPAGATION_S
+    waits = flows["one_way_delay_s"] - np.asarray(service_s)[flows["group"]] - PROPAGATION_S
     return np.asarray(waits[flows["started_s"] >= 1])
 
 

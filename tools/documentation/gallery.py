@@ -102,9 +102,9 @@ def _dualpi2(seen: Seen) -> tuple[str, bool]:
 def _fq_codel(seen: Seen) -> tuple[str, bool]:
     call, used = seen.flows["call"], seen.links["uplink"]["utilization"]
     text = f"""
-        The call's packets need {ms(call["mean_transit_s"])} from host to host, of which 20 ms are the cable,
+        The call's packets need {ms(call["one_way_delay_s"])} from host to host, of which 20 ms are the cable,
         and none is lost, while four downloads use {percent(used)} of the link."""
-    return text, call["mean_transit_s"] < 0.025 and call["dropped_yellow"] == 0 and used > 0.98
+    return text, call["one_way_delay_s"] < 0.025 and call["dropped_yellow"] == 0 and used > 0.98
 
 
 def _network(seen: Seen) -> tuple[str, bool]:
@@ -163,7 +163,7 @@ def _queues(seen: Seen) -> tuple[str, bool]:
 
 
 def _train(seen: Seen) -> tuple[str, bool]:
-    late, wait = seen.flows["music"]["p99_transit_s"], seen.links["radio"]["delay_p50_s"]
+    late, wait = seen.flows["music"]["one_way_delay_p99_s"], seen.links["radio"]["delay_p50_s"]
     text = f"""
         The second in the tunnel is the tail of the distribution: 99 of 100 packets of the music arrive within
         {ms(late)}, while the median wait at the radio link is {ms(wait)}."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from perhop import catalog
 from perhop.errors import PerhopError
 from perhop.sweep import document
 
@@ -278,7 +279,7 @@ def _measure(table: Mapping[str, Any], where: str) -> Measure:
     return Measure(
         _file(table, where),
         document.table(table, "set", where),
-        _text(table, "metric", where),
+        catalog.current(_text(table, "metric", where)),
         _number(table, "scale", 1.0, where),
         document.text(table, "minus", "", where),
         document.text(table, "over", "", where),
@@ -341,7 +342,7 @@ def _goal(data: object, where: str) -> Goal:
     relation = "below" if "below" in table else "above"
     return Goal(
         _text(table, "name", where),
-        _text(table, "metric", where),
+        catalog.current(_text(table, "metric", where)),
         _number(table, "scale", 1.0, where),
         relation,
         _number(table, relation, None, where),

@@ -64,6 +64,8 @@ _IMPORTANCE = {
     "rate, Mbit/s": 10,
     "flows": 50,
     "BurstR": 20,
+    HEADS["mouth_to_ear_s"]: 145,
+    HEADS["lost_or_late"]: 150,
     **{one.head: one.importance for one in (*finite_flows.MEASURES, finite_flows.OPEN)},
     "packets per run": 60,
     "notified per run": 110,

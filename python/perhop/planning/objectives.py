@@ -159,7 +159,7 @@ def _left(left: str, where: str, text: str) -> tuple[Measure | None, str, str]:
             raise PerhopError(f"{where}: {text!r}: write `{name} of NAME` in place of `{name} {tail}`")
         return measure, _statistic(measure, statistic, where, text), _name(of["name"]) if of else ""
     if not before and "." in left:
-        return None, "", _name(left)
+        return None, "", catalog.current(_name(left))
     names = [name for name, _ in known]
     near = difflib.get_close_matches(rest.partition(" of ")[0], names, n=1, cutoff=0.6)
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(sorted(names, key=str.lower))}"

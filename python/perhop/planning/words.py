@@ -86,7 +86,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         ("one-way delay", "one way delay"),
         "s",
-        flows={"mean": "transit_s", "P99": "transit_p99_s"},
+        flows={"mean": "one_way_delay_s", "P99": "one_way_delay_p99_s"},
         users={"P99": "down_p99_s"},
         datagrams=True,
         advice="write such as `P99 of waiting time of CLASS`, of a class of the queue",

@@ -71,7 +71,7 @@ def _of_class(place: str, members: catalog.Members) -> Iterator[tuple[str, float
         if metric in catalog.OF_COMPLETED:
             yield f"{place}.{metric}{CUT}", float(catalog.is_cut_off(members))
     if members.transit is not None:
-        yield from _distribution(f"{place}.transit_s", Distribution.from_histogram(members.transit))
+        yield from _distribution(f"{place}.one_way_delay_s", Distribution.from_histogram(members.transit))
 
 
 def _of_times_to_completion(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -144,7 +144,7 @@ def with_companions(metrics: Iterable[str], names: Iterable[str]) -> set[str]:
                 wanted |= {f"{place}.loss", f"{place}.loss{OF}", f"{place}{ROOM}"}
                 bases.append(f"{place}.delay_s")
             if metric.startswith("flows."):
-                bases.append(f"{metric.rpartition('.')[0]}.transit_s")
+                bases.append(f"{metric.rpartition('.')[0]}.one_way_delay_s")
         wanted.update(f"{base}{at}" for base in bases for at in (OF, *AT))
     return wanted & known
 
@@ -212,7 +212,7 @@ class Gathered:
         ]
         transit = None
         if metric.startswith("flows."):
-            transit = self._distributions(f"{metric.rpartition('.')[0]}.transit_s")
+            transit = self._distributions(f"{metric.rpartition('.')[0]}.one_way_delay_s")
         return queues if transit is None else observing.seen_by(transit, queues)
 
     def _queue(self, place: str) -> Queue | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from perhop import kinds, simulation
+from perhop import catalog, kinds, simulation
 from perhop.errors import PerhopError
 from perhop.sweep import document
 from perhop.sweep.backend import RunErrors
@@ -201,7 +201,7 @@ def read_plan(path: Path, given: Given) -> Plan:
             f"{where}: {len(settings)} points of {runs} runs are more than {MAX_ALL_RUNS:,} runs"
         )
     points = [_point(base, factors, number) for number, factors in enumerate(settings, 1)]
-    metrics = METRICS.read(data, "metrics", where)
+    metrics = tuple(map(catalog.current, METRICS.read(data, "metrics", where)))
     check_metrics(points, [p for p in metrics if p not in DEFAULT_METRICS], f"{where}: `metrics`")
     check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
     return Plan(
@@ -371,6 +371,6 @@ def _until_ci(data: Mapping[str, Any], given: Given, where: str) -> UntilCi | No
     )
     return UntilCi(
         width,
-        WATCHED.read(table, "metrics", place),
+        tuple(map(catalog.current, WATCHED.read(table, "metrics", place))),
         LEAST_RUNS.read(table, "least-runs", place),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -174,6 +175,14 @@ def short_names(factors: Sequence[str]) -> dict[str, str]:
     return out
 
 
+_LABELS = {
+    re.sub("[ -]", "_", entry.summary.label): entry.summary.label
+    for entry in catalog.SUMMARIZED
+    if entry.summary is not None
+}
+"""Labels of measures in tables, by the names of metrics that spell them: `one-way delay p99`."""
+
+
 def shown_name(metric: str) -> str:
     """A metric's name for readers: `gold throughput, Mbit/s`."""
     kind, _, rest = metric.partition(".")
@@ -182,7 +191,8 @@ def shown_name(metric: str) -> str:
     for ending in ENDINGS:
         last = last.removesuffix(ending)
     words = [{"rmse": "RMSE", "rtt": "RTT"}.get(word, word) for word in last.split("_")]
-    text = " ".join(filter(None, (place.replace(".classes.", " "), *words)))
+    what = _LABELS.get(last, " ".join(words))
+    text = " ".join(filter(None, (place.replace(".classes.", " "), what)))
     return f"{text}, {unit.text}" if unit.text else text
 
 

@@ -383,7 +383,7 @@ def _objective(text: str, where: str) -> Objective:
             f'{where}: `objectives`: {text!r} is no objective; write "minimize" or "maximize" '
             'and a measure, such as "minimize rmse_to_targets_bps"'
         )
-    return Objective(found[2], found[1] == "maximize")
+    return Objective(catalog.current(found[2]), found[1] == "maximize")
 
 
 def _constraint(text: str, where: str) -> Constraint:
@@ -395,7 +395,7 @@ def _constraint(text: str, where: str) -> Constraint:
     if found[4] not in _UNITS:
         problem = why_no_rate(f"{found[3]}{found[4]}")
         raise PerhopError(f"{where}: `constraints`: {text!r}: {problem}, or {example}")
-    bound, at_least = float(found[3]) * _UNITS[found[4]], found[2] == ">="
-    if at_least and bound > 1 and catalog.unit_of_metric(found[1]) == "fraction":
+    metric, bound, at_least = catalog.current(found[1]), float(found[3]) * _UNITS[found[4]], found[2] == ">="
+    if at_least and bound > 1 and catalog.unit_of_metric(metric) == "fraction":
         raise PerhopError(f"{where}: `constraints`: {text!r}: it is a share, at most 100 %")
-    return Constraint(found[1], at_least, bound, text.strip())
+    return Constraint(metric, at_least, bound, text.strip().replace(found[1], metric))

@@ -73,14 +73,14 @@ def test_the_delays_of_a_class_are_those_of_all_its_packets(engine: Literal["bat
         else:
             assert group["transit_s"] is None, name
     for name in ("one", "come", "rap"):
-        (p99,) = flows["p99_transit_s"][flows["group"] == list(groups).index(name)]
+        (p99,) = flows["one_way_delay_p99_s"][flows["group"] == list(groups).index(name)]
         bins = groups[name]["transit_s"]
         assert p99 == measures.histogram_quantile(
             bins["edges"].tolist(), bins["counts"].tolist(), 0.99, bins["longest"].tolist()
         )
     voices = groups["voices"]["transit_s"]
     assert voices["longest"].max() <= 10e-3 + 20 * 1540 * 8 / 2e6
-    own = flows["p99_transit_s"][flows["group"] == list(groups).index("voices")]
+    own = flows["one_way_delay_p99_s"][flows["group"] == list(groups).index("voices")]
     p99 = np.quantile(np.repeat(voices["longest"], voices["counts"]), 0.99)
     assert own.min() <= p99 <= own.max()
 

@@ -141,8 +141,8 @@ def test_what_is_no_objective_is_met_with_what_to_write(text: str, message: str)
 
 
 BOUND = [
-    ("P99 of one-way delay of calls < 20 ms", [("flows.calls.transit_p99_s",)]),
-    ("P99 of one-way delay of EF < 20 ms", [("flows.calls.transit_p99_s",)]),
+    ("P99 of one-way delay of calls < 20 ms", [("flows.calls.one_way_delay_p99_s",)]),
+    ("P99 of one-way delay of EF < 20 ms", [("flows.calls.one_way_delay_p99_s",)]),
     ("P99 of waiting time of VOICE < 20 ms", [("links.uplink.classes.VOICE.delay_p99_s",)]),
     ("P99 of waiting time of uplink < 20 ms", [("links.uplink.delay_p99_s",)]),
     ("page load P95 < 2 s", [("applications.surfers.page_p95_s",)]),

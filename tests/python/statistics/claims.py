@@ -178,7 +178,7 @@ _SWEEP = """\
 scenario = "scenario.toml"
 runs = {runs}
 seed = {seed}
-metrics = ["flows.probe.transit_s"]
+metrics = ["flows.probe.one_way_delay_s"]
 [list]
 "flows.1.name" = {names}
 "flows.0.access.delay" = {ways}
@@ -188,7 +188,7 @@ scenario = "scenario.toml"
 runs = 2
 validation-runs = {runs}
 seed = {seed}
-objectives = ["minimize flows.probe.transit_s"]
+objectives = ["minimize flows.probe.one_way_delay_s"]
 [search]
 "flows.1.name" = ["s0", "s1", "s2"]
 "flows.0.access.delay" = ["{way}"]
@@ -356,7 +356,7 @@ def of_samples(trials: int = TRIALS) -> Iterator[Row]:
 def spread() -> float:
     """The standard deviation of the probe's mean delay over runs."""
     many = simulation.run(SCENARIO, runs=1000, seed=1_000_000, jobs=2).flows
-    return float(np.std(many.filter(many["class"] == "probe")["mean_transit_s"].to_numpy(), ddof=1))
+    return float(np.std(many.filter(many["class"] == "probe")["one_way_delay_s"].to_numpy(), ddof=1))
 
 
 def of_runs(command: str, folder: Path, trials: int = TRIALS) -> Row:

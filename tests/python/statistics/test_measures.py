@@ -206,7 +206,8 @@ def test_histogram_quantile() -> None:
     st.booleans(),
     st.integers(1, 40),
 )
-@example([0.0] * 14 + [1.0] * 11, 560, True, 1)  # .56 * 25 exceeds 14 in floating point
+# .56 * 25 exceeds 14 in floating point.
+@example(values=[0.0] * 14 + [1.0] * 11, thousandths=560, known=True, repeats=1)
 def test_one_definition_of_a_quantile(
     values: list[float], thousandths: int, known: bool, repeats: int
 ) -> None:

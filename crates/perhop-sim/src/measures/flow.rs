@@ -101,28 +101,27 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         summary: None,
     },
     Measure {
-        name: "mean_transit_s",
+        name: "one_way_delay_s",
         unit: Seconds,
         description: "Mean one-way delay from the sending host to the receiving one; none for TCP.",
         value: Optional(|flow| flow.mean_transit_s),
         summary: Some(Summary {
             table: Table::All(20),
             importance: 130,
-            metric: Some("transit_s"),
             compared: Some(Compared { id: "one-way", margin: "one-way", digits: 1 }),
             ..Summary::of("one-way delay")
         }),
     },
     Measure {
-        name: "p99_transit_s",
+        name: "one_way_delay_p99_s",
         unit: Seconds,
         description: "99th percentile of the one-way delay, at most 3.1 % or 1 µs above it; none for TCP.",
         value: Optional(|flow| flow.p99_transit_s),
         summary: Some(Summary {
             table: Table::All(30),
-            importance: 100,
-            metric: Some("transit_p99_s"),
-            ..Summary::of("one-way p99")
+            importance: 200, // what calls and voice are about
+            compared: Some(Compared { id: "one-way-p99", margin: "one-way", digits: 1 }),
+            ..Summary::of("one-way delay p99")
         }),
     },
     Measure {
@@ -246,7 +245,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         value: Optional(|flow| flow.completion.time().map(Duration::as_secs_f64)),
         summary: Some(Summary {
             table: Table::All(50),
-            importance: 135,
+            importance: 199, // what transfers are about
             compared: Some(Compared { id: "completion", margin: "completion", digits: 1 }),
             ..Summary::of("FCT")
         }),

@@ -94,7 +94,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(key, "service_loss", "%", 100.0 * dropped / max(sent, 1.0), sent)
     ratio = throughput(run, BLUE) / max(throughput(run, GREEN), 1e-9)
     yield Sample(factors, "ratio", "blue/green", ratio)
-    mean = mean_ms(run, GREEN, "mean_transit_s")
+    mean = mean_ms(run, GREEN, "one_way_delay_s")
     if mean is not None:
         yield Sample(factors, "green_mean", "ms", max(0.0, mean - BASE_MS))
     yield from waits(factors, transit(run, GREEN), {"green_p99": 0.99}, BASE_MS)
