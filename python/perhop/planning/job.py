@@ -49,16 +49,19 @@ class Limit:
     """How far one demand can grow while the others stay.
 
     Attributes:
-        looked: The verdicts on the objectives that hold today, by the level that was looked at.
+        looked: The verdicts on the objectives that do not break today, by the level that was looked at.
+        untold: Of these, the verdicts of today that the runs cannot tell. At a higher level such an objective
+            counts where it surely breaks.
     """
 
     demand: Demand
     bracket: Bracket
     looked: Mapping[int, Sequence[Verdict]]
+    untold: Sequence[Verdict] = ()
 
     @property
     def holds(self) -> float:
-        """The largest multiple up to which every objective holds, as far as was looked."""
+        """The largest multiple up to which every objective that holds today does, as far as was looked."""
         return self.demand.levels[self.bracket.holds]
 
     @property
@@ -211,9 +214,8 @@ class _Laboratory:
         searched: Multiples = {} if plan.search is None else plan.search.demands
         today, tried = self._points([{}, searched], ["today's demand", "the demand of the search"])
         verdicts = self._verdicts(today)
-        watched = [verdict.bound for verdict in verdicts if verdict.holds]
         margins = smallest_margins(plan.bounds, self.runner.observed(tried, plan.seeds))
-        return Setting(today.scenario, verdicts, self._limits(watched), margins)
+        return Setting(today.scenario, verdicts, self._limits(verdicts), margins)
 
     def _points(self, demands: Sequence[Multiples], labels: Sequence[str]) -> list[Point]:
         """The points of these demands, with all their runs in the store."""
@@ -236,10 +238,15 @@ class _Laboratory:
         observed = self.runner.observed(point, self.plan.seeds)
         return [judge(bound, observed) for bound in self.plan.bounds]
 
-    def _limits(self, watched: Sequence[object]) -> list[Limit]:
-        """How far each demand can grow while the watched objectives hold; the searches go side by side."""
-        if not watched:
+    def _limits(self, today: Sequence[Verdict]) -> list[Limit]:
+        """How far each demand can grow while what holds today does, and nothing else surely breaks.
+
+        The searches go side by side.
+        """
+        if not any(verdict.holds for verdict in today):
             return []
+        watched = [verdict.bound for verdict in today if verdict.holds is not False]
+        untold = [verdict for verdict in today if verdict.holds is None]
         searches = {demand.name: growth.bracket(len(demand.levels) - 1) for demand in self.plan.demands}
         looked: dict[str, dict[int, list[Verdict]]] = {name: {} for name in searches}
         found: dict[str, Bracket] = {}
@@ -260,15 +267,22 @@ class _Laboratory:
             for (name, level), point in zip(asked.items(), points, strict=True):
                 verdicts = [one for one in self._verdicts(point) if one.bound in watched]
                 looked[name][level] = verdicts
-                answers[name] = together(verdicts)
-        return [Limit(demand, found[demand.name], looked[demand.name]) for demand in self.plan.demands]
+                answers[name] = together(verdicts, [verdict.bound for verdict in untold])
+        return [
+            Limit(demand, found[demand.name], looked[demand.name], untold) for demand in self.plan.demands
+        ]
 
 
-def together(verdicts: Sequence[Verdict]) -> State:
-    """All objectives hold, one breaks, or the runs cannot tell."""
+def together(verdicts: Sequence[Verdict], untold: Sequence[object] = ()) -> State:
+    """All objectives hold, one breaks, or the runs cannot tell.
+
+    Args:
+        verdicts: Of one level of a demand.
+        untold: The bounds that count only where they break, since today's runs cannot tell of them.
+    """
     if any(verdict.holds is False for verdict in verdicts):
         return False
-    return True if all(verdict.holds for verdict in verdicts) else None
+    return True if all(verdict.holds for verdict in verdicts if verdict.bound not in untold) else None
 
 
 def _value(entry: object, value: Value) -> object:

@@ -107,16 +107,30 @@ def _quoted(verdict: Verdict) -> str:
 
 
 def _limit(limit: Limit) -> str:
-    """How far a demand can grow."""
+    """How far a demand can grow, and what is not known of that."""
     demand, last = limit.demand, limit.demand.levels[-1]
     if limit.breaks is None and limit.bracket.holds == len(demand.levels) - 1:
-        return f"**{demand.name}** can grow to {_level(limit, last)}, the most that was tried."
-    up_to = f"can grow to {_level(limit, limit.holds)}" if limit.bracket.holds else "may have no room to grow"
+        said = f"**{demand.name}** can grow to {_level(limit, last)}, the most that was tried"
+    else:
+        held = (
+            f"can grow to {_level(limit, limit.holds)}" if limit.bracket.holds else "may have no room to grow"
+        )
+        said = f"**{demand.name}** {held}; {_end(limit)}"
+    unknown = [verdict for verdict in limit.untold if verdict.bound not in [one.bound for one in limit.first]]
+    if not limit.untold:
+        return f"{said}."
+    if not unknown:
+        return f"{said}; it cannot be told today, so it may break at less."
+    listed = " and ".join(_quoted(verdict) for verdict in unknown)
+    return f"{said}, if {listed} holds, which cannot be told."
+
+
+def _end(limit: Limit) -> str:
+    """Where a growth ends."""
     if limit.breaks is None:
-        return f"**{demand.name}** {up_to}; up to {_level(limit, last)} no objective surely breaks."
+        return f"up to {_level(limit, limit.demand.levels[-1])} no objective surely breaks"
     first = " and ".join(_quoted(verdict) for verdict in limit.first)
-    verb = "breaks" if len(limit.first) == 1 else "break"
-    return f"**{demand.name}** {up_to}; at {_level(limit, limit.breaks)} {first} {verb}."
+    return f"at {_level(limit, limit.breaks)} {first} {'breaks' if len(limit.first) == 1 else 'break'}"
 
 
 def _level(limit: Limit, multiple: float) -> str:
@@ -178,7 +192,8 @@ def notes(planned: Planned) -> list[str]:
     if planned.now.limits:
         said.append(
             "Growth: one demand grows while the others stay. Up to the first level every objective that "
-            "holds today still does; at the second one breaks; between them the runs cannot tell. Levels are "
+            "holds today still does; at the second one breaks; between them the runs cannot tell. An "
+            "objective that cannot be told today counts where it breaks. Levels are "
             f"{_step(planned)} apart."
         )
     missing = [
@@ -382,6 +397,7 @@ def _limit_json(limit: Limit) -> dict[str, Any]:
         if limit.breaks is None
         else {"multiple": rounded(limit.breaks), "values": dict(limit.demand.at(limit.breaks))},
         "first_to_break": [verdict.text for verdict in limit.first],
+        "cannot_be_told_today": [verdict.text for verdict in limit.untold],
         "most": rounded(levels[-1]),
         "looked_at": {
             f"{levels[level]:.6g}": {verdict.text: STATES[verdict.holds] for verdict in verdicts}

@@ -21,6 +21,8 @@ from perhop.sweep.metrics import simulate
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from perhop.planning.job import Planned
+
 
 def searched(states: list[bool | None]) -> tuple[Bracket, list[int]]:
     """The bracket of levels with these states, and which were looked at."""
@@ -156,3 +158,24 @@ def test_what_breaks_today_is_left_out_of_growth(tmp_path: Path) -> None:
     assert not none.now.limits
     assert "No objective holds today" in none.text()
     assert json.loads(none.json())["now"]["growth"] == []
+
+
+def said(found: Planned) -> str:
+    """The text of a plan without its line breaks."""
+    return " ".join(found.text().split())
+
+
+def test_what_cannot_be_told_today_ends_growth_where_it_breaks(tmp_path: Path) -> None:
+    """Three runs are too few for a rare loss, but growth must not pass the level at which it is sure."""
+    loss = "loss of sources < 0.1 %"
+    text = POLICED.replace('"loss of sources < 1 %"', f'"{loss}", "throughput of sources > 0.05 Mbit/s"')
+    text = text.replace("runs = 30", "runs = 3")
+    found = done(tmp_path, text)
+    assert [verdict.state for verdict in found.now.verdicts] == ["cannot tell", "holds"]
+    (limit,) = found.now.limits
+    assert (limit.holds, limit.breaks) == (2.5, 2.75)
+    assert f"“{loss}” breaks; it cannot be told today, so it may break at less." in said(found)
+    known = json.loads(found.json())["now"]["growth"][0]
+    assert known["cannot_be_told_today"] == known["first_to_break"] == [loss]
+    little = done(tmp_path, text + "[growth]\nmost = 1.5\n")
+    assert f"the most that was tried, if “{loss}” holds, which cannot be told." in said(little)
