@@ -36,6 +36,16 @@ BURST_S = 0.08
 LEAST_BURST = 3_000
 """Bytes: two full packets."""
 MOST_USERS = 10_000
+WARMUP_S = 10
+"""The shortest warm-up, and what a longer one is a multiple of."""
+WARMUP_BURSTS = 3
+"""A warm-up lasts as many times what the burst at the start takes, which others delay, and which must ebb."""
+DURATION_WARMUPS = 6
+"""A run lasts as many warm-ups."""
+PAGE_BITS = 2.5e6 * 8
+"""Of a page of the web, on average."""
+VIDEO_BUFFER_S, VIDEO_BPS = 60, 4_300_000
+"""What a viewer's buffer holds, and the highest rate of the video: the defaults of the model `video`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,8 @@ class Kind:
         does: For a comment.
         keys: Of their flows in the scenario.
         ends: Between what their data go.
+        burst_bits: What each asks for at once when it starts.
+        burst_s: How long that takes at most: the rate of a video follows that of the line.
     """
 
     name: str
@@ -55,6 +67,8 @@ class Kind:
     does: str
     keys: str
     ends: tuple[str, str] = ("internet", "office")
+    burst_bits: float = 0.0
+    burst_s: float = math.inf
 
 
 _TCP = 'transport = { tcp = "linux" } # as hosts of today have it: CUBIC, packets of 1500 bytes\n'
@@ -82,12 +96,15 @@ KINDS = (
         frozenset({"video", "stream", "viewer"}),
         "watch video at a rate that adapts",
         f'application = {{ model = "video" }}\n{_TCP}',
+        burst_bits=VIDEO_BUFFER_S * VIDEO_BPS,
+        burst_s=VIDEO_BUFFER_S,
     ),
     Kind(
         "web users",
         frozenset({"web", "browser", "surfer", "page"}),
         "load pages of the web and read them",
         f"{_PAGES}{_TCP}",
+        burst_bits=PAGE_BITS,
     ),
     Kind(
         "games",
@@ -236,9 +253,7 @@ def scenario(name: str, rate: str, delay: str, groups: list[Group]) -> str:
 #
 # docs/scenario.md has every key; `perhop list blocks` has all queue rules, meters and congestion controls.
 
-duration = "60s"
-warmup = "10s" # left out of all figures
-
+{_times(rate, groups)}
 [links.access]
 from = "internet"
 to = "office"
@@ -246,6 +261,23 @@ rate = "{rate}"
 delay = "{delay}" # one way, without waiting: half of the round-trip time
 
 {queues}{"".join(map(_flows, groups))}"""
+
+
+def _times(rate: str, groups: list[Group]) -> str:
+    """How long a run and its warm-up last, with a comment where a burst at the start makes them longer."""
+    burst_s = 0.0
+    for group in groups:
+        users = sum(other.count for other in groups if other.kind.ends == group.kind.ends)
+        burst_s = max(burst_s, min(group.kind.burst_s, group.kind.burst_bits * users / _bps(rate)))
+    warmup = max(1, math.ceil(WARMUP_BURSTS * burst_s / WARMUP_S)) * WARMUP_S
+    why = f"""\
+# At the start every web user loads a page, and every viewer fills a buffer. With equal shares of the link
+# that takes {math.ceil(burst_s)} s. The warm-up is three times as long, rounded up: none of it is in figures.
+"""
+    return f"""\
+{why if warmup > WARMUP_S else ""}duration = "{DURATION_WARMUPS * warmup}s"
+warmup = "{warmup}s" # left out of all figures
+"""
 
 
 def _queue(rate: str, table: str, *, promised: bool) -> str:

@@ -287,6 +287,29 @@ def test_an_answer_that_is_none(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("rate", "users", "warmup"),
+    [
+        ("50Mbps", "20 downloads, 1 call", "10s"),  # no burst
+        ("1Gbps", "50 web users", "10s"),  # 50 pages of 20 Mbit take 1 s
+        ("50Mbps", "50 web users", "60s"),  # 20 s
+        ("50Mbps", "50 web users, 50 uploads", "60s"),  # uploads go the other way
+        ("50Mbps", "25 web users, 25 downloads", "60s"),  # downloads take half of the link
+        ("100Mbps", "5 videos", "40s"),  # 5 buffers of 258 Mbit take 13 s
+        ("1Mbps", "5 videos", "180s"),  # a buffer of 60 s, by then at a lower rate
+    ],
+)
+def test_the_warm_up_outlasts_the_burst_at_the_start(
+    perhop: Perhop, tmp_path: Path, rate: str, users: str, warmup: str
+) -> None:
+    assert perhop("init", "--rate", rate, "--users", users, "--yes").code == 0
+    text = (tmp_path / "my.toml").read_text()
+    scenario = tomllib.loads(text)
+    assert scenario["warmup"] == warmup
+    assert scenario["duration"] == f"{6 * int(warmup.removesuffix('s'))}s"
+    assert ("At the start every web user" in text) == (warmup != "10s")
+
+
 def test_web_users_load_pages_of_today(perhop: Perhop, tmp_path: Path) -> None:
     """Some 2.5 MB on average, of which the comment names the source; the model's own pages have 57 kB."""
     assert perhop("init", "--rate", "1Gbps", "--users", "60 web users", "--yes").code == 0
