@@ -292,6 +292,7 @@ class Plot:
         limits_where: Factors that pick the right one of those values.
         band: What a shaded band of dots stands for, and its ends.
         interval: What the rows' intervals are.
+        reading: How to read lines and bands, where these are no means and intervals.
         bound: Of a matrix.
         logarithmic: The x axis of lines has a logarithmic scale.
         one_scale: Its panels show one quantity, and may have one scale.
@@ -314,6 +315,7 @@ class Plot:
     from_zero: bool = True
     band: tuple[str, float, float] | None = None
     interval: str = "95 %"
+    reading: str = ""
     bound: Bound | None = None
     logarithmic: bool = False
     steady: bool = False

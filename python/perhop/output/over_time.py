@@ -1,6 +1,8 @@
 """What happens over time, for `perhop run --plot`: one sheet for a file, and a line of blocks for a terminal.
 
-Both show the throughput and the round-trip time of each group of flows, and the queue of each link.
+Both show the throughput and the round-trip time of each group of flows, and the queue of each link, as they
+are in the first run: a mean over runs is no queue's length at any time. The sheet has beside it the lowest
+and the highest of all runs.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from perhop.output.distributions import Drawn
     from perhop.output.sheet import Picture
     from perhop.runs import Run
 
@@ -89,15 +93,38 @@ def show(
 
 
 def panels(runs: Sequence[Run]) -> list[tuple[str, list[Row]]]:
-    """Each quantity with its samples: means over the runs, by what they are of."""
+    """Each quantity with the samples of the first run, by what they are of, and the range of all runs."""
     drawn = (
-        ("throughput of a flow, Mbit/s", "class", summary.throughput_over_time(runs)),
-        ("queue, packets", "link", summary.queues_over_time(runs)),
-        ("RTT, ms", "class", summary.rtts_over_time(runs)),
+        ("throughput of a flow, Mbit/s", "class", summary.throughput_over_time),
+        ("queue, packets", "link", summary.queues_over_time),
+        ("RTT, ms", "class", summary.rtts_over_time),
     )
-    return [
-        (name, [_shown(row, name, factor) for row in rows]) for name, factor, of in drawn for _, rows in of
+    found = [
+        (name, [_shown(row, name, factor) for row in _first_and_range(runs, over_time)])
+        for name, factor, over_time in drawn
     ]
+    return [(name, rows) for name, rows in found if rows]
+
+
+def _first_and_range(runs: Sequence[Run], over_time: Callable[[Sequence[Run]], list[Drawn]]) -> list[Row]:
+    """The first run's samples, each with the lowest and the highest of all runs as the ends of its band."""
+    of_each = [[row for _, rows in over_time([run]) for row in rows] for run in runs]
+    values: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    for row in itertools.chain(*of_each):
+        if row.mean is not None:
+            values[tuple(row.factors.values())].append(row.mean)
+    rows = []
+    for row in of_each[0]:
+        known = values[tuple(row.factors.values())]
+        rows.append(replace(row, ci95=(min(known), max(known)) if len(known) > 1 else None))
+    return rows
+
+
+def _reading(runs: Sequence[Run]) -> str:
+    first = f"the run of seed {runs[0].seed}"
+    if len(runs) == 1:
+        return f"Lines: {first}."
+    return f"Lines: {first}. Bands: the lowest and the highest of {len(runs)} runs."
 
 
 def _shown(row: Row, name: str, factor: str) -> Row:
@@ -128,6 +155,7 @@ def picture(runs: Sequence[Run], title: str) -> Picture:
         series=Axis("of", "", {name: name for name in names}),
         y_label="",
         facet=Axis(_QUANTITY, "", {name: name for name, _ in found}),
+        reading=_reading(runs),
         steady=True,
         one_scale=False,
     )
@@ -135,7 +163,7 @@ def picture(runs: Sequence[Run], title: str) -> Picture:
 
 
 def text(runs: Sequence[Run], width: int | None) -> str:
-    """A line of blocks for each series, from 0 to its largest value."""
+    """A line of blocks for each series of the first run, from 0 to its largest value."""
     room = WIDEST if width is None else max(8, min(WIDEST, width - _BESIDE))
     lines = []
     for name, rows in panels(runs):
@@ -152,7 +180,10 @@ def text(runs: Sequence[Run], width: int | None) -> str:
                         "over time, from 0 to the highest": blocks(values, room),
                     }
                 )
-    return "\n".join(records(lines, width)) if lines else "nothing was sampled"
+    if not lines:
+        return "nothing was sampled"
+    of_run = "" if len(runs) == 1 else f"the run of seed {runs[0].seed}:\n"
+    return of_run + "\n".join(records(lines, width))
 
 
 def blocks(values: Sequence[float | None], room: int) -> str:

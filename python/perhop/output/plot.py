@@ -75,8 +75,8 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
     found = chosen(rows, plot.metric, plot.where)
     if plot.kind == "matrix":
         return "" if plot.bound is None else _bounded(plot.bound, plot.interval)
-    parts = []
-    if any(row.ci95 for row in found):
+    parts = [plot.reading] if plot.reading else []
+    if not plot.reading and any(row.ci95 for row in found):
         parts.append(
             f"Bands: {plot.interval} intervals."
             if plot.is_curves

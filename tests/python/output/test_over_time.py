@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from perhop import simulation
+from perhop import _engine, simulation
 from perhop.cli import app
 from perhop.output import over_time
+from perhop.runs import Run
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended
@@ -94,6 +95,20 @@ def test_a_scenario_without_probes_is_sampled_and_has_the_same_results() -> None
     for name, more in (("plain.json", ()), ("drawn.json", ("--plot", "-"))):
         assert typed("--json", name, *more).exit_code == 0
     assert Path("drawn.json").read_text(encoding="utf-8") == Path("plain.json").read_text(encoding="utf-8")
+
+
+def test_lines_are_of_the_first_run_and_bands_of_all() -> None:
+    """A queue of 20 packets never shows more, however few runs there are; its line is that of a run."""
+    text = over_time.sampled(simulation.read(Path("two.toml")).text)
+    runs = [Run(seed, _engine.simulate(text, seed)) for seed in (1, 2, 3)]
+    rows = dict(over_time.panels(runs))["queue, packets"]
+    of_runs = [run.raw["series"]["links"]["line"]["queue_packets"] for run in runs]
+    assert [row.mean for row in rows] == of_runs[0].tolist()
+    assert [row.ci95 for row in rows] == [(min(each), max(each)) for each in zip(*of_runs, strict=True)]
+    assert max(row.ci95[1] for row in rows if row.ci95) <= 20
+    alone = dict(over_time.panels(runs[:1]))["queue, packets"]
+    assert [row.ci95 for row in alone] == [None] * len(rows)
+    assert [row.mean for row in alone] == [row.mean for row in rows]
 
 
 def test_another_format_is_refused_before_the_work() -> None:
