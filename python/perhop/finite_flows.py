@@ -124,7 +124,7 @@ def _of_flows(
         (
             "p99",
             (
-                f"99th percentile of the {text}, likewise; of "
+                f"99th percentile of the {text}; unfinished flows count by the product limit; of "
                 f"{FEWEST_FOR_P99} flows at least, those of all runs together."
             ),
             lambda of: of.quantile(0.99, FEWEST_FOR_P99),
@@ -165,7 +165,7 @@ MEASURES: tuple[FiniteFlowsMeasure, ...] = (
         "unfinished",
         "",
         "unfinished",
-        "Of these, flows that had not completed by the end of the run.",
+        "Flows that began after the warm-up and had not completed by the end of the run.",
         255,
         lambda flows: float(np.isnan(flows.completion_s).sum()),
     ),

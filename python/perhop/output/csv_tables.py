@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import catalog
 from perhop.errors import PerhopError
-from perhop.output import files
+from perhop.output import csv_columns, files
 from perhop.output.readable import end_names
 from perhop.output.swap import replace_report
 
@@ -29,33 +27,6 @@ NOT_RESULTS = frozenset({"scenario", "export", "looked_at"})
 """Tables of the JSON that are no records of results: what was run, a router's lines, what a search tried."""
 _PLAIN = frozenset({"factors", "metrics"})
 """Tables in a record whose own name says nothing: their keys are columns."""
-_BY_SUFFIX = {
-    "_bps": "bit/s",
-    "_s": "s",
-    "_ms": "ms",
-    "_packets": "packets",
-    "_bytes": "B",
-    "_ratio": "fraction",
-    "_share": "fraction",
-}
-_END = re.compile(r"_(low|high)(?=_|$)")
-
-_OTHERS: Mapping[str, tuple[str, str]] = {
-    "class": ("", "The group of flows, or of packets at a link."),
-    "link": ("", "The link and direction."),
-    "seed": ("", "The seed of the run."),
-    "member": ("", "The flow's number in its class, from 0."),
-    "time_s": ("s", "The time of the sample since the beginning of the run."),
-    "quantity": ("", "What was sampled: the length of the queue, or what its AQM keeps track of."),
-    "packets": ("packets", "The value, in packets unless the quantity's name says otherwise."),
-    "profile_bps": ("bit/s", "The profile's rate; 0 for best effort."),
-    "flows": ("", "How many flows the class has."),
-    "cwnd_packets": ("packets", "The congestion window."),
-    "rtt_s": ("s", "The round-trip time."),
-    "received_bytes": ("B", "What has arrived since the beginning of the run."),
-}
-"""Columns that are no measures: their unit and meaning."""
-
 Record = dict[str, Any]
 
 
@@ -151,9 +122,14 @@ def _cells(prefix: str, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, dict):
             yield from _cells(prefix if key in _PLAIN else f"{name}.", value)
         elif isinstance(value, list):
-            yield name, "; ".join(map(str, value))
+            yield name, "; ".join(map(_item, value))
         else:
             yield name, value
+
+
+def _item(value: object) -> str:
+    """An item of a list, as `overflow 3` where it is a name and a number."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _estimate(name: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -169,29 +145,13 @@ def _csv(frame: pl.DataFrame) -> bytes:
 
 
 def _described(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    lines = [line for lines in catalog.lines().values() for line in lines]
-    known = {**_OTHERS, **{line.name: (line.unit, line.description) for line in lines}}
-    known |= {line.metric.rpartition(".")[2]: (line.unit, line.description) for line in lines if line.metric}
+    known = csv_columns.Columns()
     rows = [
-        (f"{table}.csv", column, *_meaning(column, known))
+        (f"{table}.csv", column, *known.explain(table, column))
         for table, frame in frames.items()
         for column in frame.columns
     ]
     return pl.DataFrame(rows, schema=["file", "column", "unit", "meaning"], orient="row")
-
-
-def _meaning(column: str, known: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
-    """The unit and the meaning of a column, as far as its name tells them."""
-    last = column.rpartition(".")[2]
-    if last in known:
-        return known[last]
-    end = _END.search(last)
-    if end is not None:
-        middle = f"{last[: end.start()]}{last[end.end() :]}"
-        of = f"{column.removesuffix(last)}{middle}"
-        side = "lower" if end[1] == "low" else "upper"
-        return _meaning(of, known)[0], f"The {side} end of the 95 % interval of {of}."
-    return next((unit for suffix, unit in _BY_SUFFIX.items() if last.endswith(suffix)), ""), ""
 
 
 def _earlier(directory: Path) -> list[str]:

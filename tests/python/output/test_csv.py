@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,16 @@ import pytest
 from tests.python.replay import captures
 from typer.testing import CliRunner
 
-from perhop import terminal
+from perhop import catalog, terminal
 from perhop.cli import app
-from perhop.output import csv_tables
+from perhop.output import csv_columns, csv_tables
 
 if TYPE_CHECKING:
     from typer.testing import Result as Ended
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
+LEANING = re.compile(r"the same|likewise|^of these|these (chunks|datagrams|flows)", re.IGNORECASE)
+"""What a text says that leans on the one before."""
 LINE = """\
 duration = "4s"
 warmup = "1s"
@@ -102,6 +106,19 @@ def typed(*arguments: str) -> Ended:
     return CliRunner().invoke(app, arguments, catch_exceptions=True)
 
 
+def expect_explained(directory: Path) -> None:
+    """Each column has a meaning that can be read alone, and a unit that its values may have."""
+    for row in pl.read_csv(directory / "columns.csv").iter_rows(named=True):
+        meaning = row["meaning"] or ""
+        assert meaning, row
+        assert not re.search(LEANING, meaning), row
+        values = pl.read_csv(directory / row["file"], infer_schema_length=None)[row["column"]].drop_nulls()
+        if row["unit"] == "fraction" and not re.search(r"_(low|high)(_|$)", row["column"]):
+            assert values.is_between(0.0, 1.0).all(), row
+        if re.search(r"(packets|bytes|_bps|_s)$", row["column"]) and values.dtype.is_numeric():
+            assert row["unit"], row
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_table_is_a_file_and_every_column_is_explained(command: str, place: Path) -> None:
     done = typed(*COMMANDS[command], "--csv", "tables")
@@ -114,9 +131,45 @@ def test_every_table_is_a_file_and_every_column_is_explained(command: str, place
         frame = pl.read_csv(place / "tables" / f"{name}.csv", infer_schema_length=None)
         assert frame.height > 0
         assert columns.filter(pl.col("file") == f"{name}.csv")["column"].to_list() == frame.columns
+    expect_explained(place / "tables")
     units = {row["column"]: row["unit"] for row in columns.iter_rows(named=True)}
     assert all(units[name] == "bit/s" for name in units if name.endswith("throughput_bps"))
     assert all(units[name] == "s" for name in units if name.endswith("delay_p99_s"))
+
+
+@pytest.mark.parametrize("example", ["hierarchy", "office", "policer", "transfers"])
+def test_columns_of_examples_are_explained(example: str, tmp_path: Path) -> None:
+    text = (EXAMPLES / f"{example}.toml").read_text(encoding="utf-8")
+    for file in EXAMPLES.glob("*.t*"):  # what they read
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    short = re.sub("^(duration|warmup) = .*\n", "", text, flags=re.MULTILINE)
+    scenario = tmp_path / f"{example}.toml"
+    scenario.write_text(f'duration = "6s"\nwarmup = "2s"\n{short}', encoding="utf-8")
+    done = typed("run", str(scenario), "--runs", "2", "--jobs", "1", "--csv", str(tmp_path / "tables"))
+    assert done.exit_code == 0, done.output
+    expect_explained(tmp_path / "tables")
+
+
+def test_a_column_is_explained_by_its_table() -> None:
+    known = csv_columns.Columns()
+    assert known.explain("flows", "dropped_red")[0] == "packets"
+    assert known.explain("classes", "dropped_red")[0] == "fraction"
+    assert known.explain("classes", "policing_ratio") != known.explain("links", "policing_ratio")
+    assert known.explain("flows", "throughput_bps") != known.explain("flows-over-time", "throughput_bps")
+    assert known.explain("applications-call", "burst_ratio")[0] == ""
+    for reason in reasons():
+        assert known.explain("links", f"dropped_{reason}")[0] == "packets", reason
+
+
+@pytest.mark.parametrize("line", [line for lines in catalog.lines().values() for line in lines])
+def test_a_description_is_read_alone(line: catalog.Line) -> None:
+    assert not re.search(LEANING, line.description), line
+
+
+def reasons() -> list[str]:
+    """Why queues drop packets, as the engine names it."""
+    text = (EXAMPLES.parent / "crates" / "perhop-core" / "src" / "reason.rs").read_text(encoding="utf-8")
+    return re.findall(r'^    \w+ = "([a-z-]+)",$', text, flags=re.MULTILINE)
 
 
 @pytest.mark.usefixtures("place")
