@@ -21,6 +21,8 @@ else:
 
 SEQUENCES = 200
 """Random sequences of calls: some seconds."""
+RAISES = "no sequence of calls raises an error"
+"""The check without which those of what the calls do say nothing: a sequence ends at its first error."""
 Check = tuple[str, str | None]
 """What is checked, and what is wrong, if anything is."""
 
@@ -65,13 +67,20 @@ def check_block(
         "application": _engine.check_application,
     }[role]
     with plugins.watching() as made:
-        checks += harness(json.dumps({cls.TAG: "python", **table}), sequences)
-    checks.append(_kept(made))
+        called: list[Check] = harness(json.dumps({cls.TAG: "python", **table}), sequences)
+    called.append(_kept(made))
+    raises = any(what.startswith(RAISES) and problem is not None for what, problem in called)
+    unknown = {what for what, problem in called if raises and problem is None}
+    checks += called
     for what, problem in checks:
-        _tell(f"  ok      {what}" if problem is None else f"  FAILED  {what}: {problem}")
+        if what in unknown:
+            _tell(f"  not checked  {what}")
+        else:
+            _tell(f"  ok      {what}" if problem is None else f"  FAILED  {what}: {problem}")
     failures = sum(problem is not None for _, problem in checks)
     if failures:
-        terminal.say(f"{counted(failures, 'check')} of {len(checks)} failed")
+        rest = f", {len(unknown)} not checked: calls end at the error" if unknown else ""
+        terminal.say(f"{counted(failures, 'check')} of {len(checks)} failed{rest}")
         raise typer.Exit(1)
     terminal.say(f"{len(checks)} checks passed ({counted(sequences, 'sequence')} of calls)")
 

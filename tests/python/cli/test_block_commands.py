@@ -240,6 +240,27 @@ def test_a_class_is_checked(perhop: Perhop, place: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("base", "call"),
+    [
+        ("Aqm", "on_arrival(self, packet, queue, now, random)"),
+        ("Meter", "on_packet(self, packet, now, random)"),
+        ("CongestionControl", "on_ack(self, ack, now, random)"),
+    ],
+)
+def test_what_no_call_could_show_is_not_checked(perhop: Perhop, tmp_path: Path, base: str, call: str) -> None:
+    text = f"import perhop\n\nclass Broken(perhop.{base}):\n    def {call}:\n        raise KeyError\n"
+    (tmp_path / "broken.py").write_text(text, encoding="utf-8")
+    done = perhop("check-block", "broken:Broken", "--sequences", "3")
+    assert done.code == 1, done.err
+    told = done.out.splitlines()
+    assert "FAILED  no sequence of calls raises" in done.out
+    assert [line.split()[1] for line in told if line.startswith("  ok ")] == ["parameters", "it"]
+    unknown = sum(line.startswith("  not checked  ") for line in told)
+    total = 3 + unknown
+    assert told[-1] == f"1 check of {total} failed, {unknown} not checked: calls end at the error"
+
+
 @pytest.mark.usefixtures("place")
 def test_an_error_is_one_line(perhop: Perhop) -> None:
     done = perhop("run", "raises.toml", "--runs", "3", "--jobs", "2")
