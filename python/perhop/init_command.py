@@ -154,7 +154,12 @@ def init(
     ] = Path("my.toml"),
     *,
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="10Mbps", help="The rate of the link that is shared.")
+        str | None,
+        typer.Option(
+            "--rate",
+            metavar="10Mbps",
+            help="The rate of the link that is shared; 20/5Mbps where it is another one upstream.",
+        ),
     ] = None,
     rtt: Annotated[
         str,
@@ -200,7 +205,7 @@ def init(
     """  # noqa: D301
     if file.exists() or file.is_symlink():
         raise PerhopError(f"{file}: exists and is left as it is; name another file, or remove this one")
-    link = _answer("--rate", "How fast is the link?", rate, "10Mbps", _rate, yes=yes)
+    link, up = _answer("--rate", "How fast is the link?", rate, "10Mbps", _rates, yes=yes)
     groups = _answer(
         "--users", "Who uses it? How many, of what name:", users, "2 customers, 8 others", _users, yes=yes
     )
@@ -211,8 +216,9 @@ def init(
         NOTHING,
         lambda text: _promised(text, groups),
         yes=yes,
+        at_end=NOTHING,
     )
-    text = scenario(file.name, link, _delay(rtt), groups)
+    text = scenario(file.name, link, _delay(rtt), groups, up)
     _check(text, file)
     _write(file, text)
     total = sum(group.count * group.promised_bps for group in groups)
@@ -223,7 +229,7 @@ def init(
     terminal.say(f"{file}: written; next: {terminal.command('run', str(file))}")
 
 
-def scenario(name: str, rate: str, delay: str, groups: list[Group]) -> str:
+def scenario(name: str, rate: str, delay: str, groups: list[Group], up: str | None = None) -> str:
     """The scenario as commented TOML.
 
     Args:
@@ -231,29 +237,32 @@ def scenario(name: str, rate: str, delay: str, groups: list[Group]) -> str:
         rate: Of the link, such as `10Mbps`.
         delay: Of each direction of the link, such as `20ms`.
         groups: Who uses it.
+        up: Of the link, away from those who download; None for the same rate.
     """
 
-    def queue(ends: tuple[str, str], table: str) -> str:
+    def queue(ends: tuple[str, str], table: str, of: str) -> str:
         promised = any(group.promised for group in groups if group.kind.ends == ends)
-        return _queue(rate, table, promised=promised)
+        return _queue(of, table, promised=promised)
 
-    queues = queue(DOWNLOADS.ends, "links.access.queue")
+    queues = queue(DOWNLOADS.ends, "links.access.queue", rate)
+    if up is not None:
+        queues += f'\n# The other direction, upstream.\n[links.access.reverse]\nrate = "{up}"\n'
     if any(group.kind is UPLOADS for group in groups):
-        up = queue(UPLOADS.ends, "links.access.reverse.queue")
-        queues += (
-            f"\n# The other direction, in which data are sent, too; a key `rate` would give it its own.\n{up}"
-        )
+        own = "" if up is not None else "; a key `rate` would give it its own"
+        reverse = queue(UPLOADS.ends, "links.access.reverse.queue", up or rate)
+        queues += f"\n# The other direction, in which data are sent, too{own}.\n{reverse}"
     run = terminal.escaped(terminal.command("run", name))
     report = f"{run} --out results/first"
+    rates = rate if up is None else f"{rate} down and {up} up"
     return f"""\
-# Who gets what at a link of {rate}? Written by `perhop init`; change what you like.
+# Who gets what at a link of {rates}? Written by `perhop init`; change what you like.
 #
 #   {run.ljust(len(report))}    means over several runs, with 95 % intervals
 #   {report}    the same, with plots and a report
 #
 # docs/scenario.md has every key; `perhop list blocks` has all queue rules, meters and congestion controls.
 
-{_times(rate, groups)}
+{_times(rate, groups, up)}
 [links.access]
 from = "internet"
 to = "office"
@@ -263,12 +272,13 @@ delay = "{delay}" # one way, without waiting: half of the round-trip time
 {queues}{"".join(map(_flows, groups))}"""
 
 
-def _times(rate: str, groups: list[Group]) -> str:
+def _times(rate: str, groups: list[Group], up: str | None = None) -> str:
     """How long a run and its warm-up last, with a comment where a burst at the start makes them longer."""
     burst_s = 0.0
     for group in groups:
         users = sum(other.count for other in groups if other.kind.ends == group.kind.ends)
-        burst_s = max(burst_s, min(group.kind.burst_s, group.kind.burst_bits * users / _bps(rate)))
+        of = up if up is not None and group.kind is UPLOADS else rate
+        burst_s = max(burst_s, min(group.kind.burst_s, group.kind.burst_bits * users / _bps(of)))
     warmup = max(1, math.ceil(WARMUP_BURSTS * burst_s / WARMUP_S)) * WARMUP_S
     why = f"""\
 # At the start every web user loads a page, and every viewer fills a buffer. With equal shares of the link
@@ -329,9 +339,25 @@ profile = {{ rate = "{group.promised}", marker = "token-bucket", burst = "{burst
 
 
 def _answer(
-    option: str, question: str, given: str | None, offered: str, parse: Callable[[str], T], *, yes: bool
+    option: str,
+    question: str,
+    given: str | None,
+    offered: str,
+    parse: Callable[[str], T],
+    *,
+    yes: bool,
+    at_end: str | None = None,
 ) -> T:
     """The answer to a question, from its option or by asking; a terminal is asked again after a mistake.
+
+    Args:
+        option: Its name.
+        question: What is asked.
+        given: What the option says.
+        offered: The answer of an empty line, and of `yes`.
+        parse: Reads an answer.
+        yes: Ask nothing.
+        at_end: What holds where there is nobody to ask; None for an error.
 
     Raises:
         PerhopError: It is none, or there is nobody to ask.
@@ -344,6 +370,8 @@ def _answer(
         line = sys.stdin.readline() if sys.stdin is not None else ""
         if not line:
             terminal.note("")
+            if at_end is not None:
+                return parse(at_end)
             raise PerhopError(f"no answer; give {option}, such as {option} '{offered}', or --yes")
         try:
             return parse(line.strip() or offered)
@@ -353,14 +381,26 @@ def _answer(
             terminal.fail(error)
 
 
-def _rate(text: str) -> str:
-    """A rate as the scenario has it.
+def _rates(text: str) -> tuple[str, str | None]:
+    """The rate of a link as the scenario has it, and the one upstream if it is another: `20/5Mbps`.
 
     Raises:
         PerhopError: It is none.
     """
-    _bps(text, "--rate")
-    return text
+    found = _BOTH.fullmatch(text.strip())
+    if found is None:
+        _bps(text, "--rate")
+        return text, None
+    down, up = found.groups()
+    if re.fullmatch(r"[0-9.]+", down):
+        down += up.lstrip("0123456789.")
+    _bps(down, "--rate")
+    _bps(up, "--rate")
+    return down, up
+
+
+_BOTH = re.compile(r"(.+?)\s*/\s*([0-9].*)")
+"""A rate downstream and one upstream."""
 
 
 def _delay(rtt: str) -> str:

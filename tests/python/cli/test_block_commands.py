@@ -244,7 +244,6 @@ def test_a_class_is_checked(perhop: Perhop, place: Path) -> None:
     ("base", "call"),
     [
         ("Aqm", "on_arrival(self, packet, queue, now, random)"),
-        ("Meter", "on_packet(self, packet, now, random)"),
         ("CongestionControl", "on_ack(self, ack, now, random)"),
     ],
 )

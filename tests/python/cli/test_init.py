@@ -175,6 +175,30 @@ def test_nobody_answers(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("rate", "down", "up"),
+    [("20/5Mbps", "20Mbps", "5Mbps"), ("100 Mbit/s / 40 Mbit/s", "100 Mbit/s", "40 Mbit/s")],
+)
+def test_a_line_may_have_a_rate_of_its_own_upstream(
+    perhop: Perhop, tmp_path: Path, rate: str, down: str, up: str
+) -> None:
+    done = perhop("init", "my.toml", "--rate", rate, "--users", "1 download, 1 upload", "--yes")
+    assert done.code == 0, done.err
+    link = tomllib.loads((tmp_path / "my.toml").read_text(encoding="utf-8"))["links"]["access"]
+    assert (link["rate"], link["reverse"]["rate"]) == (down, up)
+    alone = perhop("init", "alone.toml", "--rate", rate, "--users", "1 download", "--yes")
+    assert alone.code == 0, alone.err
+
+
+def test_nothing_is_promised_where_nobody_is_asked(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "perhop", "init", "--rate", "10Mbps", "--users", "1 download"]
+    done = subprocess.run(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'aqm = "codel"' in (tmp_path / "my.toml").read_text(encoding="utf-8")
+
+
 def test_nothing_promised_is_codel(perhop: Perhop, tmp_path: Path) -> None:
     done = perhop("init", "--rate", "20Mbps", "--users", "4 people", "--promised", "nothing")
     assert done.code == 0
