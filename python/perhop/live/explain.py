@@ -287,7 +287,7 @@ def _size(depth: str) -> str:
 def _other_sending(tcp: Mapping[str, Any], congestion: str, ours: str) -> Iterator[str]:
     yield "Segments leave in bursts of two or more (GSO); simulated: one by one, as ACKs arrive."
     if congestion == "bbr":
-        if ours != "bbr":
+        if not ours.startswith("bbr"):  # bbr3 has such a model, too
             yield "bbr paces segments by a model of the path; simulated: no such model."
     else:
         pacing = "by the rate of the window" if tcp.get("pacing") == "window" else "none"

@@ -449,11 +449,17 @@ class _Writer:
             others.sort(key=lambda code: code not in queue.used)
         lost_ones = others[IOS_OTHERS:]
         if lost_ones:
-            text = f"{len(others)} codepoints beside class selectors, AF and EF; a class has {IOS_OTHERS}"
+            text = (
+                f"has curves for {len(others)} codepoints beside class selectors, AF and EF; IOS takes lines "
+                f"for {IOS_OTHERS} of these in a class"
+            )
             if queue.used & set(lost_ones):
                 self._remarks.left_out(place, text)
             else:
-                self._remarks.differs(place, f"{text}; others, which no flow has, keep the device's curve")
+                self._remarks.differs(
+                    place,
+                    (f"{text}: the others keep the device's own thresholds; no flow here has them"),
+                )
         kept = {*units.SHOWN, *others[:IOS_OTHERS]}
         return False, [(f"dscp {_dscp(code)}", key) for code, key in keys.items() if code in kept]
 

@@ -306,19 +306,31 @@ def _grid(table: Mapping[str, Any], where: str) -> list[Setting]:
 
 
 def _list(table: Mapping[str, Any], where: str) -> list[Setting]:
-    columns = {name: column(name, values, where) for name, values in table.items()}
+    columns = {name: column(name, values, where, repeats=True) for name, values in table.items()}
     lengths = {name: len(entries) for name, entries in columns.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
         raise PerhopError(f"{where}: columns must be of one length: {told}")
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] or [{}]
+    rows = list(zip(*columns.values(), strict=True))
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        first = seen.setdefault(repr(row), number)
+        if first != number:
+            raise PerhopError(f"{where}: row {number} is row {first} again; leave one of them out")
+    return [dict(zip(columns, row, strict=True)) for row in rows] or [{}]
 
 
-def column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
+def column(name: str, values: object, where: str, *, repeats: bool = False) -> list[tuple[Value, Any]]:
     """A factor's values, how each reads and what it is: a list of plain ones, or a table of named ones.
 
+    Args:
+        name: The factor.
+        values: From the file.
+        where: The table that has it, for messages.
+        repeats: Whether a value may stand there more than once.
+
     Raises:
-        PerhopError: It is neither.
+        PerhopError: It is neither, or has a value twice that may stand there once.
     """
     document.as_json(values, f"{where}: `{name}`")
     document.in_quotes(name, values, where)
@@ -332,7 +344,7 @@ def column(name: str, values: object, where: str) -> list[tuple[Value, Any]]:
                 f"{where}: `{name}`: {value!r} is no plain value; name tables and lists, "
                 "such as { first = {…}, second = {…} }"
             )
-    if len(set(map(repr, values))) < len(values):
+    if not repeats and len(set(map(repr, values))) < len(values):
         raise PerhopError(f"{where}: `{name}` has a value twice: {values!r}")
     return [(value, value) for value in values]
 

@@ -92,6 +92,19 @@ def test_a_grid_is_every_combination(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_a_value_may_stand_in_several_rows_of_a_list(tmp_path: Path) -> None:
+    text = """
+scenario = "small.toml"
+[set]
+"links.bottleneck.queue.total" = "{min}/{max}/0.1"
+[list]
+min = [3, 3, 5]
+max = [9, 15, 15]
+"""
+    assert factors(plan_of(tmp_path, text)) == [(3, 9), (3, 15), (5, 15)]
+
+
+@pytest.mark.usefixtures("small")
 def test_a_list_is_one_point_a_line_and_designs_combine(tmp_path: Path) -> None:
     text = """
 scenario = "small.toml"
@@ -281,6 +294,7 @@ def test_paths_take_the_longest_name_and_count_lists() -> None:
             "[list]\nx = [1, 2, 3]\ny = [1]\n[grid]",
             "columns must be of one length: `x` has 3, `y` has 1",
         ),
+        ("[grid]", "[list]\nx = [1, 2, 1]\ny = [3, 3, 3]\n[grid]", "row 3 is row 1 again"),
         ("[grid]", '[list]\n"flows.gold.count" = [3]\n[grid]', "`flows.gold.count` is varied twice"),
         ('duration = "1s"', '"flows.0.count" = 3', "[set] `flows.0.count` overwrites `flows.gold.count`"),
         ("[grid]", '[list]\n"flows.0.count" = [3]\n[grid]', "`flows.0.count` overwrites `flows.gold.count`"),
