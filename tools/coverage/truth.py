@@ -189,7 +189,7 @@ class Truth:
             if last == "delay_variation_s":
                 middle, high = (self._waits[f"{place}.delay"].percentile(share) for share in (0.5, 0.99))
                 return None if middle is None or high is None else (high[0] - middle[1], high[1] - middle[0])
-            what = f"{place}.{last.partition('_')[0]}"
+            what = f"{place}.{_stem(last)}"
             if what in self._waits:
                 return self._waits[what].percentile(level)
             if what in self._times:
@@ -213,6 +213,11 @@ def _level(name: str) -> float | None:
     if last == "delay_variation_s":
         return 0.99
     return next((level for part, level in PERCENTILES.items() if f"_{part}" in last), None)
+
+
+def _stem(last: str) -> str:
+    """The last part of a percentile's name without its level and what follows: of `delay_p99_s`, `delay`."""
+    return next(last.partition(f"_{part}")[0] for part in PERCENTILES if f"_{part}" in last)
 
 
 def _only_in_tables(raw: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -270,7 +275,7 @@ def _trials_of_queue(
 def _histograms(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for group in raw["groups"]:
         if (delays := group.get("transit_s")) is not None:
-            yield f"flows.{group['name']}.transit", delays
+            yield f"flows.{group['name']}.one_way_delay", delays
     for link in raw["links"]:
         yield f"links.{link['name']}.delay", link["delay_s"]
         for part in link["classes"]:

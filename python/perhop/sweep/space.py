@@ -81,6 +81,8 @@ def parse_range(text: str, where: str) -> Range:
     low, high = float(low_text), float(high_text)
     if not low < high:
         raise PerhopError(f"{where}: {text!r}: the first end must be the lower one")
+    if not math.isfinite(high):
+        raise PerhopError(f"{where}: {text!r}: the second end is larger than any number; give a smaller one")
     if log and low == 0:
         raise PerhopError(f"{where}: {text!r}: a logarithmic range begins above 0")
     integers = "." not in low_text and "." not in high_text

@@ -40,6 +40,8 @@ ALLOWED = {
     ("entry.py", "os.write"): "to standard error, since nothing else is loaded",
     ("interrupts.py", "os.write"): "to standard error, since nothing else may be loaded",
     ("sweep/store.py", "write_parquet"): "a scratch file for DuckDB, which goes with the query",
+    ("rerunning.py", "rename"): "columns of a data frame",
+    ("rerunning_sets.py", "replace"): "values of a data frame",
     ("sweep/store.py", "TemporaryDirectory"): "where that lies",
 }
 METHODS = {

@@ -306,6 +306,7 @@ def test_paths_take_the_longest_name_and_count_lists() -> None:
         ("[grid]", '[latin-hypercube]\nx = "1..2"\n[grid]', "`samples` must be a whole number from 1"),
         ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "1kbps..2Mbps"\n[grid]', "the same unit"),
         ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "5..2"\n[grid]', "the lower one"),
+        ("[grid]", f'[latin-hypercube]\nsamples = 2\nx = "5..{"9" * 400}"\n[grid]', "than any number"),
         ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "0..2 log"\n[grid]', "begins above 0"),
         ("[grid]", '[latin-hypercube]\nsamples = 2\nx = "a few"\n[grid]', "is no range"),
     ],
