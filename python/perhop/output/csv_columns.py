@@ -141,6 +141,7 @@ _PLANNED: Section = {
     "multiple": ("", "The multiple of today's demand."),
     "breaks_at": ("", "Where an objective breaks first; empty where all hold up to the most looked at."),
     "first_to_break": ("", "The objectives that break first."),
+    "cannot_be_told_today": ("", "The objectives of which today's runs cannot tell whether they hold."),
     "most": ("", "The largest multiple of today's demand that was looked at."),
     "point": ("", "The setting and the demand of the run."),
 }

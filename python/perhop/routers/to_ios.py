@@ -456,10 +456,8 @@ class _Writer:
             if queue.used & set(lost_ones):
                 self._remarks.left_out(place, text)
             else:
-                self._remarks.differs(
-                    place,
-                    (f"{text}: the others keep the device's own thresholds; no flow here has them"),
-                )
+                said = f"{text}: the others keep the device's own thresholds; no flow here has them"
+                self._remarks.differs(place, said)
         kept = {*units.SHOWN, *others[:IOS_OTHERS]}
         return False, [(f"dscp {_dscp(code)}", key) for code, key in keys.items() if code in kept]
 
