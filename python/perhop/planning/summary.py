@@ -120,9 +120,9 @@ def _limit(limit: Limit) -> str:
     if not limit.untold:
         return f"{said}."
     if not unknown:
-        return f"{said}; it cannot be told today, so it may break at less."
+        return f"{said}; today's runs cannot tell whether it holds, so it may break earlier."
     listed = " and ".join(_quoted(verdict) for verdict in unknown)
-    return f"{said}, if {listed} holds, which cannot be told."
+    return f"{said}, if {listed} holds; today's runs cannot tell."
 
 
 def _end(limit: Limit) -> str:
@@ -193,7 +193,7 @@ def notes(planned: Planned) -> list[str]:
         said.append(
             "Growth: one demand grows while the others stay. Up to the first level every objective that "
             "holds today still does; at the second one breaks; between them the runs cannot tell. An "
-            "objective that cannot be told today counts where it breaks. Levels are "
+            "objective on which today's runs cannot decide ends growth where it breaks. Levels are "
             f"{_step(planned)} apart."
         )
     missing = [

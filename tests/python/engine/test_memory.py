@@ -255,15 +255,15 @@ SEVERAL = f'scheduler = "wfq"\nqueues = [{AF}, {{ name = "rest", rule = {RULES[1
 @pytest.mark.parametrize(
     ("queue", "core", "flows", "threads", "most"),
     [
-        ("", 6, 12_000, 1, 1.2),
-        ("", 6, 12_000, 2, 1.3),
-        ('aqm = "red"\nlimit = "100p"\nthresholds = "30/60/0.1"', 6, 2000, 1, 1.2),
-        ('aqm = "red"\nlimit = "100p"\nthresholds = "30/60/0.1"', 6, 12_000, 1, 1.2),
-        ('aqm = "codel"', 8, 16_000, 1, 1.2),
+        ("", 6, 12_000, 1, 1.15),
+        ("", 6, 12_000, 2, 1.25),
+        ('aqm = "red"\nlimit = "100p"\nthresholds = "30/60/0.1"', 6, 2000, 1, 1.15),
+        ('aqm = "red"\nlimit = "100p"\nthresholds = "30/60/0.1"', 6, 12_000, 1, 1.15),
+        ('aqm = "codel"', 8, 16_000, 1, 1.15),
         ('scheduler = "fq-codel"', 6, 12_000, 1, 1.2),
         ('scheduler = "fq-codel"', 6, 12_000, 2, 1.3),
-        ('scheduler = "dualpi2"', 6, 12_000, 1, 1.2),
-        (SEVERAL, 8, 16_000, 1, 1.2),
+        ('scheduler = "dualpi2"', 6, 12_000, 1, 1.15),
+        (SEVERAL, 8, 16_000, 1, 1.15),
     ],
 )
 def test_what_a_large_network_is_said_to_take_is_what_it_takes(
@@ -271,7 +271,7 @@ def test_what_a_large_network_is_said_to_take_is_what_it_takes(
 ) -> None:
     """With packets on their way. A second thread keeps flows that cross the border, too.
 
-    An engine of the profile `first` takes some 15 MB more than one of the profile `release`.
+    Of FQ-CoDel an engine of the profile `first` takes some 17 MB more than one of `release`.
     """
     profile = 'profile = { marker = "token-bucket", rate = "100kbps", burst = "15kB" }\n'
     group = '[[flows]]\nname = "{}"\ncount = {}\nbetween = {{}}\ntransport = {}\n{}'

@@ -233,7 +233,7 @@ ANSWERS: dict[str, tuple[str, Sequence[Shown]]] = {
         ],
     ),
 }
-"""What is typed, and the cells that answer it: the one-way delay of calls, rates and times of transfers."""
+"""Each case has a command and the cells that answer: one-way delay, rate or completion time."""
 
 RULE = re.compile("─+")
 LEFT_OUT = re.compile(r"\d+ columns? left out: ")

@@ -174,8 +174,10 @@ def test_what_cannot_be_told_today_ends_growth_where_it_breaks(tmp_path: Path) -
     assert [verdict.state for verdict in found.now.verdicts] == ["cannot tell", "holds"]
     (limit,) = found.now.limits
     assert (limit.holds, limit.breaks) == (2.5, 2.75)
-    assert f"“{loss}” breaks; it cannot be told today, so it may break at less." in said(found)
+    assert f"“{loss}” breaks; today's runs cannot tell whether it holds, so it may break earlier." in said(
+        found
+    )
     known = json.loads(found.json())["now"]["growth"][0]
     assert known["cannot_be_told_today"] == known["first_to_break"] == [loss]
     little = done(tmp_path, text + "[growth]\nmost = 1.5\n")
-    assert f"the most that was tried, if “{loss}” holds, which cannot be told." in said(little)
+    assert f"the most that was tried, if “{loss}” holds; today's runs cannot tell." in said(little)
