@@ -258,9 +258,17 @@ def test_ctrl_c_in_the_first_second_never_ends_in_a_traceback(tmp_path: Path, sm
         process = start(tmp_path, *commands[number % len(commands)])
         time.sleep(moments.uniform(0.0, 1.0))
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=SOON_S)
-        if process.returncode not in {0, 130} and set(re.findall(r"perhop/(\w+)\.py", err)) <= {"__init__"}:
-            continue  # Python itself was still starting, or finding the package, and ends in its own way.
+        try:
+            _, err = process.communicate(timeout=SOON_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=SOON_S)
+            assert err.startswith("Exception ignored"), err
+        # Python itself was still starting, or finding the package: it ends in its own way, or discards the
+        # interrupt in a finalizer of its own and goes on.
+        by_python = process.returncode not in {0, 130} or err.startswith("Exception ignored")
+        if by_python and set(re.findall(r"perhop/(\w+)\.py", err)) <= {"__init__"}:
+            continue
         assert "Traceback" not in err, err
         assert process.returncode in {0, 130}
         ends.append(process.returncode)

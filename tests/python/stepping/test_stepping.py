@@ -9,7 +9,7 @@ import pickle
 import random
 import signal
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,6 +17,9 @@ import pytest
 import perhop
 from perhop.errors import PerhopError, PerhopWarning
 from perhop.stepping import ByColor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SCENARIO: dict[str, Any] = {
     "duration": "6s",
@@ -255,6 +258,15 @@ def test_what_cannot_be_read_says_why() -> None:
     assert json.loads(batched.scenario)["duration"] == "6s"
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, which a shell switches off for programs in its background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_control_c_stops_a_step_and_the_run_goes_on_later() -> None:
     scenario = {**SCENARIO, "duration": "200000s", "warmup": "0s"}
     sim = perhop.Simulation(scenario)
