@@ -392,7 +392,8 @@ def run(
             **{"--capture": capture, "--events": events, "--plot": plot, "--out": out},
         )
         writer.write_run(out, result, shown, command)
-    numbers = summary.to_json(result, by_default=runs is None)
+    wanted = json_path is not None or csv is not None
+    numbers = summary.to_json(result, by_default=runs is None) if wanted else ""
     _write_json(json_path, numbers)
     width = terminal.width(wide=wide)
     say(shown.text(width))
@@ -402,7 +403,8 @@ def run(
         say(f"\npackets of the run with seed {first}: {kept}")
     if out is not None:
         say(f"\nreport: {out / 'report.html'}")
-    csv_tables.write(csv, numbers, say, summary.frames_of_runs(result))
+    if csv is not None:
+        csv_tables.write(csv, numbers, say, summary.frames_of_runs(result))
 
 
 def _write_json(path: Path | None, text: str) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from perhop import catalog, observing
 from perhop.output.readable import end_names
@@ -70,24 +69,23 @@ def _identity(run: Run) -> dict[str, pl.Series]:
 
 def flow_frame(run: Run) -> pl.DataFrame:
     """One row for each flow of a run."""
-    columns = _identity(run)
+    columns: dict[str, Any] = dict(_identity(run))
+    optional = []
     for entry in catalog.FLOW:
         values = run.raw["flows"][entry.name]
         if entry.kind.endswith("by-color"):
-            for index, color in enumerate(COLORS):
-                columns[f"{entry.name}_{color}"] = _column(entry, np.ascontiguousarray(values[:, index]))
+            named = {
+                f"{entry.name}_{color}": np.ascontiguousarray(values[:, index])
+                for index, color in enumerate(COLORS)
+            }
         else:
-            columns[entry.name] = _column(entry, values)
-    return pl.DataFrame(columns)
-
-
-def _column(entry: catalog.Measure, values: NDArray[Any]) -> pl.Series:
-    """The values of flows; null where a flow has none."""
-    column = pl.Series(values)
-    if not entry.kind.startswith("optional"):
-        return column
-    known = column.fill_nan(None)
-    return known if entry.kind == "optional" else known.cast(pl.Int64)
+            named = {entry.name: values}
+        columns |= named
+        if entry.kind.startswith("optional"):
+            known = pl.col(*named).fill_nan(None)
+            optional.append(known if entry.kind == "optional" else known.cast(pl.Int64))
+    # All columns at once: each operation of a frame has its price.
+    return pl.DataFrame(columns).with_columns(optional)
 
 
 def link_rows(run: Run) -> Iterator[tuple[object, ...]]:
@@ -135,12 +133,13 @@ def series_frame(run: Run) -> pl.DataFrame:
         for name, values in identity.items()
     }
     columns["time_s"] = pl.Series(np.repeat(times, flows), dtype=pl.Float64)
-    for name in ("throughput_bps", "cwnd_packets", "rtt_s", "seen_packets"):
-        columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64).fill_nan(None)
+    measured = ("throughput_bps", "cwnd_packets", "rtt_s", "seen_packets")
+    for name in measured:
+        columns[name] = pl.Series(np.asarray(series[name]).reshape(-1), dtype=pl.Float64)
     interval = times[0] if len(times) else 0.0
     received = np.cumsum(np.asarray(series["throughput_bps"]), axis=0) * interval / 8.0
     columns["received_bytes"] = pl.Series(np.rint(received).reshape(-1), dtype=pl.Int64)
-    return pl.DataFrame(columns)
+    return pl.DataFrame(columns).with_columns(pl.col(*measured).fill_nan(None))
 
 
 def queue_frames(run: Run) -> list[pl.DataFrame]:

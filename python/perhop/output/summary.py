@@ -194,7 +194,8 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
     """Footnotes for columns that only some tables have, and for data that comes from files."""
     sentences = []
     raw = result.runs[0].raw
-    if (result.flows["active_s"] < _MOSTLY * (raw["duration_s"] - raw["warmup_s"])).any():
+    mostly_s = _MOSTLY * (raw["duration_s"] - raw["warmup_s"])
+    if any((run.flows("active_s") < mostly_s).any() for run in result.runs):
         sentences.append("Throughput: of each flow over the time in which it was active (`active_s`).")
     if any(run.raw["populations"] for run in result.runs):
         sentences.append("The throughput of flows that come and go is that of all of a class together.")
