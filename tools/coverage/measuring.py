@@ -16,7 +16,7 @@ from perhop.simulation import Result
 from perhop.sweep.companions import Gathered, companions, is_companion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from tools.coverage.intervals import Ends
     from tools.coverage.settings import Setting
@@ -95,18 +95,27 @@ class Amount:
         return max(self.truth_from, min(wanted, self.most_runs))
 
 
-def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = None) -> list[Covered]:
-    """Try all intervals of a scenario.
+def measure(
+    name: str,
+    setting: Setting,
+    amount: Amount,
+    *,
+    places: Collection[Where] = WHERE,
+    jobs: int | None = None,
+) -> list[Covered]:
+    """Try the intervals of a scenario.
 
     Args:
         name: What to call it.
         setting: The scenario.
         amount: How much to try.
+        places: Where the intervals stand. The other setting is run for differences alone.
         jobs: Runs at once; all cores if not given.
     """
-    texts = [simulation.canonical(one) for one in (setting.text, setting.other)]
-    truth, other_truth = map(Truth, texts)
-    _follow((truth, other_truth), amount, jobs)
+    settings = (setting.text, setting.other) if "differences" in places else (setting.text,)
+    texts = [simulation.canonical(one) for one in settings]
+    truths = [Truth(text) for text in texts]
+    _follow(truths, amount, jobs)
     found: Found = defaultdict(list)
     done = dict.fromkeys(amount.runs, 0)
     # Groups lie within a batch, so its size is a multiple of every group's.
@@ -122,7 +131,7 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
                 values | dict(companions(run.raw, result.scenario))
                 for values, run in zip(of.add(result.runs), result.runs, strict=True)
             ]
-            for of, result in zip((truth, other_truth), results, strict=True)
+            for of, result in zip(truths, results, strict=True)
         ]
         for size in amount.runs:
             for begin in range(0, batch, size):
@@ -131,14 +140,14 @@ def measure(name: str, setting: Setting, amount: Amount, *, jobs: int | None = N
                 done[size] += 1
                 part = slice(begin, begin + size)
                 group = Result(texts[0], tuple(results[0].runs[part]))
-                of_perhop = dict(_group(group, *(columns[part] for columns in both)))
-                of_t = _by_t(of_perhop, *(of.values[first:][part] for of in (truth, other_truth)))
+                of_perhop = dict(_group(group, [columns[part] for columns in both], places))
+                of_t = _by_t(of_perhop, [of.values[first:][part] for of in truths])
                 by_method: tuple[tuple[Method, dict[tuple[Where, str], Ends]], ...]
                 by_method = ("perhop", of_perhop), ("t", of_t)
                 for method, ends_of in by_method:
                     for (where, measured), ends in ends_of.items():
                         found[method, where, size, measured].append(ends)
-    return list(_judged(name, found, done, truth, other_truth))
+    return list(_judged(name, found, done, truths))
 
 
 def _follow(truths: Iterable[Truth], amount: Amount, jobs: int | None) -> None:
@@ -155,16 +164,14 @@ def _follow(truths: Iterable[Truth], amount: Amount, jobs: int | None) -> None:
 
 
 def _by_t(
-    wanted: Iterable[tuple[Where, str]],
-    runs: Sequence[Mapping[str, float]],
-    others: Sequence[Mapping[str, float]],
+    wanted: Iterable[tuple[Where, str]], of_settings: Sequence[Sequence[Mapping[str, float]]]
 ) -> dict[tuple[Where, str], Ends]:
     """Student's t interval of the runs' own values, where they all have one."""
     found: dict[tuple[Where, str], Ends] = {}
     for where, name in wanted:
-        values = [run[name] for run in runs]
+        values = [run[name] for run in of_settings[0]]
         if where == "differences":
-            values = [a - b[name] for a, b in zip(values, others, strict=True)]
+            values = [a - b[name] for a, b in zip(values, of_settings[1], strict=True)]
         else:
             values = [value for value in values if not math.isnan(value)]
         found[where, name] = intervals.by_t(values)
@@ -172,27 +179,31 @@ def _by_t(
 
 
 def _group(
-    result: Result, runs: Sequence[Mapping[str, float]], others: Sequence[Mapping[str, float]]
+    result: Result, of_settings: Sequence[Sequence[Mapping[str, float]]], places: Collection[Where]
 ) -> Iterator[tuple[tuple[Where, str], Ends]]:
-    for measured, ends in intervals.of_tables(result):
-        yield ("tables", measured), ends
-    names = [name for name in runs[0] if not is_companion(name)]
-    one, two = (Gathered({name: [run[name] for run in some] for name in runs[0]}) for some in (runs, others))
-    for measured, ends in intervals.of_sweeps(one, names):
-        yield ("sweeps", measured), ends
-    for measured, ends in intervals.of_differences(one, two, names):
-        yield ("differences", measured), ends
+    columns = of_settings[0][0]
+    names = [name for name in columns if not is_companion(name)]
+    gathered = [Gathered({name: [run[name] for run in runs] for name in columns}) for runs in of_settings]
+    if "tables" in places:
+        for measured, ends in intervals.of_tables(result):
+            yield ("tables", measured), ends
+    if "sweeps" in places:
+        for measured, ends in intervals.of_sweeps(gathered[0], names):
+            yield ("sweeps", measured), ends
+    if "differences" in places:
+        for measured, ends in intervals.of_differences(gathered[0], gathered[1], names):
+            yield ("differences", measured), ends
 
 
 def _judged(
     name: str,
     found: Found,
     done: dict[int, int],
-    truth: Truth,
-    other: Truth,
+    truths: Sequence[Truth],
 ) -> Iterator[Covered]:
     for (method, where, size, measured), all_ends in found.items():
-        true = truth.difference(other, measured) if where == "differences" else truth.of(measured)
+        truth = truths[0]
+        true = truth.difference(truths[1], measured) if where == "differences" else truth.of(measured)
         if true is None:
             continue
         room = SLACK * (truth.scale(measured) if where == "differences" else max(map(abs, true)))

@@ -24,7 +24,7 @@ CHANCE = 1e-4
 @pytest.mark.parametrize("name", ["voices", "radio", "lock-out"])
 def test_intervals_cover_at_the_default_number_of_runs(name: str) -> None:
     """Rare losses in clusters, rare independent ones, and two states: `make coverage` has all, and more."""
-    rows = [row for row in measuring.measure(name, SETTINGS[name], AMOUNT, jobs=2) if row.where == "tables"]
+    rows = measuring.measure(name, SETTINGS[name], AMOUNT, places=["tables"], jobs=2)
     own = {row.measure: row for row in rows if row.method == "perhop"}
     assert len(own) >= 9
     least = int(stats.binom.ppf(CHANCE, AMOUNT.repetitions, page.WANTED - page.NEAR))
