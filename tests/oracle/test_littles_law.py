@@ -37,8 +37,8 @@ DROPPED_AFTER_WAITING = ("target", "controller", "overload", "late")
 def test_every_class_obeys_littles_law(path: Path) -> None:
     text, _ = _engine.read_toml(path.read_text(encoding="utf-8"), path.name, folder=path.parent)
     # These intervals have no common period with anything that sends regularly. A probe samples flows, too:
-    # fewer times where there are thousands.
-    interval = "1997us" if _engine.memory(text)["flows"] < 500 else "9973us"
+    # fewer times where there are hundreds.
+    interval = "1997us" if _engine.memory(text)["flows"] < 500 else "49957us"
     runs = simulate({**json.loads(text), "probes": {"interval": interval}}, SEEDS)
     found: dict[str, list[Queue]] = {}
     for run in runs:

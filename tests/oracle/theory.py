@@ -1,12 +1,11 @@
 """Settings whose result is known on paper: queueing formulas, shares, bounds, and laws of TCP.
 
-Poisson arrivals are flows of a single packet that start at uniform times: given their number, the arrivals
-of a Poisson process are just that.
+Poisson arrivals are flows of a single packet at uniform times: given their number, the arrivals of a Poisson
+process are just that, and the number itself then adds no variance.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,16 +15,17 @@ from tests.oracle.agreement import Agreement, bounded, compared, simulate
 from perhop.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 Part: TypeAlias = "Callable[[Sequence[int]], Iterator[Agreement]]"
 
 SERVICE_S = 1e-3
 """Of a packet of 1000 bytes on a link of 8 Mbit/s."""
-PROPAGATION_S = 1e-3
 PACKETS = 50_000
-_PARTS = 200
-"""Equally likely parts into which an exponential distribution of sizes is divided."""
+_HEADERS = 28
+"""Bytes of a UDP packet beside its payload."""
 EXACT = 0.02
 """Margin where the formula is exact."""
 APPROXIMATE = 0.1
@@ -42,7 +42,7 @@ def m_d_1(seeds: Sequence[int]) -> Iterator[Agreement]:
     """One FIFO queue with Poisson arrivals: Pollaczek and Khinchine's mean, Erlang's distribution (1909)."""
     for load in (0.5, 0.8, 0.9):
         setting = f"M/D/1, load {load:g}"
-        waits = [all_[np.isfinite(all_)] for all_ in map(_waits, simulate(_poisson({"x": load}), seeds))]
+        waits = [_waits(run) for run in simulate(_poisson({"x": load}), seeds)]
         yield _exact(setting, "mean wait, ms", [w.mean() * 1e3 for w in waits], 1e3 * _md1_mean(load))
         for within in (0.0, 2.0):
             shares = [float((w <= within * SERVICE_S + 1e-9).mean()) for w in waits]
@@ -53,16 +53,13 @@ def m_d_1(seeds: Sequence[int]) -> Iterator[Agreement]:
 def m_m_1(seeds: Sequence[int]) -> Iterator[Agreement]:
     """Packets of exponential sizes: the mean wait and its distribution, 1 - rho e^(-(mu - lambda) t).
 
-    Sizes are the means of 200 equally likely parts of the exponential distribution, whose mean square is
-    0.3 % less than the distribution's.
+    Sizes are quantiles of the exponential distribution in random order, in whole bytes, 5000 on average.
     """
-    parts = [-math.log(1 - part / _PARTS) for part in range(_PARTS)]
-    ends = [*((1 + low) * math.exp(-low) for low in parts), 0.0]
-    sizes = [round(1000 * _PARTS * (above - below)) for above, below in itertools.pairwise(ends)]
+    quantiles = (np.arange(2 * PACKETS) + 0.5) / (2 * PACKETS)
+    sizes = np.maximum(np.rint(-5000 * np.log1p(-quantiles)), _HEADERS + 1)
     for load in (0.5, 0.8):
         setting = f"M/M/1, load {load:g}"
-        described, service = _poisson_of(dict.fromkeys(sizes, 1), load)
-        waits = [_waits_of(run, service) for run in simulate(described, seeds)]
+        waits = [_waits(run) for run in simulate(_poisson({"x": load}, sizes, rate_bps=40e6), seeds)]
         yield _exact(
             setting,
             "mean wait, ms",
@@ -80,14 +77,10 @@ def m_g_1(seeds: Sequence[int]) -> Iterator[Agreement]:
 
     Pollaczek and Khinchine's mean wait is lambda E[S^2] / (2 (1 - rho)).
     """
-    mix = {40: 7, 576: 4, 1500: 1}
-    mean, square = (
-        sum(weight * (size * 1e-6) ** power for size, weight in mix.items()) / sum(mix.values())
-        for power in (1, 2)
-    )
+    sizes = np.repeat([40, 576, 1500], [7 * PACKETS // 6, 4 * PACKETS // 6, PACKETS // 6])
+    mean, square = (float(((sizes * 1e-6) ** power).mean()) for power in (1, 2))
     for load in (0.5, 0.8):
-        described, service = _poisson_of(mix, load)
-        waits = [1e3 * _waits_of(run, service).mean() for run in simulate(described, seeds)]
+        waits = [1e3 * _waits(run).mean() for run in simulate(_poisson({"x": load}, sizes), seeds)]
         expected = load / mean * square / (2 * (1 - load))
         yield _exact(f"M/G/1, three sizes, load {load:g}", "mean wait, ms", waits, 1e3 * expected)
 
@@ -95,8 +88,9 @@ def m_g_1(seeds: Sequence[int]) -> Iterator[Agreement]:
 def m_d_1_k(seeds: Sequence[int]) -> Iterator[Agreement]:
     """The same with room for few packets: the embedded Markov chain of M/D/1/K gives the loss."""
     for load, room in ((0.9, 3), (1.2, 5)):
-        runs = simulate(_poisson({"x": load}, limit=room), seeds)
-        losses = [1 - run["flows"]["delivered_packets"].sum() / PACKETS for run in runs]
+        tail = {"aqm": "drop-tail", "limit": f"{room}p"}
+        runs = simulate(_poisson({"x": load}, queue=tail), seeds)
+        losses = [float(np.isnan(run["populations"][0]["completion_s"]).mean()) for run in runs]
         yield compared(
             "theory",
             f"M/D/1 with room for {room} waiting packets, load {load:g}",
@@ -124,16 +118,14 @@ def priorities(seeds: Sequence[int]) -> Iterator[Agreement]:
     residual = (high + low) * SERVICE_S / 2
     expected = (residual / (1 - high), residual / ((1 - high) * (1 - high - low)))
     for index, (name, wait) in enumerate(zip(("high", "low"), expected, strict=True)):
-        waits = [1e3 * float(np.nanmean(_waits(run)[run["flows"]["group"] == index])) for run in runs]
+        waits = [1e3 * float(_waits(run, index).mean()) for run in runs]
         yield _exact(
             "two priorities, loads 0.3 and 0.5", f"mean wait of the {name} one, ms", waits, 1e3 * wait
         )
     setting = "two priorities, loads 0.3 and 0.5"
     within = {"high": _first_within(high, low), "low": _second_within(high, low)}
     for index, (name, probability) in enumerate(within.items()):
-        tails = [
-            1e3 * float(np.nanquantile(_waits(run)[run["flows"]["group"] == index], 0.99)) for run in runs
-        ]
+        tails = [1e3 * float(np.quantile(_waits(run, index), 0.99)) for run in runs]
         expected_ms = 1e3 * SERVICE_S * _quantile(probability, 0.99)
         yield _exact(setting, f"P99 of the wait of the {name} one, ms", tails, expected_ms)
 
@@ -144,19 +136,9 @@ def processor_sharing(seeds: Sequence[int]) -> Iterator[Agreement]:
     So it is for each size, whatever the distribution of sizes (Kleinrock 1967). Packets of 100 bytes and a
     quantum of one come near to the fluid model, and CoDel never acts.
     """
-    volumes = {"5kB": 20_000, "50kB": 2000}
+    of_class = {"5kB": (20_000, 5_000), "50kB": (2_000, 50_000)}  # how many, and their bytes on the wire
     for load in (0.5, 0.7):
-        work = sum(float(size.removesuffix("kB")) * SERVICE_S * count for size, count in volumes.items())
-        groups = [
-            {
-                **_cbr(size, "8Gbps", "100B"),
-                "count": count,
-                # Payload of packets of 100 bytes with headers of 28.
-                "volume": f"{int(size.removesuffix('kB')) * 10 * 72}B",
-                "start": f"0s..{round(work / load * 1e6)}us",
-            }
-            for size, count in volumes.items()
-        ]
+        span = sum(count * size * 1e-6 for count, size in of_class.values()) / load
         queue = {
             "scheduler": "fq-codel",
             "flows": 65535,
@@ -165,16 +147,21 @@ def processor_sharing(seeds: Sequence[int]) -> Iterator[Agreement]:
             "target": "1000s",
             "interval": "1000s",
         }
-        runs = simulate(_link(queue, groups, math.ceil(work / load) + 20), seeds)
-        for index, size in enumerate(volumes):
-            alone = float(size.removesuffix("kB")) * SERVICE_S
-            slowdowns = [
-                float(np.mean(run["flows"]["completion_s"][run["flows"]["group"] == index] - PROPAGATION_S))
-                / alone
-                for run in runs
+
+        def described(seed: int, span: float = span, queue: dict[str, Any] = queue) -> dict[str, Any]:
+            random = np.random.default_rng(seed)
+            groups = [
+                # Of packets of 100 bytes, 28 are headers.
+                _arriving(name, "100B", np.full(count, size * (100 - _HEADERS) // 100), span, random)
+                for name, (count, size) in of_class.items()
             ]
+            return _link(queue, groups, math.ceil(span) + 20)
+
+        runs = simulate(described, seeds)
+        for index, (name, (_, size)) in enumerate(of_class.items()):
+            slowdowns = [1 + float(_waits(run, index).mean()) / (size * 1e-6) for run in runs]
             setting = f"transfers under fq-codel as M/G/1-PS, load {load:g}"
-            yield _exact(setting, f"slowdown of {size}", slowdowns, 1 / (1 - load))
+            yield _exact(setting, f"slowdown of {name}", slowdowns, 1 / (1 - load))
 
 
 def shares(seeds: Sequence[int]) -> Iterator[Agreement]:
@@ -499,59 +486,57 @@ def _approximate(setting: str, quantity: str, ours: Sequence[float], theirs: flo
     return compared("theory", setting, quantity, ours=ours, theirs=[theirs], margin=APPROXIMATE)
 
 
-def _waits(run: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """What each packet waited, in seconds: one-way delay less service and propagation; nan at the start."""
-    flows = run["flows"]
-    return np.where(flows["started_s"] < 1, np.nan, flows["one_way_delay_s"] - SERVICE_S - PROPAGATION_S)
+def _waits(run: dict[str, Any], group: int | None = None) -> NDArray[np.float64]:
+    """How much longer each flow took than on the idle path, in seconds; of one population, or of all.
 
-
-def _poisson_of(sizes: Mapping[int, int], load: float) -> tuple[dict[str, Any], list[float]]:
-    """Poisson arrivals of packets of some sizes in bytes, with weights; and the service times by group."""
-    each = 2 * PACKETS / sum(sizes.values())
-    counts = {size: round(each * weight) for size, weight in sizes.items()}
-    span = sum(size * 1e-6 * count for size, count in counts.items()) / load
-    groups = [
-        {
-            "name": f"{size} bytes",
-            "count": count,
-            "from": "a",
-            "to": "b",
-            "replay": {"data": f"time_s,size_B\n0,{size}\n"},
-            "start": f"0s..{round(span * 1e6)}us",
-        }
-        for size, count in counts.items()
-    ]
-    described = _link({"aqm": "drop-tail", "limit": "100000p"}, groups, math.ceil(span) + 5)
-    return described, [size * 1e-6 for size in counts]
-
-
-def _waits_of(run: dict[str, Any], service_s: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """As `_waits`, for service times by group, without the start."""
-    flows = run["flows"]
-    waits = flows["one_way_delay_s"] - np.asarray(service_s)[flows["group"]] - PROPAGATION_S
-    return np.asarray(waits[flows["started_s"] >= 1])
+    Without those of the first second, and those that did not complete.
+    """
+    populations = run["populations"] if group is None else [run["populations"][group]]
+    waits = [(one["completion_s"] - one["idle_s"])[one["started_s"] >= 1] for one in populations]
+    all_ = np.concatenate(waits)
+    return np.asarray(all_[np.isfinite(all_)])
 
 
 def _poisson(
-    loads: dict[str, float], *, limit: int = 100_000, queue: dict[str, Any] | None = None
-) -> dict[str, Any]:
+    loads: dict[str, float],
+    sizes: NDArray[Any] | None = None,
+    *,
+    queue: dict[str, Any] | None = None,
+    rate_bps: float = 8e6,
+) -> Callable[[int], dict[str, Any]]:
+    """For each seed, a scenario of Poisson arrivals of packets of a class for each load.
+
+    Args:
+        loads: Of the classes.
+        sizes: Bytes of all packets, which come in random order; default: 1000 of each of 50 000.
+        queue: Of the link; default: a FIFO without loss.
+        rate_bps: Of the link.
+    """
+    bytes_ = np.full(PACKETS, 1000) if sizes is None else sizes
     total = sum(loads.values())
-    span = PACKETS * SERVICE_S / total
-    groups = [
-        {
-            "name": name,
-            "count": round(PACKETS * load / total),
-            "from": "a",
-            "to": "b",
-            "transport": {"udp": "cbr", "rate": "8Mbps", "packet": "1kB"},
-            "volume": "972B",
-            "start": f"0s..{round(span * 1e6)}us",
-            **({"dscp": 46} if name == "high" else {}),
-        }
-        for name, load in loads.items()
-    ]
-    tail = {"aqm": "drop-tail", "limit": f"{limit}p"}
-    return _link(tail if queue is None else queue, groups, math.ceil(span) + 5)
+    span = float(bytes_.sum()) * 8 / rate_bps / total
+
+    def described(seed: int) -> dict[str, Any]:
+        random = np.random.default_rng(seed)
+        shuffled = random.permutation(bytes_) - _HEADERS
+        ends = np.rint(np.cumsum(list(loads.values())) / total * len(shuffled)).astype(int)
+        groups = [
+            {**_arriving(name, "64kB", part, span, random), **({"dscp": 46} if name == "high" else {})}
+            for name, part in zip(loads, np.split(shuffled, ends[:-1]), strict=True)
+        ]
+        tail = {"aqm": "drop-tail", "limit": "100000p"}
+        return _link(tail if queue is None else queue, groups, math.ceil(span) + 5, rate_bps=rate_bps)
+
+    return described
+
+
+def _arriving(
+    name: str, packet: str, payload: NDArray[Any], span_s: float, random: np.random.Generator
+) -> dict[str, Any]:
+    """A population of so many flows, of these payloads in bytes, at uniform times."""
+    times = np.sort(random.uniform(0, span_s, len(payload)))
+    rows = "".join(f"{time:.9f},{size:.0f}\n" for time, size in zip(times, payload, strict=True))
+    return {**_cbr(name, "8Gbps", packet), "arrivals": {"trace": {"data": "time_s,size_B\n" + rows}}}
 
 
 def _cbr(name: str, rate: str, packet: str) -> dict[str, Any]:
@@ -570,11 +555,14 @@ def _link(
     *,
     warmup_s: int = 0,
     delay: str = "1ms",
+    rate_bps: float = 8e6,
 ) -> dict[str, Any]:
     return {
         "title": "a setting of theory",
         "duration": f"{duration_s}s",
         "warmup": f"{warmup_s}s",
-        "links": {"link": {"from": "a", "to": "b", "rate": "8Mbps", "delay": delay, "queue": queue}},
+        "links": {
+            "link": {"from": "a", "to": "b", "rate": f"{rate_bps:.0f}bps", "delay": delay, "queue": queue}
+        },
         "flows": groups,
     }
