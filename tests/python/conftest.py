@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TOGETHER = {
     "test_compare": "on real packets",  # in real time
+    "test_course": "course, {parameters}",
     "test_live": "on real packets",
     "test_ns3": "ns-3",
     "test_faults": "faults",
@@ -28,7 +29,10 @@ TOGETHER = {
     "test_sweep_ray": "ray",
     "test_validity": "theory",
 }
-"""Files of tests that share runs, or disturb one another; of parallel processes, one has each group."""
+"""Files of tests that share runs, or disturb one another; of parallel processes, one has each group.
+
+`{parameters}` stands for what a test is parametrized with: the runs of a lab serve the tests of that lab.
+"""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -41,7 +45,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
 
     class Together(LoadGroupScheduling):  # type: ignore[misc] # it has no types
         def _split_scope(self, nodeid: str) -> str:
-            return TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
+            path, _, test = nodeid.partition("::")
+            return TOGETHER.get(Path(path).stem, nodeid).replace("{parameters}", test.partition("[")[2])
 
     return Together(config, log) if config.getoption("dist") == "loadgroup" else None
 

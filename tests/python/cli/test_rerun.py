@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from tests.python.conftest import SMALL, run_in
 
 from perhop import _engine, simulation
 from perhop.live.equivalence import collect
@@ -17,17 +19,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.python.conftest import Finished
+    from tests.python.processes import Server
 
     Perhop = Callable[..., Finished]
 
 
+@pytest.fixture(scope="module")
+def made(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports of `run` and `sweep`, which each test changes a copy of."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "small.toml").write_text(SMALL, encoding="utf-8")
+    (folder / "limits.toml").write_text(SWEEP, encoding="utf-8")
+    commands = {
+        "run": ("run", "small.toml", "--runs", "2", "--seed", "5", "--out", "run"),
+        "sweep": ("sweep", "limits.toml", "--out", "sweep", "--store", "store"),
+    }
+    for command in commands.values():
+        done = run_in(server, folder, *command)
+        assert done.code == 0, done.err
+    return {name: folder / name for name in commands}
+
+
 @pytest.fixture
-def report(perhop: Perhop, small: Path, tmp_path: Path) -> Path:
+def report(made: dict[str, Path], tmp_path: Path) -> Path:
     """The folder of a report on two runs."""
-    done = perhop("run", small, "--runs", "2", "--seed", "5", "--out", "out")
-    assert done.code == 0, done.err
-    small.unlink()
-    return tmp_path / "out"
+    return shutil.copytree(made["run"], tmp_path / "out")
 
 
 def _edit(report: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -183,13 +199,9 @@ LIMIT = "links.bottleneck.queue.limit"
 
 
 @pytest.fixture
-def swept(perhop: Perhop, small: Path, tmp_path: Path) -> Path:
+def swept(made: dict[str, Path], tmp_path: Path) -> Path:
     """The folder of the report of a sweep of two points, two runs each."""
-    (tmp_path / "limits.toml").write_text(SWEEP, encoding="utf-8")
-    done = perhop("sweep", "limits.toml", "--out", "out", "--store", "store")
-    assert done.code == 0, done.err
-    small.unlink()
-    return tmp_path / "out"
+    return shutil.copytree(made["sweep"], tmp_path / "out")
 
 
 def test_every_number_of_a_sweep_comes_out_again(perhop: Perhop, swept: Path) -> None:

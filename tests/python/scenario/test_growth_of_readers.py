@@ -18,7 +18,7 @@ import pytest
 
 MOST = 2.5
 """Twice the input, sorting, and tables that double their room."""
-SIZE = 400
+SIZE = 200
 REFUSED = {"TOML, unknown keys"}
 
 
