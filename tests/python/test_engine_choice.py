@@ -98,7 +98,7 @@ def test_json_and_the_report_name_the_engine(perhop: Perhop, small: Path, tmp_pa
     found = {}
     for engine in ("batched", "reference"):
         out = tmp_path / engine
-        done = perhop("run", small, "--engine", engine, "--json", "-", "--out", out)
+        done = perhop("run", small, "--runs", "2", "--engine", engine, "--json", "-", "--out", out)
         found[engine] = json.loads(done.out)
         page = " ".join((out / "report.html").read_text().split())
         shown = {"batched": "(engine: batched)", "reference": "(engine: reference: requested)"}[engine]
@@ -107,5 +107,5 @@ def test_json_and_the_report_name_the_engine(perhop: Perhop, small: Path, tmp_pa
     assert found["batched"].pop("engine") == {"name": "batched", "reason": None}
     assert found["reference"].pop("engine") == {"name": "reference", "reason": "requested"}
     assert found["batched"] == found["reference"]
-    default = json.loads(perhop("run", small, "--json", "-").out)
+    default = json.loads(perhop("run", small, "--runs", "2", "--json", "-").out)
     assert default["engine"]["name"] == "batched"

@@ -299,7 +299,9 @@ def shell(text: str, place: Path, **more: str) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.parametrize("arguments", ["run small.toml", "run small.toml --json -", "--help", "list blocks"])
+@pytest.mark.parametrize(
+    "arguments", ["run small.toml --runs 2", "run small.toml --runs 2 --json -", "--help", "list blocks"]
+)
 @pytest.mark.usefixtures("small")
 def test_a_full_standard_output_is_one_line(tmp_path: Path, arguments: str) -> None:
     done = shell(f"perhop {arguments} > /dev/full", tmp_path)
@@ -358,15 +360,17 @@ def test_json_never_replaces_what_is_no_regular_file(perhop: Perhop, tmp_path: P
     (tmp_path / "dangling.json").symlink_to("new.json")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link.json", "dangling.json", "/dev/null", "/dev/stderr"):
-        written = perhop("run", "small.toml", "--json", name)
+        written = perhop("run", "small.toml", "--runs", "2", "--json", name)
         assert written.code == 0, written.err
-    assert json.loads(written.err)["seeds"] == list(range(1, 31))
+    assert json.loads(written.err)["seeds"] == [1, 2]
     with (tmp_path / "through.json").open("w") as through:
         reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=through)
-        assert perhop("run", "small.toml", "--json", "pipe").code == 0
+        assert perhop("run", "small.toml", "--runs", "2", "--json", "pipe").code == 0
         assert reader.wait(60) == 0
-    (tmp_path / "stdout.json").write_text(perhop("run", "small.toml", "--json", "/dev/stdout").out)
-    done = shell("perhop run small.toml --json >(cat > substituted.json) > text; sleep 1", tmp_path)
+    (tmp_path / "stdout.json").write_text(
+        perhop("run", "small.toml", "--runs", "2", "--json", "/dev/stdout").out
+    )
+    done = shell("perhop run small.toml --runs 2 --json >(cat > substituted.json) > text; sleep 1", tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "dangling.json").is_symlink()
@@ -376,8 +380,8 @@ def test_json_never_replaces_what_is_no_regular_file(perhop: Perhop, tmp_path: P
         (tmp_path / f"{name}.json").read_text() for name in ("aim", "new", "through", "substituted", "stdout")
     }
     assert len(texts) == 1
-    assert json.loads(texts.pop())["seeds"] == list(range(1, 31))
-    full = perhop("run", "small.toml", "--json", "/dev/full")
+    assert json.loads(texts.pop())["seeds"] == [1, 2]
+    full = perhop("run", "small.toml", "--runs", "2", "--json", "/dev/full")
     assert full.code == 2
     assert full.err == "error: /dev/full: cannot be written: No space left on device\n"
 
@@ -438,7 +442,7 @@ def test_run_writes_a_report(perhop: Perhop, small: Path, tmp_path: Path) -> Non
 
 def test_run_with_probes_draws_their_course(perhop: Perhop, small: Path, tmp_path: Path) -> None:
     small.write_text(small.read_text() + '\n[probes]\ninterval = "1s"\n')
-    done = perhop("run", small, "--out", tmp_path / "out")
+    done = perhop("run", small, "--runs", "2", "--out", tmp_path / "out")
     assert done.code == 0, done.err
     names = {path.stem for path in (tmp_path / "out" / "plots").iterdir()}
     assert names == {
@@ -613,7 +617,7 @@ def test_plots_of_an_earlier_report_go_and_nothing_else(
     plots = reproduced.results_in(tmp_path) / "plots"
     assert (plots / "kim-table1-by-out-set.svg").exists()
     (plots / "mine.svg").write_text("<svg/>")
-    done = perhop("run", small, "--out", "results")
+    done = perhop("run", small, "--runs", "2", "--out", "results")
     assert done.code == 0
     assert sorted(path.name for path in plots.iterdir()) == [
         "mine.svg",
