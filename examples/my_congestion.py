@@ -43,6 +43,6 @@ CONTROLS = {"my vegas": MyVegas(), "reno": "reno", "cubic": "cubic", "bbr3": "bb
 if __name__ == "__main__":
     print("control    utilization  delay (95th percentile)   loss")
     for name, control in CONTROLS.items():
-        link = perhop.run(network(control), runs=30).link_summary().row(0, named=True)
+        link = perhop.run(network(control), runs=10).link_summary().row(0, named=True)
         low, high = link["delay_p95_low_s"] * 1e3, link["delay_p95_high_s"] * 1e3
         print(f"{name:10} {link['utilization']:11.1%}  {low:7.1f} to {high:6.1f} ms  {link['loss']:9.3%}")
