@@ -1,6 +1,6 @@
 // The page as a whole.
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { PANELS, type Panel } from "../state.ts";
 import { ChartChoices, Charts, Figures } from "./charts.tsx";
 import { Controls } from "./controls.tsx";
@@ -76,10 +76,7 @@ export function App() {
                   </p>
                 )}
               </section>
-              <div class="bar">
-                <Transport />
-                <Figures />
-              </div>
+              <Bar />
               <div class={store.second.value ? "networks pair" : "networks"} id="charts" tabIndex={-1}>
                 <Network which={0} />
                 {store.second.value && <Network which={1} />}
@@ -95,6 +92,30 @@ export function App() {
       </main>
       <Dialogs />
     </>
+  );
+}
+
+/** The controls and the key figures, which stay in sight: what gets the focus comes into sight below them. */
+function Bar() {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const bar = place.current;
+    if (!bar) return;
+    const parts = [bar, ...bar.children];
+    const page = document.documentElement;
+    const observer = new ResizeObserver(() => {
+      const covering = parts.filter((part) => getComputedStyle(part).position === "sticky");
+      const height = Math.max(0, ...covering.map((part) => part.getBoundingClientRect().height));
+      page.style.scrollPaddingTop = `${Math.ceil(height) + 8}px`;
+    });
+    for (const part of [...parts, page]) observer.observe(part);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div class="bar" ref={place}>
+      <Transport />
+      <Figures />
+    </div>
   );
 }
 

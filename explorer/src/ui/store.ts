@@ -381,9 +381,9 @@ export async function seek(timeS: number): Promise<void> {
     drawn.value++;
   });
   if (!sought || !isBack) return;
-  const replayed = changes.value.length;
+  const replayed = changes.value.length > 0 ? `, ${count(changes.value.length, "change")} replayed` : "";
   const undone = sought.undone > 0 ? ` ${count(sought.undone, "later change")} undone.` : "";
-  say(`Back at ${timeS.toFixed(2)} s, ${count(replayed, "change")} replayed.${undone}`);
+  say(`Back at ${timeS.toFixed(2)} s${replayed}.${undone}`);
   edited();
 }
 

@@ -332,6 +332,45 @@ test("everything by keyboard", async ({ page }) => {
   await shot(page, "keyboard");
 });
 
+for (const width of [1280, 900, 390]) {
+  test(`nothing that has the focus stands under what stays in sight, ${width} pixels wide`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 720 });
+    await open(page);
+    await until(page, 2);
+    await page.keyboard.press("Space");
+    await page.keyboard.press("1");
+    for (let i = 0; i < 25; i++) await page.keyboard.press("Tab");
+    const covered: string[] = [];
+    for (let i = 0; i < 60; i++) {
+      await page.keyboard.press("Shift+Tab");
+      const under = await page.evaluate(() => {
+        const element = document.activeElement;
+        if (!(element instanceof HTMLElement) || element === document.body) return null;
+        const { top, height } = element.getBoundingClientRect();
+        for (const part of document.querySelectorAll(".bar, .figures, [role=tablist]")) {
+          if (getComputedStyle(part).position !== "sticky" || part.contains(element)) continue;
+          const above = part.getBoundingClientRect();
+          const beside = element.getBoundingClientRect();
+          if (above.right <= beside.left || above.left >= beside.right) continue;
+          if (top < above.bottom && top + height > above.top) {
+            return `${element.tagName} ${element.getAttribute("aria-label") ?? element.textContent}`.slice(0, 60);
+          }
+        }
+        return null;
+      });
+      if (under) covered.push(under);
+    }
+    expect(covered).toEqual([]);
+  });
+}
+
+test("going back without a change says nothing of changes", async ({ page }) => {
+  await open(page);
+  await until(page, 4);
+  await seek(page, 1);
+  await expect(page.getByRole("status")).toHaveText("Back at 1.00 s.");
+});
+
 /** Presses Tab until the element with this name has the focus. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   const seen: string[] = [];
