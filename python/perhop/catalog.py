@@ -72,12 +72,10 @@ class Compared:
     Attributes:
         id: Its name in the comparison's results.
         margin: The margin that it is held to, by name.
-        digits: Decimals that a reader sees.
     """
 
     id: str
     margin: str
-    digits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,45 +131,7 @@ def _entry(data: Mapping[str, Any]) -> Measure:
         compared = summary["compared"]
         compared = None if compared is None else Compared(**compared)
         summary = Summary(**{**summary, "compared": compared, "share_of": tuple(summary["share_of"])})
-    return Measure(**_alone(data) | {"summary": summary})
-
-
-def _alone(data: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry whose description can be read without that of the entry before."""
-    leaning, means = _LEANING.get(data["name"], ("", ""))
-    text = data["description"]
-    return {**data, "description": text.replace(leaning, means, 1) if leaning else text}
-
-
-_BY_LIMIT = "; unfinished ones count by the product limit, and there is none where they leave it open"
-_LEANING: Mapping[str, tuple[str, str]] = {
-    "acked_bps": ("the same time", "the active time (`active_s`)"),
-    **dict.fromkeys(
-        ("sender_limited", "congestion_limited", "recovering", "idle"),
-        ("The same", "Share of the time in which the flow was active"),
-    ),
-    "policing_ratio": ("The same", "Packets that the link's own meters dropped before the queue,"),
-    "link_loss": (
-        "The same",
-        "Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`),",
-    ),
-    "reordering_ratio": (
-        "The same",
-        "Packets, data and ACKs, that reached the far end of the link after one sent later (RFC 4737),",
-    ),
-    **dict.fromkeys(
-        (f"loss_{color}" for color in COLORS),
-        ("The same", "Packets that the queue dropped over those that arrived, both after the warm-up,"),
-    ),
-    "page_p95_s": (", likewise", _BY_LIMIT),
-    "response_p99_s": (", likewise", _BY_LIMIT),
-    "quality_bps": ("these chunks", "the chunks asked for after the warm-up"),
-    **dict.fromkeys(
-        ("down_late", "up_late"),
-        ("these datagrams", "the datagrams that came after the warm-up"),
-    ),
-}
-"""What descriptions of the engine take from the entry before, and what it means; they are read alone here."""
+    return Measure(**{**data, "summary": summary})
 
 
 _DECLARED: Mapping[str, Any] = json.loads(_engine.measures())
@@ -198,7 +158,7 @@ class ApplicationMeasure:
 
 
 APPLICATION: Mapping[str, tuple[ApplicationMeasure, ...]] = {
-    model: tuple(ApplicationMeasure(**_alone(data)) for data in entries)
+    model: tuple(ApplicationMeasure(**data) for data in entries)
     for model, entries in _DECLARED["application"].items()
 }
 """The measures of each application, by its name. Those of calls are the E-model's (`perhop.quality`)."""
@@ -438,7 +398,7 @@ def _dropped(color: int) -> ClassMeasure:
         classes_only=False,
         importance=255,
         metric="",
-        compared=Compared(f"loss-{name}", "loss", 2),
+        compared=Compared(f"loss-{name}", "loss"),
     )
     return ClassMeasure(
         f"dropped_{name}",

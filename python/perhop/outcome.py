@@ -60,8 +60,8 @@ class Flows(TypedDict):
     population, of all its flows together over the measured interval; none for a flow that never was active,
     or too briefly for data to arrive; f64[n], NaN where there is none."""
     acked_bps: Numbers
-    """Rate of segments acknowledged in order over the same time, IP headers included; none but for TCP;
-    f64[n], NaN where there is none."""
+    """Rate of segments acknowledged in order over the active time (`active_s`), IP headers included; none but
+    for TCP; f64[n], NaN where there is none."""
     delivered_packets: Counts
     """Packets that reached the receiver for the first time; i64[n]."""
     delivered_bytes: Counts
@@ -82,8 +82,8 @@ class Flows(TypedDict):
     """Mean one-way delay from the sending host to the receiving one; none for TCP; f64[n], NaN where there is
     none."""
     one_way_delay_p99_s: Numbers
-    """99th percentile of the one-way delay, at most 3.1 % or 1 µs above it; none for TCP; f64[n], NaN where
-    there is none."""
+    """99th percentile of the one-way delay from the sending host to the receiving one, at most 3.1 % or 1 µs
+    above it; none for TCP; f64[n], NaN where there is none."""
     jitter_s: Numbers
     """Mean interarrival jitter (RFC 3550, section 6.4.1); none for TCP; f64[n], NaN where there is none."""
     late_packets: Numbers
@@ -92,8 +92,8 @@ class Flows(TypedDict):
     there is none."""
     late_ratio: Numbers
     """Packets that came too late for the flow's play-out buffer (key `play-out`), over all that reached the
-    receiver; none for a flow without that key and where nothing came (a fraction); f64[n], NaN where there is
-    none."""
+    receiver; none for a flow without a play-out buffer and where nothing came (a fraction); f64[n], NaN where
+    there is none."""
     play_out_delay_s: Numbers
     """Time from the sending of a packet to its play-out: the one-way delay of the flow's first packet and its
     `play-out`; without that key, the least delay that at least 99 % of the packets do not exceed (at most 3.1
@@ -123,14 +123,15 @@ class Flows(TypedDict):
     nothing (a fraction); f64[n], NaN where there is none."""
     completion_s: Numbers
     """Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing byte
-    at the receiver; none for a flow that was unfinished, or began during the warm-up; f64[n], NaN where there
-    is none."""
+    at the receiver; none for a flow that was unfinished at the end of the run, or began during the warm-up;
+    f64[n], NaN where there is none."""
     slowdown: Numbers
     """Flow completion time over the least time that the flow's route allows: propagation, one packet's
-    transmission at each hop, and that of all others at the slowest hop; f64[n], NaN where there is none."""
+    transmission at each hop, and that of all others at the slowest hop; none for a flow that was unfinished
+    at the end of the run, or began during the warm-up; f64[n], NaN where there is none."""
     unfinished: Numbers
     """1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; none
-    for a flow without one, or that began during the warm-up; f64[n], NaN where there is none."""
+    for a flow without a `volume`, or that began during the warm-up; f64[n], NaN where there is none."""
     retransmission_ratio: Numbers
     """Packets sent again over all packets sent; none but for TCP, and for a flow that sent nothing (a
     fraction); f64[n], NaN where there is none."""
@@ -141,7 +142,7 @@ class Flows(TypedDict):
     link_loss: Numbers
     """Data packets that links lost after they had sent them, over these and all that reached the receiver,
     those sent again included; none for a flow whose data pass no link that loses packets, on real packets and
-    where there are none of either (a fraction); f64[n], NaN where there is none."""
+    where nothing came (a fraction); f64[n], NaN where there is none."""
     congestion_marked_packets: Numbers
     """Packets that reached the receiver marked as having met congestion (CE); none for a flow without ECN,
     and on real packets; f64[n], NaN where there is none."""
@@ -158,20 +159,24 @@ class Flows(TypedDict):
     `congestion_limited`, `recovering` and `idle` sum to 1; none but for TCP (a fraction); f64[n], NaN where
     there is none."""
     sender_limited: Numbers
-    """The same when data was outstanding and no more waited: the application had handed over all, or the
-    sender's buffer took no more (a fraction); f64[n], NaN where there is none."""
-    buffer_limited: Numbers
-    """Of `sender_limited`, the share in which the sender's buffer took no more (`tcpi_sndbuf_limited`) (a
-    fraction); f64[n], NaN where there is none."""
-    congestion_limited: Numbers
-    """The same when the congestion control let out no more, by its window or its pacing rate (a fraction);
+    """Share of the time in which the flow was active when data was outstanding and no more waited: the
+    application had handed over all, or the sender's buffer took no more; none but for TCP (a fraction);
     f64[n], NaN where there is none."""
+    buffer_limited: Numbers
+    """Share of the time in which the flow was active when the sender's buffer took no more
+    (`tcpi_sndbuf_limited`), which is part of `sender_limited`; none but for TCP (a fraction); f64[n], NaN
+    where there is none."""
+    congestion_limited: Numbers
+    """Share of the time in which the flow was active when the congestion control let out no more, by its
+    window or its pacing rate; none but for TCP (a fraction); f64[n], NaN where there is none."""
     recovering: Numbers
-    """The same when losses were being repaired, waits for the retransmission timer included, and neither the
-    receiver's window nor the sender's buffer was full (a fraction); f64[n], NaN where there is none."""
+    """Share of the time in which the flow was active when losses were being repaired, waits for the
+    retransmission timer included, and neither the receiver's window nor the sender's buffer was full; none
+    but for TCP (a fraction); f64[n], NaN where there is none."""
     idle: Numbers
-    """The same when nothing was outstanding and nothing to be sent: the application paused, or the connection
-    was being opened (a fraction); f64[n], NaN where there is none."""
+    """Share of the time in which the flow was active when nothing was outstanding and nothing to be sent: the
+    application paused, or the connection was being opened; none but for TCP (a fraction); f64[n], NaN where
+    there is none."""
     busy_s: Numbers
     """Time in which data was outstanding or waited to be sent (`tcpi_busy_time`); of flows that come and go,
     of all together; none but for TCP; f64[n], NaN where there is none."""
@@ -219,11 +224,11 @@ class LinkClass(TypedDict):
     """Packets that the queue dropped over those that arrived, both after the warm-up: above 1 where packets
     that waited when it ended are dropped and few arrive (a fraction)."""
     loss_green: float | None
-    """The same of green packets (a fraction)."""
+    """Green packets that the queue dropped over those that arrived, both after the warm-up (a fraction)."""
     loss_yellow: float | None
-    """The same of yellow packets (a fraction)."""
+    """Yellow packets that the queue dropped over those that arrived, both after the warm-up (a fraction)."""
     loss_red: float | None
-    """The same of red packets (a fraction)."""
+    """Red packets that the queue dropped over those that arrived, both after the warm-up (a fraction)."""
     delay_p50_s: float | None
     """Waiting time in the queue: median, as the longest in its bin of the histogram: at most 3.1 % or 1 µs
     above it, and a constant exactly."""
@@ -283,18 +288,22 @@ class Link(TypedDict):
     policed_packets: int | None
     """Packets that the link's own meters dropped before the queue; none for a link without meters."""
     policing_ratio: float | None
-    """The same over all packets that came to the link, data and ACKs; none for a link without meters (a
-    fraction)."""
+    """Packets that the link's own meters dropped before the queue, over all packets that came to the link,
+    data and ACKs; none for a link without meters, and where nothing came (a fraction)."""
     lost_packets: int | None
     """Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), which
     are no drops of its queue; none for a link that loses no packets, and on real packets."""
     link_loss: float | None
-    """The same over all packets that the link sent (a fraction)."""
+    """Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), over
+    all that it sent; none for a link that loses no packets, on real packets, and for a link that sent nothing
+    (a fraction)."""
     reordered_packets: int | None
     """Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737);
     none for a link that keeps their order, and on real packets."""
     reordering_ratio: float | None
-    """The same over all packets that the link sent (a fraction)."""
+    """Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737),
+    over all that the link sent; none for a link that keeps their order, on real packets, and for a link that
+    sent nothing (a fraction)."""
     mean_queue_packets: float
     """Mean number of packets that wait."""
     arrived_packets: int
@@ -307,11 +316,11 @@ class Link(TypedDict):
     """Packets that the queue dropped over those that arrived, both after the warm-up: above 1 where packets
     that waited when it ended are dropped and few arrive (a fraction)."""
     loss_green: float | None
-    """The same of green packets (a fraction)."""
+    """Green packets that the queue dropped over those that arrived, both after the warm-up (a fraction)."""
     loss_yellow: float | None
-    """The same of yellow packets (a fraction)."""
+    """Yellow packets that the queue dropped over those that arrived, both after the warm-up (a fraction)."""
     loss_red: float | None
-    """The same of red packets (a fraction)."""
+    """Red packets that the queue dropped over those that arrived, both after the warm-up (a fraction)."""
     delay_p50_s: float | None
     """Waiting time in the queue: median, as the longest in its bin of the histogram: at most 3.1 % or 1 µs
     above it, and a constant exactly."""

@@ -32,7 +32,7 @@ const NAMES: [(&[&str], &str); 20] = [
 ];
 
 /// Unknown keys that no single key replaces: the words, a valid key by which their table is recognized, and the hint.
-const ADVICE: [(&[&str], &str, &str); 12] = [
+const ADVICE: [(&[&str], &str, &str); 16] = [
     (&["rtt", "round-trip", "round-trip-time", "base-rtt"], "burst-loss", RTT),
     (
         &["rtt", "round-trip", "round-trip-time", "base-rtt", "delay", "latency"],
@@ -88,7 +88,62 @@ const ADVICE: [(&[&str], &str, &str); 12] = [
         "warmup",
         "it belongs to a link: write it below [links.NAME]",
     ),
+    (ADDRESSES, "source-ports", "write `source` or `destination`, such as source = \"10.0.0.0/8\""),
+    (
+        &["port", "ports", "sport", "dport", "src-port", "dst-port"],
+        "source-ports",
+        "write `source-ports` or `destination-ports`, such as destination-ports = 443",
+    ),
+    (
+        &[
+            "flow",
+            "flows",
+            "class",
+            "name",
+            "user",
+            "application",
+            "from",
+            "to",
+            "source",
+            "destination",
+            "port",
+            "ports",
+            "source-ports",
+            "destination-ports",
+            "sport",
+            "dport",
+            "protocol",
+            "proto",
+        ],
+        "traffic-class",
+        CODEPOINT,
+    ),
+    (ADDRESSES, "traffic-class", CODEPOINT),
 ];
+
+/// Names of a packet's addresses.
+const ADDRESSES: &[&str] = &[
+    "host",
+    "hosts",
+    "ip",
+    "address",
+    "addr",
+    "network",
+    "net",
+    "subnet",
+    "prefix",
+    "cidr",
+    "src",
+    "dst",
+    "src-ip",
+    "dst-ip",
+    "source-ip",
+    "destination-ip",
+    "saddr",
+    "daddr",
+];
+const CODEPOINT: &str = "a queue tells packets apart by their codepoint: write match = { dscp = \"EF\" }; flows of a scenario have it \
+                         with dscp = \"EF\" beside `transport`";
 
 const RTT: &str = "write `delay`, which is one way: half of the round-trip time that the link adds";
 const ECN: &str = "a flow is capable with the key `ecn` beside `transport`, such as ecn = \"classic\" (RFC 3168), and a queue marks with \

@@ -56,8 +56,7 @@ fn summary_of(summary: &Summary, name: &str) -> Value {
         Table::Classes(place) => (Some(place), true, None),
         Table::Wide { place, above } => (Some(place), false, Some(above)),
     };
-    let compared =
-        |Compared { id, margin, digits }: Compared| json!({"id": id, "margin": margin, "digits": digits});
+    let compared = |Compared { id, margin }: Compared| json!({"id": id, "margin": margin});
     json!({
         "label": summary.label,
         "long_label": summary.long_label.unwrap_or(summary.label),

@@ -59,6 +59,21 @@ WORDS = [
         'delay = "48ms"\njitter = "5ms"',
         "expected a table (Jitter), such as { distribution =",
     ),
+    (
+        'delay = "48ms"',
+        'delay = "48ms"\nloss = "101%"',
+        "links.bottleneck.loss: `101%`: at most 100 % and at least 0 %",
+    ),
+    (
+        QUEUE,
+        'scheduler = "priority", queues = [{ match = { host = "10.0.0.1" }, rule = { aqm = "codel" } }]',
+        'unknown key `host`; a queue tells packets apart by their codepoint: write match = { dscp = "EF" };',
+    ),
+    (
+        QUEUE,
+        'scheduler = "priority", queues = [{ match = { flow = "gold" }, rule = { aqm = "codel" } }]',
+        'flows of a scenario have it with dscp = "EF" beside `transport` (valid keys: path, dscp',
+    ),
     ('delay = "48ms"', 'delay = "48ms"\nloss = 5', 'a probability lies between 0 and 1, not 5; 5 % is "5%"'),
     ('limit = "868p", ', "maxsize = 868, ", "unknown key `maxsize`; write `limit` (valid"),
     (
@@ -213,11 +228,18 @@ def test_a_fraction_may_be_a_percentage(percentage: str, fraction: str) -> None:
     assert read(changed("390/694/0.02", "390/694/2%")) == read(GOOD)
 
 
-@pytest.mark.parametrize("loss", ['"101%"', '"one"', '"-1%"', "true"])
+@pytest.mark.parametrize("loss", ['"one"', '"-1%"', "true"])
 def test_what_is_no_fraction_is_refused_with_an_example(loss: str) -> None:
     found = refusal('delay = "48ms"', f'delay = "48ms"\nloss = {loss}')
     assert "links.bottleneck.loss: " in found
     assert "1%" in found
+
+
+@pytest.mark.parametrize("loss", ['"101%"', '"100.5 %"', '"1000%"'])
+def test_a_percentage_above_100_is_not_taken_for_a_number_without_its_sign(loss: str) -> None:
+    found = refusal('delay = "48ms"', f'delay = "48ms"\nloss = {loss}')
+    assert "at most 100 %" in found
+    assert ' is "' not in found
 
 
 def test_a_link_that_loses_all_has_a_notice() -> None:

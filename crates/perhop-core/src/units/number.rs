@@ -45,12 +45,7 @@ impl Probability {
         if (0.0..=1.0).contains(&value) {
             Ok(Self(value))
         } else {
-            let meant = if value > 1.0 && value <= 100.0 {
-                format!("; {value} % is \"{value}%\"")
-            } else {
-                String::new()
-            };
-            Err(UnitError::new(format!("a probability lies between 0 and 1, not {value}{meant}")))
+            Err(UnitError::new(format!("a probability lies between 0 and 1, not {value}")))
         }
     }
 
@@ -165,14 +160,15 @@ macro_rules! number_in_range {
 /// The form of a percentage, as a regular expression.
 const PERCENT: &str = r"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?%$";
 
-/// A number that may also be written as a percentage: `0.01` or `"1%"`.
+/// A number that may also be written as a percentage: `0.01` or `"1%"`. `$range` says which percentages are valid.
 macro_rules! number_or_percentage {
-    ($type:ident, $schema:expr) => {
+    ($type:ident, $range:literal, $schema:expr) => {
         impl FromStr for $type {
             type Err = UnitError;
             /// Reads a percentage; the number is the nearest one to its hundredth.
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                Self::new(percentage(text)?).map_err(|problem| UnitError::new(format!("`{text}`: {problem}")))
+                let number = percentage(text)?;
+                Self::new(number).map_err(|_| UnitError::new(format!(concat!("`{}`: ", $range), text)))
             }
         }
         impl<'de> Deserialize<'de> for $type {
@@ -213,7 +209,11 @@ impl<T: FromStr<Err = UnitError>, N: Fn(f64) -> Result<T, UnitError>> de::Visito
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
-        self.0(value).map_err(E::custom)
+        self.0(value).map_err(|problem| match value {
+            // A percentage without its sign.
+            1.0..=100.0 => E::custom(format!("{problem}; {value} % is \"{value}%\"")),
+            _ => E::custom(problem),
+        })
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
@@ -233,10 +233,12 @@ number_in_range!(AboveZero, json_schema!({ "type": "number", "exclusiveMinimum":
 number_in_range!(Positive, json_schema!({ "type": "number", "minimum": 1 }));
 number_or_percentage!(
     Probability,
+    "at most 100 % and at least 0 %",
     json_schema!({ "type": ["number", "string"], "minimum": 0, "maximum": 1, "pattern": PERCENT, "examples": ["1%"] })
 );
 number_or_percentage!(
     Load,
+    "a percentage above 0 %",
     json_schema!({ "type": ["number", "string"], "exclusiveMinimum": 0, "pattern": PERCENT, "examples": ["60%"] })
 );
 number_in_range!(Weight, json_schema!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }));

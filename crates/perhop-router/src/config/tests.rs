@@ -117,6 +117,16 @@ fn each_problem_is_named_where_it_stands() {
             "meters = [{ name = \"a\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }, { name = \"b\", profile = { marker = \"tsw\", rate = \"1Mbps\" } }]",
             "r.toml:16: upstream.meters[1].match: the earlier meter `a` takes all of these packets",
         ),
+        (
+            "source = ",
+            "host = ",
+            "r.toml:21: classes[0].match.host: unknown key `host`; write `source` or `destination`, such as",
+        ),
+        (
+            "destination-ports = ",
+            "port = ",
+            "r.toml:21: classes[0].match.port: unknown key `port`; write `source-ports` or `destination-ports`",
+        ),
         ("\"tcp\"", "\"tpc\"", "r.toml:21: classes[0].match.protocol: unknown protocol `tpc`"),
         (
             "\"tcp\"",

@@ -140,7 +140,7 @@ impl Application for Game {
             label: "down late",
             importance: 255,
             unit: Unit::Fraction,
-            description: "Fraction of these datagrams that took longer than `late`.",
+            description: "Fraction of the datagrams to the player that came after the warm-up and took longer than `late`.",
             estimate: Estimate::Ratio("down_late", "down", 1.0),
         },
         Measure {
@@ -148,7 +148,7 @@ impl Application for Game {
             label: "up, p99",
             importance: 255,
             unit: Unit::Seconds,
-            description: "99th percentile of the one-way delay from the player.",
+            description: "99th percentile of the one-way delay from the player, of datagrams that came after the warm-up.",
             estimate: Estimate::Quantile("up_s", 0.99),
         },
         Measure {
@@ -156,7 +156,7 @@ impl Application for Game {
             label: "up late",
             importance: 255,
             unit: Unit::Fraction,
-            description: "Fraction of these datagrams that took longer than `late`.",
+            description: "Fraction of the datagrams from the player that came after the warm-up and took longer than `late`.",
             estimate: Estimate::Ratio("up_late", "up", 1.0),
         },
     ];

@@ -148,7 +148,7 @@ impl Application for RequestResponse {
             label: "p99",
             importance: 255,
             unit: Unit::Seconds,
-            description: "99th percentile of the response time, likewise.",
+            description: "99th percentile of the response time; unfinished responses count by the product limit, and there is none where they leave it open.",
             estimate: Estimate::Quantile("response_s", 0.99),
         },
         Measure {

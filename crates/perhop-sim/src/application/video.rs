@@ -122,7 +122,7 @@ impl Application for Video {
             label: "quality",
             importance: 255,
             unit: Unit::BitsPerSecond,
-            description: "Mean rate at which these chunks were encoded.",
+            description: "Mean rate at which the chunks were encoded that were asked for after the warm-up and came by the end of the run.",
             estimate: Estimate::Mean("quality_bps"),
         },
         Measure {
@@ -155,7 +155,7 @@ impl Application for Video {
             label: "switches per run",
             importance: 40,
             unit: Unit::None,
-            description: "Chunks of another rate than the one before.",
+            description: "Chunks of another rate than the chunk before.",
             estimate: Estimate::Sum("switches"),
         },
         Measure {
@@ -164,7 +164,7 @@ impl Application for Video {
             importance: 255,
             unit: Unit::None,
             description: "Quality of experience of a chunk: its rate in Mbit/s, less 4.3 for each second of stalling before it, \
-                          less the difference to the rate of the one before (linear QoE of Pensieve, 2017).",
+                          less the difference to the rate of the chunk before (linear QoE of Pensieve, 2017).",
             estimate: Estimate::Mean("qoe"),
         },
         Measure {

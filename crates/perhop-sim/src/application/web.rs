@@ -165,7 +165,7 @@ impl Application for Web {
             label: "p95",
             importance: 255,
             unit: Unit::Seconds,
-            description: "95th percentile of the page load time, likewise.",
+            description: "95th percentile of the page load time; unfinished pages count by the product limit, and there is none where they leave it open.",
             estimate: Estimate::Quantile("page_s", 0.95),
         },
         Measure {

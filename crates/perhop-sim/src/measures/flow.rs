@@ -39,14 +39,14 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         summary: Some(Summary {
             table: Table::All(0),
             importance: u8::MAX,
-            compared: Some(Compared { id: "throughput", margin: "throughput", digits: 3 }),
+            compared: Some(Compared { id: "throughput", margin: "throughput" }),
             ..Summary::of("throughput")
         }),
     },
     Measure {
         name: "acked_bps",
         unit: BitsPerSecond,
-        description: "Rate of segments acknowledged in order over the same time, IP headers included; none but for TCP.",
+        description: "Rate of segments acknowledged in order over the active time (`active_s`), IP headers included; none but for TCP.",
         value: Optional(|flow| flow.acked().filter(|_| flow.counted.repairs())),
         summary: None,
     },
@@ -108,19 +108,19 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         summary: Some(Summary {
             table: Table::All(20),
             importance: 130,
-            compared: Some(Compared { id: "one-way", margin: "one-way", digits: 1 }),
+            compared: Some(Compared { id: "one-way", margin: "one-way" }),
             ..Summary::of("one-way delay")
         }),
     },
     Measure {
         name: "one_way_delay_p99_s",
         unit: Seconds,
-        description: "99th percentile of the one-way delay, at most 3.1 % or 1 µs above it; none for TCP.",
+        description: "99th percentile of the one-way delay from the sending host to the receiving one, at most 3.1 % or 1 µs above it; none for TCP.",
         value: Optional(|flow| flow.p99_transit_s),
         summary: Some(Summary {
             table: Table::All(30),
             importance: 200, // what calls and voice are about
-            compared: Some(Compared { id: "one-way-p99", margin: "one-way", digits: 1 }),
+            compared: Some(Compared { id: "one-way-p99", margin: "one-way" }),
             ..Summary::of("one-way delay p99")
         }),
     },
@@ -148,7 +148,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "late_ratio",
         unit: Fraction,
         description: "Packets that came too late for the flow's play-out buffer (key `play-out`), over all that reached the receiver; \
-            none for a flow without that key and where nothing came.",
+            none for a flow without a play-out buffer and where nothing came.",
         value: Optional(|flow| {
             let played = flow.play_out.filter(|played| played.is_fixed && flow.delivered_packets > 0)?;
             Some(played.late as f64 / flow.delivered_packets as f64)
@@ -188,7 +188,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
             table: Table::All(10),
             importance: 120,
             metric: Some("rtt_s"),
-            compared: Some(Compared { id: "rtt", margin: "rtt", digits: 1 }),
+            compared: Some(Compared { id: "rtt", margin: "rtt" }),
             ..Summary::of("RTT")
         }),
     },
@@ -241,12 +241,12 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "completion_s",
         unit: Seconds,
         description: "Flow completion time of a flow with a `volume`: from its start to the arrival of the last missing \
-            byte at the receiver; none for a flow that was unfinished, or began during the warm-up.",
+            byte at the receiver; none for a flow that was unfinished at the end of the run, or began during the warm-up.",
         value: Optional(|flow| flow.completion.time().map(Duration::as_secs_f64)),
         summary: Some(Summary {
             table: Table::All(50),
             importance: 199, // what transfers are about
-            compared: Some(Compared { id: "completion", margin: "completion", digits: 1 }),
+            compared: Some(Compared { id: "completion", margin: "completion" }),
             ..Summary::of("FCT")
         }),
     },
@@ -254,7 +254,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "slowdown",
         unit: NoUnit,
         description: "Flow completion time over the least time that the flow's route allows: propagation, one packet's \
-            transmission at each hop, and that of all others at the slowest hop.",
+            transmission at each hop, and that of all others at the slowest hop; none for a flow that was unfinished at the end of the run, \
+            or began during the warm-up.",
         value: Optional(|flow| flow.completion.slowdown()),
         summary: Some(Summary { table: Table::All(60), importance: 65, ..Summary::of("slowdown") }),
     },
@@ -262,7 +263,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "unfinished",
         unit: NoUnit,
         description: "1 for a flow with a `volume` that had not completed by the end of the run, stopped or not; else 0; \
-            none for a flow without one, or that began during the warm-up.",
+            none for a flow without a `volume`, or that began during the warm-up.",
         value: Optional(|flow| flow.completion.is_unfinished().map(f64::from)),
         summary: Some(Summary {
             statistic: Statistic::Sum,
@@ -296,7 +297,7 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
         name: "link_loss",
         unit: Fraction,
         description: "Data packets that links lost after they had sent them, over these and all that reached the receiver, those sent \
-            again included; none for a flow whose data pass no link that loses packets, on real packets and where there are none of either.",
+            again included; none for a flow whose data pass no link that loses packets, on real packets and where nothing came.",
         value: Optional(|flow| {
             let lost = flow.lost? as f64;
             let all = lost + arrived(flow) as f64;
@@ -354,15 +355,16 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "sender_limited",
         unit: Fraction,
-        description: "The same when data was outstanding and no more waited: the application had handed over all, or the sender's buffer \
-            took no more.",
+        description: "Share of the time in which the flow was active when data was outstanding and no more waited: the application had \
+            handed over all, or the sender's buffer took no more; none but for TCP.",
         value: Optional(|flow| Some(share(flow, Limit::Application)? + share(flow, Limit::Buffer)?)),
         summary: Some(Summary { table: Table::Wide { place: 81, above: 1.0 }, ..Summary::of("app-limited") }),
     },
     Measure {
         name: "buffer_limited",
         unit: Fraction,
-        description: "Of `sender_limited`, the share in which the sender's buffer took no more (`tcpi_sndbuf_limited`).",
+        description: "Share of the time in which the flow was active when the sender's buffer took no more (`tcpi_sndbuf_limited`), which is \
+            part of `sender_limited`; none but for TCP.",
         value: Optional(|flow| share(flow, Limit::Buffer)),
         summary: Some(Summary {
             table: Table::Wide { place: 81, above: 0.05 },
@@ -373,7 +375,8 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "congestion_limited",
         unit: Fraction,
-        description: "The same when the congestion control let out no more, by its window or its pacing rate.",
+        description: "Share of the time in which the flow was active when the congestion control let out no more, by its window or its pacing \
+            rate; none but for TCP.",
         value: Optional(|flow| share(flow, Limit::Congestion)),
         summary: Some(Summary {
             table: Table::Wide { place: 82, above: 1.0 },
@@ -383,16 +386,16 @@ pub const FLOW: &[Measure<FlowOutcome>] = &[
     Measure {
         name: "recovering",
         unit: Fraction,
-        description: "The same when losses were being repaired, waits for the retransmission timer included, and neither the receiver's window nor \
-            the sender's buffer was full.",
+        description: "Share of the time in which the flow was active when losses were being repaired, waits for the retransmission timer \
+            included, and neither the receiver's window nor the sender's buffer was full; none but for TCP.",
         value: Optional(|flow| share(flow, Limit::Recovery)),
         summary: Some(Summary { table: Table::Wide { place: 83, above: 1.0 }, ..Summary::of("recovering") }),
     },
     Measure {
         name: "idle",
         unit: Fraction,
-        description: "The same when nothing was outstanding and nothing to be sent: the application paused, or the connection was being \
-            opened.",
+        description: "Share of the time in which the flow was active when nothing was outstanding and nothing to be sent: the application \
+            paused, or the connection was being opened; none but for TCP.",
         value: Optional(|flow| share(flow, Limit::Idle)),
         summary: Some(Summary { table: Table::Wide { place: 84, above: 1.0 }, ..Summary::of("idle") }),
     },

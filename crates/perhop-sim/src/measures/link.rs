@@ -34,7 +34,7 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
         summary: Some(Summary {
             table: Table::All(0),
             importance: u8::MAX,
-            compared: Some(Compared { id: "utilization", margin: "utilization", digits: 1 }),
+            compared: Some(Compared { id: "utilization", margin: "utilization" }),
             ..Summary::of("used")
         }),
     },
@@ -48,7 +48,8 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
     Measure {
         name: "policing_ratio",
         unit: Fraction,
-        description: "The same over all packets that came to the link, data and ACKs; none for a link without meters.",
+        description: "Packets that the link's own meters dropped before the queue, over all packets that came to the link, data and ACKs; \
+            none for a link without meters, and where nothing came.",
         value: Optional(|link| {
             let policed = policed(link)?;
             ratio(policed, policed + all(link.measured.arrived))
@@ -66,7 +67,8 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
     Measure {
         name: "link_loss",
         unit: Fraction,
-        description: "The same over all packets that the link sent.",
+        description: "Packets, data and ACKs, that the link lost after it had sent them (keys `loss` and `burst-loss`), over all that it sent; \
+            none for a link that loses no packets, on real packets, and for a link that sent nothing.",
         value: Optional(|link| ratio(link.transit.lost?, all(link.measured.sent))),
         summary: Some(Summary { table: Table::All(12), importance: 60, ..Summary::of("link loss") }),
     },
@@ -81,7 +83,8 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
     Measure {
         name: "reordering_ratio",
         unit: Fraction,
-        description: "The same over all packets that the link sent.",
+        description: "Packets, data and ACKs, that reached the far end of the link after one that was sent later (RFC 4737), over all that the \
+            link sent; none for a link that keeps their order, on real packets, and for a link that sent nothing.",
         value: Optional(|link| ratio(link.transit.reordered?, all(link.measured.sent))),
         summary: Some(Summary { table: Table::All(14), importance: 55, ..Summary::of("reordered") }),
     },
@@ -94,7 +97,7 @@ pub const LINK: &[Measure<LinkOutcome>] = &[
             long_label: Some("mean queue"),
             table: Table::All(20),
             importance: 80,
-            compared: Some(Compared { id: "queue", margin: "queue", digits: 1 }),
+            compared: Some(Compared { id: "queue", margin: "queue" }),
             ..Summary::of("queue")
         }),
     },
@@ -150,21 +153,21 @@ impl<O: Queue> QueueMeasures<O> {
         Measure {
             name: "loss_green",
             unit: Fraction,
-            description: "The same of green packets.",
+            description: "Green packets that the queue dropped over those that arrived, both after the warm-up.",
             value: Optional(|queue| loss_of(queue, Color::Green)),
             summary: Some(Summary { table: Table::None, ..Summary::of("green lost") }),
         },
         Measure {
             name: "loss_yellow",
             unit: Fraction,
-            description: "The same of yellow packets.",
+            description: "Yellow packets that the queue dropped over those that arrived, both after the warm-up.",
             value: Optional(|queue| loss_of(queue, Color::Yellow)),
             summary: Some(Summary { table: Table::None, ..Summary::of("yellow lost") }),
         },
         Measure {
             name: "loss_red",
             unit: Fraction,
-            description: "The same of red packets.",
+            description: "Red packets that the queue dropped over those that arrived, both after the warm-up.",
             value: Optional(|queue| loss_of(queue, Color::Red)),
             summary: Some(Summary { table: Table::None, ..Summary::of("red lost") }),
         },
@@ -176,7 +179,7 @@ impl<O: Queue> QueueMeasures<O> {
             summary: Some(Summary {
                 table: Table::All(30),
                 importance: 90,
-                compared: Some(Compared { id: "delay-p50", margin: "delay", digits: 1 }),
+                compared: Some(Compared { id: "delay-p50", margin: "delay" }),
                 ..Summary::of("delay p50")
             }),
         },
@@ -188,7 +191,7 @@ impl<O: Queue> QueueMeasures<O> {
             summary: Some(Summary {
                 table: Table::All(40),
                 importance: 70,
-                compared: Some(Compared { id: "delay-p95", margin: "delay", digits: 1 }),
+                compared: Some(Compared { id: "delay-p95", margin: "delay" }),
                 ..Summary::of("delay p95")
             }),
         },
@@ -200,7 +203,7 @@ impl<O: Queue> QueueMeasures<O> {
             summary: Some(Summary {
                 table: Table::All(50),
                 importance: u8::MAX,
-                compared: Some(Compared { id: "delay-p99", margin: "delay", digits: 1 }),
+                compared: Some(Compared { id: "delay-p99", margin: "delay" }),
                 ..Summary::of("delay p99")
             }),
         },

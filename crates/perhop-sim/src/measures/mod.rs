@@ -179,8 +179,6 @@ pub struct Compared {
     pub id: &'static str,
     /// The margin within which two values count as equal, by its name in `--margin`.
     pub margin: &'static str,
-    /// Decimals that readers see.
-    pub digits: u8,
 }
 
 #[cfg(test)]
