@@ -15,7 +15,7 @@ import math
 import re
 import statistics
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -24,8 +24,10 @@ from perhop._engine import student_t_cdf, student_t_quantile
 from perhop.errors import PerhopError
 from perhop.finite_flows import FiniteFlows
 from perhop.multiplicity import holm
+from perhop.output.readable import LOSS
 from perhop.proportions import difference, proportion
 from perhop.quantities import RATES, TIMES, UNIT, canonical, with_printed
+from perhop.runs import COLORS
 from perhop.statistics import (
     ALPHA,
     CONFIDENCE,
@@ -59,7 +61,6 @@ class Measure:
         label: What a reader sees, unit included.
         unit: Its unit in results.
         scale: From that unit to the reader's.
-        digits: How many a reader sees.
         margin: The margin that it is held to, by name.
     """
 
@@ -67,7 +68,6 @@ class Measure:
     label: str
     unit: str
     scale: float
-    digits: int
     margin: str
 
 
@@ -81,15 +81,15 @@ def _measures() -> Iterator[Measure]:
         if entry.summary is not None and (compared := entry.summary.compared) is not None:
             shown = catalog.SHOWN[entry.unit]
             label = shown.head(entry.summary.label)
-            yield Measure(compared.id, label, entry.unit, shown.factor, compared.digits, compared.margin)
-    yield Measure("fct-p50", "FCT p50, ms", "s", 1e3, 1, "completion")
-    yield Measure("slowdown-mean", "slowdown mean", "", 1.0, 2, "mean-slowdown")
+            yield Measure(compared.id, label, entry.unit, shown.factor, compared.margin)
+    yield Measure("fct-p50", "FCT p50, ms", "s", 1e3, "completion")
+    yield Measure("slowdown-mean", "slowdown mean", "", 1.0, "mean-slowdown")
     for users in catalog.APPLICATION.values():
         for one in users:
             if one.name in _OF_APPLICATIONS:
                 shown = catalog.SHOWN[one.unit]
                 label = shown.head(one.label)
-                yield Measure(one.name, label, one.unit, shown.factor, 1, "completion")
+                yield Measure(one.name, label, one.unit, shown.factor, "completion")
 
 
 MEASURES = {measure.id: measure for measure in _measures()}
@@ -174,11 +174,17 @@ def margins(given: Iterable[str]) -> dict[str, Margin]:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Names one number of a run: a measure of a class of flows or of a link."""
+    """Names one number of a run: a measure of a class of flows or of a link.
+
+    Attributes:
+        is_only_color: Of the loss of packets of a color: all packets of the runs have this color, so that
+            readers are not told which.
+    """
 
     kind: Kind
     name: str
     measure: str
+    is_only_color: bool = field(default=False, compare=False)
 
     @property
     def of(self) -> Measure:
@@ -188,8 +194,10 @@ class Key:
     @property
     def text(self) -> str:
         """How it reads."""
-        return f"{self.name}: {self.of.label}"
+        return f"{self.name}: {LOSS if self.is_only_color else self.of.label}"
 
+
+_OF_COLORS = frozenset(f"loss-{color}" for color in COLORS)
 
 Samples: TypeAlias = "Mapping[Key, Mapping[int, float]]"
 """Numbers by seed."""
@@ -206,6 +214,9 @@ def collect(runs: Iterable[Run]) -> dict[Key, dict[int, float]]:
             *_of_links(run),
         ):
             found.setdefault(key, {})[run.seed] = value
+    colors = _OF_COLORS & {key.measure for key in found}
+    if len(colors) == 1:
+        found = {replace(key, is_only_color=key.measure in colors): values for key, values in found.items()}
     order = list(MEASURES)
     names = list(dict.fromkeys((key.kind, key.name) for key in found))
     return {
@@ -399,8 +410,8 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What the scenario is called."""
-        return str(json.loads(self.live.scenario).get("title") or "Scenario")
+        """The scenario's title; empty where it has none."""
+        return str(json.loads(self.live.scenario).get("title") or "")
 
     @property
     def valid(self) -> Sequence[Run]:

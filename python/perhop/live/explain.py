@@ -279,7 +279,8 @@ def _other_clocks_and_windows(tcp: Mapping[str, Any]) -> Iterator[str]:
 def _size(depth: str) -> str:
     """A depth of a canonical scenario in words: `1000p` or `16.777216MB`."""
     if depth.endswith("p"):
-        return f"{depth.removesuffix('p')} packets"
+        number = depth.removesuffix("p")
+        return f"{number} packet{'' if number == '1' else 's'}"
     number = depth.rstrip("kMGB")
     return f"{exact(float(number))} {depth[len(number) :]}"
 

@@ -12,6 +12,7 @@ from perhop.multiplicity import p_text
 from perhop.output.figures import MISSING, estimate, estimated, figure, interval
 from perhop.output.report import HtmlRecords, html_plot, render
 from perhop.output.writer import write_report
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,8 +94,8 @@ def _direction_answer(compared: Compared) -> str:
     same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
     against = [one.key.text.rpartition(",")[0] for one in found if one.agree is False]
     return (
-        f"{compared.names[0]} against {compared.names[1]}: of {len(found)} differences, **{same} have the "
-        f"same direction** in the simulator and on real packets, **{opposite} the opposite "
+        f"{compared.names[0]} against {compared.names[1]}: of {counted(len(found), 'difference')}, "
+        f"**{same} have the same direction** in the simulator and on real packets, **{opposite} the opposite "
         f"one**{_list(against)}, and {unsure} are open."
     )
 
@@ -106,7 +107,7 @@ def _verdicts(comparison: Comparison) -> str:
     )
     names = [line.key.text.rpartition(",")[0] for line in different]
     return (
-        f"of {len(lines)} numbers, **{_are(len(equivalent))} equivalent** within their margins, "
+        f"of {counted(len(lines), 'number')}, **{_are(len(equivalent))} equivalent** within their margins, "
         f"**{_are(len(different))} different**{_list(names)}, and {len(unsure)} cannot be decided "
         "from these runs."
     )
@@ -132,7 +133,7 @@ def _parts(compared: Compared) -> Iterator[HtmlPart]:
         yield HtmlPart(title, table, (), [report.READING_DIRECTIONS], reading)
     holm, last = report.holm_cells(compared), len(compared.comparisons) - 1
     for place, comparison in enumerate(compared.comparisons):
-        title = f"Verdicts: {_named(compared, place)}{comparison.title}"
+        title = f"Verdicts: {compared.headings[place]}"
         rows = [_line(line) | cells for line, cells in zip(comparison.lines, holm[place], strict=True)]
         table = HtmlRecords.of(title, rows, states=STATES)
         said = report.reading(compared) if place == last else [report.READING]
@@ -221,7 +222,7 @@ def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> It
         ]
         title = f"{of}Effect of each change: {name}"
         left_out = [
-            f"LEFT OUT: {change.left_out} invalid runs {change.variation.text}."
+            f"LEFT OUT: {counted(change.left_out, 'invalid run')} {change.variation.text}."
             for change in changes
             if change.left_out
         ]

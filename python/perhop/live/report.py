@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from perhop.live.equivalence import MEASURES, corrected, directions
 from perhop.live.explain import otherwise
 from perhop.live.report_json import to_json
 from perhop.multiplicity import family, p_text
-from perhop.output.numbers import exact, fixed
+from perhop.output.numbers import exact, interval, measured, short, shown
 from perhop.output.summary import throughput_beside, waiting_times_beside
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import Axis, Plot, Reference, Row
@@ -103,6 +103,14 @@ class Compared:
         return directions(*self.comparisons) if len(self.comparisons) == 2 else []
 
     @property
+    def headings(self) -> list[str]:
+        """What stands above each comparison: the scenario's title, beside its name where there are two."""
+        return [
+            f"{name}: {one.title}" if one.title and len(self.comparisons) == 2 else one.title or name
+            for name, one in zip(self.names, self.comparisons, strict=True)
+        ]
+
+    @property
     def left_out(self) -> int:
         """Live runs that were invalid."""
         made = sum(len(one.live.runs) - len(one.valid) for one in self.comparisons)
@@ -144,10 +152,9 @@ def parts(compared: Compared) -> list[Part]:
         table = [_direction(one) for one in compared.directions]
         found.append(Part(title, [_agreement(compared.directions)], table, [READING_DIRECTIONS]))
     two = len(compared.comparisons) == 2
-    for comparison, name, holm in zip(
-        compared.comparisons, compared.names, holm_cells(compared), strict=True
+    for comparison, title, holm in zip(
+        compared.comparisons, compared.headings, holm_cells(compared), strict=True
     ):
-        title = f"{name}: {comparison.title}" if two else comparison.title
         after = [_counts(comparison), *invalid(comparison)]
         lines = [_line(line) | cells for line, cells in zip(comparison.lines, holm, strict=True)]
         found.append(Part(title, [lead(comparison)], lines, after, LEFT_OUT_FIRST))
@@ -207,16 +214,15 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _line(line: Line) -> dict[str, str]:
-    measure = line.key.of
-    test = line.test
-    number = _Number(measure.scale, measure.digits)
+    scale, test = line.key.of.scale, line.test
+    ends = None if test is None else test.difference.interval(0.9)
     return {
         "": line.key.text,
-        "simulated": number.estimate(line.simulated),
-        "live": MISSING if line.live is None else number.estimate(line.live),
-        "difference": MISSING if test is None else number.signed(test.difference.value),
-        "90 % interval": MISSING if test is None else number.interval(test.difference.interval(0.9)),
-        "margin": MISSING if test is None else f"{test.margin * measure.scale:.{measure.digits}f}",
+        "simulated": shown(line.simulated, scale),
+        "live": MISSING if line.live is None else shown(line.live, scale),
+        "difference": MISSING if test is None else _value(test.difference, ends, scale),
+        "90 % interval": MISSING if ends is None else interval(ends[0] * scale, ends[1] * scale, sign=True),
+        "margin": MISSING if test is None else short(test.margin * scale, 3),
         "p": MISSING if test is None or test.p is None else p_text(test.p),
         "verdict": verdict(line),
     }
@@ -230,38 +236,24 @@ def verdict(line: Line) -> str:
     return f"cannot tell (needs {'over 1000' if needed is None else f'~{needed}'} runs)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """How numbers of a measure read."""
+def _value(found: Difference, ends: tuple[float, float] | None, scale: float) -> str:
+    """A difference as far as the interval beside it lets it be known."""
+    return measured(found.value * scale, _half(ends, scale), sign=True).partition(" ± ")[0]
 
-    scale: float
-    digits: int
 
-    def estimate(self, found: Any) -> str:  # noqa: ANN401 - an Estimate; scaled for its text
-        scaled = type(found)(
-            found.mean * self.scale,
-            None if found.ci95 is None else (found.ci95[0] * self.scale, found.ci95[1] * self.scale),
-            found.runs,
-        )
-        return str(scaled.text(self.digits))
+def _with_interval(found: Difference, scale: float) -> str:
+    """A difference with half its 95 % interval: `+0.123 ± 0.024`."""
+    return measured(found.value * scale, _half(found.interval(), scale), sign=True)
 
-    def signed(self, value: float) -> str:
-        return fixed(value * self.scale, self.digits, sign=True)
 
-    def interval(self, ends: tuple[float, float] | None) -> str:
-        return MISSING if ends is None else " to ".join(self.signed(end) for end in ends)
-
-    def difference(self, found: Difference) -> str:
-        """`+0.123 ± 0.024`, with the 95 % interval."""
-        ends = found.interval()
-        half = "" if ends is None else f" ± {(ends[1] - ends[0]) / 2 * self.scale:.{self.digits}f}"
-        return self.signed(found.value) + half
+def _half(ends: tuple[float, float] | None, scale: float) -> float | None:
+    return None if ends is None else (ends[1] - ends[0]) / 2 * scale
 
 
 def _counts(comparison: Comparison) -> str:
     counts = {one: sum(line.verdict == one for line in comparison.lines) for one in VERDICTS}
     return (
-        f"Of {len(comparison.lines)} lines: "
+        f"Of {counted(len(comparison.lines), 'line')}: "
         + ", ".join(f"{count} {one}" for one, count in counts.items())
         + "."
     )
@@ -278,12 +270,11 @@ def invalid(comparison: Comparison) -> list[str]:
 
 def _direction(one: Direction) -> dict[str, str]:
     measure = one.key.of
-    number = _Number(measure.scale, measure.digits)
-    simulated = number.estimate(one.simulated)
+    simulated = shown(one.simulated, measure.scale)
     return {
         "": one.key.text,
-        "simulated": simulated if simulated.startswith("−") else f"+{simulated}",
-        "live": MISSING if one.live is None else number.difference(one.live),
+        "simulated": f"+{simulated}" if one.simulated.mean > 0 else simulated,
+        "live": MISSING if one.live is None else _with_interval(one.live, measure.scale),
         "direction": {True: "same", False: "OPPOSITE", None: "open"}[one.agree],
     }
 
@@ -291,7 +282,7 @@ def _direction(one: Direction) -> dict[str, str]:
 def _agreement(found: Sequence[Direction]) -> str:
     same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
     counts = f"{same} have the same direction, {opposite} the opposite one, {unsure} are open"
-    return f"Of {len(found)} differences {counts}."
+    return f"Of {counted(len(found), 'difference')} {counts}."
 
 
 EXPLAINED = {
@@ -346,7 +337,7 @@ def column(key: Key) -> str:
 
 
 def _changed(key: Key, found: Difference) -> str:
-    return _Number(key.of.scale, key.of.digits).difference(found)
+    return _with_interval(found, key.of.scale)
 
 
 def plots(compared: Compared) -> list[tuple[Plot, list[Row], str]]:

@@ -21,7 +21,7 @@ def to_json(compared: Compared) -> str:
         "scenarios": [
             {
                 "name": name,
-                "title": comparison.title,
+                "title": comparison.title or name,
                 "seeds": {
                     "simulated": [run.seed for run in comparison.simulated.runs],
                     "live": [run.seed for run in comparison.valid],

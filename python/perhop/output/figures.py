@@ -49,9 +49,8 @@ def estimated(value: float, low: float | None, high: float | None) -> str:
 
 
 def interval(low: float, high: float, *, sign: bool = False) -> str:
-    """`−0.11 to +0.09`."""
-    places = _decimals((high - low) / 2, 2) if high > low else _decimals(high, SIGNIFICANT)
-    return f"{_fixed(low, places, sign=sign)} to {_fixed(high, places, sign=sign)}"
+    """`−0.11 to +0.09`; see `perhop.output.numbers.interval`."""
+    return _in_groups(numbers.interval(low, high, sign=sign))
 
 
 def count(value: float) -> str:

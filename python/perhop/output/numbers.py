@@ -73,6 +73,15 @@ def _with_ends(mean: float, low: float, high: float) -> str:
     return f"{value} ({least}–{most})" if low >= 0 else f"{value} ({least} to {most})"
 
 
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """Both ends of an interval, to two digits of half its length: `−0.11 to +0.09`."""
+    half = (high - low) / 2
+    if half <= NOISE * max(abs(low), abs(high)):
+        return f"{significant(low, sign=sign)} to {significant(high, sign=sign)}"
+    decimals = _decimals(half, 2)
+    return f"{fixed(low, decimals, sign=sign)} to {fixed(high, decimals, sign=sign)}"
+
+
 def significant(value: float, digits: int = MOST_DIGITS, *, sign: bool = False) -> str:
     """A number with so many significant digits, without an exponent: `0.1235`, `24.00`."""
     return "0" if value == 0 else fixed(value, _decimals(value, digits), sign=sign)

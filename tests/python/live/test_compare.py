@@ -20,6 +20,7 @@ from perhop.live import report
 from perhop.live.equivalence import MARGINS, Comparison, Key, Margin, collect, directions, margins
 from perhop.live.explain import explain, otherwise, variations
 from perhop.live.report import Compared
+from perhop.output.numbers import shown
 from perhop.simulation import Result
 from perhop.statistics import paired_difference
 
@@ -177,6 +178,35 @@ def test_one_run_cannot_tell() -> None:
     found = comparison(runs=1)
     assert {line.verdict for line in found.lines} == {"cannot tell"}
     assert report.verdict(found.lines[0]) == "cannot tell (needs ~2 runs)"
+
+
+def test_numbers_read_as_those_of_run() -> None:
+    """As many digits as the interval lets be known, and not a number of decimals of the measure's own."""
+    found = comparison()
+    text = report.text(Compared([found], ["small"]))
+    for line in found.lines:
+        assert line.live is not None
+        for one in (line.simulated, line.live):
+            assert shown(one, line.key.of.scale) in text
+    assert "0.00" not in re.sub(r"0\.00\d", "", text)
+
+
+def test_a_scenario_without_a_title_is_called_as_its_file() -> None:
+    untitled = broken(SMALL, re.search("title = .*", SMALL)[0], "")  # type: ignore[index]
+    found = Comparison(simulation.run(untitled, runs=2), pretend(untitled, 2), MARGINS)
+    assert report.text(Compared([found], ["small"])).startswith("small\n")
+    assert "Scenario" not in report.text(Compared([found, found], ["small", "other"]))
+    (content,) = json.loads(report.to_json(Compared([found], ["small"])))["scenarios"]
+    assert content["title"] == "small"
+
+
+def test_a_loss_has_a_color_only_where_packets_differ_in_it() -> None:
+    plain = re.sub("profile = .*", "", SMALL)
+    found = Comparison(simulation.run(plain, runs=2), pretend(plain, 2), MARGINS)
+    names = [line.key.text for line in found.lines]
+    assert "gold: lost, %" in names
+    assert not any("yellow" in name for name in names)
+    assert any("yellow lost" in line.key.text for line in comparison().lines)
 
 
 # ---------------------------------------------------------------- directions
