@@ -270,6 +270,7 @@ class Observations:
         level_below: Of a difference of two percentiles of the same waits, the level of the lower one.
         is_of_events: Of a mean: it is of what may happen to flows or users, such as stalls, so that runs that
             all have the same value do not show that it is always the same.
+        is_in_time: It is how much of that happens in an hour: runs in which nothing happens do not bound it.
         beyond: Of a mean: by how much it may be lower and higher for events that no run shows, at least.
         at_least: Of a mean: whether each run's value is a lower bound, since what would have been longest had
             not ended when the run did; None if none is.
@@ -287,6 +288,7 @@ class Observations:
     level: float | None = None
     level_below: float | None = None
     is_of_events: bool = False
+    is_in_time: bool = False
     beyond: tuple[float, float] = (0.0, 0.0)
     at_least: tuple[bool, ...] | None = None
 
@@ -306,9 +308,11 @@ class Observations:
         found = estimate(values, least=self.least, most=self.most)
         ends = found.ci95
         if ends is not None and self.is_of_events and min(values) == max(values):
-            # In at most this share of runs something happens, and then the value may be any.
+            # In at most this share of runs something happens, and then the value may be any. How much that is
+            # in an hour does not follow from a number of runs.
             rare = interval(0.0, found.runs)[1]
-            ends = _towards(found.mean, self.least, rare), _towards(found.mean, self.most, rare)
+            most = math.inf if self.is_in_time and found.mean == self.least else self.most
+            ends = _towards(found.mean, self.least, rare), _towards(found.mean, most, rare)
         if ends is not None:
             low, high = found.mean - self.beyond[0], found.mean + self.beyond[1]
             ends = min(ends[0], max(low, self.least)), max(ends[1], min(high, self.most))

@@ -66,6 +66,7 @@ def observations(
         level=None if found is None or waits is None else found[1],
         level_below=None if waits is None else catalog.level_below(metric),
         is_of_events=catalog.is_of_events(metric),
+        is_in_time=catalog.unit_of_metric(metric) == "s/h",
         beyond=beyond,
         at_least=None if at_least is None else tuple(at_least),
     )

@@ -1,4 +1,4 @@
-"""What kept flows from sending more, in sentences: an end of the connection, or a host's access link."""
+"""What kept flows from sending more, in sentences: an end of the connection, an access link, or a shaper."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from perhop import _engine, catalog
 from perhop.output.numbers import exact, short
+from perhop.runs import REVERSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,16 +68,24 @@ def remarkable(runs: Sequence[Run]) -> list[str]:
     return [name for name, bound in BOUNDS.items() if np.nanmax(_means(runs, name), initial=0.0) > bound]
 
 
-def sentences(runs: Sequence[Run], flows: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
+def sentences(runs: Sequence[Run], scenario: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each class with a flow that an end of its connection held for over 5 % of the time.
 
     And one for each class with a TCP flow that filled the access link of a host: these links are in no table.
+    And one for each link whose queue shapes to less than the link's rate and sent at that rate: the link
+    itself is hardly used.
 
     Args:
         runs: The runs of a scenario.
-        flows: Its tables of flows, as canonical JSON has them.
+        scenario: As canonical JSON has it.
     """
     yield from _held_by_ends(runs)
+    yield from _filled_access(runs, scenario["flows"])
+    yield from _shaped(runs, scenario.get("links", {}))
+
+
+def _filled_access(runs: Sequence[Run], flows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each class with a TCP flow that filled the access link of a host."""
     rates, busy = _means(runs, "throughput_bps"), _means(runs, "busy_s")  # NaN but for TCP
     access = {str(flow["name"]): rate for flow in flows if (rate := _access(flow)) is not None}
     for group, place in _places(runs):
@@ -85,6 +94,32 @@ def sentences(runs: Sequence[Run], flows: Sequence[Mapping[str, Any]] = ()) -> I
         full = used[used > FULL]
         if full.size and not group.is_population:
             yield _filled(group, key, of_link, full)
+
+
+def _shaped(runs: Sequence[Run], links: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each link whose queue shapes to less than the link's rate and sent at that rate."""
+    queues = {name: link.get("queue") for name, link in links.items()}
+    queues |= {f"{name}{REVERSE}": link.get("reverse", {}).get("queue") for name, link in links.items()}
+    for place, link in enumerate(runs[0].raw["links"]):
+        name, of_link = str(link["name"]), float(link["mean_rate_bps"])
+        rate, key = _shaped_to(queues.get(name) or {})
+        shares = [run.raw["links"][place]["utilization"] or 0.0 for run in runs]
+        sent = of_link * sum(shares) / len(shares)
+        if rate < of_link and sent > FULL * rate:
+            yield (
+                f"{name} was limited by the shaper of its queue, {exact(rate / 1e6)} Mbit/s of its "
+                f"{exact(of_link / 1e6)} Mbit/s; `{key}`."
+            )
+
+
+def _shaped_to(queue: Mapping[str, Any]) -> tuple[float, str]:
+    """The rate in bit/s to which a queue shapes, and the key that says so; infinite where it does not."""
+    if queue.get("scheduler") == "shaper":
+        return float(_engine.quantity("rate", queue["rate"])[0]), "queue.rate"
+    if queue.get("scheduler") == "htb":
+        roots = (root["rate"] for root in queue["classes"])  # which borrow from none
+        return sum(float(_engine.quantity("rate", one)[0]) for one in roots), "queue.classes"
+    return np.inf, ""
 
 
 def _access(flow: Mapping[str, Any]) -> tuple[str, float] | None:

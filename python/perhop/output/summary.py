@@ -27,6 +27,7 @@ from perhop.output.table import prose, records
 from perhop.simulation import describe_runs
 from perhop.study import Axis, Plot, Reference, Row, rounded
 from perhop.traces import traces
+from perhop.wording import lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -140,7 +141,7 @@ def summarize(
         applications={model: readable(frame) for model, frame in result.applications().items()},
         counted=_counted(result, {head for row in rows for head in row}, by_default=bool(by_default)),
         by_default=by_default,
-        limited=list(limits.sentences(result.runs, scenario["flows"])),
+        limited=list(limits.sentences(result.runs, scenario)),
     )
 
 
@@ -198,10 +199,17 @@ def _explained(result: Result, heads: Collection[str]) -> list[str]:
     if any((run.flows("active_s") < mostly_s).any() for run in result.runs):
         sentences.append("Throughput: of each flow over the time in which it was active (`active_s`).")
     if any(run.raw["populations"] for run in result.runs):
-        sentences.append("The throughput of flows that come and go is that of all of a class together.")
+        come_and_go = [flow for flow in json.loads(result.scenario)["flows"] if "arrivals" in flow]
+        part = any(
+            "stop" in flow or not str(flow.get("start", "0s")).startswith("0s") for flow in come_and_go
+        )
+        sentences.append(
+            "The throughput of flows that come and go is that of all of a class together, over the whole "
+            f"measured time{', also before its `start` and after its `stop`' if part else ''}."
+        )
         sentences.append("Sizes are of payload.")
     sentences += [text for head, text in _COLUMNS.items() if any(_begins(shown, head) for shown in heads)]
-    sentences += filter(None, (_cut_off(result), _partial(result)))
+    sentences += filter(None, (_cut_off(result), _unseen(result), _partial(result)))
     followed = list(traces(json.loads(result.scenario)))
     for kind, text in _FROM_FILES.items():
         if of_kind := [str(trace) for trace in followed if trace.kind == kind]:
@@ -224,6 +232,28 @@ def _cut_off(result: Result) -> str:
         f"{', '.join(dict.fromkeys(heads))} (over …): a lower bound, too low by what the longest would have "
         "taken, which were unfinished at the end of the run."
     )
+
+
+def _unseen(result: Result) -> str:
+    """A note on how long users were watched to whom something did not happen that is measured by the hour."""
+    for users in result.runs[0].raw.get("applications", ()):
+        for entry in catalog.APPLICATION[users["model"]]:
+            if entry.unit != "s/h":
+                continue
+            frame, high = result.applications()[users["model"]], end_names(entry.name)[1]
+            frame = frame.filter((pl.col(entry.name) == 0) & (pl.col(high) == math.inf))
+            if frame.height:
+                watched = float(frame["users"].sum()) * _measured_s(result) * len(result.runs)
+                return (
+                    f"{entry.label.capitalize()} 0 (or more): none in {lasting(watched)}, all users and runs "
+                    "together; longer or more runs show how rare it is."
+                )
+    return ""
+
+
+def _measured_s(result: Result) -> float:
+    raw = result.runs[0].raw
+    return float(raw["duration_s"] - raw["warmup_s"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,20 @@ def test_text_json_and_sweeps_have_the_users(result: perhop.Result) -> None:
     assert set(metrics.names_of(result.scenario)) == set(measured)
 
 
+def test_no_stall_in_some_runs_says_how_long_was_watched_and_bounds_no_hour() -> None:
+    """A number of runs does not say what happens in an hour, however short the runs are."""
+    link = {"from": "a", "to": "b", "rate": "50Mbps", "delay": "5ms", "queue": {"aqm": "codel"}}
+    film = {"name": "film", "count": 2, "from": "a", "to": "b", "application": {"model": "video"}}
+    flows = [{**film, "transport": {"tcp": "linux"}}]
+    found = perhop.run({"duration": "25s", "warmup": "5s", "links": {"l": link}, "flows": flows}, runs=5)
+    row = found.applications()["video"].row(0, named=True)
+    assert row["stall_seconds_per_hour"] == 0
+    assert row["stall_seconds_per_hour_high"] == float("inf")
+    told = summarize(found)
+    assert told.applications["video"][0]["stalled, s/h"] == "0 (or more)"
+    assert "Stalled 0 (or more): none in 3 min, all users and runs together;" in told.counted
+
+
 def test_a_slow_link_makes_pages_slow_and_lowers_the_video(result: perhop.Result) -> None:
     slow = perhop.run(scenario("3Mbps"), runs=2)
     fast_page, slow_page = (one.applications()["web"]["page_mean_s"][0] for one in (result, slow))

@@ -41,7 +41,7 @@ def alone() -> Result:
 
 
 def test_the_sentence_names_window_time_and_key(alone: Result) -> None:
-    assert list(limits.sentences(alone.runs)) == [
+    assert list(limits.sentences(alone.runs, json.loads(alone.scenario))) == [
         "f was limited by its receiver's window, 1 MB, for 100 % of the time; `window`."
     ]
     text = summarize(alone).text(80)
@@ -76,7 +76,7 @@ def test_a_flow_without_a_full_window_has_no_column_and_no_sentence() -> None:
 def test_classes_of_several_flows_are_summed_up() -> None:
     small = {"name": "small", "count": 3, "transport": {"tcp": "newreno", "window": "2p"}}
     result = perhop.run(network([small], rate="10Mbps"), runs=2)
-    (sentence,) = limits.sentences(result.runs)
+    (sentence,) = limits.sentences(result.runs, json.loads(result.scenario))
     assert sentence.startswith(
         "All 3 flows of small were limited by their receivers' window, 2 kB, for up to "
     )
@@ -84,11 +84,38 @@ def test_classes_of_several_flows_are_summed_up() -> None:
 
 def test_a_send_buffer_is_said_by_its_key() -> None:
     result = perhop.run(network([held(**{"send-buffer": "500kB", "packet": "1500B", "window": "9MB"})]))
-    (sentence,) = limits.sentences(result.runs)
+    (sentence,) = limits.sentences(result.runs, json.loads(result.scenario))
     assert sentence.startswith("f was limited by its sender's buffer, 500 kB, for ")
     assert sentence.endswith(" % of the time; `send-buffer`.")
     assert "sndbuf-limited" in summarize(result).text(100)
     assert result.flows["sender_limited"][0] >= result.flows["buffer_limited"][0] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("queue", "key"),
+    [
+        ({"scheduler": "shaper", "rate": "20Mbps", "burst": "10kB"}, "queue.rate"),
+        (
+            {"scheduler": "htb", "classes": [{"name": "all", "rate": "20Mbps"}]},
+            "queue.classes",
+        ),
+    ],
+)
+def test_a_link_behind_a_shaper_says_what_limits_it(queue: dict[str, Any], key: str) -> None:
+    """The link is used by 2 %, which is no fault."""
+    tail = {"aqm": "drop-tail", "limit": "100p"}
+    if "classes" in queue:
+        queue["classes"][0]["queue"] = tail
+    else:
+        queue["queue"] = tail
+    scenario = network([{"name": "f", "transport": {"tcp": "newreno"}}])
+    scenario["links"]["l"]["queue"] = queue
+    shaped = perhop.run(scenario)
+    said = f"l was limited by the shaper of its queue, 20 Mbit/s of its 1000 Mbit/s; `{key}`."
+    assert said in limits.sentences(shaped.runs, json.loads(shaped.scenario))
+    scenario["flows"][0]["transport"] = {"udp": "cbr", "rate": "1Mbps"}
+    idle = perhop.run(scenario)
+    assert list(limits.sentences(idle.runs, json.loads(idle.scenario))) == []
 
 
 def test_an_application_pauses() -> None:

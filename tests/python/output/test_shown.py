@@ -313,6 +313,18 @@ def test_a_column_is_explained_below_the_tables_that_have_it() -> None:
         assert "Lost: packets dropped" in counted
 
 
+@pytest.mark.parametrize("hours", [{}, {"stop": "2s"}, {"start": "2s"}])
+def test_the_throughput_of_flows_that_come_and_go_says_of_which_time_it_is(hours: dict[str, str]) -> None:
+    """Those of the day alone have their throughput over day and night."""
+    link = {"from": "A", "to": "B", "rate": "9Mbps", "delay": "1ms", "queue": {"aqm": "codel"}}
+    flows = {"name": "f", "from": "A", "to": "B", "transport": {"tcp": "linux"}, **hours}
+    flows |= {"arrivals": {"rate": "9/s"}, "sizes": {"constant": "9kB"}}
+    result = simulation.run({"duration": "4s", "links": {"up": link}, "flows": [flows]}, runs=1, seed=1)
+    said = "is that of all of a class together, over the whole measured time"
+    part = ", also before its `start` and after its `stop`." if hours else "."
+    assert f"{said}{part}" in summarize(result).counted
+
+
 def test_one_of_several_flows_was_limited() -> None:
     """The verb and the noun are those of the flows that were."""
     group = simulation.run(_scenario("g"), runs=1, seed=1).runs[0].groups[0]

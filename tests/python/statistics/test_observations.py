@@ -207,7 +207,7 @@ def test_pseudo_values_are_those_of_leaving_one_run_out(level: float) -> None:
         # Of 30 runs without an event, Clopper and Pearson's upper end is 1 - 0.025^(1/30) = 0.1157.
         ("flows.web.recovering", 0.0, (0.0, 0.11570)),
         ("flows.web.congestion_limited", 1.0, (1 - 0.11570, 1.0)),
-        ("applications.film.stall_seconds_per_hour", 0.0, (0.0, 3600 * 0.11570)),
+        ("applications.film.stall_seconds_per_hour", 0.0, (0.0, math.inf)),
         ("applications.talk.burst_ratio", 1.0, (1 - 0.11570, math.inf)),
         ("applications.film.not_started", 0.0, (0.0, math.inf)),
         # What is no event is known where no run differs.
