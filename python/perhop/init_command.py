@@ -15,7 +15,7 @@ import typer
 from perhop import _engine, filesystem, terminal
 from perhop.errors import PerhopError, ScenarioError
 from perhop.output.numbers import exact
-from perhop.wording import counted
+from perhop.wording import counted, lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,6 +38,8 @@ LEAST_BURST = 3_000
 MOST_USERS = 10_000
 WARMUP_S = 10
 """The shortest warm-up, and what a longer one is a multiple of."""
+MOST_WARMUP_S = 600
+"""The longest warm-up, with which a run lasts an hour: a link on which it would be longer is too slow."""
 WARMUP_BURSTS = 3
 """A warm-up lasts as many times what the burst at the start takes, which others delay, and which must ebb."""
 DURATION_WARMUPS = 6
@@ -226,6 +228,11 @@ def init(
         terminal.warn(
             [f"{file}: {exact(total / 1e6)} Mbit/s are promised on a link of {link}: not everyone can get it"]
         )
+    burst_s = _burst_s(link, groups, up)
+    if WARMUP_BURSTS * burst_s > MOST_WARMUP_S:
+        asked = f"what users ask for at the start takes {lasting(burst_s)} on this link"
+        cut = f"the warm-up is cut to {MOST_WARMUP_S} s and the run to an hour, so figures include the start"
+        terminal.warn([f"{file}: {asked}; {cut}; take fewer users or a faster link"])
     terminal.say(f"{file}: written; next: {terminal.command('run', str(file))}")
 
 
@@ -274,20 +281,32 @@ delay = "{delay}" # one way, without waiting: half of the round-trip time
 
 def _times(rate: str, groups: list[Group], up: str | None = None) -> str:
     """How long a run and its warm-up last, with a comment where a burst at the start makes them longer."""
-    burst_s = 0.0
-    for group in groups:
-        users = sum(other.count for other in groups if other.kind.ends == group.kind.ends)
-        of = up if up is not None and group.kind is UPLOADS else rate
-        burst_s = max(burst_s, min(group.kind.burst_s, group.kind.burst_bits * users / _bps(of)))
-    warmup = max(1, math.ceil(WARMUP_BURSTS * burst_s / WARMUP_S)) * WARMUP_S
+    burst_s = _burst_s(rate, groups, up)
+    wanted = max(1, math.ceil(WARMUP_BURSTS * burst_s / WARMUP_S)) * WARMUP_S
+    warmup = min(wanted, MOST_WARMUP_S)
+    length = (
+        "The warm-up is three times as long, rounded up: none of it is in figures."
+        if warmup == wanted
+        else f"The warm-up has {warmup} s all the same: part of it is in figures."
+    )
     why = f"""\
 # At the start every web user loads a page, and every viewer fills a buffer. With equal shares of the link
-# that takes {math.ceil(burst_s)} s. The warm-up is three times as long, rounded up: none of it is in figures.
+# that takes {math.ceil(burst_s)} s. {length}
 """
     return f"""\
 {why if warmup > WARMUP_S else ""}duration = "{DURATION_WARMUPS * warmup}s"
 warmup = "{warmup}s" # left out of all figures
 """
+
+
+def _burst_s(rate: str, groups: list[Group], up: str | None = None) -> float:
+    """How long what users ask for at once when they start takes, with equal shares of the link."""
+    burst_s = 0.0
+    for group in groups:
+        users = sum(other.count for other in groups if other.kind.ends == group.kind.ends)
+        of = up if up is not None and group.kind is UPLOADS else rate
+        burst_s = max(burst_s, min(group.kind.burst_s, group.kind.burst_bits * users / _bps(of)))
+    return burst_s
 
 
 def _queue(rate: str, table: str, *, promised: bool) -> str:

@@ -38,6 +38,11 @@ class Exported:
     text: str
     remarks: tuple[Remark, ...]
 
+    @property
+    def naming(self) -> str:
+        """What to do about the interface's name; empty where the dialect has names of its own."""
+        return "" if self.dialect in NATIVE else naming(self.link)
+
     def to_json(self) -> str:
         """The lines and the remarks as JSON."""
         remarks = [{"kind": r.kind, "place": r.place, "text": r.text} for r in self.remarks]
@@ -88,8 +93,14 @@ def exported(
         raise PerhopError(f"{said}; change it, or leave it out with --lenient")
     sign = COMMENTS[dialect]
     head = [f"{sign} {found.place} of {origin}, written by perhop export."]
+    head += [] if dialect in NATIVE else [f"{sign} {_one_line(naming(found.name))}"]
     head += [f"{sign} {_one_line(f'{r.kind}: {r.place}: {r.text}')}" for r in remarks.listed]
     return Exported(dialect, found.name, "\n".join([*head, *body]) + "\n", tuple(remarks.listed))
+
+
+def naming(link: str) -> str:
+    """What to do about an interface that has a link's name."""
+    return f"The interface is called {link}, as the link is: write the name of yours."
 
 
 def _one_line(text: str) -> str:

@@ -334,6 +334,21 @@ def test_the_warm_up_outlasts_the_burst_at_the_start(
     assert ("At the start every web user" in text) == (warmup != "10s")
 
 
+@pytest.mark.parametrize(("rate", "burst"), [("64kbps", "4 h"), ("1Mbps", "17 min")])
+def test_a_line_that_is_too_slow_has_no_run_of_days_and_is_told_so(
+    perhop: Perhop, tmp_path: Path, rate: str, burst: str
+) -> None:
+    """Fifty pages of 2.5 MB take four hours at 64 kbit/s; a run would last three days."""
+    done = perhop("init", "--rate", rate, "--users", "50 web users", "--yes")
+    assert done.code == 0
+    text = (tmp_path / "my.toml").read_text()
+    scenario = tomllib.loads(text)
+    assert (scenario["warmup"], scenario["duration"]) == ("600s", "3600s")
+    assert "The warm-up has 600 s all the same: part of it is in figures." in text
+    said = f"what users ask for at the start takes {burst} on this link; the warm-up is cut to 600 s"
+    assert said in done.err
+
+
 def test_web_users_load_pages_of_today(perhop: Perhop, tmp_path: Path) -> None:
     """Some 2.5 MB on average, of which the comment names the source; the model's own pages have 57 kB."""
     assert perhop("init", "--rate", "1Gbps", "--users", "60 web users", "--yes").code == 0

@@ -57,6 +57,21 @@ def test_lines_and_report_as_json(perhop: Perhop, scenario: str) -> None:
     assert {remark["kind"] for remark in report["remarks"]} == {"differs"}
 
 
+@pytest.mark.parametrize("dialect", sorted(WRITERS))
+def test_the_name_of_the_interface_is_said_to_be_the_users_to_change(
+    perhop: Perhop, scenario: str, dialect: str, tmp_path: Path
+) -> None:
+    done = perhop("export", scenario, "--to", dialect, "--lenient", "-o", "new.cfg")
+    assert done.code == 0, done.err
+    said = "The interface is called GigabitEthernet0/0/0, as the link is: write the name of yours."
+    text = (tmp_path / "new.cfg").read_text(encoding="utf-8")
+    if dialect == "perhop-router":  # says so of INSIDE and OUTSIDE
+        assert "name the interfaces with --devices" in text
+    else:
+        assert text.splitlines()[1][2:] == said
+        assert said in " ".join(done.out.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
