@@ -74,7 +74,8 @@ def rerun(
     if again.agrees:
         terminal.say(f"All {again.compared:,} {compared} agree.")
         return
-    terminal.say(f"{len(again.differences):,} of {again.compared:,} {compared} differ:\n")
+    differ = "differs" if len(again.differences) == 1 else "differ"
+    terminal.say(f"{len(again.differences):,} of {again.compared:,} {compared} {differ}:\n")
     shown = again.differences[:MOST_SHOWN]
     lines = [{"number": one.place, "then": str(one.then), "now": str(one.now)} for one in shown]
     for line in table.records(lines, terminal.width(wide=False)):

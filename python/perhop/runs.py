@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perhop.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -47,7 +49,7 @@ class Run:
     def __repr__(self) -> str:
         """Which run it is; what it holds is too much to print."""
         flows, links = sum(group.count for group in self.groups), len(self.raw["links"])
-        return f"Run(seed={self.seed}: {flows} flows, {links} links; see .raw)"
+        return f"Run(seed={self.seed}: {counted(flows, 'flow')}, {counted(links, 'link')}; see .raw)"
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -25,6 +25,7 @@ import numpy as np
 
 from perhop import _engine, filesystem
 from perhop.journal import ENDING, HEAD_BYTES, Journal, framed, joined, pieces
+from perhop.wording import counted, counted_are
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -204,8 +205,8 @@ class DirectoryStore:
         earlier = sum(1 for _ in self.directory.glob(EARLIER))
         if earlier:
             self._say(
-                f"{earlier} runs in {self.directory} have the format of an earlier version and are not read; "
-                f"`perhop store verify {self.directory} --delete` removes them"
+                f"{counted(earlier, 'run')} in {self.directory}, in the format of an earlier version, cannot "
+                f"be read; `perhop store verify {self.directory} --delete` deletes such runs"
             )
 
     def _add(self, path: Path, contents: Sequence[tuple[int, bytes]]) -> None:
@@ -231,7 +232,7 @@ def _take(
             return
         say(
             f"warning: {path}: {found.unreadable} of {len(data)} bytes were not readable, as when a program "
-            f"is killed while it writes; {len(found.contents)} finished runs are kept"
+            f"is killed while it writes; {counted_are(len(found.contents), 'finished run')} kept"
         )
         add(path, _mended(path, found.contents))
     finally:

@@ -16,6 +16,7 @@ from perhop import filesystem
 from perhop.errors import PerhopError
 from perhop.journal import ENDING, joined, pieces
 from perhop.store import EARLIER, Entry, engine_digest, is_left, unpack
+from perhop.wording import counted, counted_are
 
 BROKEN, FOREIGN, EARLIER_FORMAT, UNFINISHED = "broken", "foreign", "earlier format", "unfinished"
 FAULTS = (BROKEN, FOREIGN)
@@ -144,7 +145,7 @@ def _runs(directory: Path) -> Checked:
                 checked.others += 1
     earlier = sum(1 for _ in directory.glob(EARLIER))
     if earlier:
-        checked.add(EARLIER_FORMAT, f"{directory / EARLIER}: {earlier} runs, which are not read")
+        checked.add(EARLIER_FORMAT, f"{directory / EARLIER}: {counted(earlier, 'run')}, not read")
     _unfinished(checked, directory)
     _strangers(checked, directory, (f"*{ENDING}", EARLIER, ".*.new", filesystem.PARTIAL))
     return checked
@@ -197,8 +198,8 @@ def _contents(checked: Checked, path: Path) -> Iterator[bytes]:
     """The whole records of a journal; what is not is a finding, unless its writer is just writing it."""
     found = pieces(path.read_bytes())
     if found.unreadable and is_left(path):
-        kept = len(found.contents)
-        checked.add(BROKEN, f"{path}: {found.unreadable} bytes cannot be read; {kept} records are whole")
+        broken, whole = counted(found.unreadable, "byte"), counted_are(len(found.contents), "record")
+        checked.add(BROKEN, f"{path}: {broken} cannot be read; {whole} whole")
     return (content for _, content in found.contents)
 
 

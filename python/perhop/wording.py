@@ -8,6 +8,11 @@ def counted(number: int, one: str, more: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
+def counted_are(number: int, one: str) -> str:
+    """A number of things as the subject of a sentence: "1 run is", "3 runs are"."""
+    return f"{counted(number, one)} {'is' if number == 1 else 'are'}"
+
+
 def lasting(seconds: float) -> str:
     """A duration: "34 s", "5 min", "3 h", "11 days"."""
     for unit, length, most in (("s", 1, 120), ("min", 60, 120), ("h", 3600, 48), ("days", 86400, 730)):

@@ -151,6 +151,7 @@ _SEARCHED: Section = {
     "feasible": ("", "Whether the trial keeps all constraints."),
     "holds": ("", "Whether the constraints hold on fresh seeds; empty where the runs cannot tell."),
     "within": ("", "Whether the intervals are as narrow as `until-ci` asks."),
+    "widest": ("fraction", "The longest side of the intervals that `until-ci` asks for, over its value."),
     "scenario": _COMMON["scenario"],
     "runs": ("", "How many runs the point has."),
     "seed": _COMMON["seed"],

@@ -32,6 +32,7 @@ from perhop.output.sheet import (
     whole,
 )
 from perhop.output.text import label
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -275,7 +276,7 @@ def layout(scenario: Mapping[str, Any]) -> Layout:
     made = Layout()
     if "topology" in scenario:
         shape = json.loads(_engine.shape(json.dumps(scenario)))
-        words = f"{shape['words']}: {shape['routers']} routers, {shape['links']} links"
+        words = f"{shape['words']}: {counted(shape['routers'], 'router')}, {counted(shape['links'], 'link')}"
         _place_list(made, [words, *_matrix_lines(scenario)], "")
         return made
     links = [(label(name, NAME_CHARACTERS), link) for name, link in scenario["links"].items()]

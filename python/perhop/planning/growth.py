@@ -19,6 +19,7 @@ from perhop.errors import PerhopError
 from perhop.quantities import NUMBER, UNIT, canonical
 from perhop.sweep.paths import put
 from perhop.sweep.space import COUNTED, plain
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from perhop.sweep.paths import Keys
@@ -44,7 +45,7 @@ class Target:
         unit: What is written behind it.
         whole: It is a count.
         inverse: It is a time between arrivals, which becomes shorter.
-        noun: What it counts, for tables.
+        noun: What it counts, for tables, in the singular.
     """
 
     path: str
@@ -65,7 +66,10 @@ class Target:
 
     def shown(self, multiple: float) -> str:
         """The value at a multiple, for tables: `12 users`, `3Mbps`."""
-        return f"{self.text(multiple)} {self.noun}".rstrip()
+        value = self.text(multiple)
+        if isinstance(value, int) and self.noun:
+            return counted(value, self.noun)
+        return f"{value} {self.noun}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +190,7 @@ def _target(scenario: Mapping[str, Any], groups: Groups, name: str, where: str) 
         found = _number(scenario, f"flows.{name}.arrivals.{key}", where)
         noun = "load" if key == "load" else ""
         return replace(found, whole=False, inverse=key == "every", noun=noun)
-    noun = "users" if "application" in group else "flows"
+    noun = "user" if "application" in group else "flow"
     return Target(f"flows.{name}.count", float(group.get("count", 1)), "", whole=True, noun=noun)
 
 

@@ -17,6 +17,7 @@ from perhop.planning.summary import answers, lead, limit_rows, notes, settings, 
 from perhop.planning.verdicts import BREAKS, HOLDS
 from perhop.sweep import failing
 from perhop.sweep.space import text_of
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +85,10 @@ def _findings(planned: Planned) -> list[str]:
         return []
     listed = [f"`{one.code}` line {one.line}: {one.text}" for one in imported.findings if one.code != "W13"]
     ignored = len(imported.findings) - len(listed)
-    return [*listed, f"{ignored} lines of the configuration have no effect on queues."] if ignored else listed
+    if ignored:
+        have = "has" if ignored == 1 else "have"
+        listed.append(f"{counted(ignored, 'line')} of the configuration {have} no effect on queues.")
+    return listed
 
 
 def _scenarios(planned: Planned) -> list[Mapping[str, Any]]:

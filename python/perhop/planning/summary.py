@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from perhop import catalog, finite_flows
+from perhop import absent, catalog, finite_flows
 from perhop.multiplicity import family, p_text
 from perhop.output import notebook
 from perhop.output.numbers import exact, fixed, shown
@@ -84,8 +85,11 @@ def answers(planned: Planned) -> list[str]:
     if planned.plan.search is None:
         return said
     if planned.better is None:
-        search = planned.plan.search
-        remedy = tune_answers.remedy(planned.plan.metrics, search.runs, "`runs` in [tuning]")
+        lacking = [one.bound.metrics for one in planned.now.verdicts if one.found is None]
+        metrics = (
+            itertools.chain(*lacking) if lacking else filter(finite_flows.needs_many, planned.plan.metrics)
+        )
+        remedy = tune_answers.remedy(metrics, planned.plan.search.runs, "`runs` in [tuning]")
         return [*said, f"**No setting that was tried** gives every objective a value; {remedy}."]
     return [*said, *_better(planned, planned.better)]
 
@@ -93,7 +97,8 @@ def answers(planned: Planned) -> list[str]:
 def _kept(verdicts: Sequence[Verdict]) -> str:
     """How many objectives hold, and which do not."""
     holding = sum(verdict.holds is True for verdict in verdicts)
-    every = f"**{holding} of {len(verdicts)} objectives {'holds' if holding == 1 else 'hold'}** {NOW}"
+    hold = "holds" if 1 in {holding, len(verdicts)} else "hold"
+    every = f"**{holding} of {counted(len(verdicts), 'objective')} {hold}** {NOW}"
     others = [
         f"{_quoted(verdict)} {'breaks' if verdict.holds is False else 'cannot be told'}"
         for verdict in verdicts
@@ -213,6 +218,11 @@ def what_would_tell(verdict: Verdict) -> str:
     if verdict.runs_needed is not None:
         return f"{_quoted(verdict)} needs about {counted(verdict.runs_needed, 'run')} to tell."
     if math.isinf(verdict.found.high) and verdict.share is None:
+        if verdict.found.mean == 0:
+            return (
+                f"{_quoted(verdict)}: it was 0 in every run, which does not bound it; of which share of the "
+                "runs it holds can be told: add such as `in 90 % of runs`."
+            )
         return (
             f"{_quoted(verdict)} has no upper end of its interval: a longer duration tells or, of a "
             "percentile, more runs."
@@ -227,15 +237,9 @@ def what_would_tell(verdict: Verdict) -> str:
 
 def _without_value(verdict: Verdict, runs: int) -> str:
     """Why runs have no value of an objective, and what to change."""
-    if any(map(finite_flows.needs_many, verdict.bound.metrics)):
-        return (
-            f"{_quoted(verdict)} has no value: it needs at least {finite_flows.FEWEST_FOR_P99} flows in the "
-            f"{runs} runs together, nearly all finished; raise `runs`, or `duration` in the scenario."
-        )
-    return (
-        f"{_quoted(verdict)} has no value in {counted(verdict.missing, 'run')} of {runs}: nothing was "
-        "measured there, or what was unfinished at its end leaves it open."
-    )
+    reasons = dict.fromkeys(absent.why(metric, runs) for metric in verdict.bound.metrics)
+    of = f" in {verdict.missing} of {counted(runs, 'run')}" if verdict.missing < runs else ""
+    return f"{_quoted(verdict)} has no value{of}: {'; '.join(reasons)}."
 
 
 def _family(planned: Planned) -> list[str]:
@@ -289,7 +293,7 @@ def _measured(verdict: Verdict) -> str:
     text = f"{shown(verdict.found, factor)} {symbol}".rstrip()
     if verdict.share is None:
         return text
-    return f"{text}; {verdict.share.kept} of {verdict.share.runs} runs"
+    return f"{text}; {verdict.share.kept} of {counted(verdict.share.runs, 'run')}"
 
 
 def _unit(unit: str) -> tuple[float, str]:

@@ -160,7 +160,7 @@ class Types:
 
     def _number(self, entry: Entry, key: str, default: float, *, sizes: bool = False) -> Quantity:
         unit = Unit.BYTES if sizes else Unit.PACKETS
-        shown = units.bytes_text(default) if sizes else f"{default:g} packets"
+        shown = units.bytes_text(default) if sizes else f"{units.packets_text(default)}"
         if entry.has(key):
             text = entry.get(key)
             value = size(text) if sizes else units.number(text)

@@ -280,7 +280,7 @@ class _Writer:
         if not value.packets:
             return value.number
         packet = size(queue.rule.get("mean-packet", "1kB"))
-        text = f"{key} {value.number:g} packets: a time or a fill there, of packets of {packet:g} B"
+        text = f"{key} {units.packets_text(value.number)}: a time or a fill there, of packets of {packet:g} B"
         self._remarks.differs(place, text)
         return value.number * packet
 

@@ -196,7 +196,7 @@ class _Writer:
         """In bytes."""
         if not value.packets:
             return self._bytes(place, key, value.number)
-        text = f"{key} {value.number:g} packets: bytes there, of packets of {packet:g} B"
+        text = f"{key} {units.packets_text(value.number)}: bytes there, of packets of {packet:g} B"
         self._remarks.differs(place, text)
         return self._bytes(place, key, value.number * packet)
 
@@ -380,7 +380,7 @@ class _Writer:
         else:
             if not limit.packets:
                 self._remarks.left_out(f"{place}.limit", f"{words[0]} has its limit in packets")
-            given = f"limit {limit.number:g} packets"
+            given = f"limit {units.packets_text(limit.number)}"
             whole = self._remarks.fitted(f"{place}.limit", given, limit.number, TC["size"], "packets")
             words.append(f"limit {whole}")
         known = WORDS[kind]

@@ -124,6 +124,11 @@ def rate_text(bps: float) -> str:
     return f"{plain(bps)}bps"
 
 
+def packets_text(number: float) -> str:
+    """A number of packets for readers: `1 packet`, `50 packets`."""
+    return f"{number:g} packet{'' if number == 1 else 's'}"
+
+
 def bytes_text(value: float) -> str:
     """An amount of bytes as scenarios write it, rounded to whole bytes, at least one."""
     whole_bytes = max(1, math.floor(value + 0.5))

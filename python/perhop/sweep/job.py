@@ -14,7 +14,7 @@ from perhop.sweep.backend import LocalBackend
 from perhop.sweep.run import Counts, Runner, sweep
 from perhop.sweep.store import SweepStore
 from perhop.sweep.summary import summarize, to_json, to_text
-from perhop.wording import counted
+from perhop.wording import counted, counted_are
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class Swept:
     Attributes:
         counts: How many runs of each point count.
         work: What it cost.
-        wide: Places of the points whose intervals are wider than asked for after all runs.
+        reached: With early stopping, how wide the intervals of each point are; see `perhop.sweep.run.sweep`.
         failures: The runs that failed, in the order of the points and seeds; their points have no estimates.
     """
 
@@ -56,17 +56,17 @@ class Swept:
     counts: Sequence[int]
     summaries: Sequence[PointSummary]
     work: Counts
-    wide: Sequence[int] = ()
+    reached: Sequence[float | None] = ()
     failures: Sequence[Failure] = ()
 
     def text(self, width: int | None = None) -> str:
         """The sweep as plain text for a terminal of that width; None for no limit."""
-        said = to_text(self.plan, self.summaries, width, self.wide)
+        said = to_text(self.plan, self.summaries, width, self.reached)
         return "\n".join([said, *failing.text(self.failures, width)])
 
     def json(self) -> str:
         """The sweep as JSON text."""
-        return to_json(self.plan, self.summaries, self.failures, self.wide)
+        return to_json(self.plan, self.summaries, self.failures, self.reached)
 
 
 def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progress: Progress) -> Swept:
@@ -86,11 +86,11 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
     with open_backend(place) as backend, SweepStore(place.store, say) as store:
         runner = Runner(store, backend, progress, plan.until_ci.metrics if plan.until_ci else ())
         interrupts.leaves(lambda: kept(runner.counts, place.store))
-        counts, wide = sweep(plan, runner)
+        counts, reached = sweep(plan, runner)
         store.seal()
         failures = failing.ordered(runner.failures, [point.key for point in plan.points])
         summaries = failing.without_estimates(summarize(plan, counts, store), failures)
-        return Swept(plan, counts, summaries, runner.counts, wide, failures)
+        return Swept(plan, counts, summaries, runner.counts, reached, failures)
 
 
 def planned(plan: Plan) -> str:
@@ -100,9 +100,9 @@ def planned(plan: Plan) -> str:
         runs = counted(len(plan.points) * plan.runs, "run")
         return f"{points}, {counted(plan.runs, 'run')} of each: {runs}"
     rule = plan.until_ci
-    runs = f"{rule.least} to {plan.runs}" if rule.least < plan.runs else str(plan.runs)
+    runs = f"{rule.least} to {plan.runs} runs" if rule.least < plan.runs else counted(plan.runs, "run")
     return (
-        f"{points}, {runs} runs of each, until the 95 % intervals of "
+        f"{points}, {runs} of each, until the 95 % intervals of "
         f"{', '.join(rule.metrics)} are within ±{exact(rule.width * 100)} %"
     )
 
@@ -110,8 +110,7 @@ def planned(plan: Plan) -> str:
 def kept(counts: Counts, store: Path) -> str:
     """What is left after Ctrl-C."""
     done = counts.simulated + counts.found
-    are = "is" if done == 1 else "are"
-    return f"interrupted: {counted(done, 'run')} {are} kept in {store}; the same command resumes"
+    return f"interrupted: {counted_are(done, 'run')} kept in {store}; the same command resumes"
 
 
 def open_backend(place: Workplace) -> Backend:

@@ -30,7 +30,9 @@ from perhop.sweep.keys import (
     Whole,
 )  # fmt: skip
 from perhop.sweep.metrics import names_of
+from perhop.sweep.of_traffic import of_traffic
 from perhop.sweep.space import Value, parse_range, text_of
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +43,6 @@ DEFAULT_RUNS = 6
 DEFAULT_MOST_RUNS = 100
 """Where a sweep stops by itself, this many runs of a point at most."""
 DEFAULT_LEAST_RUNS = 5
-DEFAULT_METRICS = ("flows.*.throughput_bps", "links.*.utilization", "rmse_to_targets_bps")
 DEFAULT_WATCHED = ("flows.*.throughput_bps",)
 MAX_POINTS = 1_000_000
 WILDCARDS = frozenset("*?[")
@@ -54,7 +55,7 @@ SCENARIO = Other(
 )
 RUNS = Whole(says="Runs of each point.", default=DEFAULT_RUNS, most=simulation.MAX_RUNS)
 SEED = Whole(says="The first seed, shared by all points.", default=1, least=0)
-METRICS = Texts(says="Patterns of the metrics to show.", default=DEFAULT_METRICS)
+METRICS = Texts(says="Patterns of the metrics to show; by default those of the traffic (docs/sweeps.md).")
 SET = Table(says="Values by path; `{name}` in text stands for a factor.", others={})
 SAMPLES = Whole(says="How many points.", default=0, most=MAX_POINTS, required=True)
 SAMPLING_SEED = Whole(says="Of the sample.", default=1, least=0)
@@ -160,7 +161,7 @@ def notices(points: Sequence[Point]) -> list[str]:
         for key, notice in keys.items():
             first.setdefault(key, (notice, point))
     return [
-        f"{notice} (so at {concerned[key]} of {len(points)} points, first at {point.label})"
+        f"{notice} (so at {concerned[key]} of {counted(len(points), 'point')}, first at {point.label})"
         if point.factors
         else notice
         for key, (notice, point) in first.items()
@@ -201,8 +202,11 @@ def read_plan(path: Path, given: Given) -> Plan:
             f"{where}: {len(settings)} points of {runs} runs are more than {MAX_ALL_RUNS:,} runs"
         )
     points = [_point(base, factors, number) for number, factors in enumerate(settings, 1)]
-    metrics = tuple(map(catalog.current, METRICS.read(data, "metrics", where)))
-    check_metrics(points, [p for p in metrics if p not in DEFAULT_METRICS], f"{where}: `metrics`")
+    if "metrics" in data:
+        metrics = tuple(map(catalog.current, METRICS.read(data, "metrics", where)))
+        check_metrics(points, metrics, f"{where}: `metrics`")
+    else:
+        metrics = of_traffic([point.scenario for point in points])
     check_metrics(points, until_ci.metrics if until_ci else (), f"{where}: `until-ci.metrics`")
     return Plan(
         TITLE.read(data, "title", where) or path.stem,

@@ -18,12 +18,12 @@ from perhop.sweep.summary import (
     lead,
     metric_names,
     of_runs,
+    precision,
     remarks,
     sample_frame,
     short_names,
     shown_name,
     summarize,
-    too_wide,
     unit_of,
 )
 
@@ -70,7 +70,7 @@ def write_sweep(out: Path, swept: Swept, store: Path, command: str, jobs: int = 
     ]
     long = len(summaries) > MOST_IN_FULL
     details = [f"The first {MOST_IN_FULL} points are listed; `samples.parquet` has them all."] if long else []
-    details += [*remarks(summaries), *too_wide(plan, swept.wide), *notes(summaries)]
+    details += [*remarks(summaries), *precision(plan, swept.reached), *notes(summaries)]
     details += failing.page(swept.failures)
     page = render(
         "sweep.html.j2",

@@ -175,13 +175,13 @@ def _chosen(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[tuple[in
     return tuple((place, name) for place, name in enumerate(names) if name in wanted)
 
 
-def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[int]]:
+def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[float | None]]:
     """Do every run of a plan that the store does not hold yet.
 
     Returns:
         How many runs of each point count: those on the first seeds. Without early stopping, all alike. They
-        depend on the plan alone, and not on what else the store holds or on how the work was divided. And
-        the places of the points whose intervals are wider than early stopping asks for after all runs.
+        depend on the plan alone, and not on what else the store holds or on how the work was divided. And,
+        with early stopping, what `widest` says of each point; None of points of which a run failed.
 
     Raises:
         StoreError: A run could not be kept.
@@ -193,21 +193,25 @@ def sweep(plan: Plan, runner: Runner) -> tuple[list[int], list[int]]:
         runner.ensure(plan.points, range(plan.seed, plan.seed + plan.runs))
         return counts, []
     open_ = list(range(len(plan.points)))
+    reached: list[float | None] = [None] * len(plan.points)
     for runs in looks(plan.until_ci.least, plan.runs):
         points = [plan.points[index] for index in open_]
         seeds = range(plan.seed, plan.seed + runs)
         runner.ensure(points, seeds)
         for index in open_:
             counts[index] = runs
-        open_ = [
-            index
-            for index in open_
-            if not runner.has_failed(plan.points[index], seeds)
-            and not tight(runner.observed(plan.points[index], seeds), plan.until_ci.width)
-        ]
+            point = plan.points[index]
+            failed = runner.has_failed(point, seeds)
+            reached[index] = None if failed else widest(runner.observed(point, seeds))
+        open_ = [index for index in open_ if is_wide(reached[index], plan.until_ci.width)]
         if not open_:
             break
-    return counts, open_
+    return counts, reached
+
+
+def is_wide(reached: float | None, width: float) -> bool:
+    """Whether a point's intervals are wider than early stopping asks for; see `sweep`."""
+    return reached is not None and reached > width
 
 
 def looks(least: int, most: int) -> Iterator[int]:
@@ -219,25 +223,27 @@ def looks(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def tight(observed: Mapping[str, Observations], width: float) -> bool:
-    """Whether every metric's interval is tight enough.
+def widest(observed: Mapping[str, Observations]) -> float:
+    """The longest side of a 95 % interval over its value, of all metrics; infinite where one is not known.
 
-    A metric that some runs lack never is. One that all of them lack does not apply, such as retransmissions
-    of UDP where a pattern names those of all flows, and is not among them. Nor is one tight of which the
-    value is 0, such as a loss or stalls of which no run has any: no interval is narrow in proportion to 0.
+    That of a metric that some runs lack is not known. One that all of them lack does not apply, such as
+    retransmissions of UDP where a pattern names those of all flows, and is not among them. Nor is that of one
+    known of which the value is 0, such as a loss or stalls of which no run has any: no interval is narrow in
+    proportion to 0.
 
     Args:
         observed: What the runs gave, by metric.
-        width: Each side of the 95 % interval over the value, at most.
     """
     applying = [one for one in observed.values() if not all(map(math.isnan, one.values))]
-    for one in applying:
-        found = one.estimate
-        if not one.has_all or found is None or found.ci95 is None or found.mean == 0:
-            return False
-        if max(found.high - found.mean, found.mean - found.low) > width * abs(found.mean):
-            return False
-    return bool(applying)
+    return max(map(_relative, applying), default=math.inf)
+
+
+def _relative(one: Observations) -> float:
+    """The longer side of a metric's interval over its value; infinite where it is not known."""
+    found = one.estimate
+    if not one.has_all or found is None or found.ci95 is None or found.mean == 0:
+        return math.inf
+    return max(found.high - found.mean, found.mean - found.low) / abs(found.mean)
 
 
 def _record(layouts: dict[int, Layout], scenarios: Sequence[str], task: Task, run: Measured) -> Record:

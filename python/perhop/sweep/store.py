@@ -38,6 +38,7 @@ from perhop.filesystem import AT_ONCE, EXCLUSIVE, SHARED, atomic_write, sync_dir
 from perhop.journal import ENDING
 from perhop.sweep.companions import PATTERN, meets, with_companions
 from perhop.sweep.journal import Contents, JournalWriter, Layout, Record, decode, encode
+from perhop.wording import counted_are
 
 try:
     import duckdb
@@ -249,9 +250,10 @@ class SweepStore:
 
     def _tell(self, path: Path, contents: Contents) -> None:
         if contents.unreadable:
+            kept = counted_are(len(contents.records), "finished run")
             self.say(
                 f"warning: {path}: {contents.unreadable} of {contents.size} bytes were not readable, as when "
-                f"a program is killed while it writes; {len(contents.records)} finished runs are kept"
+                f"a program is killed while it writes; {kept} kept"
             )
 
     def _make(self, name: str, records: Sequence[Record], endings: Sequence[str] = ENDINGS) -> None:
@@ -311,7 +313,8 @@ class SweepStore:
             self.say(f"warning: both copies of segment {name} are broken; its runs are computed again")
             return
         self._make(name, records, missing)
-        self.say(f"warning: segment {name} was restored from its other copy; {len(records)} runs are kept")
+        kept = counted_are(len(records), "run")
+        self.say(f"warning: segment {name} was restored from its other copy; {kept} kept")
 
     def _lock(self, kind: int) -> _Held:
         return _Held(self._lock_file, kind)

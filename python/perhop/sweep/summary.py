@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from perhop import catalog
-from perhop.output.numbers import exact, shown
+from perhop import absent, catalog, finite_flows
+from perhop.output.numbers import exact, short, shown
 from perhop.output.table import MISSING, continued, prose, records
 from perhop.study import rounded
 from perhop.sweep import failing
 from perhop.sweep.backend import RunErrors
 from perhop.sweep.companions import Gathered, is_companion, meets, with_companions
 from perhop.sweep.metrics import engine_id, names_of
+from perhop.sweep.run import is_wide
 from perhop.sweep.space import text_of
 from perhop.wording import counted
 
@@ -40,6 +41,8 @@ Observed = dict[tuple[str, int], dict[str, dict[int, float]]]
 
 MOST_LINES = 40
 MOST_COLUMNS = 100
+MOST_NAMED = 5
+"""Metrics that a sentence names."""
 ENDINGS = ("_bps", "_s", "_packets")
 """Units at the end of a name, which readers see behind a comma."""
 
@@ -183,15 +186,31 @@ _LABELS = {
 """Labels of measures in tables, by the names of metrics that spell them: `one-way delay p99`."""
 
 
+_PLACES = frozenset({"flows", "links", "populations", "applications"})
+"""The first parts of metrics that name a place behind it."""
+_WORDS = {"rmse": "RMSE", "rtt": "RTT", "completion": "FCT", "r": "R", "mos": "MOS"}
+"""Words of metrics as readers see them in all tables."""
+_USERS = {
+    one.name: one.label
+    for entries in catalog.APPLICATION.values()
+    for one in entries
+    if catalog.times_of(one.name) is None or one.name == "startup_s"
+}
+"""Labels of measures of users; tables have those of times beside each other, where `p50` says enough."""
+
+
 def shown_name(metric: str) -> str:
     """A metric's name for readers: `gold throughput, Mbit/s`."""
     kind, _, rest = metric.partition(".")
-    place, _, last = rest.rpartition(".") if kind in {"flows", "links"} else ("", "", metric)
-    unit = unit_of(metric)
+    place, _, last = rest.rpartition(".") if kind in _PLACES else ("", "", metric)
+    if kind == "populations":
+        name, _, size = place.rpartition(".")
+        place = f"{name} {size}" if size in finite_flows.SIZES else place
+    unit, users = unit_of(metric), _USERS.get(last) if kind == "applications" else None
     for ending in ENDINGS:
         last = last.removesuffix(ending)
-    words = [{"rmse": "RMSE", "rtt": "RTT"}.get(word, word) for word in last.split("_")]
-    what = _LABELS.get(last, " ".join(words))
+    words = [_WORDS.get(word, word) for word in last.split("_")]
+    what = users or _LABELS.get(last, " ".join(words))
     text = " ".join(filter(None, (place.replace(".classes.", " "), what)))
     return f"{text}, {unit.text}" if unit.text else text
 
@@ -212,7 +231,7 @@ def tables(summaries: Sequence[PointSummary], width: int | None = MOST_COLUMNS) 
 
 
 def to_text(
-    plan: Plan, summaries: Sequence[PointSummary], width: int | None, wide: Sequence[int] = ()
+    plan: Plan, summaries: Sequence[PointSummary], width: int | None, reached: Sequence[float | None] = ()
 ) -> str:
     """The sweep as plain text for a terminal of that width; None for no limit.
 
@@ -220,7 +239,7 @@ def to_text(
         plan: The sweep.
         summaries: Of its points.
         width: Of the terminal.
-        wide: See `too_wide`.
+        reached: See `precision`.
     """
     parts = [prose(plan.title, width), prose(lead(plan, summaries), width)]
     for table in tables(summaries[:MOST_LINES], width):
@@ -228,7 +247,7 @@ def to_text(
     if len(summaries) > MOST_LINES:
         rest = f"The first {MOST_LINES} of {len(summaries)} points; --out and --json give them all."
         parts += ["", prose(rest, width)]
-    if said := [*remarks(summaries), *too_wide(plan, wide)]:
+    if said := [*remarks(summaries), *precision(plan, reached)]:
         parts += ["", *(prose(text, width) for text in said)]
     return "\n".join(parts)
 
@@ -273,23 +292,51 @@ def remarks(summaries: Sequence[PointSummary]) -> list[str]:
         said.append(
             f"No {names} where a larger share was unfinished at the end of the run, or too few ended."
         )
-    return said
+    return [*said, *_absent(summaries)]
 
 
-def too_wide(plan: Plan, wide: Sequence[int]) -> list[str]:
-    """Which points have wider intervals than early stopping asks for, after all runs.
+def _absent(summaries: Sequence[PointSummary]) -> Iterator[str]:
+    """Yield why cells are empty, a sentence for each reason."""
+    reasons: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for summary in summaries:
+        for name, observed in summary.observed.items():
+            if summary.estimates[name] is None and not _is_open(observed):
+                reasons[absent.why(name, summary.runs)][name] += 1
+    for reason, points in reasons.items():
+        names = [shown_name(name).partition(",")[0] for name in points]
+        rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        least = min(points.values())
+        where = "" if least == len(summaries) else f" at {least} of {counted(len(summaries), 'point')}"
+        yield f"No run has a value of {', '.join(names[:MOST_NAMED])}{rest}{where}: {reason}."
+
+
+def precision(plan: Plan, reached: Sequence[float | None]) -> list[str]:
+    """What early stopping asks of the intervals, and how wide they are, in a sentence; none without it.
 
     Args:
         plan: The sweep.
-        wide: Places of these points.
+        reached: See `perhop.sweep.run.sweep`.
     """
-    if plan.until_ci is None or not wide:
+    known = [one for one in reached if one is not None]
+    if plan.until_ci is None or not known:
         return []
+    of, aim = f"the intervals of {', '.join(plan.until_ci.metrics)}", _within(plan.until_ci.width)
+    wide = [place for place, one in enumerate(reached) if is_wide(one, plan.until_ci.width)]
+    finite = [one for one in known if math.isfinite(one)]
+    most = f"the widest is {_within(max(finite), 2)}" if finite else ""
+    if not wide:
+        return [f"As `until-ci` asks, {of} are within {aim}; {most}."]
     named = plan.points[wide[0]].label
-    where = f"At {counted(len(wide), 'point')} of {len(plan.points)}, first at {named}"
-    of = f"the intervals of {', '.join(plan.until_ci.metrics)}"
-    aim = f"±{exact(plan.until_ci.width * 100)} %"
-    return [f"{where}, {of} are wider than {aim} after {counted(plan.runs, 'run')}, the most that it makes."]
+    where = f"At {len(wide)} of {counted(len(plan.points), 'point')}, first at {named}"
+    open_ = len(known) - len(finite)
+    less = f"at {counted(open_, 'point')} a value is 0 or some runs have none" if open_ else ""
+    after = f"after {counted(plan.runs, 'run')}, the most that it makes"
+    return [f"{'; '.join(filter(None, (f'{where}, {of} are wider than {aim} {after}', most, less)))}."]
+
+
+def _within(width: float, digits: int | None = None) -> str:
+    """A part of a value as `±2 %`."""
+    return f"±{exact(width * 100) if digits is None else short(width * 100, digits)} %"
 
 
 def _is_bound(found: Observations | None) -> bool:
@@ -312,7 +359,7 @@ def to_json(
     plan: Plan,
     summaries: Sequence[PointSummary],
     failures: Sequence[Failure] = (),
-    wide: Sequence[int] = (),
+    reached: Sequence[float | None] = (),
 ) -> str:
     """The sweep as JSON text, byte for byte the same for the same plan and engine, however computed.
 
@@ -320,10 +367,8 @@ def to_json(
         plan: The sweep.
         summaries: Of its points.
         failures: The runs that failed.
-        wide: See `too_wide`.
+        reached: See `precision`.
     """
-    failed = {one.point.key for one in failures}
-    beyond = {*wide, *(place for place, point in enumerate(plan.points) if point.key in failed)}
     content = {
         "title": plan.title,
         "engine": engine_id(),
@@ -333,7 +378,7 @@ def to_json(
                 "factors": dict(summary.point.factors),
                 "scenario": summary.point.key,
                 "runs": summary.runs,
-                **({} if plan.until_ci is None else {"within": place not in beyond}),
+                **({} if plan.until_ci is None else _reached_json(reached[place], plan.until_ci.width)),
                 "metrics": {name: estimate_json(found) for name, found in summary.estimates.items()},
             }
             for place, summary in enumerate(summaries)
@@ -341,6 +386,15 @@ def to_json(
         "failed": failing.as_json(failures),
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _reached_json(reached: float | None, width: float) -> dict[str, Any]:
+    """How wide the intervals of a point are, beside what early stopping asks for, as JSON data."""
+    known = reached is not None and math.isfinite(reached)
+    return {
+        "within": reached is not None and not is_wide(reached, width),
+        "widest": rounded(reached) if reached is not None and known else None,
+    }
 
 
 def estimate_json(found: Estimate | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from perhop import finite_flows
+from perhop import absent
 from perhop.sweep.space import text_of
 from perhop.sweep.summary import short_names, shown_name, shown_text, unit_of
 from perhop.wording import counted
@@ -28,7 +28,11 @@ def answers(tuned: Tuned) -> list[str]:
         return _nothing_feasible(tuned)
     choice = tuned.choice
     if choice.best is None and not choice.tied:
-        return ["**No setting is recommended**: an objective has no value in some run on fresh seeds."]
+        goals = [one.metric for one in tuned.plan.objectives]
+        lacking = [name for name in goals if any(winner.fresh[name] is None for winner in tuned.front)]
+        why = _why_absent(lacking, len(tuned.plan.validation_seeds), "`validation-runs`")
+        no_value = "an objective has no value in some run on fresh seeds"
+        return [f"**No setting is recommended**: {no_value}{f'; {why}' if why else ''}."]
     if not choice.differ and (choice.compared or len(tuned.front) > 1):
         return [_no_difference(tuned), *_constraints(tuned, tuned.front)]
     if choice.best is None:
@@ -210,7 +214,7 @@ def _nothing_feasible(tuned: Tuned) -> list[str]:
     known = [trial for trial in tuned.trials if trial.point and None not in trial.found.values()]
     if not known:
         return [
-            f"**No trial has a value of every objective and constraint**; {remedy(plan.metrics, plan.runs)}."
+            f"**No trial has a value of every objective and constraint**; {remedy(_never(tuned), plan.runs)}."
         ]
     nearest = min(known, key=lambda trial: (_missed(plan.constraints, trial), trial.number))
     bounds = [entry for entry in plan.constraints if entry.violation(nearest.found) > 0]
@@ -223,20 +227,31 @@ def _nothing_feasible(tuned: Tuned) -> list[str]:
 
 
 def remedy(metrics: Iterable[str], runs: int, key: str = "`runs`") -> str:
-    """What to change where no trial has a value of one of these metrics.
+    """What to change where no trial has a value of every metric.
 
     Args:
-        metrics: Of objectives and constraints.
+        metrics: Those that runs lack.
         runs: Of each trial.
         key: What says how many.
     """
-    if not any(map(finite_flows.needs_many, metrics)):
-        return "widen the search"
-    fewest = finite_flows.FEWEST_FOR_P99
-    return (
-        f"a P99 of flows that come and go needs at least {fewest} of them in the {counted(runs, 'run')} of a "
-        f"trial together, nearly all finished: raise {key}, or `duration` in the scenario"
-    )
+    return _why_absent(metrics, runs, key) or "widen the search"
+
+
+def _never(tuned: Tuned) -> list[str]:
+    """The metrics of which no trial has a value."""
+    run = _run(tuned)
+    return [name for name in tuned.plan.metrics if run and all(trial.found[name] is None for trial in run)]
+
+
+def _run(tuned: Tuned) -> list[Trial]:
+    """The trials of which no run failed."""
+    failed = {one.point.key for one in tuned.failures}
+    return [trial for trial in tuned.trials if trial.point is not None and trial.point.key not in failed]
+
+
+def _why_absent(metrics: Iterable[str], runs: int, key: str = "`runs`") -> str:
+    """Why runs have no value of these metrics."""
+    return "; ".join(f"{plain(metric)}: {absent.why(metric, runs, key)}" for metric in metrics)
 
 
 def _missed(constraints: Sequence[Constraint], trial: Trial) -> float:
@@ -298,9 +313,10 @@ def _searched(tuned: Tuned) -> str:
     plan, trials = tuned.plan, tuned.trials
     refused = sum(trial.point is None for trial in trials)
     keys = {one.point.key for one in tuned.failures}
-    points = [(trial, trial.point) for trial in trials if trial.point is not None]
-    failed = sum(point.key in keys for _, point in points)
-    lacking = sum(point.key not in keys and None in trial.found.values() for trial, point in points)
+    failed = sum(trial.point is not None and trial.point.key in keys for trial in trials)
+    run = _run(tuned)
+    lacking = sum(None in trial.found.values() for trial in run)
+    names = [name for name in plan.metrics if any(trial.found[name] is None for trial in run)]
     if plan.size is not None and len(trials) == plan.size:
         text = f"{counted(len(trials), 'setting')}, all tried, with {counted(plan.runs, 'run')} of each"
     else:
@@ -308,7 +324,7 @@ def _searched(tuned: Tuned) -> str:
     if plan.constraints:
         text += f", {sum(trial.feasible for trial in trials)} within the constraints"
     if lacking:
-        text += f", {lacking} without a value of a metric in some run"
+        text += f", {lacking} without a value of a metric in some run ({_why_absent(names, plan.runs)})"
     if failed:
         text += f", {failed} failed"
     return text + (f", {refused} were no valid scenario" if refused else "")

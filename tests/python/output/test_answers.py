@@ -183,7 +183,7 @@ ANSWERS: dict[str, tuple[str, Sequence[Shown]]] = {
     ),
     "sweep, transfers": (
         "sweep transfers-sweep.toml",
-        [Shown("2", "files completion, ms"), Shown("2", "files throughput, Mbit/s")],
+        [Shown("2", "files FCT, ms"), Shown("2", "files throughput, Mbit/s")],
     ),
     "tune, calls": (
         "tune calls-tune.toml",
@@ -191,7 +191,7 @@ ANSWERS: dict[str, tuple[str, Sequence[Shown]]] = {
     ),
     "tune, transfers": (
         "tune transfers-tune.toml",
-        [Shown("as it is", "files completion, ms"), Shown("as it is", "files throughput, Mbit/s")],
+        [Shown("as it is", "files FCT, ms"), Shown("as it is", "files throughput, Mbit/s")],
     ),
     "plan, calls": (
         "plan calls-plan.toml",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.python.planning.planned import BURSTY, POLICED, done
 
 from perhop.errors import PerhopError
-from perhop.planning.growth import Bracket, Levels, bracket, default_demands, demand_of, grown
+from perhop.planning.growth import Bracket, Levels, Target, bracket, default_demands, demand_of, grown
 from perhop.planning.job import together
 from perhop.planning.verdicts import judge
 from perhop.sweep.companions import Gathered
@@ -92,6 +92,16 @@ def test_what_a_trace_gives_does_not_grow() -> None:
     ):
         with pytest.raises(PerhopError, match=message):
             demand_of(SCENARIO, (name,), name, LEVELS, "plan.toml")
+
+
+def test_one_is_not_several() -> None:
+    flows, users, rate = (
+        Target("a", 1.0, "", whole=True, noun="flow"),
+        Target("b", 1.0, "", whole=True, noun="user"),
+        Target("c", 1.0, "Mbps", whole=False),
+    )
+    assert [one.shown(1.0) for one in (flows, users, rate)] == ["1 flow", "1 user", "1Mbps"]
+    assert [one.shown(2.0) for one in (flows, users, rate)] == ["2 flows", "2 users", "2Mbps"]
 
 
 def test_the_limit_of_a_policer_is_found_exactly(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_the_command_prints_writes_and_resumes(tmp_path: Path, perhop: Perhop) -
     written(tmp_path, POLICED)
     once = perhop("plan", "plan.toml", "--out", "out", "--json", "plan.json", "--jobs", "1")
     assert once.code == 0, once.err
-    assert "1 of 1 objectives holds as it is." in once.out
+    assert "1 of 1 objective holds as it is." in once.out
     assert "sources can grow to 10 flows (+150 %); at 11 flows (+175 %) “loss of sources < 1 %” breaks." in (
         " ".join(once.out.split())
     )
@@ -312,7 +312,7 @@ def test_a_p99_of_flows_is_that_of_all_runs_and_says_how_many_it_needs(
     needs = "needs at least 100"
     assert text.count(needs) == 2 - sum(known)
     if planned.better is None:
-        assert f"{needs} of them in the {trial} runs of a trial together" in text
+        assert f"{needs} flows in the {trial} runs together" in text
         assert "raise `runs` in [tuning], or `duration` in the scenario" in text
         assert "widen the search" not in text
 

@@ -290,7 +290,7 @@ def test_runs_in_the_earlier_format_are_said_and_left(tmp_path: Path) -> None:
     store, said = opened(tmp_path)
     assert store.load("a") is None
     assert len(said) == 1
-    assert f"2 runs in {tmp_path} have the format of an earlier version" in said[0]
+    assert f"2 runs in {tmp_path}, in the format of an earlier version" in said[0]
     assert f"`perhop store verify {tmp_path} --delete`" in said[0]
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -103,7 +103,7 @@ def add_unfinished(out: Path) -> None:
         (break_type, ["broken"], ["the run d is not whole"]),
         (add_sweep, ["foreign", "foreign"], ["no run of `perhop reproduce`"] * 2),
         (add_stranger, ["foreign"], ["no file of this store"]),
-        (add_earlier, ["earlier format"], ["1 runs, which are not read"]),
+        (add_earlier, ["earlier format"], ["1 run, not read"]),
         (add_unfinished, ["unfinished", "unfinished"], ["left by a program that was killed"] * 2),
     ],
 )

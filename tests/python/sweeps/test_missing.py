@@ -11,7 +11,7 @@ from tests.python.sweeps.running import quietly
 from perhop.sweep.job import Workplace
 from perhop.sweep.pictures import Marks, drawn, html_plots
 from perhop.sweep.report import answers, point_tables
-from perhop.sweep.run import tight
+from perhop.sweep.run import widest
 from perhop.sweep.summary import estimate_json, lead, remarks, to_text
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def test_cells_say_of_how_many_runs_they_are_and_that_they_are_too_low(tmp_path:
     text = " ".join(to_text(found.plan, found.summaries, 200).split())
     assert f", {few.runs} of 10 runs" in text
     assert "10 runs of each from seed 1, not all of which have every value" in text
-    assert "one completion (over …): a lower bound" in text
+    assert "one FCT (over …): a lower bound" in text
+    why = "none that began after the warm-up ended within a run, or too few did: raise `duration`"
+    assert f"No run has a value of one FCT at 1 of 3 points: {why}" in text
     first = next(one for one in cut if one is not None and one.missing)
     assert f"Such as {first.runs} of 10 runs: the others have no value." in text
     (answer,) = answers(found.summaries)
@@ -92,10 +94,24 @@ def test_cells_say_of_how_many_runs_they_are_and_that_they_are_too_low(tmp_path:
     svg = html_plots(found.summaries, "test")[0].picture.svg
     assert f"{few.runs} of 10" in svg
     assert "so many runs have a value" in svg
-    assert not tight(found.summaries[0].observed, 10.0)
+    assert widest(found.summaries[0].observed) > 10.0
     # With all values nothing of it is said.
     assert remarks(whole.summaries) == []
     assert lead(whole.plan, whole.summaries).startswith("3 points, 10 runs of each from seed 1; means")
+
+
+def test_what_no_run_has_is_said_with_its_reason(tmp_path: Path) -> None:
+    patterns = '["flows.one.completion_s", "flows.one.jitter_s", "flows.one.mos", "flows.others.slowdown"]'
+    text = SWEEP.replace('["flows.one.completion_s"]', patterns).replace("runs = 10", "runs = 2")
+    found = swept(tmp_path, "2s", text)
+    said = remarks(found.summaries)
+    ended = "none that began after the warm-up ended within a run, or too few did"
+    assert (
+        f"No run has a value of one FCT, others slowdown: {ended}: raise `duration` in the scenario." in said
+    )
+    assert "No run has a value of one jitter: none for TCP." in said
+    assert "No run has a value of one MOS: none for a class without `codec`." in said
+    assert all(text in found.text(200) or len(text) > 90 for text in said)
 
 
 FLOWS = """

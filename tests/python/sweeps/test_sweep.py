@@ -23,6 +23,7 @@ from perhop import _engine
 from perhop.errors import PerhopError, ScenarioError
 from perhop.measures import histogram_quantile
 from perhop.observations import Observations
+from perhop.output.numbers import short
 from perhop.output.sheet import styled
 from perhop.statistics import Estimate, estimate
 from perhop.sweep.backend import Failed, LocalBackend, Task
@@ -34,7 +35,7 @@ from perhop.sweep.paths import put
 from perhop.sweep.pictures import Marks, _marks_sheet, drawn, html_plots, waiting_times
 from perhop.sweep.plan import Given, Plan, Point, read_plan
 from perhop.sweep.report import write_sweep
-from perhop.sweep.run import looks, tight
+from perhop.sweep.run import looks, widest
 from perhop.sweep.sampling import latin_hypercube
 from perhop.sweep.space import parse_range, plain, text_of
 from perhop.sweep.store import SweepStore
@@ -119,6 +120,37 @@ max = [9, 15]
     plan = plan_of(tmp_path, text)
     assert factors(plan) == [("0.2Mbps", 3, 9), ("0.2Mbps", 5, 15), ("0.4Mbps", 3, 9), ("0.4Mbps", 5, 15)]
     assert json.loads(plan.points[1].scenario)["links"]["bottleneck"]["queue"]["total"] == "5/15/0.1"
+
+
+TRAFFIC = """
+duration = "1s"
+links.line = { from = "a", to = "b", rate = "5Mbps", delay = "1ms", queue = { aqm = "codel" } }
+flows = [
+  { name = "bulk", from = "a", to = "b", transport = { tcp = "linux" } },
+  { name = "file", from = "a", to = "b", volume = "30kB", transport = { tcp = "linux" } },
+  { name = "web", from = "a", to = "b", arrivals = { rate = "9/s" }, sizes = { constant = "9kB" }, transport = { tcp = "linux" } },
+  { name = "voice", from = "a", to = "b", transport = { udp = "cbr", rate = "80kbps", packet = "200B" } },
+  { name = "call", from = "a", to = "b", application = { model = "call" } },
+  { name = "office", from = "a", to = "b", application = { model = "web" }, transport = { tcp = "linux" } },
+]
+"""  # noqa: E501
+
+
+def test_a_sweep_without_metrics_shows_what_its_traffic_is_about(tmp_path: Path) -> None:
+    (tmp_path / "traffic.toml").write_text(TRAFFIC, encoding="utf-8")
+    text = 'scenario = "traffic.toml"\nruns = 1\n[grid]\n"links.line.rate" = ["5Mbps", "9Mbps"]\n'
+    plan = plan_of(tmp_path, text)
+    assert plan.metrics == (
+        "flows.bulk.throughput_bps",
+        *(f"flows.file.{name}" for name in ("completion_s", "unfinished")),
+        *(f"populations.web.{name}" for name in ("completion_p50_s", "completion_p99_s", "unfinished")),
+        *(f"flows.voice.{name}" for name in ("throughput_bps", "one_way_delay_p99_s", "loss")),
+        *(f"flows.call.{name}" for name in ("mos", "one_way_delay_p99_s", "loss")),
+        *(f"applications.office.{name}" for name in ("page_mean_s", "page_p95_s")),
+        *(f"links.line.{name}" for name in ("utilization", "delay_p99_s")),
+    )
+    known = names_of(plan.points[0].scenario)
+    assert set(plan.metrics) <= set(known)
 
 
 def test_a_link_of_a_topology_can_be_varied(tmp_path: Path) -> None:
@@ -439,7 +471,7 @@ def test_points_that_are_alike_share_their_runs(tmp_path: Path) -> None:
     swept = sweep(write(tmp_path, text), tmp_path / "store")
     distinct = len({point.key for point in swept.plan.points})
     assert swept.work.simulated == 3 * distinct
-    assert [len(summary.estimates) for summary in swept.summaries] == [4] * 4
+    assert [len(summary.estimates) for summary in swept.summaries] == [5] * 4
 
 
 @pytest.mark.usefixtures("small")
@@ -496,7 +528,7 @@ def test_a_sample_is_drawn_as_marks(tmp_path: Path) -> None:
     swept = sweep(write(tmp_path, text), tmp_path / "store")
     assert all(isinstance(entry, Marks) for entry in drawn(swept.summaries))
     page = html_plots(swept.summaries, "sweep")
-    assert len({plot.picture.name for plot in page}) == 4
+    assert len({plot.picture.name for plot in page}) == 5
     assert len(page[0].panels) == 2
     assert "newreno" in page[0].panels[0]
 
@@ -565,6 +597,13 @@ def test_names_for_readers() -> None:
     assert shown_name("flows.gold.throughput_bps") == "gold throughput, Mbit/s"
     assert shown_name("links.up.classes.ef.delay_p95_s") == "up ef delay p95, ms"
     assert shown_name("utilization") == "utilization, %"
+    # As tables of `perhop run` call it.
+    assert shown_name("flows.files.completion_s") == "files FCT, ms"
+    assert shown_name("populations.web.completion_p99_s") == "web FCT p99, ms"
+    assert shown_name("populations.web.short.completion_p50_s") == "web short FCT p50, ms"
+    assert shown_name("applications.office.page_p95_s") == "office page p95, ms"
+    assert shown_name("applications.film.stall_seconds_per_hour") == "film stalled, s/h"
+    assert shown_name("flows.calls.mos") == "calls MOS"
 
 
 # ---------------------------------------------------------------- stopping early
@@ -591,8 +630,12 @@ def test_a_point_stops_when_its_intervals_are_tight(tmp_path: Path) -> None:
     assert fixed.counts == [12] * 4
     assert not any(point["within"] for point in json.loads(fixed.json())["points"])
     said = " ".join(fixed.text().split())
-    assert "At 4 points of 4, first at " in said
-    assert "links.*.utilization are wider than ±0.01 % after 12 runs, the most that it makes." in said
+    assert "At 4 of 4 points, first at " in said
+    assert "links.*.utilization are wider than ±0.01 % after 12 runs, the most that it makes; the" in said
+    widest = [point["widest"] for point in json.loads(fixed.json())["points"]]
+    assert f"the widest is ±{short(100 * max(widest), 2)} %." in said
+    said = " ".join(sweep(path, tmp_path / "a", Given(until_ci="50%")).text().split())
+    assert re.search(r"of links\.\*\.utilization are within ±50 %; the widest is ±[0-9.]+ %\.", said)
     # A store that holds more runs than it takes gives the same points the same runs.
     assert sweep(path, tmp_path / "b", jobs=1).json() == stopped.json()
     for index, runs in enumerate(stopped.counts):
@@ -609,18 +652,17 @@ def test_a_metric_that_no_run_has_keeps_no_point_going() -> None:
     none, some, all_of_them = (
         Observations(values) for values in ((math.nan,) * 3, (1.0, math.nan, 1.0), (1.0, 1.0, 1.0))
     )
-    assert tight(
-        {"flows.calls.retransmission_ratio": none, "flows.bulk.retransmission_ratio": all_of_them}, 0.1
-    )
-    assert not tight({"a": some, "b": all_of_them}, 0.1)
-    assert not tight({"a": none}, 0.1)
+    calls, bulk = "flows.calls.retransmission_ratio", "flows.bulk.retransmission_ratio"
+    assert widest({calls: none, bulk: all_of_them}) == 0
+    assert widest({"a": some, "b": all_of_them}) > 0.1
+    assert widest({"a": none}) > 0.1
 
 
 def test_no_event_is_no_tight_interval() -> None:
     never = Observations((0.0,) * 5, 0.0, 1.0, trials=(2000.0,) * 5)
-    assert not tight({"loss": never}, 0.1)
+    assert widest({"loss": never}) > 0.1
     no_stalls = Observations((0.0,) * 5, 0.0)
-    assert not tight({"applications.film.stalls": no_stalls}, 0.1)
+    assert widest({"applications.film.stalls": no_stalls}) > 0.1
 
 
 def test_looks_grow_by_half_and_end_at_the_most() -> None:

@@ -293,7 +293,7 @@ def test_a_torn_journal_is_cut_and_said(tmp_path: Path) -> None:
     assert ('{"a":1}', 9, 0.9) in rows
     assert len(rows) == 5
     assert said[0].startswith(f"warning: {left}: 58 of {size} bytes were not readable, as when a program")
-    assert said[0].endswith("; 1 finished runs are kept")
+    assert said[0].endswith("; 1 finished run is kept")
     assert len(said) == 1
     assert not left.exists()
 
