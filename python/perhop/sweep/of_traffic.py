@@ -49,12 +49,12 @@ def _of_group(group: Mapping[str, Any]) -> Iterator[str]:
     elif "arrivals" in group:
         yield from (f"populations.{name}.{measure}" for measure in COMING_AND_GOING)
     else:
-        yield from (f"flows.{name}.{measure}" for measure in _of_flows(group, model))
+        yield from (f"flows.{name}.{measure}" for measure in _of_flows(group))
 
 
-def _of_flows(group: Mapping[str, Any], model: str | None) -> tuple[str, ...]:
+def _of_flows(group: Mapping[str, Any]) -> tuple[str, ...]:
     """The measures of a group of flows, by what they are."""
-    if model == "call" or "codec" in group:
+    if "codec" in group:
         return CALLS
     if "tcp" not in group.get("transport", {}):
         return DATAGRAMS

@@ -130,7 +130,7 @@ flows = [
   { name = "file", from = "a", to = "b", volume = "30kB", transport = { tcp = "linux" } },
   { name = "web", from = "a", to = "b", arrivals = { rate = "9/s" }, sizes = { constant = "9kB" }, transport = { tcp = "linux" } },
   { name = "voice", from = "a", to = "b", transport = { udp = "cbr", rate = "80kbps", packet = "200B" } },
-  { name = "call", from = "a", to = "b", application = { model = "call" } },
+  { name = "call", from = "a", to = "b", codec = "g711-plc", transport = { udp = "cbr", rate = "80kbps", packet = "200B" } },
   { name = "office", from = "a", to = "b", application = { model = "web" }, transport = { tcp = "linux" } },
 ]
 """  # noqa: E501
