@@ -1,11 +1,13 @@
 //! Distributions of statistics, for intervals over runs.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use perhop_core::measure::ProductLimit;
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::beta::beta_reg;
+
+use crate::arrays::array;
 
 fn student(freedom: f64) -> PyResult<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom)
@@ -55,14 +57,13 @@ pub(crate) fn beta_quantile(a: f64, b: f64, probability: f64) -> PyResult<f64> {
 /// The times that ended, each once, and the share of all, with those that are open, that is at most as long; the mean of all.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
-#[expect(clippy::type_complexity, reason = "two arrays and a number")]
-pub(crate) fn product_limit<'py>(
-    py: Python<'py>,
-    ended: PyReadonlyArray1<'py, f64>,
-    open: PyReadonlyArray1<'py, f64>,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Option<f64>)> {
-    let found = ProductLimit::of(ended.as_slice()?, open.as_slice()?);
-    Ok((found.times.into_pyarray(py), found.shares.into_pyarray(py), found.mean))
+pub(crate) fn product_limit(
+    py: Python<'_>,
+    ended: PyBuffer<f64>,
+    open: PyBuffer<f64>,
+) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>, Option<f64>)> {
+    let found = ProductLimit::of(&ended.to_vec(py)?, &open.to_vec(py)?);
+    Ok((array(py, found.times)?, array(py, found.shares)?, found.mean))
 }
 
 fn check(probability: f64) -> PyResult<()> {

@@ -5,6 +5,7 @@
     reason = "a thread that forks is asked whether it is in a class (`classes::inside`), and Clippy takes no narrower exception of `thread_local!`"
 )]
 
+mod arrays;
 mod by_hand;
 mod classes;
 mod distributions;

@@ -1,7 +1,6 @@
 //! An outcome as Python dictionaries of numpy arrays; their keys are the catalogue's names and those that
 //! `python/perhop/outcome.py` documents.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use perhop_core::measure::{DelayBins, DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
 use perhop_core::{Counters, Duration, Instant};
@@ -13,6 +12,8 @@ use perhop_sim::{
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+
+use crate::arrays::{array, table};
 
 pub(crate) fn to_dict<'py>(
     py: Python<'py>,
@@ -69,23 +70,22 @@ fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> Py
         classes.flat_map(|(group, class)| (0..class.flows).map(move |n| (group, n)))
     };
     let dict = PyDict::new(py);
-    dict.set_item("group", integers(py, members().map(|(group, _)| group as u64)))?;
-    dict.set_item("member", integers(py, members().map(|(_, member)| u64::from(member))))?;
+    dict.set_item("group", integers(py, members().map(|(group, _)| group as u64))?)?;
+    dict.set_item("member", integers(py, members().map(|(_, member)| u64::from(member)))?)?;
     for measure in FLOW {
-        let floats = |values: Vec<f64>| values.into_pyarray(py);
         match measure.value {
-            Value::Count(of) => dict.set_item(measure.name, integers(py, flows.iter().map(of)))?,
-            Value::Number(of) => dict.set_item(measure.name, floats(flows.iter().map(of).collect()))?,
+            Value::Count(of) => dict.set_item(measure.name, integers(py, flows.iter().map(of))?)?,
+            Value::Number(of) => dict.set_item(measure.name, array(py, flows.iter().map(of).collect())?)?,
             Value::OptionalCount(_) | Value::Optional(_) => {
                 let values = flows.iter().map(|flow| measure.value.of(flow).unwrap_or(f64::NAN));
-                dict.set_item(measure.name, floats(values.collect()))?;
+                dict.set_item(measure.name, array(py, values.collect())?)?;
             }
             Value::ByColor(of) => dict.set_item(measure.name, by_color(py, flows.iter().map(of))?)?,
             Value::OptionalByColor(of) => {
                 let values = flows.iter().flat_map(|flow| {
                     of(flow).map_or([f64::NAN; 3], |by_color| by_color.map(|count| count as f64))
                 });
-                dict.set_item(measure.name, floats(values.collect()).reshape([flows.len(), 3])?)?;
+                dict.set_item(measure.name, table(py, values.collect(), flows.len(), 3)?)?;
             }
         }
     }
@@ -99,20 +99,20 @@ fn populations<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let populations = populations.iter().map(|population| {
         let records = &population.flows;
-        let floats = |of: fn(&FlowRecord) -> f64| records.iter().map(of).collect::<Vec<_>>().into_pyarray(py);
+        let floats = |of: fn(&FlowRecord) -> f64| array(py, records.iter().map(of).collect());
         let dict = PyDict::new(py);
         dict.set_item("flow", population.flow)?;
         dict.set_item("mean_open", population.mean_open)?;
-        dict.set_item("started_s", floats(|flow| flow.started.as_secs_f64()))?;
-        dict.set_item("size_bytes", integers(py, records.iter().map(|flow| flow.size.get())))?;
-        dict.set_item("idle_s", floats(|flow| flow.idle.as_secs_f64()))?;
+        dict.set_item("started_s", floats(|flow| flow.started.as_secs_f64())?)?;
+        dict.set_item("size_bytes", integers(py, records.iter().map(|flow| flow.size.get()))?)?;
+        dict.set_item("idle_s", floats(|flow| flow.idle.as_secs_f64())?)?;
         let time = |flow: &FlowRecord| flow.time().map_or(f64::NAN, Duration::as_secs_f64);
-        dict.set_item("completion_s", floats(time))?;
+        dict.set_item("completion_s", floats(time)?)?;
         let open = records.iter().map(|flow| match flow.time() {
             Some(_) => f64::NAN,
             None => end.since(flow.started).as_secs_f64(),
         });
-        dict.set_item("open_s", open.collect::<Vec<_>>().into_pyarray(py))?;
+        dict.set_item("open_s", array(py, open.collect())?)?;
         Ok(dict)
     });
     PyList::new(py, populations.collect::<PyResult<Vec<_>>>()?)
@@ -137,7 +137,7 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
         let dict = PyDict::new(py);
         dict.set_item("name", &meter.name)?;
         for (key, packets) in [("arrived", arrived), ("passed", passed), ("policed", policed)] {
-            dict.set_item(key, integers(py, packets.into_iter()))?;
+            dict.set_item(key, integers(py, packets.into_iter())?)?;
         }
         Ok(dict)
     });
@@ -164,16 +164,16 @@ fn measured<O>(dict: &Bound<'_, PyDict>, measures: &[Measure<O>], outcome: &O) -
 fn queue<O: Queue>(py: Python<'_>, dict: &Bound<'_, PyDict>, queue: &O) -> PyResult<()> {
     measured(dict, QueueMeasures::ALL, queue)?;
     counts(py, dict, queue.counters())?;
-    dict.set_item("waiting", integers(py, queue.waiting().into_iter()))?;
+    dict.set_item("waiting", integers(py, queue.waiting().into_iter())?)?;
     let after_warmup = PyDict::new(py);
     counts(py, &after_warmup, queue.measured())?;
     dict.set_item("measured", after_warmup)?;
     let DelayOutcome { edges, counts, longest, largest } = queue.delays();
     let delay = PyDict::new(py);
-    delay.set_item("edges", edges.clone().into_pyarray(py))?;
+    delay.set_item("edges", array(py, edges.clone())?)?;
     delay.set_item("counts", by_color(py, counts.iter().copied())?)?;
-    delay.set_item("longest", seconds(longest).into_pyarray(py))?;
-    delay.set_item("max", seconds(largest).into_pyarray(py))?;
+    delay.set_item("longest", array(py, seconds(longest))?)?;
+    delay.set_item("max", array(py, seconds(largest))?)?;
     dict.set_item("delay_s", delay)
 }
 
@@ -181,9 +181,9 @@ fn queue<O: Queue>(py: Python<'_>, dict: &Bound<'_, PyDict>, queue: &O) -> PyRes
 fn transits(py: Python<'_>, bins: DelayBins) -> PyResult<Bound<'_, PyDict>> {
     let DelayBins { edges, counts, longest } = bins;
     let dict = PyDict::new(py);
-    dict.set_item("edges", edges.into_pyarray(py))?;
-    dict.set_item("counts", integers(py, counts.into_iter()))?;
-    dict.set_item("longest", seconds(&longest).into_pyarray(py))?;
+    dict.set_item("edges", array(py, edges)?)?;
+    dict.set_item("counts", integers(py, counts.into_iter())?)?;
+    dict.set_item("longest", array(py, seconds(&longest))?)?;
     Ok(dict)
 }
 
@@ -193,16 +193,16 @@ fn seconds(delays: &[Duration]) -> Vec<f64> {
 
 fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyResult<()> {
     let three = |counts: [u64; 3]| integers(py, counts.into_iter());
-    dict.set_item("arrived", three(counters.arrived))?;
-    dict.set_item("sent", three(counters.sent))?;
+    dict.set_item("arrived", three(counters.arrived)?)?;
+    dict.set_item("sent", three(counters.sent)?)?;
     let drops = PyDict::new(py);
     for (reason, packets) in counters.drops() {
-        drops.set_item(reason.name(), three(packets))?;
+        drops.set_item(reason.name(), three(packets)?)?;
     }
     dict.set_item("dropped", drops)?;
     let notifications = PyDict::new(py);
     for (reason, packets) in counters.notifications() {
-        notifications.set_item(reason.name(), three(packets))?;
+        notifications.set_item(reason.name(), three(packets)?)?;
     }
     dict.set_item("notified", notifications)
 }
@@ -221,7 +221,7 @@ fn application(py: Python<'_>, outcome: ApplicationOutcome) -> PyResult<Bound<'_
     for (key, named) in [("samples", outcome.recorded.samples), ("open", outcome.recorded.open)] {
         let arrays = PyDict::new(py);
         for (name, values) in named {
-            arrays.set_item(name, values.into_pyarray(py))?;
+            arrays.set_item(name, array(py, values)?)?;
         }
         dict.set_item(key, arrays)?;
     }
@@ -236,10 +236,10 @@ fn series<'py>(
     flows: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let looks = series.times.len();
-    let table = |values: Vec<f64>| values.into_pyarray(py).reshape([looks, flows]);
+    let table = |values: Vec<f64>| table(py, values, looks, flows);
     let dict = PyDict::new(py);
     let times: Vec<f64> = series.times.iter().copied().map(Instant::as_secs_f64).collect();
-    dict.set_item("time_s", times.into_pyarray(py))?;
+    dict.set_item("time_s", array(py, times)?)?;
     dict.set_item("throughput_bps", table(series.throughput_bps)?)?;
     dict.set_item("cwnd_packets", table(series.window_packets)?)?;
     dict.set_item("rtt_s", table(series.rtt_s)?)?;
@@ -247,10 +247,10 @@ fn series<'py>(
     let links = PyDict::new(py);
     for queue in series.queues.into_iter().filter(|queue| scenario.has_results(&queue.link)) {
         let samples = PyDict::new(py);
-        samples.set_item("queue_packets", queue.packets.into_pyarray(py))?;
+        samples.set_item("queue_packets", array(py, queue.packets)?)?;
         let gauges = PyDict::new(py);
         for (name, values) in queue.gauges {
-            gauges.set_item(name, values.into_pyarray(py))?;
+            gauges.set_item(name, array(py, values)?)?;
         }
         samples.set_item("gauges", gauges)?;
         let classes = PyDict::new(py);
@@ -259,7 +259,7 @@ fn series<'py>(
             for (key, values) in
                 [("packets", class.packets), ("arrived", class.arrived), ("dropped", class.dropped)]
             {
-                dict.set_item(key, values.into_pyarray(py))?;
+                dict.set_item(key, array(py, values)?)?;
             }
             classes.set_item(&class.name, dict)?;
         }
@@ -270,14 +270,11 @@ fn series<'py>(
     Ok(dict)
 }
 
-fn integers(py: Python<'_>, values: impl Iterator<Item = u64>) -> Bound<'_, PyArray1<i64>> {
-    values.map(u64::cast_signed).collect::<Vec<_>>().into_pyarray(py)
+fn integers(py: Python<'_>, values: impl Iterator<Item = u64>) -> PyResult<Bound<'_, PyAny>> {
+    array(py, values.map(u64::cast_signed).collect())
 }
 
-fn by_color(
-    py: Python<'_>,
-    rows: impl ExactSizeIterator<Item = [u64; 3]>,
-) -> PyResult<Bound<'_, PyArray2<i64>>> {
+fn by_color(py: Python<'_>, rows: impl ExactSizeIterator<Item = [u64; 3]>) -> PyResult<Bound<'_, PyAny>> {
     let count = rows.len();
-    integers(py, rows.flatten()).reshape([count, 3])
+    table(py, rows.flatten().map(u64::cast_signed).collect(), count, 3)
 }

@@ -2,13 +2,13 @@
 
 use std::io::{self, Read};
 
-use numpy::IntoPyArray;
 use perhop_core::Reason;
 use perhop_replay::{By, ReplayError, Request, Verdicts};
 use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::arrays::array;
 use crate::{Cancel, Cancelled, CaptureError, ScenarioError};
 
 /// A file that Python has opened for reading bytes.
@@ -69,10 +69,10 @@ fn raised(error: &ReplayError) -> PyErr {
 
 fn columns(py: Python<'_>, verdicts: Verdicts) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("number", verdicts.number.into_pyarray(py))?;
-    dict.set_item("arrived_ns", verdicts.arrived_ns.into_pyarray(py))?;
-    dict.set_item("size", verdicts.size.into_pyarray(py))?;
-    dict.set_item("flow", verdicts.flow.into_pyarray(py))?;
+    dict.set_item("number", array(py, verdicts.number)?)?;
+    dict.set_item("arrived_ns", array(py, verdicts.arrived_ns)?)?;
+    dict.set_item("size", array(py, verdicts.size)?)?;
+    dict.set_item("flow", array(py, verdicts.flow)?)?;
     for (name, column) in [
         ("dscp_in", verdicts.dscp_in),
         ("ecn_in", verdicts.ecn_in),
@@ -81,9 +81,9 @@ fn columns(py: Python<'_>, verdicts: Verdicts) -> PyResult<Bound<'_, PyDict>> {
         ("ecn_out", verdicts.ecn_out),
         ("color", verdicts.color),
     ] {
-        dict.set_item(name, column.into_pyarray(py))?;
+        dict.set_item(name, array(py, column)?)?;
     }
-    dict.set_item("left_ns", verdicts.left_ns.into_pyarray(py))?;
+    dict.set_item("left_ns", array(py, verdicts.left_ns)?)?;
     dict.set_item("reasons", Reason::ALL.map(Reason::name))?;
     Ok(dict)
 }
