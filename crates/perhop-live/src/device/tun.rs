@@ -4,12 +4,11 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+use libc::IFLA_TXQLEN;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::Device;
-use super::netlink::request;
+use super::netlink::{number, set_link};
 use crate::buffers::Head;
 
 /// What a TUN device, or another by which a host is joined to a router, is to be like.
@@ -54,10 +53,7 @@ impl Tun {
 /// Sets how many packets may wait in an interface's queue, by rtnetlink: the older way, an ioctl, is refused within user
 /// namespaces.
 fn set_queue(interface: u32, packets: u32) -> io::Result<()> {
-    let mut link = LinkMessage::default();
-    link.header.index = interface;
-    link.attributes.push(LinkAttribute::TxQueueLen(packets));
-    request(RouteNetlinkMessage::SetLink(link), 0)
+    set_link(interface, 0, &[number(IFLA_TXQLEN, packets)])
 }
 
 impl AsFd for Tun {

@@ -5,16 +5,17 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+use libc::{
+    IFF_NOARP, IFF_UP, IFLA_ADDRESS, IFLA_GSO_MAX_SEGS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND,
+    IFLA_LINKINFO, IFLA_MTU, IFLA_NET_NS_FD, IFLA_TXQLEN,
 };
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::net::if_::if_nametoindex;
 
-use super::netlink::request;
+use super::netlink::{Attribute, link, new_address, new_link, number, set_link, text, with};
 use super::tun::TunSpec;
+
+/// The attribute of a pair that holds its far end (the kernel's `linux/veth.h`).
+const VETH_INFO_PEER: u16 = 1;
 
 /// Both hosts' interfaces have this locally administered address: a frame is for the other end of the pair, and nobody needs
 /// to ask who that is.
@@ -26,31 +27,25 @@ const MAC: [u8; 6] = [0x02, 0x70, 0x65, 0x72, 0x68, 0x70];
 /// # Errors
 /// The kernel's.
 pub fn join(near: &str, far: &TunSpec, namespace: BorrowedFd<'_>) -> io::Result<()> {
-    let mut peer = LinkMessage::default();
-    peer.header.flags = LinkFlags::Noarp;
-    peer.header.change_mask = LinkFlags::Noarp;
-    peer.attributes = vec![
-        LinkAttribute::IfName(far.name.clone()),
-        LinkAttribute::Mtu(far.mtu.into()),
-        LinkAttribute::Address(MAC.to_vec()),
-        LinkAttribute::TxQueueLen(far.queue),
+    let mtu = u32::from(far.mtu);
+    let peer = [
+        text(IFLA_IFNAME, &far.name),
+        number(IFLA_MTU, mtu),
+        Attribute::new(IFLA_ADDRESS, MAC.to_vec()),
+        number(IFLA_TXQLEN, far.queue),
         // Queues must see packets as they are on the wire: the kernel is to make no large ones of many.
-        LinkAttribute::GsoMaxSegs(1),
-        LinkAttribute::NetNsFd(namespace.as_raw_fd()),
+        number(IFLA_GSO_MAX_SEGS, 1),
+        Attribute::new(IFLA_NET_NS_FD, namespace.as_raw_fd().to_ne_bytes().to_vec()),
     ];
-    let mut link = LinkMessage::default();
-    link.header.flags = LinkFlags::Up;
-    link.header.change_mask = LinkFlags::Up;
-    link.attributes = vec![
-        LinkAttribute::IfName(near.into()),
-        LinkAttribute::Mtu(far.mtu.into()),
-        LinkAttribute::TxQueueLen(far.queue),
-        LinkAttribute::LinkInfo(vec![
-            LinkInfo::Kind(InfoKind::Veth),
-            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
-        ]),
+    let data = [Attribute::new(VETH_INFO_PEER, link(0, IFF_NOARP, &peer))];
+    let pair = [text(IFLA_INFO_KIND, "veth"), Attribute::new(IFLA_INFO_DATA, with(&[], &data))];
+    let near = [
+        text(IFLA_IFNAME, near),
+        number(IFLA_MTU, mtu),
+        number(IFLA_TXQLEN, far.queue),
+        Attribute::new(IFLA_LINKINFO, with(&[], &pair)),
     ];
-    request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+    new_link(IFF_UP, &near)
 }
 
 /// Brings up the far end of a pair, in whose namespace the calling thread is, with the addresses that it is to have.
@@ -62,16 +57,7 @@ pub fn bring_up(far: &TunSpec) -> io::Result<()> {
     let four = far.ipv4.map(|(address, prefix): (Ipv4Addr, u8)| (IpAddr::from(address), prefix));
     let six = far.ipv6.map(|(address, prefix): (Ipv6Addr, u8)| (IpAddr::from(address), prefix));
     for (address, prefix) in four.into_iter().chain(six) {
-        let mut message = AddressMessage::default();
-        message.header.family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        message.header.prefix_len = prefix;
-        message.header.index = index;
-        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
-        request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)?;
+        new_address(index, address, prefix)?;
     }
-    let mut link = LinkMessage::default();
-    link.header.index = index;
-    link.header.flags = LinkFlags::Up;
-    link.header.change_mask = LinkFlags::Up;
-    request(RouteNetlinkMessage::SetLink(link), 0)
+    set_link(index, IFF_UP, &[])
 }
