@@ -260,7 +260,8 @@ cargo:
 $(shell test -x $(BIN)/python -a ! -e $(VENV).unfinished || rm -f $(RUNTIME) $(DEV) $(SITE))
 
 $(RUNTIME): requirements.lock | cargo
-	@tools/venv.sh $(VENV) $< $@
+	$(eval COMPILED := $(MEANWHILE))
+	@tools/venv.sh $(VENV) $< $@ $(MEANWHILE)
 
 $(DEV): requirements-dev.lock $(RUNTIME)
 	@tools/venv.sh $(VENV) $< $@
@@ -271,11 +272,18 @@ $(SITE): requirements-site.lock $(RUNTIME)
 # The profile of Cargo.toml that the engine is compiled with.
 PROFILE ?= first
 
+.PHONY: compile
+compile:
+	@echo 'compiling the engine: two or three minutes on two cores when it is the first time (Ctrl-C keeps the crates that are compiled)'
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --profile $(PROFILE) --skip-install
+
+# An environment that is made for the engine is filled while the engine compiles, as soon as maturin is in it.
+$(ENGINE): MEANWHILE = maturin $(MAKE) compile
+
 # Builds in place, with the locked maturin: first with the progress that cargo shows, which pip would hide. Nothing is fetched but
 # crates: the lock has installed every dependency, and `pip check` says so if pyproject.toml asks for one beyond it.
 $(ENGINE): pyproject.toml $(RUST_SOURCES) $(RUNTIME)
-	@echo 'compiling the engine: two or three minutes on two cores when it is the first time (Ctrl-C keeps the crates that are compiled)'
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --locked --profile $(PROFILE) --skip-install
+	$(if $(COMPILED),,@$(MAKE) compile)
 	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--config-settings=build-args=--profile=$(PROFILE) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip --disable-pip-version-check check --quiet

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Usage: tools/venv.sh DIR LOCK STAMP
+# Usage: tools/venv.sh DIR LOCK STAMP [PACKAGE COMMAND…]
 # Installs the lock file LOCK into the virtual environment DIR, which is created if it is missing, and touches
 # STAMP at the end. An environment that an interrupted run left half-made is made anew.
+# PACKAGE is installed first; COMMAND, which needs no other, runs while the rest is installed. If either fails, so does the script.
 set -euo pipefail
-dir=$1 lock=$2 stamp=$3
+dir=$1 lock=$2 stamp=$3 package=${4:-}
+command=("${@:5}")
 
 fail() {
     printf 'error: %s\n' "$1" >&2
@@ -36,7 +38,23 @@ fi
 touch "$unfinished"
 printf 'installing %s (some seconds, and the time of the downloads)\n' "$lock"
 # Python compiles what it imports; compiling all of it beforehand takes as long as the rest of the installation.
-"$dir/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --require-hashes --requirement "$lock" ||
-    fail "could not install $lock; pip's message stands above"
-touch "$stamp"
+pip_install() {
+    "$dir/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --require-hashes --requirement "$1" ||
+        fail "could not install $lock; pip's message stands above"
+}
+meanwhile=
+if [[ -n $package ]]; then
+    pip_install <(sed -n '/^'"$package"'==/,/[^\\]$/p' "$lock")
+    set -m # in a process group, which can be ended as a whole
+    "${command[@]}" &
+    meanwhile=$!
+    set +m
+    trap 'kill -- "-$meanwhile" 2>/dev/null || true' EXIT
+fi
+pip_install "$lock"
 rm -f "$unfinished"
+if [[ -n $meanwhile ]]; then
+    wait "$meanwhile"
+    trap - EXIT
+fi
+touch "$stamp"
