@@ -95,8 +95,8 @@ def _direction_answer(compared: Compared) -> str:
     against = [one.key.text.rpartition(",")[0] for one in found if one.agree is False]
     return (
         f"{compared.names[0]} against {compared.names[1]}: of {counted(len(found), 'difference')}, "
-        f"**{same} have the same direction** in the simulator and on real packets, **{opposite} the opposite "
-        f"one**{_list(against)}, and {unsure} are open."
+        f"**{same} {'has' if same == 1 else 'have'} the same direction** in the simulator and on real "
+        f"packets, **{opposite} the opposite one**{_list(against)}, and {_are(unsure)} open."
     )
 
 

@@ -281,7 +281,8 @@ def _direction(one: Direction) -> dict[str, str]:
 
 def _agreement(found: Sequence[Direction]) -> str:
     same, opposite, unsure = (sum(one.agree is state for one in found) for state in (True, False, None))
-    counts = f"{same} have the same direction, {opposite} the opposite one, {unsure} are open"
+    have, are = "has" if same == 1 else "have", "is" if unsure == 1 else "are"
+    counts = f"{same} {have} the same direction, {opposite} the opposite one, {unsure} {are} open"
     return f"Of {counted(len(found), 'difference')} {counts}."
 
 
