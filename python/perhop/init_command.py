@@ -74,6 +74,8 @@ class Kind:
 
 
 _TCP = 'transport = { tcp = "linux" } # as hosts of today have it: CUBIC, packets of 1500 bytes\n'
+CONGESTION = frozenset({"bbr", "bbr3", "cubic", "ledbat", "reno"})
+"""Congestion controls that the name of a group may have, as scenarios have them, and which need no ECN."""
 _PAGES = """\
 # Pages of today: 2.5 MB in 68 requests on average, over HTTP/2 (HTTP Archive, Web Almanac 2024, page weight:
 # medians 2.3 to 2.7 MB and 66 to 71). With `model` alone they are of the model's year, 2004: 57 kB in 7.
@@ -146,6 +148,19 @@ class Group:
     promised_bps: float = 0.0
     promised: str = ""
 
+    @property
+    def keys(self) -> str:
+        """Of its flows in the scenario."""
+        control = next((word for word in _words(self.name) if word in CONGESTION), None)
+        tcp = f'transport = {{ tcp = "linux", congestion = "{control}" }} # packets of 1500 bytes\n'
+        return self.kind.keys if control is None else self.kind.keys.replace(_TCP, tcp)
+
+    @property
+    def idle_words(self) -> list[str]:
+        """Words of its name that look as if they said more than a name does, such as `1080p`."""
+        controls = CONGESTION if _TCP not in self.kind.keys else frozenset()
+        return [word for word in _words(self.name) if word[0].isdigit() or word in controls]
+
 
 def init(
     file: Annotated[
@@ -193,9 +208,9 @@ def init(
     The questions: how fast is the link, who uses it, and what was promised to them? Each has an option, so
     that scripts need not answer. The scenario has one link. Its users do what their name says: downloads,
     uploads, calls, videos, web users, games, requests; other people, such as customers and staff,
-    download without end by TCP. Nothing is promised unless it is said. Where something was
-    promised, the queue is RIO, and token buckets color what keeps to the promise; else it is CoDel. A file
-    that exists is not written over.
+    download without end by TCP. A congestion control may stand in a name (`2 bbr downloads`); CUBIC is the
+    default. Nothing is promised unless it is said. Where something was promised, the queue is RIO, and token
+    buckets color what keeps to the promise; else it is CoDel. A file that exists is not written over.
 
     \b
     Examples:
@@ -233,6 +248,13 @@ def init(
         asked = f"what users ask for at the start takes {lasting(burst_s)} on this link"
         cut = f"the warm-up is cut to {MOST_WARMUP_S} s and the run to an hour, so figures include the start"
         terminal.warn([f"{file}: {asked}; {cut}; take fewer users or a faster link"])
+    terminal.warn(
+        [
+            f"--users: `{word}` is a part of the name `{group.name}` alone: set what it stands for in {file}"
+            for group in groups
+            for word in group.idle_words
+        ]
+    )
     terminal.say(f"{file}: written; next: {terminal.command('run', str(file))}")
 
 
@@ -346,7 +368,7 @@ name = {json.dumps(group.name, ensure_ascii=False)}
 count = {group.count}
 from = "{group.kind.ends[0]}"
 to = "{group.kind.ends[1]}"
-{group.kind.keys}start = "0s..1s" # each at random
+{group.keys}start = "0s..1s" # each at random
 """
     if not group.promised:
         return text
@@ -480,7 +502,7 @@ def _kind(name: str) -> Kind:
     Raises:
         PerhopError: No word does, or two say different things.
     """
-    words = {singular for word in re.findall(r"\w+", name.lower()) for singular in _singulars(word)}
+    words = {singular for word in _words(name) for singular in _singulars(word)}
     kinds = [kind for kind in KINDS if kind.words & words]
     if len(kinds) > 1:
         both = " and ".join(kind.name for kind in kinds)
@@ -492,6 +514,10 @@ def _kind(name: str) -> Kind:
         f"--users: `{name}` does not say what they do; there are {known}, and customers, staff, guests "
         f"and others, who download; a name may come before, such as `2 {name} downloads`"
     )
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"\w+", name.lower())
 
 
 def _singulars(word: str) -> list[str]:

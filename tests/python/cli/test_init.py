@@ -109,6 +109,36 @@ def test_users_do_what_their_name_says(
     assert perhop("run", "my.toml", "--runs", "1").code == 0
 
 
+def test_a_congestion_control_in_a_name_is_that_of_the_flows(perhop: Perhop, tmp_path: Path) -> None:
+    done = perhop(
+        "init",
+        "--rate",
+        "50Mbps",
+        "--users",
+        "1 BBR download, 2 reno web users, 1 game, 3 downloads",
+        "--yes",
+    )
+    assert (done.code, done.err) == (0, "")
+    flows = tomllib.loads((tmp_path / "my.toml").read_text(encoding="utf-8"))["flows"]
+    assert [flow.get("transport") for flow in flows] == [
+        {"tcp": "linux", "congestion": "bbr"},
+        {"tcp": "linux", "congestion": "reno"},
+        None,
+        {"tcp": "linux"},
+    ]
+    assert "CUBIC" in (tmp_path / "my.toml").read_text(encoding="utf-8").partition('name = "downloads"')[2]
+
+
+@pytest.mark.parametrize(
+    ("users", "word"),
+    [("5 videos at 1080p", "1080p"), ("9 customers with 2 downloads", "2"), ("1 bbr call", "bbr")],
+)
+def test_what_a_name_says_in_vain_is_said(perhop: Perhop, users: str, word: str) -> None:
+    done = perhop("init", "--users", users, "--yes")
+    assert done.code == 0
+    assert f"warning: --users: `{word}` is a part of the name" in done.err
+
+
 def test_uploads_go_the_other_way(perhop: Perhop, tmp_path: Path) -> None:
     done = perhop("init", "--rate", "10Mbps", "--users", "1 download, 1 upload", "--yes")
     assert (done.code, done.err) == (0, "")
