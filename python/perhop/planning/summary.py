@@ -79,6 +79,10 @@ def lead(planned: Planned) -> str:
 def answers(planned: Planned) -> list[str]:
     """Which promises are kept, what grows how far, and what would be better, in sentences of Markdown."""
     said = [_kept(planned.now.verdicts)]
+    broken = [_quoted(verdict) for verdict in planned.now.verdicts if verdict.holds is False]
+    if broken and planned.now.limits:
+        listed = f"{' and '.join(broken)} {'breaks' if len(broken) == 1 else 'break'}"
+        said.append(f"{listed} already, and how far a demand can grow counts the other objectives alone.")
     said += [_limit(limit) for limit in planned.now.limits]
     if not planned.now.limits and planned.plan.demands:
         said.append("No objective holds today, so there is no growth to look for.")
