@@ -55,7 +55,11 @@ class Replay:
         capture: The name of the capture.
         target: What packets were replayed into, in words.
         report: Everything that was counted, as plain data; `perhop replay --json` writes the same.
-        packets: One row for each packet, in the order of arrival, if that was asked for.
+        packets: One row for each packet, in the order of arrival, if that was asked for: `packet` (its number
+            in the capture, from 1), `arrived_s`, `size` (of the IP packet, bytes), `flow` (a number that
+            packets of the same addresses, protocol and ports share), `dscp_in`, `ecn_in`, `verdict`
+            (`forwarded`, or the reason of its loss), `color` (null where nothing colors), `dscp_out`,
+            `ecn_out` and `sent_s` (when its last bit had left); the last three are null if it was dropped.
     """
 
     capture: str

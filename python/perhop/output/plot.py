@@ -303,7 +303,8 @@ class _Panel:
             left, right, 6.0 + legend + (LINE + 2.0 if title else 0.0), 10.0 + ticks + (LINE if name else 0.0)
         )
         sheet.place(axes, self.index, margins)
-        axes.set_title(_fitted(title, wide, bold=True), pad=legend + 4.0)
+        # It begins where the axes do, and may go on above the labels beside them.
+        axes.set_title(_fitted(title, sheet.cell_width - left - 14.0, bold=True), pad=legend + 4.0)
         axes.set_xlabel(_fitted(name, wide))
         axes.set_ylabel(_fitted(plot.y_label, sheet.cell_height - margins.top - margins.bottom))
         if angle:

@@ -240,24 +240,33 @@ def records(
         lines: At least one record.
         width: Columns of the terminal; None for no limit.
         gives_way: Columns that a narrow terminal may do without, the least important one first. The note
-            below the table names those that were left out.
+            below the table names those that were left out. If the others do not fit either, they stand in
+            several tables one below the other, each with the first column; those after the first table leave
+            out records that have none of their values.
         remedy: What shows them.
     """
     shown = _kept(lines, width, gives_way)
-    widths = _fitted(lines, shown, width)
-    if widths is None:
-        widths = _fitted(lines, shown, width, shortest=1) or [1] * len(shown)
-    heads = _broken(shown, widths)
-    body = [row for line in lines for row in _broken([line[name] for name in shown], widths)]
-    cells = [[line[name] for line in lines if line[name] not in ("", MISSING)] for name in shown]
-    texts = {place for place, own in enumerate(cells) if own and all(_is_text([cell]) for cell in own)}
-    text = align([*heads, *body], rule=len(heads), left={0, *texts})
+    of_shown = [{name: line[name] for name in shown} for line in lines]
+    parts = [of_shown] if _fitted(lines, shown, width) is not None else continued(of_shown, 1, width)
+    parts[1:] = [[line for line in part if set([*line.values()][1:]) - {MISSING}] for part in parts[1:]]
+    text = [row for part in parts if part for row in ("", *_one_table(part, width))][1:]
     left_out = [name for name in lines[0] if name not in shown]
     if not left_out:
         return text
     what = "1 column" if len(left_out) == 1 else f"{len(left_out)} columns"
     note = f"{what} left out: {'; '.join(left_out)}. {remedy} shows {'it' if len(left_out) == 1 else 'them'}."
     return [*text, *prose(note, width).splitlines()]
+
+
+def _one_table(lines: Sequence[Mapping[str, str]], width: int | None) -> list[str]:
+    """All columns of records as text, with texts broken as often as the width demands."""
+    names = list(lines[0])
+    widths = _fitted(lines, names, width) or _fitted(lines, names, width, shortest=1) or [1] * len(names)
+    heads = _broken(names, widths)
+    body = [row for line in lines for row in _broken([line[name] for name in names], widths)]
+    cells = [[line[name] for line in lines if line[name] not in ("", MISSING)] for name in names]
+    texts = {place for place, own in enumerate(cells) if own and all(_is_text([cell]) for cell in own)}
+    return align([*heads, *body], rule=len(heads), left={0, *texts})
 
 
 def continued(

@@ -421,6 +421,21 @@ def test_what_cannot_give_way_is_broken() -> None:
     assert widest("\n".join(records(lines, 40))) <= 40
 
 
+def test_columns_that_do_not_fit_stand_in_a_table_below() -> None:
+    numbers = {f"number {place}": "1.5 ± 0.1" for place in range(6)}
+    lines = [{"class": "calls", **numbers, "MOS": "4.4"}, {"class": "data", **numbers, "MOS": "–"}]
+    text = records(lines, 60, ["number 0"])
+    assert widest("\n".join(text)) <= 60
+    below = text[text.index("") + 1 :]
+    assert [line.split()[0] for line in text[:3] if not line.startswith("─")] == ["class", "calls"]
+    # Those that have none of its values are not in it.
+    assert [line.split() for line in below[:3] if not line.startswith("─")] == [
+        ["class", "MOS"],
+        ["calls", "4.4"],
+    ]
+    assert below[-1] == "1 column left out: number 0. --wide shows it."
+
+
 def test_grids_continue_below_under_the_same_labels() -> None:
     rows = [
         Row({"load": str(load), "scheme": f"scheme {n}"}, "rate", "", None, 1.25, (1.0, 1.5), 4)

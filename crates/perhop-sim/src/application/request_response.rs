@@ -138,7 +138,7 @@ impl Application for RequestResponse {
         Measure {
             name: "response_p50_s",
             label: "p50",
-            importance: 40,
+            importance: 150,
             unit: Unit::Seconds,
             description: "Median response time; unfinished responses count by the product limit, and there is none where they leave it open.",
             estimate: Estimate::Quantile("response_s", 0.5),

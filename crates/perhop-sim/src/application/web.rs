@@ -155,7 +155,7 @@ impl Application for Web {
         Measure {
             name: "page_p50_s",
             label: "p50",
-            importance: 40,
+            importance: 150,
             unit: Unit::Seconds,
             description: "Median page load time; unfinished pages count by the product limit, and there is none where they leave it open.",
             estimate: Estimate::Quantile("page_s", 0.5),
