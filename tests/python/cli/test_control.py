@@ -147,7 +147,9 @@ def interrupted(process: subprocess.Popen[str], number: signal.Signals = signal.
     """Sends a signal; what the command then says. A command that goes on with its work never ends here."""
     process.send_signal(number)
     out, err = process.communicate(timeout=SOON_S)
-    assert process.returncode == 128 + number, err
+    # A shell shows the same of a command that ends with this status and of one that ends by the signal
+    # itself, as Python does where the interrupt comes while it finishes.
+    assert process.returncode in {128 + number, -number}, err
     assert "Traceback" not in err
     return out, err
 

@@ -33,8 +33,8 @@ PLACES: dict[str, tuple[str | int, ...]] = {
 """A place in a scenario for each quantity that is written as text."""
 
 VALUES = re.compile(
-    r"whole number|too large|above zero|between 0 and 1|min .* is above max|ends before it begins"
-    r"|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
+    r"whole number|too large|above zero|between 0 and 1|at most 100 %|min .* is above max"
+    r"|ends before it begins|is not a queue size; write whole packets|sends nothing|at least 1p|at least 1ms"
     r"|write rising fills|it must not fall"
     r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*"
     r"|a segment|segments fit in|from 1p to|above 0"
