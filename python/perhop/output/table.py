@@ -36,7 +36,9 @@ PROSE = 100
 """Sentences are no longer than this, however wide the terminal is."""
 GAP = 2
 SHORTEST_TEXT = 14
-"""Texts in a table are not broken into less than this many characters, except as a last resort."""
+"""Texts in a table are not broken into less than this many characters, if columns may give way instead."""
+_BROKEN_TEXT = 12
+"""Texts are not broken into less than this many characters, if a second table can have the other columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,8 @@ def records(
     """
     shown = _kept(lines, width, gives_way)
     of_shown = [{name: line[name] for name in shown} for line in lines]
-    parts = [of_shown] if _fitted(lines, shown, width) is not None else continued(of_shown, 1, width)
+    fits = any(_fitted(lines, shown, width, shortest) for shortest in (SHORTEST_TEXT, _BROKEN_TEXT))
+    parts = [of_shown] if fits else continued(of_shown, 1, width)
     parts[1:] = [[line for line in part if set([*line.values()][1:]) - {MISSING}] for part in parts[1:]]
     text = [row for part in parts if part for row in ("", *_one_table(part, width))][1:]
     left_out = [name for name in lines[0] if name not in shown]
@@ -261,7 +264,8 @@ def records(
 def _one_table(lines: Sequence[Mapping[str, str]], width: int | None) -> list[str]:
     """All columns of records as text, with texts broken as often as the width demands."""
     names = list(lines[0])
-    widths = _fitted(lines, names, width) or _fitted(lines, names, width, shortest=1) or [1] * len(names)
+    tried = (_fitted(lines, names, width, shortest) for shortest in (SHORTEST_TEXT, _BROKEN_TEXT, 1))
+    widths = next(filter(None, tried), [1] * len(names))
     heads = _broken(names, widths)
     body = [row for line in lines for row in _broken([line[name] for name in names], widths)]
     cells = [[line[name] for line in lines if line[name] not in ("", MISSING)] for name in names]
