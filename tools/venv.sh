@@ -40,7 +40,7 @@ printf 'installing %s (some seconds, and the time of the downloads)\n' "$lock"
 # Python compiles what it imports; compiling all of it beforehand takes as long as the rest of the installation.
 pip_install() {
     "$dir/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --require-hashes --requirement "$1" ||
-        fail "could not install $lock; pip's message stands above"
+        fail "could not install $lock; see pip's message above"
 }
 meanwhile=
 if [[ -n $package ]]; then

@@ -250,7 +250,7 @@ def init(
         terminal.warn([f"{file}: {asked}; {cut}; take fewer users or a faster link"])
     terminal.warn(
         [
-            f"--users: `{word}` is a part of the name `{group.name}` alone: set what it stands for in {file}"
+            f"--users: `{word}` is a part of the name `{group.name}` and changes no traffic; set it in {file}"
             for group in groups
             for word in group.idle_words
         ]

@@ -31,7 +31,7 @@ TOGETHER = {
 }
 """Files of tests that share runs, or disturb one another; of parallel processes, one has each group.
 
-`{parameters}` stands for what a test is parametrized with: the runs of a lab serve the tests of that lab.
+`{parameters}` is replaced by the parameters of a test: the runs of a lab serve the tests of that lab.
 """
 
 

@@ -333,7 +333,7 @@ test("everything by keyboard", async ({ page }) => {
 });
 
 for (const width of [1280, 900, 390]) {
-  test(`nothing that has the focus stands under what stays in sight, ${width} pixels wide`, async ({ page }) => {
+  test(`the bar of controls covers no element that has the focus, ${width} pixels wide`, async ({ page }) => {
     await page.setViewportSize({ width, height: 720 });
     await open(page);
     await until(page, 2);

@@ -178,7 +178,7 @@ class Key:
 
     Attributes:
         is_only_color: Of the loss of packets of a color: all packets of the runs have this color, so that
-            readers are not told which.
+            tables do not name it.
     """
 
     kind: Kind

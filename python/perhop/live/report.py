@@ -104,7 +104,7 @@ class Compared:
 
     @property
     def headings(self) -> list[str]:
-        """What stands above each comparison: the scenario's title, beside its name where there are two."""
+        """The heading of each comparison: the scenario's title, beside its name where there are two."""
         return [
             f"{name}: {one.title}" if one.title and len(self.comparisons) == 2 else one.title or name
             for name, one in zip(self.names, self.comparisons, strict=True)

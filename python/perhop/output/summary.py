@@ -235,7 +235,7 @@ def _cut_off(result: Result) -> str:
 
 
 def _unseen(result: Result) -> str:
-    """A note on how long users were watched to whom something did not happen that is measured by the hour."""
+    """A note on how long users were simulated where an event that is measured per hour happened to none."""
     for users in result.runs[0].raw.get("applications", ()):
         for entry in catalog.APPLICATION[users["model"]]:
             if entry.unit != "s/h":

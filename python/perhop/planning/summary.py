@@ -224,8 +224,8 @@ def what_would_tell(verdict: Verdict) -> str:
     if math.isinf(verdict.found.high) and verdict.share is None:
         if verdict.found.mean == 0:
             return (
-                f"{_quoted(verdict)}: it was 0 in every run, which does not bound it; of which share of the "
-                "runs it holds can be told: add such as `in 90 % of runs`."
+                f"{_quoted(verdict)}: it was 0 in every run, which does not bound it; ask for a share of the "
+                "runs, such as `in 90 % of runs`."
             )
         return (
             f"{_quoted(verdict)} has no upper end of its interval: a longer duration tells or, of a "

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 LINKS = ("utilization", "delay_p99_s")
-"""What is shown of each link."""
+"""The measures that a sweep shows of each link."""
 DATAGRAMS = ("throughput_bps", "one_way_delay_p99_s", "loss")
 TRANSFERS = ("completion_s", "unfinished")
 COMING_AND_GOING = ("completion_p50_s", "completion_p99_s", "unfinished")

@@ -153,9 +153,9 @@ def test_no_stall_in_some_runs_says_how_long_was_watched_and_bounds_no_hour() ->
     row = found.applications()["video"].row(0, named=True)
     assert row["stall_seconds_per_hour"] == 0
     assert row["stall_seconds_per_hour_high"] == float("inf")
-    told = summarize(found)
-    assert told.applications["video"][0]["stalled, s/h"] == "0 (or more)"
-    assert "Stalled 0 (or more): none in 3 min, all users and runs together;" in told.counted
+    summary = summarize(found)
+    assert summary.applications["video"][0]["stalled, s/h"] == "0 (or more)"
+    assert "Stalled 0 (or more): none in 3 min, all users and runs together;" in summary.counted
 
 
 def test_a_slow_link_makes_pages_slow_and_lowers_the_video(result: perhop.Result) -> None:

@@ -315,7 +315,7 @@ def test_a_column_is_explained_below_the_tables_that_have_it() -> None:
 
 @pytest.mark.parametrize("hours", [{}, {"stop": "2s"}, {"start": "2s"}])
 def test_the_throughput_of_flows_that_come_and_go_says_of_which_time_it_is(hours: dict[str, str]) -> None:
-    """Those of the day alone have their throughput over day and night."""
+    """Flows that begin by day alone have their throughput over day and night."""
     link = {"from": "A", "to": "B", "rate": "9Mbps", "delay": "1ms", "queue": {"aqm": "codel"}}
     flows = {"name": "f", "from": "A", "to": "B", "transport": {"tcp": "linux"}, **hours}
     flows |= {"arrivals": {"rate": "9/s"}, "sizes": {"constant": "9kB"}}
