@@ -2162,7 +2162,7 @@ class Tfrc(Table):
             gap, to avoid phase effects. Default: 0.01.
     """
 
-    tfrc: Literal["rfc5348"]
+    tfrc: Literal["rfc5348", "square-root"]
     packet: str | None = None
     ack: str | None = None
     history_discounting: bool | None = None

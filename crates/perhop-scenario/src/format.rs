@@ -834,7 +834,7 @@ impl<'de> Deserialize<'de> for Transport {
             ["tfrc"] => read_transport(table, TfrcParams::check).map(Self::Tfrc),
             _ => Err(de::Error::custom(
                 "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\", \"linux\", \"quic\", \"ns-1998\"), udp = \
-                 \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
+                 \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\" (or \"square-root\")",
             )),
         }
     }

@@ -300,7 +300,7 @@ fn each_problem_is_named_where_it_stands() {
             TRANSPORT,
             "tfrc = \"rfc5348\", rap = \"aimd\"",
             "s.toml:18: flows[0].transport: a transport names one protocol: tcp = \"newreno\" (or \"reno\", \
-             \"two-windows\", \"linux\", \"quic\", \"ns-1998\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\"",
+             \"two-windows\", \"linux\", \"quic\", \"ns-1998\"), udp = \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\" (or \"square-root\")",
         ),
         ("name = \"gold\"", "name = \" \"", "s.toml:13: flows[0].name: a name must have at least one letter"),
         (

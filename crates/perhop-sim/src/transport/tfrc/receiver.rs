@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use perhop_core::{Duration, Instant};
 
-use super::{LossHistory, TfrcParams, loss_event_rate};
+use super::{LossHistory, Specification, TfrcParams, loss_event_rate};
 use crate::transport::datagram::Envelope;
 
 /// A feedback packet (section 3.2.2).
@@ -25,6 +25,7 @@ pub struct Report {
 /// One flow's receiving side.
 #[derive(Clone, Debug)]
 pub struct TfrcReceiver {
+    by: Specification,
     size: f64,
     losses: LossHistory,
     /// The sender's round-trip time as the last packet carried it: `R_m`.
@@ -49,6 +50,7 @@ impl TfrcReceiver {
     /// A receiver that has nothing.
     pub fn new(params: &TfrcParams) -> Self {
         Self {
+            by: params.tfrc,
             size: params.packet.get() as f64,
             losses: LossHistory::new(params.history_discounting),
             rtt: None,
@@ -82,10 +84,10 @@ impl TfrcReceiver {
         self.recent.push_back(now);
         let Some(rtt) = self.rtt else { return true };
         self.forget(rtt, now);
-        let Self { losses, size, recent, forgotten, highest, .. } = self;
+        let Self { by, losses, size, recent, forgotten, highest, .. } = self;
         let new_event = losses.on_packet(number, now, rtt, || {
             let target = highest.max(received(recent.len() - past(recent, *forgotten), *size, rtt));
-            first_interval(*size, rtt.as_secs_f64(), target)
+            first_interval(*by, *size, rtt.as_secs_f64(), target)
         });
         if self.due == Instant::NEVER && !self.silent {
             self.due = now + rtt;
@@ -154,8 +156,8 @@ fn received(packets: usize, size: f64, rtt: Duration) -> f64 {
 
 /// The loss interval before the first event: the one that gives the rate so far, in bytes per second, and at least half a
 /// packet a round-trip time (section 6.3.1).
-fn first_interval(size: f64, rtt: f64, highest: f64) -> f64 {
-    1.0 / loss_event_rate(size, rtt, highest.max(0.5 * size / rtt))
+fn first_interval(by: Specification, size: f64, rtt: f64, highest: f64) -> f64 {
+    1.0 / loss_event_rate(by, size, rtt, highest.max(0.5 * size / rtt))
 }
 
 #[cfg(test)]
@@ -233,9 +235,22 @@ mod tests {
         // Thirteen packets within the round trip, less the one lost.
         let report = data(&mut receiver, 13, 95, Some(RTT)).unwrap();
         assert_eq!((report.events, report.received), (1, 130_000.0));
-        assert!((throughput(1000.0, 0.1, report.loss) / 130_000.0 - 1.0).abs() < 1e-6, "{}", report.loss);
+        assert!(
+            (throughput(Specification::Rfc5348, 1000.0, 0.1, report.loss) / 130_000.0 - 1.0).abs() < 1e-6,
+            "{}",
+            report.loss
+        );
         assert_eq!(receiver.wake(), at(195));
         // At least half a packet a round trip.
-        assert!((throughput(1000.0, 0.1, 1.0 / first_interval(1000.0, 0.1, 0.0)) - 5000.0).abs() < 0.1);
+        assert!(
+            (throughput(
+                Specification::Rfc5348,
+                1000.0,
+                0.1,
+                1.0 / first_interval(Specification::Rfc5348, 1000.0, 0.1, 0.0)
+            ) - 5000.0)
+                .abs()
+                < 0.1
+        );
     }
 }

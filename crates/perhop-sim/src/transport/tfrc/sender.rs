@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use perhop_core::{Bytes, Context, Duration, Instant};
 
-use super::{Report, TfrcParams, throughput};
+use super::{Report, Specification, TfrcParams, throughput};
 use crate::transport::pacing::{MOST_PACKETS_PER_SECOND, packets};
 use crate::transport::{SenderStatistics, Transmit};
 
@@ -18,6 +18,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 /// One flow's sending side. Rates are in bytes per second, round-trip times in seconds.
 #[derive(Clone, Debug)]
 pub struct TfrcSender {
+    by: Specification,
     size: u16,
     jitter: f64,
     oscillation_reduction: bool,
@@ -59,6 +60,7 @@ impl TfrcSender {
         let size = params.packet.get() as f64;
         let most = size * MOST_PACKETS_PER_SECOND as f64;
         let mut sender = Self {
+            by: params.tfrc,
             size: params.packet.get() as u16,
             jitter: params.jitter.get(),
             oscillation_reduction: params.oscillation_reduction,
@@ -224,7 +226,7 @@ impl TfrcSender {
     fn allow(&mut self, rtt: f64, now: Instant) {
         let limit = 2.0 * self.highest_received();
         if self.loss > 0.0 {
-            self.equation = throughput(f64::from(self.size), rtt, self.loss);
+            self.equation = throughput(self.by, f64::from(self.size), rtt, self.loss);
             self.rate = self.equation.min(limit).max(self.least());
         } else if now.since(self.doubled).as_secs_f64() >= rtt {
             self.rate = (2.0 * self.rate).min(limit).max(self.initial_rate);
@@ -325,7 +327,7 @@ mod tests {
         let mut sender = sender("");
         report(&mut sender, 130, 0.0, 0.0);
         report(&mut sender, 440, 90_000.0, 0.01);
-        assert!(close(sender.rate, throughput(1000.0, 0.1, 0.01)), "{}", sender.rate);
+        assert!(close(sender.rate, throughput(Specification::Rfc5348, 1000.0, 0.1, 0.01)), "{}", sender.rate);
         report(&mut sender, 750, 20_000.0, 0.01);
         assert!(close(sender.rate, 40_000.0));
         report(&mut sender, 1060, 10.0, 1.0);
@@ -367,7 +369,7 @@ mod tests {
             sender.on_report(&slow, at(400));
             // R = 0.9 0.1 + 0.1 0.4 = 0.13 s.
             assert_eq!(sender.rtt(), Some(Duration::from_millis(130)));
-            assert!(close(sender.rate, throughput(1000.0, 0.13, 0.01)));
+            assert!(close(sender.rate, throughput(Specification::Rfc5348, 1000.0, 0.13, 0.01)));
         }
         // sqrt(0.1) = 0.316_227_8 and sqrt(0.4) = 0.632_455_5: their mean is 0.347_850_5, and 0.55 of the second.
         assert!(close(steady.instantaneous(), steady.rate));
