@@ -3,7 +3,7 @@
 A `Check` holds one estimate against one bound by its 95 % interval: it holds where the whole interval lies
 on the claimed side, it does not hold where the whole interval lies on the other side, and it is undecided
 where the interval contains the bound. A claim that makes several statements combines checks by `all_of` and
-`any_of`.
+`any_of`; `by_readings` combines what each reading of its sentence says, where there are several.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from perhop.statistics import runs_to_exclude
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from perhop.statistics import Estimate
 
@@ -45,16 +45,36 @@ class Judgement:
         holds: True, False, or None where the runs cannot tell.
         evidence: The measured numbers, as a sentence.
         runs_needed: As in `Check`.
+        differ: It is open since two readings of the sentence disagree, whatever the number of runs.
     """
 
     holds: bool | None
     evidence: str
     runs_needed: int | None = None
+    differ: bool = False
 
 
 def judge(check: Check, evidence: str) -> Judgement:
     """The judgement of a claim that is this check."""
     return Judgement(check.holds, evidence, check.runs_needed)
+
+
+def by_readings(found: Mapping[str, Judgement]) -> Judgement:
+    """The judgement of a sentence that can be read in several ways: what all of its readings say.
+
+    Args:
+        found: The judgement of each reading, by its name.
+    """
+    states = {one.holds for one in found.values()}
+    evidence = " ".join(
+        f"{name[0].upper()}{name[1:]}: {STATES[one.holds]}. {one.evidence}" for name, one in found.items()
+    )
+    if {True, False} <= states:
+        return Judgement(None, evidence, differ=True)
+    if None in states:
+        unsettled = [Check(one.holds, one.runs_needed) for one in found.values() if one.holds is None]
+        return Judgement(None, evidence, _most(unsettled))
+    return Judgement(states.pop(), evidence)
 
 
 def fact(*, holds: bool) -> Check:

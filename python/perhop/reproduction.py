@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from perhop import _engine, memory
+from perhop.judging import STATES
 from perhop.parallel import parallel_map
 from perhop.runs import Run
 from perhop.store import run_key
@@ -21,9 +22,10 @@ from perhop.study import Evidence, Row, Sample, Verdict, rounded
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from perhop.judging import Judgement
     from perhop.store import RunStore
     from perhop.studies import PaperStudies
-    from perhop.study import Factors, Study
+    from perhop.study import Factors, Reading, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,42 @@ class Plan:
     tasks: Sequence[Task]
 
 
+TABLE = 5
+"""So many printed numbers of one measure make a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far our means are from a table of printed numbers.
+
+    Attributes:
+        count: How many numbers are printed, those left out that cannot be right.
+        rms: The root-mean-square difference.
+        largest: The largest difference.
+    """
+
+    metric: str
+    unit: str
+    count: int
+    rms: float
+    largest: float
+
+    @staticmethod
+    def of(metric: str, unit: str, apart: Sequence[float]) -> Distance:
+        """From the differences between measured means and printed numbers."""
+        rms = math.sqrt(sum(one * one for one in apart) / len(apart))
+        return Distance(metric, unit, len(apart), rms, max(map(abs, apart)))
+
+    @property
+    def text(self) -> str:
+        """It, in words."""
+        name = self.metric.replace("_", " ")
+        return (
+            f"{self.count} printed values of {name}: root-mean-square difference {self.rms:.3f} "
+            f"{self.unit}, largest {self.largest:.2f}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class StudyOutcome:
     """What a study measured.
@@ -74,9 +112,24 @@ class StudyOutcome:
         return [verdict for verdict in self.verdicts if not verdict.claim.finding]
 
     @property
+    def counted(self) -> Sequence[Verdict]:
+        """Of these, the verdicts on claims that were not used to choose a setting."""
+        return [verdict for verdict in self.claims if verdict.claim.counted]
+
+    @property
     def findings(self) -> Sequence[Verdict]:
         """The verdicts on statements of ours."""
         return [verdict for verdict in self.verdicts if verdict.claim.finding]
+
+    @property
+    def distances(self) -> Sequence[Distance]:
+        """How far what was measured is from the tables that the paper prints."""
+        apart: dict[tuple[str, str], list[float]] = {}
+        for row in self.rows:
+            if row.published is None or row.mean is None or row.ci95 is None or row.derived or row.misprint:
+                continue
+            apart.setdefault((row.metric, row.unit), []).append(row.mean - row.published)
+        return [Distance.of(*name, found) for name, found in apart.items() if len(found) >= TABLE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +154,21 @@ class PaperOutcome:
             return 0
         done = {outcome.study.id for outcome in self.outcomes}
         left = (study for study in self.paper.studies if study.id not in done)
-        return sum(not claim.finding for study in left for claim in study.claims)
+        return sum(not claim.finding and claim.counted for study in left for claim in study.claims)
 
     def count(self, holds: bool | None) -> int:
-        """How many claims of the paper are in this state."""
-        return sum(verdict.holds is holds for outcome in self.outcomes for verdict in outcome.claims)
+        """How many claims of the paper are in this state, those left out that chose a setting."""
+        return sum(verdict.holds is holds for outcome in self.outcomes for verdict in outcome.counted)
+
+    @property
+    def not_counted(self) -> int:
+        """How many claims were used to choose a setting, so that their verdicts do not count."""
+        return sum(len(outcome.claims) - len(outcome.counted) for outcome in self.outcomes)
+
+    @property
+    def map(self) -> StudyOutcome | None:
+        """The map of the paper's assumptions, if it was run."""
+        return next((outcome for outcome in self.outcomes if outcome.study.is_map), None)
 
 
 def by_paper(outcomes: Sequence[StudyOutcome]) -> list[PaperOutcome]:
@@ -292,7 +355,7 @@ def judge(
     rows = evidence.rows(spread=study.single_run)
     if study.summaries is not None:
         rows.extend(study.summaries(evidence))
-    verdicts = [Verdict(claim, claim.judge(evidence)) for claim in study.claims]
+    verdicts = [claim.verdict(evidence) for claim in study.claims]
     return StudyOutcome(study, cells, seeds, samples, rows, verdicts)
 
 
@@ -306,7 +369,19 @@ def to_json(outcomes: Sequence[StudyOutcome]) -> str:
         }
         for outcome in outcomes
     ]
-    return json.dumps({"studies": studies}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    papers = [_paper(group) for group in by_paper(outcomes) if group.paper]
+    data = {"papers": papers, "studies": studies}
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _paper(group: PaperOutcome) -> dict[str, Any]:
+    """The totals of a paper's claims that were run."""
+    return {
+        "id": group.paper.id if group.paper else "",
+        **{state.replace(" ", "_"): group.count(holds) for holds, state in STATES.items()},
+        "not_counted": group.not_counted,
+        "not_run": group.not_run,
+    }
 
 
 def sample_frame(outcomes: Sequence[StudyOutcome]) -> pl.DataFrame:
@@ -356,10 +431,26 @@ def _claim(verdict: Verdict) -> dict[str, Any]:
         "section": None if source is None else source.section,
         "rule": claim.rule,
         "ours": claim.ours,
+        "counted": claim.counted,
+        **({"chose": claim.chose} if claim.chose else {}),
+        **_judged(judgement),
+        **_rules("readings", claim.readings, verdict.readings),
+        **_rules("other_rules", claim.others, verdict.others),
+    }
+
+
+def _judged(judgement: Judgement) -> dict[str, Any]:
+    return {
         "holds": judgement.holds,
         "runs_needed": judgement.runs_needed,
         "evidence": judgement.evidence,
     }
+
+
+def _rules(key: str, rules: Sequence[Reading], found: Mapping[str, Judgement]) -> dict[str, Any]:
+    """The judgement by each of several rules; nothing where there are none."""
+    listed = [{"name": one.name, "rule": one.rule, **_judged(found[one.name])} for one in rules]
+    return {key: listed} if listed else {}
 
 
 def _row(row: Row) -> dict[str, Any]:

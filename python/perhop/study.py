@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.judging import STATES, Judgement
+from perhop.judging import STATES, Judgement, by_readings
 from perhop.observations import Observations, paired
 from perhop.output.numbers import exact
 from perhop.statistics import MOST_RUNS, Estimate
 
 if TYPE_CHECKING:
-    from perhop.judging import Judgement
     from perhop.observations import Distribution
     from perhop.runs import Run
 
@@ -65,12 +64,14 @@ class Published:
 
     Attributes:
         derived: It is arithmetic on printed numbers, such as the sum of a row.
+        misprint: It cannot be right, and does not count in distances to what is printed.
     """
 
     factors: Factors
     metric: str
     value: float
     derived: bool = False
+    misprint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Row:
         derived: The published value is arithmetic on printed numbers.
         spread: The lowest and the highest single run, where the published value is a single run, too.
         of: How many runs there are, if only some of them have a value.
+        misprint: The published value cannot be right.
     """
 
     factors: Factors
@@ -96,6 +98,7 @@ class Row:
     derived: bool = False
     spread: tuple[float, float] | None = None
     of: int | None = None
+    misprint: bool = False
 
     @property
     def is_partial(self) -> bool:
@@ -130,13 +133,28 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a sentence, or another rule for it: what it says, and what judges it so.
+
+    Attributes:
+        name: It, in a few words, such as "delay control alone".
+        rule: How it is judged.
+        judge: Judges it.
+    """
+
+    name: str
+    rule: str
+    judge: Callable[[Evidence], Judgement]
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A statement that the measurement can refute.
 
     Attributes:
         id: Its name within the study.
         text: The statement, in one sentence of ours.
-        judge: Judges it.
+        judge: Judges it; one with readings holds if all of them do.
         source: The paper's sentence that it judges; None for a finding of ours, which never counts with the
             paper's.
         rule: How it is judged.
@@ -144,6 +162,9 @@ class Claim:
         tried: What was varied to find out why the claim does not hold; empty where nothing was.
         why: Why one would expect it, where it is a prediction: a statement written before the runs, of a
             study that belongs to no paper.
+        readings: The ways to read its sentence, where there are several that the text allows alike.
+        others: Rules that do not decide, such as one with another tolerance.
+        chose: What it was used to choose of a study's setting; such a claim does not count.
     """
 
     id: str
@@ -154,19 +175,47 @@ class Claim:
     ours: str = ""
     tried: str = ""
     why: str = ""
+    readings: Sequence[Reading] = ()
+    others: Sequence[Reading] = ()
+    chose: str = ""
 
     @property
     def finding(self) -> bool:
         """It is a statement of ours beside a paper's: neither a sentence of the paper nor a prediction."""
         return self.source is None and not self.why
 
+    @property
+    def counted(self) -> bool:
+        """It was not used to choose a setting, so that its verdict says something of the paper."""
+        return not self.chose
+
+    @property
+    def rules(self) -> str:
+        """How it is judged, by each of its readings."""
+        if not self.readings:
+            return self.rule
+        return " ".join(f"Read as {one.name}: {one.rule}" for one in self.readings)
+
+    def verdict(self, evidence: Evidence) -> Verdict:
+        """It, judged by all of its readings and rules."""
+        readings = {one.name: one.judge(evidence) for one in self.readings}
+        others = {one.name: one.judge(evidence) for one in self.others}
+        return Verdict(self, by_readings(readings) if readings else self.judge(evidence), readings, others)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judged claim."""
+    """A judged claim.
+
+    Attributes:
+        readings: The judgement of each reading of the sentence, by its name.
+        others: The same of each rule that does not decide.
+    """
 
     claim: Claim
     judgement: Judgement
+    readings: Mapping[str, Judgement] = field(default_factory=dict)
+    others: Mapping[str, Judgement] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool | None:
@@ -178,12 +227,22 @@ class Verdict:
         """How the verdict reads, with the runs that it would take where that can be said."""
         if self.holds is not None:
             return STATES[self.holds]
+        if self.judgement.differ:
+            return f"{STATES[None]} (readings differ)"
         needed = self.judgement.runs_needed
         return (
             f"{STATES[None]} (needs more than {MOST_RUNS} runs)"
             if needed is None
             else f"{STATES[None]} (needs about {needed} runs)"
         )
+
+    @property
+    def by_others(self) -> str:
+        """What the rules that do not decide would say, such as "By other rules: within a tenth: holds."."""
+        if not self.others:
+            return ""
+        said = "; ".join(f"{name}: {STATES[one.holds]}" for name, one in self.others.items())
+        return f"By other rules: {said}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +343,9 @@ class Plot:
     Attributes:
         kind: "lines" (a numeric or ordered x), "cdf" (cumulative distributions: lines that all end at 1),
             "points" (categories), "bars" (categories, series side by side), "dots" (categories below each
-            other, the metric to the right), or "matrix" (a field for each x and series, with its number and
-            the color of its side of `bound`).
+            other, the metric to the right), "matrix" (a field for each x and series, with its number and
+            the color of its side of `bound`), or "states" (a field for each x and series, which says by color
+            and sign whether a claim holds there: 1, does not: 0, or is open: 0.5).
         ordinal: Set the x values of lines at equal distances, whatever their size.
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.
@@ -297,6 +357,7 @@ class Plot:
         logarithmic: The x axis of lines has a logarithmic scale.
         one_scale: Its panels show one quantity, and may have one scale.
         steady: Each named series keeps its color where another has no values; always so of "cdf".
+        groups: Of states: what each x value belongs to.
     """
 
     id: str
@@ -320,6 +381,7 @@ class Plot:
     logarithmic: bool = False
     steady: bool = False
     one_scale: bool = True
+    groups: Mapping[Any, str] = field(default_factory=dict)
 
     @property
     def is_curves(self) -> bool:
@@ -345,6 +407,7 @@ class Study:
         summaries: Rows that are read off the means of all runs.
         extra: It is no printed item of the paper but a sensitivity study, a variant or a sweep, which
             `perhop reproduce` leaves to `--all`.
+        is_map: It judges the paper's claims under other assumptions; see `perhop.studies.assumptions`.
         single_run: The published values come from one run, so they are held against the spread of single
             runs, not only against the interval of the mean.
         assumptions: What had to be chosen because the paper is silent.
@@ -367,8 +430,13 @@ class Study:
     method: str = ""
     summaries: Callable[[Evidence], Iterable[Row]] | None = None
     extra: bool = False
+    is_map: bool = False
     single_run: bool = False
     default_runs: int = 6
+
+
+class UnmeasuredError(KeyError):
+    """Nothing was measured under a name, such as the losses of packets that nobody sent."""
 
 
 class Evidence:
@@ -388,7 +456,7 @@ class Evidence:
         """The value of every run that has one.
 
         Raises:
-            KeyError: Nothing was measured under this name.
+            UnmeasuredError: Nothing was measured under this name.
         """
         found = self._named(metric, factors).items()
         return {seed: sample.value for seed, sample in found if not math.isnan(sample.value)}
@@ -403,7 +471,7 @@ class Evidence:
         Where the runs do not show it, the value is NaN, and the interval has no ends.
 
         Raises:
-            KeyError: Nothing was measured under this name.
+            UnmeasuredError: Nothing was measured under this name.
         """
         found = self._observations(metric, factors).estimate
         return self._in_unit(found, metric, factors)
@@ -436,7 +504,7 @@ class Evidence:
             second_metric: Of the second number, if it is another metric.
 
         Raises:
-            KeyError: One of them was not measured.
+            UnmeasuredError: One of them was not measured.
         """
         second = self._observations(second_metric or metric, b, factor)
         found = paired(self._observations(metric, a), second)
@@ -445,7 +513,7 @@ class Evidence:
     def _named(self, metric: str, factors: Factors) -> Mapping[int, Sample]:
         name = _name(metric, factors)
         if name not in self._samples:
-            raise KeyError(name)
+            raise UnmeasuredError(name)
         return self._samples[name]
 
     def _observations(self, metric: str, factors: Factors, factor: float = 1.0) -> Observations:
@@ -513,14 +581,30 @@ class Evidence:
                     derived=stated is not None and stated.derived,
                     spread=self.spread(sample.metric, sample.factors) if spread and found.runs > 1 else None,
                     of=found.of,
+                    misprint=stated is not None and stated.misprint,
                 )
             )
         return rows
 
+    def within(self, where: Factors, published: Sequence[Published]) -> Evidence:
+        """The samples that have these factors, without them, beside other published values."""
+        left = (
+            (seed, replace(sample, factors={k: v for k, v in sample.factors.items() if k not in where}))
+            for samples in self._samples.values()
+            if where.items() <= next(iter(samples.values())).factors.items()
+            for seed, sample in samples.items()
+        )
+        return Evidence(left, published)
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a claim; see `Claim`."""
+    """The words of a claim; see `Claim`.
+
+    Attributes:
+        readings: The rule of each reading, by its name.
+        others: The same of the rules that do not decide.
+    """
 
     text: str
     source: Sentence | None
@@ -528,6 +612,9 @@ class Wording:
     ours: str
     tried: str
     why: str
+    chose: str
+    readings: Mapping[str, str]
+    others: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,17 +636,23 @@ def statement(data: Mapping[str, Any]) -> Statement:
     """Read the published values, notes and claim texts of one item from its TOML table.
 
     `[[values]]` tables hold one printed row each: `metric`, `factors` shared by the row, and `by`, `at`,
-    `values`: the name of one more factor, its values, and the printed number at each; or, for one
-    number, `metric`, `factors` and `value`. `[[notes]]` hold `text`
-    and, for a printed number that cannot be right, `impossible = true`. `[claims.ID]` hold `text` and, as far
-    as they apply, `quote` and `section` (together), `rule`, `ours`, `tried` and `why`. `assumptions` lists
-    what was chosen where the paper is silent; `method` says how the setting was simulated.
+    `values`: the name of one more factor, its values, and the printed number at each; `misprint` lists those
+    of its values whose number cannot be right. Or, for one number, `metric`, `factors` and `value`.
+    `[[notes]]` hold `text` and, for a printed number that cannot be right, `impossible = true`.
+    `[claims.ID]` hold `text` and, as far as they apply, `quote` and `section` (together), `rule`, `ours`,
+    `tried`, `why`, `chose`, and `readings` (in place of `rule`) and `others`, lists of `name` and `rule`.
+    `assumptions` lists what was chosen where the paper is silent; `method` says how it was simulated.
 
     Raises:
         KeyError, ValueError: The table is not of this form.
     """
     values = [
-        Published({**row.get("factors", {}), **more}, row["metric"], float(value))
+        Published(
+            {**row.get("factors", {}), **more},
+            row["metric"],
+            float(value),
+            misprint=bool(more) and more[row["by"]] in row.get("misprint", []),
+        )
         for row in data.get("values", [])
         for more, value in _printed(row)
     ]
@@ -569,15 +662,22 @@ def statement(data: Mapping[str, Any]) -> Statement:
     return Statement(values, notes, claims, assumptions, one_line(data["method"]))
 
 
-def _wording(entry: Mapping[str, str]) -> Wording:
-    unknown = entry.keys() - {"quote", "section", "text", "rule", "ours", "tried", "why"}
+_WORDS = ("rule", "ours", "tried", "why", "chose")
+_RULES = ("readings", "others")
+
+
+def _wording(entry: Mapping[str, Any]) -> Wording:
+    unknown = entry.keys() - {"quote", "section", "text", *_WORDS, *_RULES}
     if unknown:
         raise ValueError(f"a claim has no {min(unknown)!r}")
+    if "readings" in entry and ("rule" in entry or len(entry["readings"]) < 2):
+        raise ValueError("a claim has one `rule`, or two `readings` or more")
     source = None
     if "quote" in entry:
         source = Sentence(one_line(entry["quote"]), entry["section"])
-    rule, ours, tried, why = (one_line(entry.get(key, "")) for key in ("rule", "ours", "tried", "why"))
-    return Wording(one_line(entry["text"]), source, rule, ours, tried, why)
+    rule, ours, tried, why, chose = (one_line(entry.get(key, "")) for key in _WORDS)
+    readings, others = ({one["name"]: one_line(one["rule"]) for one in entry.get(key, [])} for key in _RULES)
+    return Wording(one_line(entry["text"]), source, rule, ours, tried, why, chose, readings, others)
 
 
 def _printed(row: Mapping[str, Any]) -> Iterable[tuple[Factors, float]]:

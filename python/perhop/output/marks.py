@@ -159,6 +159,41 @@ def matrix(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
         side.set_visible(False)
 
 
+SIGNS: Mapping[float, tuple[str, str, float]] = {
+    1.0: (SERIES[2], "", 0.85),
+    0.0: (SERIES[0], "×", 0.45),
+    0.5: (MUTED, "?", 0.22),
+}
+"""Of a claim's states, holds, does not hold, and open: color, sign and strength of its field."""
+
+
+def states(axes: Axes, plot: Plot, curves: Curves, place: Places) -> None:
+    """A field for each x and series: whether a claim holds there, in a color and with a sign."""
+    for line, rows in enumerate(curves.values()):
+        for row in rows:
+            if row.mean is None:
+                continue
+            color, sign, strength = SIGNS[row.mean]
+            x = place[row.factors[plot.x.factor]]
+            field = Rectangle((x - 0.5, line - 0.5), 1, 1)
+            field.set(facecolor=color, alpha=strength, edgecolor="white", linewidth=0.8)
+            axes.add_patch(field)
+            axes.text(x, line, sign, ha="center", va="center", color=INK)
+    bounds = [
+        at
+        for (before, _), (value, at) in itertools.pairwise(place.items())
+        if plot.groups.get(before) != plot.groups.get(value)
+    ]
+    for at in bounds:
+        axes.axvline(at - 0.5, color=INK, linewidth=1.0)
+    axes.set_xlim(-0.5, len(place) - 0.5)
+    axes.set_ylim(len(curves) - 0.5, -0.5)
+    axes.grid(visible=False)
+    axes.tick_params(axis="both", length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
 def _reference_style(index: int) -> dict[str, Any]:
     return {"color": MUTED, "linewidth": 1.1, "linestyle": ":" if index else "--"}
 

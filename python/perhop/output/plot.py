@@ -45,6 +45,8 @@ DOTS_BASE, DOTS_LINE = 62.0, 17.0
 """Height of a plot of dots without its categories, and of each, which stand below each other."""
 MATRIX_BASE = 48.0
 """Height of a matrix without its lines, which are as high as those of dots."""
+STATES_LINE = 11.0
+"""Height of a claim in a picture of states."""
 BESIDE = 0.32
 """The share of a panel that labels beside it may take; wider ones stand in a legend above it."""
 SHARED_FROM = 0.25
@@ -73,6 +75,11 @@ class Drawing:
 def caption(plot: Plot, rows: Sequence[Row]) -> str:
     """How to read the marks that the plot uses."""
     found = chosen(rows, plot.metric, plot.where)
+    if plot.kind == "states":
+        return (
+            "Dark: the claim holds there. “×”: it does not hold. “?”: cannot tell. "
+            "Empty: there is nothing to judge."
+        )
     if plot.kind == "matrix":
         return "" if plot.bound is None else _bounded(plot.bound, plot.interval)
     parts = [plot.reading] if plot.reading else []
@@ -188,10 +195,17 @@ def _sheet(
     elif plot.kind == "matrix":
         lines = {row.factors[plot.series.factor] for row in chosen(rows, plot.metric, plot.where)}
         height = MATRIX_BASE + DOTS_LINE * len(lines)
+    elif plot.kind == "states":
+        names = plot.series.order(
+            row.factors[plot.series.factor] for row in chosen(rows, plot.metric, plot.where)
+        )
+        values = [plot.x.text(value) for value in plot.x.names]
+        below = max(map(text_width, values), default=0.0)
+        height = STATES_LINE * len(names) + below + _groups_height(plot) + 24.0
     elif narrow:
         height = 195.0
     sheet = Sheet(len(panels), height=height, title=title, remark=remark, narrow=narrow)
-    limits = None if plot.kind in ("dots", "matrix") else _shared(plot, rows, panels)
+    limits = None if plot.kind in ("dots", "matrix", "states") else _shared(plot, rows, panels)
     for index, panel in enumerate(panels):
         _Panel(sheet, index, plot, rows, panel).draw(limits)
     return sheet
@@ -255,6 +269,10 @@ class _Panel:
         if plot.kind == "dots":
             marks.dots(axes, plot, self.curves, self.place)
             self._settle_dots(axes)
+            return
+        if plot.kind == "states":
+            marks.states(axes, plot, self.curves, self.place)
+            self._settle_states(axes)
             return
         if plot.kind == "matrix":
             marks.matrix(axes, plot, self.curves, self.place)
@@ -361,6 +379,34 @@ class _Panel:
             axes.tick_params(axis="x", labelrotation=angle)
             for text in axes.get_xticklabels():
                 text.set(ha="right", rotation_mode="anchor")
+
+    def _settle_states(self, axes: Axes) -> None:
+        """Names of the claims to the left; the values below, and what they are values of above, upright."""
+        sheet, plot = self.sheet, self.plot
+        names = [_fitted(plot.series.text(value), 0.42 * sheet.cell_width) for value in self.curves]
+        left = 14.0 + max(map(text_width, names), default=0.0)
+        values = [plot.x.text(value) for value in self.place]
+        below = 10.0 + max(map(text_width, values), default=0.0)
+        above = _groups_height(plot)
+        sheet.place(axes, self.index, Margins(left, 8.0, above, below))
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(list(self.place.values()), values, rotation=90)
+        for group in dict.fromkeys(plot.groups[value] for value in self.place):
+            middle = [at for value, at in self.place.items() if plot.groups[value] == group]
+            axes.annotate(
+                group,
+                (sum(middle) / len(middle), -0.5),
+                xytext=(0.0, 4.0),
+                textcoords="offset points",
+                rotation=90,
+                ha="center",
+                va="bottom",
+                annotation_clip=False,
+            )
+
+
+def _groups_height(plot: Plot) -> float:
+    return 12.0 + max((text_width(group) for group in plot.groups.values()), default=0.0)
 
 
 _LEGEND: dict[str, Any] = {

@@ -6,9 +6,10 @@ import functools
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perhop.study import Claim, Sentence, Statement, one_line, statement
+from perhop.judging import by_readings
+from perhop.study import Claim, Reading, Sentence, Statement, one_line, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,17 +98,51 @@ def _read(package: str, file: str) -> dict[str, Any]:
     return tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))
 
 
+Judges: TypeAlias = "Mapping[str, Callable[[Evidence], Judgement]]"
+"""What judges the readings and rules of a claim, by their names; "" names its own rule."""
+
+
 def claims(
-    wordings: Mapping[str, Wording], judges: Mapping[str, Callable[[Evidence], Judgement]]
+    wordings: Mapping[str, Wording], judges: Mapping[str, Callable[[Evidence], Judgement] | Judges]
 ) -> Sequence[Claim]:
     """The words of claims joined with the functions that judge them.
 
+    Args:
+        wordings: The words, by the claims' ids.
+        judges: By the same ids: a function; or, for a claim with readings or other rules, one for each of
+            these by its name, and one for the rule that decides, if there is one, by the name "".
+
     Raises:
-        ValueError: A claim has no judge, or a judge no claim.
+        ValueError: A claim, a reading or a rule has no judge, or a judge none of these.
     """
     if wordings.keys() != judges.keys():
         raise ValueError(f"claims without words or judge: {sorted(wordings.keys() ^ judges.keys())}")
-    return [
-        Claim(name, found.text, judges[name], found.source, found.rule, found.ours, found.tried, found.why)
-        for name, found in wordings.items()
-    ]
+    return [_claim(name, found, judges[name]) for name, found in wordings.items()]
+
+
+def _claim(name: str, found: Wording, judge: Callable[[Evidence], Judgement] | Judges) -> Claim:
+    judged = {"": judge} if callable(judge) else judge
+    named = {*({} if found.readings else {""}), *found.readings, *found.others}
+    if named != judged.keys():
+        raise ValueError(f"{name}: rules without words or judge: {sorted(named ^ judged.keys())}")
+    readings, others = (
+        [Reading(one, rule, judged[one]) for one, rule in rules.items()]
+        for rules in (found.readings, found.others)
+    )
+    return Claim(
+        name,
+        found.text,
+        _by_readings(readings) if readings else judged[""],
+        found.source,
+        found.rule,
+        found.ours,
+        found.tried,
+        found.why,
+        readings,
+        others,
+        found.chose,
+    )
+
+
+def _by_readings(readings: Sequence[Reading]) -> Callable[[Evidence], Judgement]:
+    return lambda evidence: by_readings({one.name: one.judge(evidence) for one in readings})

@@ -1,0 +1,246 @@
+"""A map of assumptions: every claim of a paper, judged under each value of what the paper leaves open.
+
+A paper's studies rest on one stated setting. Its map runs them again under other settings, with fewer runs,
+and says of each claim where it holds: everywhere, somewhere or nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from perhop.study import Axis, Plot, Row, Study, Table, UnmeasuredError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from perhop.runs import Run
+    from perhop.study import Claim, Evidence, Factors, Sample, Statement
+
+STATE_VALUES = {True: 1.0, False: 0.0, None: 0.5}
+"""How the state of a claim reads as a number of a row."""
+RUNS = 4
+STATED = "as stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One setting of a map.
+
+    Attributes:
+        assumption: What differs from the stated setting, such as "Receiver's window"; or, of a grid, what
+            its places have in common, such as "3.2 Mbit/s".
+        value: Its value there, such as "64 packets".
+        studies: The paper's studies as they are there.
+    """
+
+    assumption: str
+    value: str
+    studies: Sequence[Study]
+
+    @property
+    def name(self) -> str:
+        """It among all places of its map."""
+        return f"{self.assumption}: {self.value}" if self.value else self.assumption
+
+
+def rescened(study: Study, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Study:
+    """A study whose scenarios are changed.
+
+    Args:
+        study: The study.
+        change: Makes of a scenario, as plain data, the one that is run; it leaves its argument as it is.
+    """
+    return replace(study, scenario=lambda cell: change(study.scenario(cell)))
+
+
+def everywhere(
+    assumption: str,
+    value: str,
+    studies: Sequence[Study],
+    change: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> Place:
+    """A place at which the scenarios of all these studies are changed alike."""
+    return Place(assumption, value, [rescened(study, change) for study in studies])
+
+
+def map_of(
+    paper: str,
+    title: str,
+    source: str,
+    *,
+    stated: Sequence[Study],
+    places: Sequence[Place],
+    statement: Statement,
+    runs: int = RUNS,
+) -> Study:
+    """The map of a paper's assumptions, as a study.
+
+    Args:
+        paper: The paper's id, such as "kim"; the map is `kim-map`.
+        title: What the report calls it.
+        source: The paper's item, or what of it.
+        stated: The studies whose claims are judged, in their stated setting, which is the map's first place.
+        places: The other places, those of one assumption beside each other.
+        statement: The map's own method, assumptions and notes; it has no claims.
+        runs: Runs of each cell.
+    """
+    return _Map(paper, [Place(STATED, "", stated), *places]).study(title, source, statement, runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    paper: str
+    places: Sequence[Place]
+
+    def __post_init__(self) -> None:
+        twice = [name for name, count in Counter(place.name for place in self.places).items() if count > 1]
+        if twice:
+            raise ValueError(f"{self.paper}-map has two places of one name: {twice[0]}")
+
+    def study(self, title: str, source: str, statement: Statement, runs: int) -> Study:
+        columns = Axis("place", "Assumption", {place.name: place.value for place in self.places})
+        lines = Axis("claim", "Claim", {name: name for name in self.claims})
+        return Study(
+            id=f"{self.paper}-map",
+            title=title,
+            source=source,
+            summary=f"every claim under {len(self.places)} settings",
+            cells=list(self.cells()),
+            scenario=self.scenario,
+            samples=self.samples,
+            published=(),
+            claims=(),
+            tables=(
+                Table(
+                    "In how many settings each claim holds, does not hold, or is open",
+                    {"holds_at": "holds", "fails_at": "does not hold", "open_at": "cannot tell"},
+                    lines,
+                    digits=0,
+                ),
+            ),
+            plots=(
+                Plot(
+                    id="states",
+                    title="Where each claim holds",
+                    kind="states",
+                    metric="state",
+                    x=columns,
+                    series=lines,
+                    y_label="",
+                    groups={place.name: place.assumption for place in self.places},
+                ),
+            ),
+            notes=statement.notes,
+            assumptions=statement.assumptions,
+            method=statement.method,
+            summaries=self.summaries,
+            extra=True,
+            is_map=True,
+            default_runs=runs,
+        )
+
+    @property
+    def claims(self) -> Mapping[str, Claim]:
+        """The claims on sentences of the paper, by the name of their study and their own."""
+        return {
+            f"{study.id.removeprefix(self.paper + '-')}: {claim.id}": claim
+            for study in self.places[0].studies
+            for claim in study.claims
+            if not claim.finding
+        }
+
+    def cells(self) -> Iterator[dict[str, Any]]:
+        for place in self.places:
+            for study in place.studies:
+                for cell in study.cells:
+                    yield {"place": place.name, "study": study.id, **cell}
+
+    def scenario(self, factors: Factors) -> Mapping[str, Any]:
+        study, own = self.found(factors)
+        return study.scenario(own)
+
+    def samples(self, factors: Factors, run: Run) -> Iterator[Sample]:
+        study, own = self.found(factors)
+        where = {"place": factors["place"], "study": factors["study"]}
+        for sample in study.samples(own, run):
+            yield replace(sample, factors={**where, **sample.factors})
+
+    def found(self, factors: Factors) -> tuple[Study, Factors]:
+        """The study of a cell, and the cell's factors within it."""
+        place = next(place for place in self.places if place.name == factors["place"])
+        study = next(study for study in place.studies if study.id == factors["study"])
+        return study, {name: value for name, value in factors.items() if name not in ("place", "study")}
+
+    def summaries(self, evidence: Evidence) -> Iterator[Row]:
+        """The state of every claim at every place, and at how many places it is in each state."""
+        counts = {name: Counter[float]() for name in self.claims}
+        for place in self.places:
+            for study in place.studies:
+                here = evidence.within({"place": place.name, "study": study.id}, study.published)
+                for claim in study.claims:
+                    if claim.finding:
+                        continue
+                    name = f"{study.id.removeprefix(self.paper + '-')}: {claim.id}"
+                    value = _state(claim, here)
+                    if value is not None:
+                        counts[name][value] += 1
+                    factors = {"claim": name, "place": place.name}
+                    yield Row(factors, "state", "", None, value, None, evidence.runs)
+        for name, count in counts.items():
+            for metric, value in (("holds_at", 1.0), ("fails_at", 0.0), ("open_at", 0.5)):
+                yield Row({"claim": name}, metric, "settings", None, float(count[value]), None, evidence.runs)
+
+
+def _state(claim: Claim, evidence: Evidence) -> float | None:
+    """The state of a claim as a number; None where what it speaks of does not occur."""
+    try:
+        return STATE_VALUES[claim.verdict(evidence).holds]
+    except UnmeasuredError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """What the verdict on one claim hangs on.
+
+    Attributes:
+        claim: The claim, by the name of its study and its own.
+        holds: At how many places it holds.
+        fails: At how many it does not.
+        open: At how many the runs cannot tell, or two readings differ.
+        on: The assumptions whose values change it: from holds to does not hold, or back, against the stated
+            setting; where that leaves it open, against most of the places.
+    """
+
+    claim: str
+    holds: int
+    fails: int
+    open: int
+    on: Sequence[str]
+
+    @property
+    def where(self) -> str:
+        """Where it holds, of the places at which that is decided."""
+        if not self.holds and not self.fails:
+            return "open"
+        return "somewhere" if self.holds and self.fails else "everywhere" if self.holds else "nowhere"
+
+
+def hangs(study: Study, rows: Sequence[Row]) -> Sequence[Hang]:
+    """What each verdict hangs on, from the rows of a map."""
+    groups = study.plots[0].groups
+    states: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.metric == "state" and row.mean is not None:
+            states.setdefault(str(row.factors["claim"]), {})[str(row.factors["place"])] = row.mean
+    found = []
+    for claim, by_place in states.items():
+        values = Counter(by_place.values())
+        usual = by_place.get(STATED, 0.5)
+        if usual == 0.5:
+            usual = float(values[1.0] >= values[0.0])
+        on = (groups[place] for place, value in by_place.items() if value == 1.0 - usual)
+        found.append(Hang(claim, values[1.0], values[0.0], values[0.5], list(dict.fromkeys(on))))
+    return found
