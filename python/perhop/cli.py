@@ -681,9 +681,7 @@ def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) 
             "\n"
             + table.prose("↓ ↑ The published single run is lower or higher than every run of ours.", width)
         )
-    for note in study.notes:
-        if note.impossible:
-            say("\n" + table.prose(f"Cannot be right: {note.text}", width))
+    _show_remarks(outcome, say, width)
     for title, verdicts in (
         ("Predictions" if any(one.claim.why for one in outcome.claims) else "Claims", outcome.claims),
         ("Findings of ours, not the paper's", outcome.findings),
@@ -694,9 +692,23 @@ def _show(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) 
             _show_verdict(verdict, say, width)
 
 
+def _show_remarks(outcome: StudyOutcome, say: Callable[[str], None], width: int | None) -> None:
+    """How far the study's tables are from what is printed, and which printed numbers cannot be right."""
+    for distance in outcome.distances:
+        say("\n" + table.prose(f"Distance to the {distance.text}.", width))
+    for note in outcome.study.notes:
+        if note.impossible:
+            say("\n" + table.prose(f"Cannot be right: {note.text}", width))
+
+
 def _show_verdict(verdict: Verdict, say: Callable[[str], None], width: int | None) -> None:
-    say(table.prose(f"{verdict.state}: {verdict.claim.text}", width, "  ", "    "))
+    state = verdict.state if verdict.claim.counted else f"{verdict.state} (not counted)"
+    say(table.prose(f"{state}: {verdict.claim.text}", width, "  ", "    "))
     say(table.prose(verdict.judgement.evidence, width, "    "))
+    if verdict.others:
+        say(table.prose(verdict.by_others, width, "    "))
+    if verdict.claim.chose:
+        say(table.prose(f"Used to choose {verdict.claim.chose}.", width, "    "))
     if verdict.claim.why:
         say(table.prose(f"Expected because: {verdict.claim.why}", width, "    "))
 
@@ -711,21 +723,24 @@ def _conclude(
     """One line for each paper, what was left out, and where everything is: the report, and JSON."""
     out, json_path = written
     say("")
+    groups = reproduction.by_paper(outcomes)
+    any_left = any(group.not_counted for group in groups)
     lines = [
         {
             "": group.title,
             **{state: str(group.count(holds)) for holds, state in judging.STATES.items()},
+            **({"not counted": str(group.not_counted)} if any_left else {}),
             "not run": str(group.not_run),
         }
-        for group in reproduction.by_paper(outcomes)
+        for group in groups
     ]
     for line in table.records(lines, width):
         say(line)
-    if text := multiplicity.family(sum(len(outcome.claims) for outcome in outcomes), "claims"):
+    if text := multiplicity.family(sum(len(outcome.counted) for outcome in outcomes), "claims"):
         say("\n" + table.prose(text, width))
     for holds in (False, None):
         found = {
-            outcome.study.id: [verdict.claim.id for verdict in outcome.claims if verdict.holds is holds]
+            outcome.study.id: [verdict.claim.id for verdict in outcome.counted if verdict.holds is holds]
             for outcome in outcomes
         }
         if any(found.values()):

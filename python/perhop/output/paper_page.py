@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from perhop.judging import STATES
 from perhop.output.plot import caption, drawing
 from perhop.output.report import environment
-from perhop.output.sentences import sentences
+from perhop.output.sentences import sentences, told
 from perhop.output.table import interval, measured, pivot, published_text
 from perhop.reproduction import by_paper
+from perhop.studies.assumptions import hangs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,8 +77,15 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             grids = [pivot(table, outcome.rows) for table in outcome.study.tables]
             parts.append(Part(outcome, figures, [_grid(grid) for grid in grids if grid is not None]))
         assert group.paper is not None
+        listed = sentences(group)
         texts[f"{group.paper.id}.md"] = render(
-            "paper.md.j2", group=group, parts=parts, sentences=sentences(group), command=command
+            "paper.md.j2",
+            group=group,
+            parts=parts,
+            hangs=[] if group.map is None else hangs(group.map.study, group.map.rows),
+            sentences=listed,
+            told=told(listed),
+            command=command,
         )
     texts["README.md"] = render("papers.md.j2", groups=groups, command=command)
     return Pages(texts, drawn)

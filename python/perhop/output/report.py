@@ -21,6 +21,7 @@ from perhop.output.table import interval, measured, pivot, published_text, spans
 from perhop.output.text import inline_markdown, markdown, printable
 from perhop.output.topology import distinct, draw_network
 from perhop.reproduction import by_paper
+from perhop.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -195,6 +196,8 @@ def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | No
         f"Of {total} {noun}{of} that were run, **{holds} {_verb(holds, 'holds', 'hold')}**, "
         f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be decided from these runs."
     )
+    if left := sum(group.not_counted for group in groups):
+        told += f" Not counted: {counted(left, 'claim')} used to choose a setting."
     return [told, text] if (text := family(total, "claims")) else [told]
 
 

@@ -19,13 +19,32 @@ class Judged:
 
     Attributes:
         verdict: A state, "not run", or "not judged".
-        how: The claim that judges it, with its study, or why nothing does.
+        how: How the claim that judges it does so, or why nothing does.
+        claim: The claim's name; empty where nothing judges it.
+        command: What repeats the runs that it is judged by.
     """
 
     quote: str
     section: str
     verdict: str
     how: str
+    claim: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How many sentences of a paper can be tested, how many are judged, and by how many claims."""
+
+    testable: int
+    judged: int
+    claims: int
+
+
+def told(listed: Sequence[Judged]) -> Told:
+    """The counts of a paper's sentences; claims may share one."""
+    judged = [one for one in listed if one.claim]
+    return Told(len({one.quote for one in listed}), len({one.quote for one in judged}), len(judged))
 
 
 def sentences(group: PaperOutcome) -> Sequence[Judged]:
@@ -38,6 +57,7 @@ def sentences(group: PaperOutcome) -> Sequence[Judged]:
         return []
     verdicts = {
         (outcome.study.id, verdict.claim.id): verdict.state
+        + ("" if verdict.claim.counted else "; not counted")
         for outcome in group.outcomes
         for verdict in outcome.claims
     }
@@ -46,7 +66,9 @@ def sentences(group: PaperOutcome) -> Sequence[Judged]:
             claim.source.quote,
             claim.source.section,
             verdicts.get((study.id, claim.id), NOT_RUN),
-            f"{study.id}, {claim.id}: {claim.rule or claim.text}",
+            claim.rules or claim.text,
+            f"{study.id}, {claim.id}",
+            f"perhop reproduce {study.id}",
         )
         for study in group.paper.studies
         for claim in study.claims

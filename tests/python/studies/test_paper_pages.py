@@ -32,7 +32,9 @@ def test_a_page_shows_published_beside_measured_and_each_claim_in_one_line() -> 
     assert text.startswith("# Kim, Park and Bahk\n")
     assert "| 1.765<br>**2.765 ±1.000** | 1.009<br>**2.009 ±1.000** |" in text
     for claim in STUDIES["kim-table1"].claims:
-        assert text.count(f"| holds | {claim.text} | 1 \\| 2 |") == 1
+        quoted = f"<br>“{claim.source.quote}” ({claim.source.section})" if claim.source else ""
+        rule = claim.rules + (f"<br>*{claim.ours}*" if claim.ours else "")
+        assert text.count(f"| holds | {claim.text}{quoted} | {rule} | 1 \\| 2 |") == 1
     assert "](images/kim-table1-who-gets-what.png)" in text
     assert pages.pictures["images/kim-table1-who-gets-what.png"].startswith(b"\x89PNG")
     assert "[Kim, Park and Bahk](kim.md)" in pages.texts["README.md"]
@@ -58,7 +60,7 @@ def test_the_pages_in_the_documentation_are_of_todays_claims(paper: PaperStudies
         assert f"- {known}\n" in text
     for study in paper.studies:
         for claim in study.claims:
-            assert f"| {claim.text.replace('|', chr(92) + '|')} |" in text
+            assert f"| {claim.text.replace('|', chr(92) + '|')}" in text
             assert claim.source is None or f"| “{claim.source.quote}” | {claim.source.section} |" in text
         for plot in study.plots:
             assert (PAGES / "images" / f"{study.id}-{plot.id}.png").exists()
@@ -70,7 +72,7 @@ def test_every_claim_says_how_it_is_judged(paper: PaperStudies) -> None:
     assert 3 <= len(paper.about.know) <= 5
     for study in paper.studies:
         for claim in study.claims:
-            assert claim.rule, (study.id, claim.id)
+            assert claim.rules, (study.id, claim.id)
     quotes = [claim.source.quote for study in paper.studies for claim in study.claims if claim.source]
     assert quotes
     for entry in paper.about.unjudged:

@@ -100,6 +100,7 @@ def test_rows_and_claims_become_json() -> None:
             "section": None,
             "rule": "",
             "ours": "",
+            "counted": True,
             "holds": True,
             "runs_needed": None,
             "evidence": "three runs",
