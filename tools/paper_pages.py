@@ -1,4 +1,4 @@
-"""Write docs/papers from a full run: `python tools/paper_pages.py RESULTS`.
+"""Write docs/papers, and the README's sentence about them: `python tools/paper_pages.py RESULTS`.
 
 RESULTS is the folder of `perhop reproduce --all`, whose finished runs are used; missing ones are simulated.
 """
@@ -6,15 +6,20 @@ RESULTS is the folder of `perhop reproduce --all`, whose finished runs are used;
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
-from perhop.output.paper_page import paper_pages
+from perhop.output.paper_page import paper_pages, totals
 from perhop.parallel import available_cores
-from perhop.reproduction import Counts, execute, plan
+from perhop.reproduction import Counts, by_paper, execute, plan
 from perhop.store import DirectoryStore
 from perhop.studies import PAPERS
 
-PAGES = Path(__file__).parent.parent / "docs" / "papers"
+ROOT = Path(__file__).parent.parent
+PAGES = ROOT / "docs" / "papers"
+README = ROOT / "README.md"
+TOTALS = re.compile(r"(?<=<!-- totals -->\n).*(?=\n)")
+"""The line of the README that says what came of the claims."""
 COMMAND = "perhop reproduce --all"
 
 
@@ -38,6 +43,8 @@ def main() -> None:
         (PAGES / name).write_text(text, encoding="utf-8")
     for name, content in pages.pictures.items():
         (PAGES / name).write_bytes(content)
+    text = README.read_text(encoding="utf-8")
+    README.write_text(TOTALS.sub(totals(by_paper(outcomes)), text), encoding="utf-8")
     print(f"{len(pages.texts)} pages in {PAGES}; {counts.simulated} runs simulated, {counts.found} found")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perhop.output.table import Pivot
-    from perhop.reproduction import StudyOutcome
+    from perhop.reproduction import PaperOutcome, StudyOutcome
     from perhop.study import Row
 
 
@@ -87,8 +87,19 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             told=told(listed),
             command=command,
         )
-    texts["README.md"] = render("papers.md.j2", groups=groups, command=command)
+    texts["README.md"] = render("papers.md.j2", groups=groups, totals=totals(groups), command=command)
     return Pages(texts, drawn)
+
+
+def totals(groups: Sequence[PaperOutcome]) -> str:
+    """What came of the claims of all these papers, in a sentence."""
+    counts = {holds: sum(group.count(holds) for group in groups) for holds in STATES}
+    left = sum(group.not_counted for group in groups)
+    return (
+        f"Of {sum(counts.values())} sentences of the papers that are judged, {counts[True]} hold, "
+        f"{counts[False]} do not, and {counts[None]} cannot be told; {left} more were used to choose a setting and "
+        "are not counted."
+    )
 
 
 def _grid(grid: Pivot) -> Grid:
