@@ -97,8 +97,8 @@ def totals(groups: Sequence[PaperOutcome]) -> str:
     left = sum(group.not_counted for group in groups)
     return (
         f"Of {sum(counts.values())} sentences of the papers that are judged, {counts[True]} hold, "
-        f"{counts[False]} do not, and {counts[None]} cannot be told; {left} more were used to choose a setting and "
-        "are not counted."
+        f"{counts[False]} do not, and {counts[None]} cannot be told; "
+        f"{left} more were used to choose a setting and are not counted."
     )
 
 
