@@ -249,7 +249,8 @@ def test_every_cell_is_a_valid_scenario(name: str) -> None:
     scenarios = {
         _engine.scenario_from_json(json.dumps(entry.scenario(cell)), f"study {name}") for cell in entry.cells
     }
-    assert len(scenarios) == len(entry.cells)
+    if not entry.is_map:  # whose studies may share a setting
+        assert len(scenarios) == len(entry.cells)
 
 
 def test_studies_are_told_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,10 @@ def test_a_claim_that_chose_a_setting_is_judged_and_not_counted() -> None:
 def test_totals_of_papers_are_in_the_json() -> None:
     paper = STUDIES["kim-table1"]
     verdicts = [
-        Verdict(replace(claim, chose="a setting" if first else ""), Judgement(holds=True, evidence=""))
+        Verdict(
+            replace(claim, readings=(), others=(), chose="a setting" if first else ""),
+            Judgement(holds=True, evidence=""),
+        )
         for claim, first in zip(paper.claims, (True, *[False] * len(paper.claims)), strict=False)
     ]
     outcome = StudyOutcome(paper, [], [1], [], [], verdicts)

@@ -5,12 +5,14 @@ in Assured Service".
 """
 
 from perhop.studies.kim.best_rio import BEST_RIO
+from perhop.studies.kim.expansion import REGIME
 from perhop.studies.kim.fig2 import FIG2
-from perhop.studies.kim.fig3 import FIG3, FIG3_QUEUE
+from perhop.studies.kim.fig3 import FIG3
+from perhop.studies.kim.map import MAP
+from perhop.studies.kim.recovery import RECOVERY
 from perhop.studies.kim.senders import SENDERS
 from perhop.studies.kim.table1 import TABLE1
-from perhop.studies.kim.variants import VARIED
 
-STUDIES = (TABLE1, FIG2, FIG3, BEST_RIO, SENDERS, FIG3_QUEUE, VARIED)
+STUDIES = (TABLE1, FIG2, FIG3, REGIME, RECOVERY, BEST_RIO, SENDERS, MAP)
 
-__all__ = ["STUDIES"]
+__all__ = ["MAP", "STUDIES"]

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Check, all_of, at_least, below, judge
+from perhop._engine import student_t_quantile
+from perhop.judging import all_of, at_least, below, judge
 from perhop.measures import holds_up_to
-from perhop.statistics import Estimate
+from perhop.statistics import UPPER, Estimate
 from perhop.studies.paper import Paper
 from perhop.study import Axis, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from perhop.judging import Judgement
+    from perhop.judging import Check, Judgement
     from perhop.runs import Run
     from perhop.study import Evidence, Factors
 
@@ -44,9 +45,13 @@ TCP = "ns-1998"
 LARGEST_WINDOW = 65_535
 """Bytes that TCP's window field can advertise (RFC 793), without the scale option of RFC 1323."""
 HEADERS = 40
+PACKET = 576
+"""Bytes of every packet, that of the draft whose setting section 3 takes over."""
 KEEPS = 0.99
 """A profile counts as kept from this fraction of it on: the paper reads its limits off figures, which show
 no thousandths."""
+OTHER_TOLERANCES = {"no tolerance": 1.0, "3 % of tolerance": 0.97}
+"""The fractions that do not decide, by the names of their rules."""
 
 
 def window(packet: int) -> str:
@@ -54,15 +59,15 @@ def window(packet: int) -> str:
     return f"{LARGEST_WINDOW // (packet - HEADERS)}p"
 
 
-def flows(name: str, count: int, profile_mbps: float, *, packet: int, burst: str) -> dict[str, Any]:
-    """`count` greedy NewReno flows with packets of so many bytes; a profile of 0 is best effort."""
+def flows(name: str, count: int, profile_mbps: float, *, burst: str) -> dict[str, Any]:
+    """`count` greedy NewReno flows; a profile of 0 is best effort."""
     entry: dict[str, Any] = {
         "name": name,
         "count": count,
         "from": "edge",
         "to": "core",
         "access": {"rate": "10Mbps", "delay": "1ms"},
-        "transport": {"tcp": TCP, "packet": f"{packet}B", "window": window(packet)},
+        "transport": {"tcp": TCP, "packet": f"{PACKET}B", "window": window(PACKET)},
         "start": "0s..1s",
     }
     if profile_mbps > 0:
@@ -94,6 +99,20 @@ def scaled(found: Estimate, factor: float) -> Estimate:
     return Estimate(found.mean * factor, ends, found.runs)
 
 
+def corrected(found: Estimate, comparisons: int) -> Estimate:
+    """The interval of one of several comparisons, wide enough for all of them together (Bonferroni).
+
+    Each side is longer by the ratio of the two quantiles of Student's t.
+    """
+    if found.ci95 is None or found.runs < 2:
+        return found
+    freedom = found.runs - 1
+    longer = student_t_quantile(freedom, 1 - (1 - UPPER) / comparisons) / student_t_quantile(freedom, UPPER)
+    low = found.mean - longer * (found.mean - found.low)
+    high = found.mean + longer * (found.high - found.mean)
+    return Estimate(found.mean, (low, high), found.runs, found.of)
+
+
 def mean_mbps(run: Run, name: str) -> float:
     """Mean throughput over the flows of one entry, Mbit/s."""
     return float(np.mean(run.of_group(name, "throughput_bps"))) / 1e6
@@ -121,19 +140,27 @@ class Curve:
         """The factors of the assured flows' throughput at one level."""
         return {**self.factors, self.load: level, "class": ASSURED}
 
-    def estimates(self, evidence: Evidence) -> list[Estimate]:
-        """Throughput at every level, Mbit/s."""
-        return [evidence.estimate("throughput", self.at(level)) for level in self.levels]
+    def measured(self, evidence: Evidence) -> list[int]:
+        """The levels that were run: all of them, but for a map of assumptions."""
+        return [level for level in self.levels if evidence.measured("throughput", self.at(level))]
 
-    @property
-    def kept_from(self) -> float:
+    def found(self, evidence: Evidence, level: int) -> Estimate:
+        """Throughput at one level, Mbit/s."""
+        return evidence.estimate("throughput", self.at(level))
+
+    def estimates(self, evidence: Evidence) -> list[Estimate]:
+        """Throughput at every measured level, Mbit/s."""
+        return [self.found(evidence, level) for level in self.measured(evidence)]
+
+    def kept_from(self, keeps: float = KEEPS) -> float:
         """The rate from which the promise counts as kept, Mbit/s."""
-        return KEEPS * self.wanted
+        return keeps * self.wanted
 
     def limit(self, evidence: Evidence, *, strict: bool = False) -> int | None:
         """The level up to which the promise is kept by the means, or by the lower ends of their intervals."""
         found = self.estimates(evidence)
-        return holds_up_to(self.levels, [e.low if strict else e.mean for e in found], self.kept_from)
+        rates = [e.low if strict else e.mean for e in found]
+        return holds_up_to(self.measured(evidence), rates, self.kept_from())
 
     def published(self, evidence: Evidence) -> int:
         """The limit that the paper states.
@@ -157,33 +184,37 @@ class Curve:
             rows.append(Row(factors, "holds_up_to", self.unit.strip(), printed, mean, None, evidence.runs))
         return rows
 
-    def keeps_to(self, evidence: Evidence, last: int) -> Check:
+    def keeps_to(self, evidence: Evidence, last: int, keeps: float = KEEPS) -> Check:
         """The promise is kept at every level up to `last`."""
         return all_of(
             *(
-                at_least(evidence.estimate("throughput", self.at(level)), self.kept_from)
-                for level in self.levels
+                at_least(self.found(evidence, level), self.kept_from(keeps))
+                for level in self.measured(evidence)
                 if level <= last
             )
         )
 
-    def judge(self, evidence: Evidence) -> Judgement:
+    def misses(self, evidence: Evidence, level: int, keeps: float = KEEPS) -> Check:
+        """The promise is not kept at a level."""
+        return below(self.found(evidence, level), self.kept_from(keeps))
+
+    def judge(self, evidence: Evidence, keeps: float = KEEPS) -> Judgement:
         """Whether the promise is kept up to the paper's limit, and no more at the next level."""
         published = self.published(evidence)
-        return self._judge(evidence, published, [level for level in self.levels if level > published][:1])
+        after = [level for level in self.measured(evidence) if level > published][:1]
+        return self._judge(evidence, published, after, keeps)
 
-    def judge_kept(self, evidence: Evidence) -> Judgement:
+    def judge_kept(self, evidence: Evidence, keeps: float = KEEPS) -> Judgement:
         """Whether the promise is kept up to the paper's limit, of which the paper says no more."""
-        return self._judge(evidence, self.published(evidence), [])
+        return self._judge(evidence, self.published(evidence), [], keeps)
 
-    def _judge(self, evidence: Evidence, published: int, after: Sequence[int]) -> Judgement:
+    def _judge(self, evidence: Evidence, published: int, after: Sequence[int], keeps: float) -> Judgement:
         check = all_of(
-            self.keeps_to(evidence, published),
-            *(below(evidence.estimate("throughput", self.at(level)), self.wanted) for level in after),
+            self.keeps_to(evidence, published, keeps),
+            *(below(self.found(evidence, level), self.wanted) for level in after),
         )
         near = ", ".join(
-            f"{evidence.estimate('throughput', self.at(level)).text()} at {level}{self.unit}"
-            for level in (published, *after)
+            f"{self.found(evidence, level).text()} at {level}{self.unit}" for level in (published, *after)
         )
         return judge(
             check,
@@ -197,3 +228,16 @@ class Curve:
 
     def _say(self, level: int | None) -> str:
         return "not even at the first level" if level is None else f"up to {level}{self.unit}"
+
+
+def at_tolerance(
+    judged: Callable[[Evidence, float], Judgement], keeps: float
+) -> Callable[[Evidence], Judgement]:
+    """A judge with one tolerance of a profile."""
+    return lambda evidence: judged(evidence, keeps)
+
+
+def tolerances(judged: Callable[[Evidence, float], Judgement]) -> dict[str, Callable[[Evidence], Judgement]]:
+    """The judges of a claim by the tolerance of a profile: the one that decides, and the others."""
+    others = {name: at_tolerance(judged, keeps) for name, keeps in OTHER_TOLERANCES.items()}
+    return {"": at_tolerance(judged, KEEPS), **others}

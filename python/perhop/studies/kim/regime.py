@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perhop.measures import utilization
-from perhop.studies.kim.common import ASSURED, BEST_EFFORT, CAPACITY_MBPS, MBPS, flows, mean_mbps, scenario
+from perhop.studies.kim.common import (
+    ASSURED,
+    BEST_EFFORT,
+    CAPACITY_MBPS,
+    MBPS,
+    PACKET,
+    flows,
+    mean_mbps,
+    scenario,
+)
 from perhop.study import Sample
 
 if TYPE_CHECKING:
@@ -24,29 +33,28 @@ BUCKET = "20kB"
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One of the paper's two queues, with the packets that fit it."""
+    """One of the paper's two queues, with RI+O's OUT set there."""
 
     keys: Mapping[str, str]
     out: str
-    packet: int
 
 
-SMALL = Queue({"limit": "200p", "in": "60/180/0.02", "total": "30/90/0.05"}, "10/30/0.1", 1000)
+SMALL = Queue({"limit": "200p", "in": "60/180/0.02", "total": "30/90/0.05"}, "10/30/0.1")
 """The queue of the paragraph on Figure 2."""
-LARGE = Queue({"limit": "868p", "in": "390/694/0.02", "total": "347/694/0.05"}, "10/30/0.01", 576)
-"""The queue of section 3's general setting, Table 1's."""
+LARGE = Queue({"limit": "868p", "in": "390/694/0.02", "total": "347/694/0.05"}, "5/15/0.01")
+"""The queue of section 3's general setting, Table 1's, with the OUT set of that table's best row."""
 
 
 def network(
     title: str, scheme: str, queue: Queue, *, assured: int, profile_mbps: float, best_effort: int
 ) -> Mapping[str, Any]:
     """`assured` flows of one profile and `best_effort` flows without one, through RIO or RI+O."""
-    keys = {"aqm": scheme, **queue.keys, "mean-packet": f"{queue.packet}B"}
+    keys = {"aqm": scheme, **queue.keys, "mean-packet": f"{PACKET}B"}
     if scheme == "rio-plus-out":
         keys["out"] = queue.out
-    entries = [flows(ASSURED, assured, profile_mbps, packet=queue.packet, burst=BUCKET)]
+    entries = [flows(ASSURED, assured, profile_mbps, burst=BUCKET)]
     if best_effort:
-        entries.append(flows(BEST_EFFORT, best_effort, 0, packet=queue.packet, burst=BUCKET))
+        entries.append(flows(BEST_EFFORT, best_effort, 0, burst=BUCKET))
     return scenario(title, keys, entries)
 
 

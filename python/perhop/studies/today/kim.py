@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perhop.judging import at_least, at_most
-from perhop.studies.kim.common import CAPACITY_MBPS
-from perhop.studies.kim.table1 import COUNTS, PACKET, class_name, network
+from perhop.studies.kim.common import CAPACITY_MBPS, PACKET
+from perhop.studies.kim.table1 import COUNTS, class_name, network
 from perhop.studies.paper import claims
 from perhop.studies.today.common import (
     BBR3,
