@@ -155,7 +155,7 @@ class _Map:
         for place in self.places:
             for study in place.studies:
                 for cell in study.cells:
-                    yield {"place": place.name, "study": study.id, **cell}
+                    yield {"place": place.name, "of_study": study.id, **cell}
 
     def scenario(self, factors: Factors) -> Mapping[str, Any]:
         study, own = self.found(factors)
@@ -163,22 +163,22 @@ class _Map:
 
     def samples(self, factors: Factors, run: Run) -> Iterator[Sample]:
         study, own = self.found(factors)
-        where = {"place": factors["place"], "study": factors["study"]}
+        where = {"place": factors["place"], "of_study": factors["of_study"]}
         for sample in study.samples(own, run):
             yield replace(sample, factors={**where, **sample.factors})
 
     def found(self, factors: Factors) -> tuple[Study, Factors]:
         """The study of a cell, and the cell's factors within it."""
         place = next(place for place in self.places if place.name == factors["place"])
-        study = next(study for study in place.studies if study.id == factors["study"])
-        return study, {name: value for name, value in factors.items() if name not in ("place", "study")}
+        study = next(study for study in place.studies if study.id == factors["of_study"])
+        return study, {name: value for name, value in factors.items() if name not in ("place", "of_study")}
 
     def summaries(self, evidence: Evidence) -> Iterator[Row]:
         """The state of every claim at every place, and at how many places it is in each state."""
         counts = {name: Counter[float]() for name in self.claims}
         for place in self.places:
             for study in place.studies:
-                here = evidence.within({"place": place.name, "study": study.id}, study.published)
+                here = evidence.within({"place": place.name, "of_study": study.id}, study.published)
                 for claim in study.claims:
                     if claim.finding:
                         continue

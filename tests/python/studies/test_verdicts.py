@@ -211,7 +211,7 @@ def a_map(judges: dict[str, Callable[[Evidence], Judgement]]) -> Study:
 def outcome_of(of: Study, rates: dict[str, float]) -> StudyOutcome:
     """The map's outcome, where a run gives so much at each place; it measures nothing at places left out."""
     samples = [
-        (seed, Sample({"place": place, "study": "paper-fig1"}, "rate", "Mbit/s", rate))
+        (seed, Sample({"place": place, "of_study": "paper-fig1"}, "rate", "Mbit/s", rate))
         for place, rate in rates.items()
         for seed in (1, 2)
     ]
