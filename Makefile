@@ -158,6 +158,7 @@ format: cargo $(DEV) ## Put all sources into their standard format
 .PHONY: bench
 bench: fast ## Measure blocks, runs beside ns-2 and ns-3 where they are installed, growth, and searches (half an hour)
 	cargo bench --locked $(RUST_PACKAGES) --bench '*' -- --max-time 1
+	$(BIN)/python -m benches.blocks
 	$(BIN)/python -m benches.peers.compare
 	$(BIN)/python -m benches.python_blocks
 	$(BIN)/python -m benches.matrix

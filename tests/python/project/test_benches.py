@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
+import sys
+import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benches import engine, flows, growth, matrix, measuring, quaint, tuning
+from benches import blocks, engine, flows, growth, matrix, measuring, quaint, tuning
 from benches.measuring import Spread, marginal
 from benches.peers import compare, ns2, ns3, perhop_runner
 from benches.peers.program import Packets, Program
@@ -328,3 +332,98 @@ def test_paths_to_switches_with_many_links_are_counted_by_hand(monkeypatch: pyte
     read = taken(quaint.scenario(neighbors, 0.1))
     assert [flow["count"] for flow in read["flows"]] == [4, 4, 4]
     assert read["topology"]["graph"]["links"] == [["s0", "s1"], ["s1", "s2"], ["s1", "s4"], ["s2", "s3"]]
+
+
+# ---------------------------------------------------------------- single blocks
+COUNTED = {
+    ("meter", "token-bucket"): blocks.Cost(40.0, 2.0, 32, None),
+    ("meter", "tsw"): blocks.Cost(80.0, 10.0, 40, None),
+    ("meter", "tsw, green"): blocks.Cost(50.0, 4.0, 40, None),
+    ("meter", "tsw deterministic"): blocks.Cost(60.0, 5.0, 40, None),
+    ("meter", "twam"): blocks.Cost(30.0, 5.0, 8, None),
+    ("meter", "twam, green"): blocks.Cost(20.0, 1.0, 8, None),
+    ("aqm", "wred out"): blocks.Cost(300.0, 40.0, 250, (1, 2)),
+    ("aqm", "dwred"): blocks.Cost(310.0, 40.0, 240, (1, 1)),
+    ("path", "interval of 10 flows"): blocks.Cost(3000.0, 150.0, 700, None),
+    ("path", "interval of 20 flows"): blocks.Cost(5000.0, 250.0, 1300, None),
+    ("path", "watched packet"): blocks.Cost(25.0, 2.0, None, None),
+    ("dwred", "update of 1 paths"): blocks.Cost(90.0, 4.0, 336, None),
+    ("dwred", "update of 16 paths"): blocks.Cost(170.0, 7.0, 624, None),
+}
+
+
+def test_what_is_done_once_an_interval_is_spread_over_its_packets() -> None:
+    rows = {row[0].strip(): row[1:] for row in blocks.windows(COUNTED)}
+    assert rows["twam: marking a packet"] == ["30", "0.38", "5.0", "0.50"]
+    assert rows["all three, 150 packets"] == ["75", "0.94", "8.0", "0.80"]
+    assert rows["dwred: a packet"] == ["310", "1.03", "40.0", "1.00"]
+    uncounted = {key: replace(cost, instructions=math.nan) for key, cost in COUNTED.items()}
+    assert blocks.windows(uncounted)[1][1:] == ["-", "-", "4.0", "0.40"]
+
+
+def test_the_record_is_a_table_for_each_row() -> None:
+    read = tomllib.loads(blocks.toml(blocks.record(COUNTED), {"rustc": "1.0"}))
+    assert read["tools"] == {"rustc": "1.0"}
+    assert read["meter"]["tsw"] == {
+        "instructions_per_packet": 80,
+        "instructions_per_green_packet": 50,
+        "state_bytes_per_flow": 40,
+    }
+    twam, dwred = read["meter"]["twam"], read["aqm"]["dwred"]
+    assert twam["instructions_per_interval"] == 3000
+    # 60 bytes more for each flow more, and 8 in its marker.
+    assert (twam["state_bytes_per_flow"], twam["state_bytes_per_path"]) == (68, 100)
+    assert (dwred["state_bytes_per_queue"], dwred["state_bytes_per_path"]) == (240, 24)
+
+
+def test_the_loop_around_a_block_does_not_count(tmp_path: Path) -> None:
+    row = {"units": 10, "state": None, "kept": None}
+    rows = [
+        {**row, "role": role, "name": name, "ns": times}
+        for role, name, times in (
+            ("meter", "nothing", [1.0, 9.0, 2.0]),
+            ("meter", "tsw", [12.0, 10.0, 30.0]),
+            ("queue", "nothing", [3.0]),
+            ("aqm", "red", [30.0]),
+            ("dwred", "update of 1 paths", [4.0]),
+        )
+    ]
+    program = tmp_path / "program"
+    program.write_text(f"#!{sys.executable}\nprint({chr(10).join(map(json.dumps, rows))!r})\n")
+    program.chmod(0o755)
+    costs = blocks.measure(program, 3, counts=False)
+    assert {key: cost.ns for key, cost in costs.items()} == {
+        ("meter", "tsw"): 10.0,
+        ("aqm", "red"): 27.0,
+        ("dwred", "update of 1 paths"): 4.0,
+    }
+    assert all(math.isnan(cost.instructions) for cost in costs.values())
+
+
+def recorded() -> dict[str, Any]:
+    return tomllib.loads(blocks.RECORDED.read_text(encoding="utf-8"))
+
+
+def test_every_block_has_its_costs_recorded() -> None:
+    found = recorded()
+    for block in json.loads(_engine.blocks()):
+        # A class in Python costs what it does.
+        if block["role"] in {"meter", "aqm", "scheduler"} and block["name"] != "python":
+            assert block["name"] in found[block["role"]], "python -m benches.blocks --write"
+
+
+@pytest.mark.long  # it compiles the program
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_the_recorded_instructions_are_those_of_today() -> None:
+    """Instructions are the same in every run of a program, so that another count is a change of the block."""
+    before = recorded()
+    if (now := blocks.tools()) | {"valgrind": ""} != before["tools"] | {"valgrind": ""}:
+        pytest.skip(f"recorded with {before['tools']}, and here is {now}")
+    after = blocks.record(blocks.measure(blocks.build(), 1, counts=True))
+    assert {role: set(rows) for role, rows in after.items()} == {
+        role: set(rows) for role, rows in before.items() if role != "tools"
+    }
+    for role, rows in after.items():
+        for name, entry in rows.items():
+            assert entry == pytest.approx(before[role][name], rel=0.1), f"{role} {name}"

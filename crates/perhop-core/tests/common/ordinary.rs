@@ -26,6 +26,7 @@ pub const AQMS: &[(&str, &str)] = &[
         "wred profiles",
         r#"{"profiles": [{"match": {"color": "green"}, "curve": "interpolate 30/0, 60/0.02, 90/0.1"}, {"match": {"precedence": 0}, "curve": "segmented 20/0.01, 60/0.05"}, {"curve": "30/90/0.05"}], "limit": "868p"}"#,
     ),
+    ("wred out", r#"{"yellow": "30/90/0.05", "red": "30/90/0.05", "limit": "868p"}"#),
     ("dwred", r#"{"out": "30/90/0.05", "limit": "868p"}"#),
     ("codel", r#"{"target": "60ms", "limit": "868p"}"#),
     ("codel linux", r#"{"law": "linux", "target": "60ms", "limit": "868p"}"#),
@@ -86,6 +87,7 @@ pub const SCHEDULERS: &[(&str, &str)] = &[
 pub const METERS: &[(&str, &str)] = &[
     ("token-bucket", r#"{"rate": "4Mbps", "burst": "40kB"}"#),
     ("tsw", r#"{"rate": "4Mbps"}"#),
+    ("tsw deterministic", r#"{"rate": "4Mbps", "rule": "deterministic"}"#),
     ("three-precedence", r#"{"rate": "4Mbps", "split": "proportional"}"#),
     ("twam", r#"{"rate": "4Mbps"}"#),
     ("srtcm", r#"{"rate": "4Mbps", "burst": "40kB", "excess-burst": "40kB"}"#),
