@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perhop.judging import Judgement, above, all_of, below, judge, near
+from perhop.judging import Judgement, above, all_of, any_of, below, judge, near
 from perhop.statistics import estimate
 from perhop.studies.bouras.common import (
     BASELINE,
@@ -16,8 +16,10 @@ from perhop.studies.bouras.common import (
     PROPOSED,
     SCHEME_NAMES,
     SCHEMES,
+    SENDER,
     SETTING,
     THIS,
+    TIMES,
     TITLE,
     basics,
     windows,
@@ -28,10 +30,12 @@ from perhop.studies.paper import claims
 from perhop.study import Axis, Plot, Sample, Study, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from perhop.judging import Check
     from perhop.runs import Run
     from perhop.statistics import Estimate
+    from perhop.studies.bouras.common import Setting, Times
     from perhop.study import Evidence, Factor, Factors
 
 COMBINED = (BASELINE, "twam+wred", "tsw+dwred", PROPOSED)
@@ -52,7 +56,7 @@ TOLERANCE = 0.1
 """Two paths get the same if their rates differ by at most this part."""
 MORE = 1.5
 """A path gets "unfairly" more if it gets so many times the other's rate."""
-RUNS = 6
+RUNS = 8
 
 STATEMENT = THIS.item("ablation")
 
@@ -62,9 +66,9 @@ def cell(scenario: int, scheme: str) -> dict[str, Any]:
     return {"part": "combinations", "scenario": scenario, "scheme": scheme}
 
 
-def every(interval: str, scheme: str = PROPOSED) -> dict[str, Any]:
-    """The factors of one interval in scenario 2."""
-    return {"part": "intervals", "scenario": 2, "scheme": scheme, "interval": interval}
+def every(interval: str, scenario: int = 2) -> dict[str, Any]:
+    """The factors of one interval."""
+    return {"part": "intervals", "scenario": scenario, "scheme": PROPOSED, "interval": interval}
 
 
 def static(thresholds: str) -> dict[str, Any]:
@@ -77,19 +81,22 @@ def trips(queues: str) -> dict[str, Any]:
     return {"part": "round trips", "queues": queues}
 
 
-def build(factors: Factors) -> Mapping[str, Any]:
+def build(factors: Factors, setting: Setting = SETTING, times: Times = TIMES) -> Mapping[str, Any]:
     """One combination, interval or set of thresholds, or the two paths."""
     if factors["part"] == "round trips":
         return two_paths(str(factors["queues"]))
-    setting = SETTING
     if "interval" in factors:
         interval = str(factors["interval"])
         fixed = interval.endswith("ms")
-        setting = replace(SETTING, **({"interval": interval} if fixed else {"round_trips": int(interval)}))
+        setting = replace(setting, **({"interval": interval} if fixed else {"round_trips": int(interval)}))
     if "thresholds" in factors:
-        setting = replace(SETTING, thresholds=str(factors["thresholds"]))
-    found = setting.scenario(int(factors["scenario"]), str(factors["scheme"]))
-    return {**found, "title": f"{found['title']}: {factors['part']}"}
+        setting = replace(setting, thresholds=str(factors["thresholds"]))
+    found = setting.scenario(int(factors["scenario"]), str(factors["scheme"]), times)
+    return (
+        found
+        if factors["part"] == "combinations"
+        else {**found, "title": f"{found['title']}: {factors['part']}"}
+    )
 
 
 def two_paths(queues: str) -> dict[str, Any]:
@@ -111,7 +118,7 @@ def two_paths(queues: str) -> dict[str, Any]:
             "count": EACH,
             "path": path,
             "access": {"rate": "100Mbps", "delay": "2.5ms"},
-            "transport": {"tcp": "newreno", "packet": "1000B"},
+            "transport": {**SENDER, "packet": "1000B"},
             "profile": {"marker": "twam", "rate": f"{SOLD:g}Mbps"},
         }
 
@@ -132,14 +139,14 @@ def two_paths(queues: str) -> dict[str, Any]:
     }
 
 
-def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+def samples(factors: Factors, run: Run, setting: Setting = SETTING, times: Times = TIMES) -> Iterator[Sample]:
     """Rates and windows, losses of OUT packets, what the edge sees; rates of the two paths."""
     if factors["part"] == "round trips":
         for path in ("near", "far"):
             rate = float(np.mean(run.of_group(path, "throughput_bps"))) / 1e6
             yield Sample({**factors, "path": path}, "throughput", "Mbit/s", rate)
         return
-    yield from basics(dict(factors), run, SETTING)
+    yield from basics(dict(factors), run, setting, times)
     link = run.link("R1-R2")
     out = float(link["arrived"][1])
     for reason in ("early", "forced", "overflow"):
@@ -160,7 +167,9 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
         yield Sample(factors, "seen_error", "fraction", float(np.nanmean(np.abs(estimate - seen) / seen)))
 
 
-def effects(evidence: Evidence, metric: str, of: str) -> dict[str, Estimate]:
+def effects(
+    evidence: Evidence, metric: str, of: str, scenarios: Sequence[int] = SCENARIOS
+) -> dict[str, Estimate]:
     """What the marker changes with either drop rule, or the drop rule with either marker, by scenario."""
     pairs = {
         "marker": {"WRED": ("twam+wred", BASELINE), "DWRED": (PROPOSED, "tsw+dwred")},
@@ -168,94 +177,132 @@ def effects(evidence: Evidence, metric: str, of: str) -> dict[str, Estimate]:
     }
     return {
         f"{CAPACITY[n]:g} Mbit/s, with {name}": evidence.difference(metric, cell(n, a), cell(n, b))
-        for n in SCENARIOS
+        for n in scenarios
         for name, (a, b) in pairs[of].items()
     }
 
 
 def marker_improves(evidence: Evidence) -> Judgement:
     """TWAM lowers the spread with either drop rule, on both links."""
-    found = effects(evidence, "spread", "marker")
+    return _marker_improves(evidence, SCENARIOS)
+
+
+def marker_improves_at_50(evidence: Evidence) -> Judgement:
+    """TWAM lowers the spread with either drop rule on 50 Mbit/s."""
+    return _marker_improves(evidence, (2,))
+
+
+def _marker_improves(evidence: Evidence, scenarios: Sequence[int]) -> Judgement:
+    found = effects(evidence, "spread", "marker", scenarios)
     return judge(
         all_of(*map(below, found.values())),
         f"Spread of rate over contract, TWAM − TSW2CM: {listed(found, sign=True)}.",
     )
 
 
-def few_round_trips(evidence: Evidence) -> Judgement:
-    """It does so also where the windows are read every one, two or four round trips."""
-    other = cell(2, "tsw+dwred")
-    found = {n: evidence.difference("spread", every(n), other) for n in FEW}
-    text = ", ".join(
-        f"{name}: {evidence.estimate('spread', every(n)).text(2)}" for n, name in INTERVALS.items()
-    )
-    return judge(
-        all_of(*map(below, found.values())),
-        f"Spread of rate over contract on 50 Mbit/s by interval: {text}; under TSW2CM with DWRED: "
-        f"{evidence.estimate('spread', other).text(2)}.",
-    )
+def few_round_trips(scenarios: Sequence[int]) -> Callable[[Evidence], Judgement]:
+    """A judge of whether it does so also where the windows are read every one, two or four round trips."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        other = {n: cell(n, "tsw+dwred") for n in scenarios}
+        found = [evidence.difference("spread", every(t, n), other[n]) for t in FEW for n in scenarios]
+        text = "; ".join(
+            f"{CAPACITY[n]:g} Mbit/s "
+            + ", ".join(f"{t}: {evidence.estimate('spread', every(t, n)).text(2)}" for t in FEW)
+            + f", under TSW2CM with DWRED: {evidence.estimate('spread', other[n]).text(2)}"
+            for n in scenarios
+        )
+        return judge(
+            all_of(*map(below, found)),
+            f"Spread of rate over contract by round trips between two readings of the windows: {text}.",
+        )
+
+    return judged
 
 
-def rule_reinforces(evidence: Evidence) -> Judgement:
-    """Dynamic WRED lowers the spread under TWAM, on both links."""
-    found = {n: e for n, e in effects(evidence, "spread", "drop rule").items() if n.endswith("TWAM")}
-    return judge(
-        all_of(*map(below, found.values())),
-        f"Spread of rate over contract, DWRED − WRED: {listed(found, sign=True)}.",
-    )
+def rule_reinforces(
+    metric: str, words: str, side: Callable[[Estimate], Check]
+) -> Callable[[Evidence], Judgement]:
+    """A judge of what dynamic WRED changes under TWAM, on both links."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {n: e for n, e in effects(evidence, metric, "drop rule").items() if n.endswith("TWAM")}
+        return judge(
+            all_of(*map(side, found.values())), f"{words}, DWRED − WRED: {listed(found, 3, sign=True)}."
+        )
+
+    return judged
 
 
-def rule_spares_timeouts(evidence: Evidence) -> Judgement:
-    """Dynamic WRED lowers the number of timeouts under TWAM, on both links."""
-    found = {n: e for n, e in effects(evidence, "timeouts", "drop rule").items() if n.endswith("TWAM")}
-    return judge(
-        all_of(*map(below, found.values())), f"Timeouts of a flow, DWRED − WRED: {listed(found, sign=True)}."
-    )
+def fixed_parameters(schemes: Sequence[tuple[str, str]]) -> Callable[[Evidence], Judgement]:
+    """A judge of whether the second of each two schemes, static, uses less and is less fair on some link."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        def found(metric: str) -> dict[str, Estimate]:
+            return {
+                f"{CAPACITY[n]:g} Mbit/s, {SCHEME_NAMES[static]}": evidence.difference(
+                    metric, cell(n, dynamic), cell(n, static)
+                )
+                for n in SCENARIOS
+                for dynamic, static in schemes
+            }
+
+        uses, spreads = found("utilization"), found("spread")
+        return judge(
+            all_of(any_of(*map(above, uses.values())), any_of(*map(below, spreads.values()))),
+            f"Use of the path, dynamic − static: {listed(uses, 3, sign=True)}; spread of rate over contract: "
+            f"{listed(spreads, sign=True)}.",
+        )
+
+    return judged
 
 
-def low_thresholds(evidence: Evidence) -> Judgement:
-    """The stated thresholds drop more than four times as high ones, and leave smaller windows."""
-    drops = evidence.difference("lost", static(STATED), static(HIGHER))
-    sizes = evidence.difference("mean_window", static(STATED), static(HIGHER))
-    text = "; ".join(
-        f"{name}: {100 * evidence.mean('lost', static(t)):.3f} % lost, mean window "
-        f"{evidence.estimate('mean_window', static(t)).text(1)}, "
-        f"use {evidence.mean('utilization', static(t)):.4f}"
-        for t, name in THRESHOLDS.items()
-    )
-    return judge(all_of(above(drops), below(sizes)), f"On 50 Mbit/s, {text}.")
+def low_thresholds(low: str, high: str) -> Callable[[Evidence], Judgement]:
+    """A judge of whether the lower of two static thresholds drop more, and leave smaller windows."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        drops = evidence.difference("lost", static(low), static(high))
+        sizes = evidence.difference("mean_window", static(low), static(high))
+        text = "; ".join(
+            f"{t}: {100 * evidence.mean('lost', static(t)):.3f} % lost, mean window "
+            f"{evidence.estimate('mean_window', static(t)).text(1)}, "
+            f"use {evidence.mean('utilization', static(t)):.4f}"
+            for t in (low, high)
+        )
+        return judge(all_of(above(drops), below(sizes)), f"On 50 Mbit/s, {text}.")
+
+    return judged
 
 
-def high_thresholds(evidence: Evidence) -> Judgement:
-    """High static thresholds drop a smaller part of OUT packets early."""
+def high_thresholds(high: str) -> Callable[[Evidence], Judgement]:
+    """A judge of whether high static thresholds drop a smaller part of OUT packets early than the stated."""
 
     def early(thresholds: str) -> dict[str, Any]:
         return {**static(thresholds), "reason": "early"}
 
-    found = evidence.difference("out_lost", early(HIGH), early(STATED))
-    text = "; ".join(
-        f"{name}: {100 * evidence.mean('out_lost', early(t)):.2f} %" for t, name in THRESHOLDS.items()
-    )
-    return judge(below(found), f"OUT packets that RED drops early, {text}.")
+    def judged(evidence: Evidence) -> Judgement:
+        found = evidence.difference("out_lost", early(high), early(STATED))
+        text = "; ".join(f"{t}: {100 * evidence.mean('out_lost', early(t)):.3f} %" for t in (STATED, high))
+        return judge(below(found), f"OUT packets that RED drops early, {text}.")
+
+    return judged
 
 
-def one_queue(evidence: Evidence) -> Judgement:
-    """In one queue the near path gets far more."""
-    near_rate, far = (evidence.estimate("throughput", {**trips(ONE), "path": p}) for p in ("near", "far"))
-    found = _ratio(evidence, ONE)
+def one_queue(more: float) -> Callable[[Evidence], Judgement]:
+    """A judge of whether the near path gets far more in one queue."""
+    return lambda evidence: _of_paths(evidence, ONE, lambda found: above(found, more))
+
+
+def queue_each(tolerance: float) -> Callable[[Evidence], Judgement]:
+    """A judge of whether both paths get their half with a queue each under WFQ."""
+    return lambda evidence: _of_paths(evidence, TWO, lambda found: near(found, 1, tolerance))
+
+
+def _of_paths(evidence: Evidence, queues: str, side: Callable[[Estimate], Check]) -> Judgement:
+    near_rate, far = (evidence.estimate("throughput", {**trips(queues), "path": p}) for p in ("near", "far"))
+    found = _ratio(evidence, queues)
     return judge(
-        above(found, MORE),
-        f"Rate of a flow, Mbit/s (each path's share is {SOLD:g}): near {near_rate.text(2)}, far {far.text(2)}"
-        f"; ratio {found.text(2)}.",
-    )
-
-
-def queue_each(evidence: Evidence) -> Judgement:
-    """With a queue each under WFQ both paths get their half."""
-    near_rate, far = (evidence.estimate("throughput", {**trips(TWO), "path": p}) for p in ("near", "far"))
-    found = _ratio(evidence, TWO)
-    return judge(
-        near(found, 1, TOLERANCE),
+        side(found),
         f"Rate of a flow, Mbit/s (each path's share is {SOLD:g}): near {near_rate.text(2)}, far {far.text(2)}"
         f"; ratio {found.text(2)}.",
     )
@@ -284,6 +331,30 @@ def _table(title: str, metrics: Mapping[str, str], digits: int = 2, **where: Fac
     return Table(title, metrics, SCHEMES, (SCENARIO_AXIS,), where=within, digits=digits)
 
 
+FAIRER = rule_reinforces("spread", "Spread of rate over contract", below)
+MARKER_ALIKE = ((PROPOSED, "twam+wred"), ("tsw+dwred", BASELINE))
+JUDGES: dict[str, Callable[[Evidence], Judgement] | dict[str, Callable[[Evidence], Judgement]]] = {
+    "marker-improves-fairness": {"": marker_improves, "on 50 Mbit/s alone": marker_improves_at_50},
+    "few-round-trips": {"": few_round_trips(SCENARIOS), "on 50 Mbit/s alone": few_round_trips((2,))},
+    "drop-rule-reinforces": {
+        "fairness": FAIRER,
+        "use of the path": rule_reinforces("utilization", "Use of the path", above),
+    },
+    "fixed-parameters": {
+        "dynamic against static thresholds, marker alike": fixed_parameters(MARKER_ALIKE),
+        "as the paper compares": fixed_parameters(((PROPOSED, BASELINE),)),
+    },
+    "low-thresholds": {
+        "": low_thresholds(STATED, HIGHER),
+        "against 320/1280": low_thresholds(STATED, HIGH),
+        "10/40 against 40/160": low_thresholds("10/40", STATED),
+    },
+    "high-thresholds": {"": high_thresholds(HIGH), "160/640": high_thresholds(HIGHER)},
+    "one-queue-unfair": {"": one_queue(MORE), "a tenth more": one_queue(1.1), "twice": one_queue(2.0)},
+    "queue-each-fair": {"": queue_each(TOLERANCE), "5 %": queue_each(0.05), "20 %": queue_each(0.2)},
+    "rule-spares-timeouts": rule_reinforces("timeouts", "Timeouts of a flow", below),
+}
+
 ABLATION = Study(
     id="bouras-ablation",
     title="Which part does what",
@@ -292,25 +363,14 @@ ABLATION = Study(
     cells=[
         *(cell(n, scheme) for n in SCENARIOS for scheme in (*reversed(COMBINED), EDGE)),
         *(every(interval) for interval in INTERVALS),
+        *(every(interval, scenario=1) for interval in FEW),
         *(static(thresholds) for thresholds in THRESHOLDS),
         *(trips(q) for q in (TWO, ONE)),
     ],
     scenario=build,
     samples=samples,
     published=STATEMENT.values,
-    claims=claims(
-        STATEMENT.claims,
-        {
-            "marker-improves-fairness": marker_improves,
-            "few-round-trips": few_round_trips,
-            "drop-rule-reinforces": rule_reinforces,
-            "low-thresholds": low_thresholds,
-            "high-thresholds": high_thresholds,
-            "one-queue-unfair": one_queue,
-            "queue-each-fair": queue_each,
-            "rule-spares-timeouts": rule_spares_timeouts,
-        },
-    ),
+    claims=claims(STATEMENT.claims, JUDGES),
     tables=(
         _table(
             "Spread of rate over contract; flows of ten that have their contract",
@@ -334,7 +394,7 @@ ABLATION = Study(
             "over contract; timeouts of a flow in 180 s",
             {"spread": "spread", "timeouts": "timeouts"},
             Axis("interval", "Interval", INTERVALS),
-            where={"part": "intervals"},
+            where={"part": "intervals", "scenario": 2},
         ),
         Table(
             "By static WRED's thresholds: mean window, packets; use of the path; part of packets lost",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +83,7 @@ SCHEME_NAMES = {
 SCHEMES = Axis("scheme", "Scheme", SCHEME_NAMES)
 
 PACKET = 1000
+SENDER: Mapping[str, Any] = {"tcp": "newreno"}
 ACCESS_MS = 2.5
 HOPS = 3
 CAPACITY = {1: 30.0, 2: 50.0, 3: 50.0, 4: 50.0}
@@ -124,6 +125,8 @@ class Times:
 
 
 TIMES = Times()
+SHORT = Times(steady=120, begin=40, late=40, window=(100, 200), burst=40, phases=2, settle=10)
+"""Those of studies that run many settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,11 @@ class Setting:
         interval: How often windows are looked at.
         round_trips: The paper's alpha, where the interval is measured.
         thresholds: Of static WRED.
+        packet: Size of a packet, bytes.
+        tcp: What the transport of a flow has beside this size.
+        buffer: Room of a queue, in bandwidth-delay products.
+        average_s: Time over which TSW2CM averages.
+        equation_3: How the denominator of equation 3 is read.
     """
 
     round_trip: float = JUDGED_ROUND_TRIP
@@ -143,6 +151,11 @@ class Setting:
     interval: str = "measured"
     round_trips: int = 1
     thresholds: str = "40/160"
+    packet: int = PACKET
+    tcp: Mapping[str, Any] = field(default_factory=lambda: SENDER)
+    buffer: float = 2.0
+    average_s: float = 1.0
+    equation_3: str = "own-window"
 
     @property
     def hop_ms(self) -> float:
@@ -151,7 +164,7 @@ class Setting:
 
     def bdp_packets(self, rate_mbps: float) -> float:
         """Bandwidth-delay product of the path, in packets."""
-        return rate_mbps * self.round_trip / (8e-3 * PACKET)
+        return rate_mbps * self.round_trip / (8e-3 * self.packet)
 
     def theoretical_windows(self, capacity_mbps: float) -> NDArray[np.float64]:
         """The bandwidth-delay product in proportion to the contracts, packets."""
@@ -159,8 +172,8 @@ class Setting:
 
     def rule(self, scheme: str, rate_mbps: float) -> dict[str, Any]:
         """The drop rule of the Relative service's queue."""
-        room = max(400, round(2 * self.bdp_packets(rate_mbps)))
-        common = {"limit": f"{room}p", "weight": 0.002, "wait": True, "mean-packet": f"{PACKET}B"}
+        room = max(400, round(self.buffer * self.bdp_packets(rate_mbps)))
+        common = {"limit": f"{room}p", "weight": 0.002, "wait": True, "mean-packet": f"{self.packet}B"}
         if aqm(scheme) == "dwred":
             in_profile = {"green": "same-thresholds"} if scheme == PROPOSED_IN else {}
             return {"aqm": "dwred", "out": "40/160/0.1", **in_profile, **common}
@@ -194,6 +207,8 @@ class Setting:
         }
         if self.round_trips > 1:
             control["round-trips"] = self.round_trips
+        if self.equation_3 != "own-window":
+            control["reading"] = self.equation_3
         return {
             "title": f"Bouras and Sevasti, scenario {number}",
             "duration": f"{end:g}s",
@@ -216,12 +231,12 @@ class Setting:
     def _tcp(self, scheme: str, number: int, rate: float, start: float) -> dict[str, Any]:
         profile: dict[str, Any] = {"marker": "twam", "rate": f"{rate:g}Mbps"}
         if marker(scheme) == TSW:
-            profile = {"marker": "tsw", "rate": f"{rate:g}Mbps", "window": "1s"}
+            profile = {"marker": "tsw", "rate": f"{rate:g}Mbps", "window": f"{self.average_s:g}s"}
         return {
             "name": f"flow {number}",
             "path": "lsp",
             "access": {"rate": "100Mbps", "delay": f"{ACCESS_MS:g}ms"},
-            "transport": {"tcp": "newreno", "packet": f"{PACKET}B"},
+            "transport": {**self.tcp, "packet": f"{self.packet}B"},
             "profile": profile,
             "start": f"{start:g}s..{start + 1:g}s",
         }
@@ -318,7 +333,10 @@ def basics(factors: dict[str, Any], run: Run, setting: Setting, times: Times = T
     theory = setting.theoretical_windows(capacity)
     part = np.asarray(rates) / sum(rates)
     # Equation 1: the path's window is its rate times its round trip, both as measured.
-    equation_1 = float(np.sum(got)) * 1e6 * float(np.mean(run.flows("mean_rtt_s")[:FLOWS])) / (8 * PACKET)
+    equation_1 = (
+        float(np.sum(got)) * 1e6 * float(np.mean(run.flows("mean_rtt_s")[:FLOWS])) / (8 * setting.packet)
+    )
+    marked_in = np.asarray(run.flows("marked")[:FLOWS], dtype=float)[:, 0]
     for flow, rate in enumerate(rates, start=1):
         key = {**factors, "flow": flow}
         yield Sample(key, "throughput", MBPS, float(got[flow - 1]))
@@ -326,6 +344,7 @@ def basics(factors: dict[str, Any], run: Run, setting: Setting, times: Times = T
         yield Sample(key, "window", "packets", float(means[flow - 1]))
     yield from by_group(factors, "window_share", means, rates)
     yield from by_group(factors, "rate_share", got, rates)
+    yield from by_group(factors, "in_share", marked_in, rates)
     trips, timeouts = run.flows("mean_rtt_s")[:FLOWS], run.flows("timeouts")[:FLOWS]
     packets = float(np.sum(run.flows("marked")[:FLOWS]))
     looks = (until - since) / (float(np.mean(trips)) * setting.round_trips)
@@ -333,6 +352,8 @@ def basics(factors: dict[str, Any], run: Run, setting: Setting, times: Times = T
         "contracts_met": ("of 10", np.sum(got >= np.asarray(rates))),
         "spread": ("fraction", spread(got, rates)),
         "window_spread": ("fraction", spread(means, rates)),
+        "in_spread": ("fraction", spread(marked_in, rates)),
+        "windows_over_product": ("ratio", np.sum(means) / equation_1),
         "window_error": ("packets", np.sqrt(np.mean((means - theory) ** 2))),
         "window_error_by_equation_1": ("packets", np.sqrt(np.mean((means - part * equation_1) ** 2))),
         "window_variation": ("fraction", np.mean(np.nanstd(seen, axis=0) / means)),

@@ -1,4 +1,4 @@
-"""Figures 2 to 5: windows and rates of ten flows in the paper's four scenarios, on the judged setting."""
+"""Figures 2 to 5, and what the text says of all scenarios: ten flows on the judged setting."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from perhop.runs import Run
     from perhop.studies.bouras.common import Rates, Times
-    from perhop.studies.bouras.judges import Judge
     from perhop.study import Evidence, Factors
 
 COMPARED = (PROPOSED, BASELINE)
 RUNS = 6
 FEWER_RUNS = 4
+MORE_RUNS = 12
 STEP_S = 5
 """Figure 5's rates in time are means over so many seconds."""
 SHOWN = tuple(float(at) for at in range(101, 201))
@@ -61,7 +61,11 @@ def build(factors: Factors) -> Mapping[str, Any]:
 
 def samples(factors: Factors, run: Run, times: Times = TIMES) -> Iterator[Sample]:
     """Rates and windows; in scenario 4 also by burst."""
-    setting = setting_of(factors)
+    return samples_on(setting_of(factors), factors, run, times)
+
+
+def samples_on(setting: Setting, factors: Factors, run: Run, times: Times) -> Iterator[Sample]:
+    """The samples of a run on this network."""
     yield from basics(dict(factors), run, setting, times)
     if factors["scenario"] == 4:
         yield from burst_samples(factors, run, setting.rates, times)
@@ -77,12 +81,14 @@ def burst_samples(factors: Factors, run: Run, rates: Rates, times: Times = TIMES
     inner = ((at - 0.5) % times.burst > times.settle) & (phase >= 1)
     for name, odd in (("on", 1), ("off", 0)):
         got = bps[inner & (phase % 2 == odd)].mean(axis=0) / 1e6
+        all_along = bps[(phase >= 1) & (phase % 2 == odd)].mean(axis=0) / 1e6
         key = {**factors, "bursts": name}
         met = float(np.sum(got >= np.asarray(rates)))
         yield Sample(key, "burst_contracts_met", "of 10", met, 1.0)
         yield Sample(key, "burst_spread", "fraction", spread(got, rates))
         free = CAPACITY[4] - EF_CAP * odd
-        yield Sample(key, "burst_utilization", "fraction", float(np.sum(got)) / free)
+        yield Sample(key, "settled_use", "fraction", float(np.sum(got)) / free)
+        yield Sample(key, "burst_use", "fraction", float(np.sum(all_along)) / free)
         yield from by_group(key, "burst_share", got, rates)
         for flow, rate in enumerate(rates, start=1):
             mine = float(got[flow - 1])
@@ -129,6 +135,7 @@ def one_run(evidence: Evidence) -> Iterator[Row]:
 
 
 SCENARIO_AXIS = Axis("scenario", "Scenario", {1: "1 (30 Mbit/s)", 2: "2 (50 Mbit/s)"})
+ALL_SCENARIOS = Axis("scenario", "Scenario", {1: "1", 2: "2", 3: "3", 4: "4"})
 BURSTS = Axis("bursts", "Bursts", {"on": "on", "off": "off"})
 CONTRACTS = Axis(
     "contract", "Contract", {rate: f"{rate:g} Mbit/s" for rate in sorted(groups(SETTING.rates), reverse=True)}
@@ -189,18 +196,18 @@ def _study(
     summary: str,
     *,
     scenarios: tuple[int, ...],
-    judged: Mapping[str, Judge],
     tables: Sequence[Table],
     plots: Sequence[Plot] = (),
     take: Callable[[Factors, Run], Iterator[Sample]] = samples,
     summaries: Callable[[Evidence], Iterator[Row]] | None = None,
     runs: int = RUNS,
+    source: str = "",
 ) -> Study:
     stated = THIS.item(item)
     return Study(
         id=f"bouras-{item}",
         title=title,
-        source=f"{TITLE}, Figure {item.removeprefix('fig')}",
+        source=f"{TITLE}, {source or f'Figure {item[-1]}'}",
         summary=summary,
         # The proposal comes first, since the network's picture is that of the first cell.
         cells=[cell(n, scheme) for n in scenarios for scheme in COMPARED],
@@ -208,7 +215,7 @@ def _study(
         samples=take,
         summaries=summaries,
         published=stated.values,
-        claims=claims(stated.claims, judges.on(Case(), judged)),
+        claims=claims(stated.claims, judges.on(Case(), judges.BY_STUDY[item])),
         notes=stated.notes,
         method=stated.method,
         assumptions=stated.assumptions,
@@ -223,7 +230,6 @@ FIG2 = _study(
     "Windows on a path of 30 Mbit/s",
     "ten flows over three hops; TSW2CM with WRED against TWAM with dynamic WRED",
     scenarios=(1,),
-    judged=judges.FIG2,
     tables=(
         _by_flow("window", "Mean window of each flow, packets", 1, 1),
         Table(
@@ -261,7 +267,6 @@ FIG3 = _study(
     "Mean windows and rates on paths of 30 and 50 Mbit/s",
     "scenarios 1 and 2: windows against theory, rates against contracts",
     scenarios=(2, 1),
-    judged=judges.FIG3,
     tables=(
         _by_flow("throughput", "Rate of each flow on 50 Mbit/s, Mbit/s", 2),
         _by_flow("throughput", "Rate of each flow on 30 Mbit/s, Mbit/s", 1),
@@ -289,7 +294,6 @@ FIG4 = _study(
     "scenario 3: one flow of each group begins late, 50 Mbit/s; all times a quarter of the paper's",
     scenarios=(3,),
     runs=FEWER_RUNS,
-    judged=judges.FIG4,
     tables=(_by_flow("throughput", "Rate of each flow, Mbit/s", 3),),
     plots=(_plot(3, "throughput", "Rate from 100 s on", "Mbit/s"),),
 )
@@ -301,11 +305,10 @@ FIG5 = _study(
     "and R3; 50 Mbit/s",
     scenarios=(4,),
     runs=FEWER_RUNS,
-    judged=judges.FIG5,
     tables=(
         Table(
             "Flows of ten that have their contract; spread of rate over contract; use of what EF leaves",
-            {"burst_contracts_met": "have it", "burst_spread": "spread", "burst_utilization": "use"},
+            {"burst_contracts_met": "have it", "burst_spread": "spread", "burst_use": "use"},
             SCHEMES,
             (BURSTS,),
             digits=2,
@@ -328,4 +331,45 @@ FIG5 = _study(
         ),
     ),
     take=rates_in_time,
+)
+
+GENERAL = _study(
+    "general",
+    "What the text says of all scenarios",
+    "its general sentences, held against scenarios 1 to 4",
+    source="sections 1, 3, 6 and 7",
+    runs=MORE_RUNS,
+    scenarios=(1, 2, 3, 4),
+    tables=(
+        Table(
+            "Use of the path by the service; spread of rate over contract; timeouts of a flow",
+            {"utilization": "use", "spread": "spread", "timeouts": "timeouts"},
+            SCHEMES,
+            (ALL_SCENARIOS,),
+        ),
+        Table(
+            "Sum of mean windows over rate times round trip; spread over contract of windows, of IN packets",
+            {"windows_over_product": "sum", "window_spread": "windows", "in_spread": "IN packets"},
+            SCHEMES,
+            (ALL_SCENARIOS,),
+            digits=2,
+        ),
+        Table(
+            "A flow's window in time, standard deviation over mean",
+            {"window_variation": ""},
+            SCHEMES,
+            (ALL_SCENARIOS,),
+        ),
+    ),
+    plots=(
+        Plot(
+            id="spread",
+            title="Spread of rate over contract",
+            kind="bars",
+            metric="spread",
+            x=ALL_SCENARIOS,
+            series=SCHEMES,
+            y_label="standard deviation over mean",
+        ),
+    ),
 )

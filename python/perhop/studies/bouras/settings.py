@@ -1,7 +1,7 @@
-"""Every setting tried against every claim: round trips, sets of contracts, and readings of WRED's colors.
+"""What the choice of the setting rests on: queues by round trip, large flows by set of contracts.
 
-The paper's round trip and contracts stood in its Figure 1, which is lost, and it gives one set of thresholds
-for two colors. The runs are shorter than those of the figures; the claims are judged by the same rules.
+The paper's round trip and contracts stood in its Figure 1, which is lost. What other settings make of the
+claims is in the map.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from perhop.judging import Judgement, above, all_of, below, fact, judge
 from perhop.studies.bouras import judges
 from perhop.studies.bouras.common import (
     ADMISSIBLE,
-    ALIKE,
     BASELINE,
-    BASELINE_IN,
-    JUDGED_ROUND_TRIP,
     JUDGED_SET,
     PROPOSED,
     PROPOSED_IN,
@@ -23,14 +20,14 @@ from perhop.studies.bouras.common import (
     ROUND_TRIPS,
     SET_AXIS,
     SETS,
+    SHORT,
     THIS,
     TITLE,
-    Times,
 )
 from perhop.studies.bouras.judges import Case, cell
 from perhop.studies.bouras.scenarios import SCENARIO_AXIS, samples, setting_of
 from perhop.studies.paper import claims
-from perhop.study import Axis, Row, Sample, Study, Table
+from perhop.study import Sample, Study, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,21 +35,6 @@ if TYPE_CHECKING:
     from perhop.runs import Run
     from perhop.study import Evidence, Factors
 
-SHORT = Times(steady=120, begin=40, late=40, window=(100, 200), burst=40, phases=2, settle=10)
-READINGS = {
-    "OUT only": (PROPOSED, BASELINE),
-    "static IN 0.02": (PROPOSED, BASELINE_IN),
-    "both IN 0.02": (PROPOSED_IN, BASELINE_IN),
-    "static alike": (PROPOSED, ALIKE),
-}
-"""Which packets the thresholds are for, and with it the schemes that are compared.
-
-OUT packets only, in both; the static queue's IN packets by the same thresholds with a max_p of 0.02; both
-queues' IN packets so; both colors of the static queue by one set.
-"""
-CROSSED = ("1/3/5", "1/2/7", "1/2/8", "2/4/6")
-"""The sets that are crossed with all round trips and readings."""
-VERDICTS = {True: 1.0, False: 0.0, None: 0.5}
 QUOTED = (0.20, 0.25)
 """Mean queue over BW*D that section 4 quotes from the authors' earlier work."""
 ABOUT = 0.03
@@ -63,39 +45,12 @@ ALL_SETS_AT = (150, 200)
 STATEMENT = THIS.item("settings")
 
 
-def cases() -> dict[str, Case]:
-    """Every setting by its name: the judged one, then the crossed ones, then the other sets."""
-    found: dict[str, Case] = {}
-
-    def add(contracts: str, round_trip: int, reading: str) -> None:
-        name = f"{round_trip} ms, {contracts}, {reading}"
-        found[name] = Case(*READINGS[reading], contracts, round_trip)
-
-    add(JUDGED_SET, JUDGED_ROUND_TRIP, "OUT only")
-    for reading in READINGS:
-        for round_trip in ROUND_TRIPS:
-            for contracts in CROSSED:
-                add(contracts, round_trip, reading)
-    for round_trip in ALL_SETS_AT:
-        for contracts in SETS:
-            add(contracts, round_trip, "OUT only")
-    return found
-
-
-CASES = cases()
-SETTINGS = Axis("setting", "Round trip, contracts, reading", {name: name for name in CASES})
-SCENARIOS = (1, 2, 3, 4)
-
-
 def cells() -> list[dict[str, Any]]:
-    """Each scenario, scheme, set and round trip once."""
-    found = {}
-    for case in CASES.values():
-        for scheme in (case.proposed, case.baseline):
-            for number in SCENARIOS:
-                key = case.key(number, scheme)
-                found[tuple(key.values())] = key
-    return list(found.values())
+    """What the choices need: dynamic WRED's queue by round trip, the baseline by round trip and by set."""
+    queue = [cell(n, PROPOSED, JUDGED_SET, ms) for ms in ROUND_TRIPS for n in (1, 2)]
+    trips = [cell(2, BASELINE, JUDGED_SET, ms) for ms in ROUND_TRIPS]
+    sets = [cell(2, BASELINE, name, ms) for ms in ALL_SETS_AT for name in SETS if name != JUDGED_SET]
+    return [*queue, *trips, *sets, cell(2, PROPOSED_IN)]
 
 
 def build(factors: Factors) -> Mapping[str, Any]:
@@ -106,27 +61,6 @@ def build(factors: Factors) -> Mapping[str, Any]:
 def take(factors: Factors, run: Run) -> Iterator[Sample]:
     """The samples of the figures."""
     return samples(factors, run, SHORT)
-
-
-def verdicts(evidence: Evidence) -> Iterator[Row]:
-    """One row for each setting and claim, and how many hold."""
-    for setting, case in CASES.items():
-        held = 0
-        for claim, judged in judges.ALL.items():
-            holds = judged(evidence, case).holds
-            held += holds is True
-            yield Row(
-                {"setting": setting, "claim": claim},
-                "verdict",
-                "",
-                None,
-                VERDICTS[holds],
-                None,
-                evidence.runs,
-            )
-        yield Row(
-            {"setting": setting, "claim": "hold"}, "verdict", "", None, float(held), None, evidence.runs
-        )
 
 
 def round_trip_of_the_queue(evidence: Evidence) -> Judgement:
@@ -179,13 +113,12 @@ def in_profile_must_be_spared(evidence: Evidence) -> Judgement:
 
 SETTINGS_STUDY = Study(
     id="bouras-settings",
-    title="Every setting tried against every claim",
-    source=f"{TITLE}: round trip and contracts of its lost Figure 1, and WRED's colors",
-    summary="round trips of 40 to 200 ms, 17 sets of contracts, four readings of the thresholds, all claims",
+    title="What the choice of the setting rests on",
+    source=f"{TITLE}: round trip and contracts of its lost Figure 1",
+    summary="dynamic WRED's queue at four round trips; large flows with 17 sets of contracts",
     cells=cells(),
     scenario=build,
     samples=take,
-    summaries=verdicts,
     published=STATEMENT.values,
     claims=claims(
         STATEMENT.claims,
@@ -197,14 +130,6 @@ SETTINGS_STUDY = Study(
         },
     ),
     tables=(
-        Table(
-            "Claims at each setting: 1 holds, 0 does not hold, 0.5 cannot tell; the first line is the judged "
-            "setting, the first column counts those that hold",
-            {"verdict": ""},
-            SETTINGS,
-            (Axis("claim", "Claim", {name: name for name in ("hold", *judges.ALL)}),),
-            digits=1,
-        ),
         Table(
             "Mean queue of the first link under TWAM + DWRED, share of the bandwidth-delay product",
             {"queue": ""},
