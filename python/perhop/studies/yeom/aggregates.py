@@ -14,6 +14,7 @@ from perhop.studies.yeom.common import (
     CLASSES,
     COMPARED,
     DURATION_S,
+    FIG12_WINDOW,
     MBPS,
     NAMES,
     PAPER,
@@ -49,10 +50,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perhop.runs import Run
-    from perhop.statistics import Estimate
+    from perhop.studies.paper import Judges
     from perhop.study import Factors
 
-RUNS = 20
+RUNS = {11: 20, 12: 80}
+"""By figure."""
 CAPACITY = 9.0
 MEMBERS = 3
 """Flows of an aggregate; of each rate there is one aggregate and one single source."""
@@ -63,10 +65,6 @@ RTTS = {1: (60, 60, 60), 2: (40, 60, 80)}
 SINGLE_RTT = 60
 EXCESS = CAPACITY - 2 * sum(PROFILES)
 LARGE = 2.0
-MUCH = 0.1
-"""Mbit/s: a source whose rate changes by more counts as much different."""
-MUCH_HIGHER = 1.2
-"""The ratio of two peaks from which one counts as much higher."""
 UNHELD = (0.0, 0.1)
 """The classes that the receiver's window never holds back."""
 BIN_S = 0.5
@@ -78,7 +76,7 @@ FIG11_STATEMENT = stated("fig11")
 FIG12_STATEMENT = stated("fig12")
 
 
-UNBOUND = replace(SETTING, receiver_window=1000)
+UNBOUND = replace(SETTING, receiver_window=FIG12_WINDOW)
 """Figure 12's setting: a receiver window that holds no source back."""
 
 
@@ -118,9 +116,10 @@ def members(source: str, rate: float) -> tuple[str, ...]:
 # ---------------------------------------------------------------- Figure 11
 
 
-def fig11_build(cell: Factors) -> Mapping[str, Any]:
+def fig11_build(cell: Factors, setting: Setting = SETTING) -> Mapping[str, Any]:
     """One scheme in one experiment."""
-    return network("Yeom and Reddy, Figure 11", str(cell["scheme"]), int(cell["experiment"]))
+    scheme, experiment = str(cell["scheme"]), int(cell["experiment"])
+    return network("Yeom and Reddy, Figure 11", scheme, experiment, setting=setting)
 
 
 def fig11_samples(cell: Factors, run: Run) -> Iterator[Sample]:
@@ -159,21 +158,29 @@ def aggregate_wins(evidence: Evidence) -> Judgement:
     )
 
 
-def experiments_alike(evidence: Evidence) -> Judgement:
-    """Experiment 2 − experiment 1, source by source."""
-    found = {
-        (s, rate, source): evidence.difference("throughput", key(s, 2, rate, source), key(s, 1, rate, source))
-        for s in COMPARED
-        for rate in PROFILES
-        for source in SOURCES
-    }
-    checks = {f"{SCHEME_NAMES[s]}, {o}, {NAMES[r]}": near(e, 0.0, MUCH) for (s, r, o), e in found.items()}
-    worst = max(found, key=lambda k: abs(found[k].mean))
-    return judge(
-        all_of(*checks.values()),
-        f"Experiment 2 − 1: the largest difference is {found[worst].text(sign=True)} Mbit/s "
-        f"({SCHEME_NAMES[worst[0]]}, {worst[2]}, {NAMES[worst[1]]}); {failing(checks)}.",
-    )
+def experiments_alike(much_mbps: float) -> Callable[[Evidence], Judgement]:
+    """A claim that experiment 2 differs from experiment 1 by at most that, source by source."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            (s, rate, source): evidence.difference(
+                "throughput", key(s, 2, rate, source), key(s, 1, rate, source)
+            )
+            for s in COMPARED
+            for rate in PROFILES
+            for source in SOURCES
+        }
+        checks = {
+            f"{SCHEME_NAMES[s]}, {o}, {NAMES[r]}": near(e, 0.0, much_mbps) for (s, r, o), e in found.items()
+        }
+        worst = max(found, key=lambda k: abs(found[k].mean))
+        return judge(
+            all_of(*checks.values()),
+            f"Experiment 2 − 1: the largest difference is {found[worst].text(sign=True)} Mbit/s "
+            f"({SCHEME_NAMES[worst[0]]}, {worst[2]}, {NAMES[worst[1]]}); {failing(checks)}.",
+        )
+
+    return judged
 
 
 def blunts(evidence: Evidence) -> Judgement:
@@ -207,7 +214,9 @@ def blunts(evidence: Evidence) -> Judgement:
     )
 
 
-def three_shares(classes: Sequence[float]) -> Callable[[Evidence], Judgement]:
+def three_shares(
+    classes: Sequence[float], low: float = 2.0, high: float = 4.0
+) -> Callable[[Evidence], Judgement]:
     """A claim on the excess of an aggregate over that of the single source, class by class."""
 
     def judged(evidence: Evidence) -> Judgement:
@@ -216,7 +225,7 @@ def three_shares(classes: Sequence[float]) -> Callable[[Evidence], Judgement]:
             ratios = []
             for rate in classes:
                 excess = [("throughput", key(s, 1, rate, source)) for source in SOURCES]
-                for times, sign in ((2.0, 1), (4.0, -1)):
+                for times, sign in ((low, 1), (high, -1)):
                     beyond = combined(
                         evidence, lambda a, b, r=rate, n=times, g=sign: g * ((a - r) - n * (b - r)), *excess
                     )
@@ -250,8 +259,17 @@ FIG11 = Study(
         FIG11_STATEMENT.claims,
         {
             "aggregate-wins": aggregate_wins,
-            "experiments-alike": experiments_alike,
-            "three-shares": three_shares(PROFILES),
+            "experiments-alike": {
+                "": experiments_alike(0.1),
+                "0.05 Mbit/s": experiments_alike(0.05),
+                "0.2 Mbit/s": experiments_alike(0.2),
+            },
+            "three-shares": {
+                "": three_shares(PROFILES),
+                "2.5 to 3.5 times": three_shares(PROFILES, 2.5, 3.5),
+                "1.5 to 6 times": three_shares(PROFILES, 1.5, 6.0),
+                "where no window holds back": three_shares(UNHELD),
+            },
             "aggregation-blunts-rtt": blunts,
             "three-shares-unheld": three_shares(UNHELD),
         },
@@ -286,17 +304,17 @@ FIG11 = Study(
     notes=FIG11_STATEMENT.notes,
     method=FIG11_STATEMENT.method,
     assumptions=FIG11_STATEMENT.assumptions,
-    default_runs=RUNS,
+    default_runs=RUNS[11],
 )
 
 
 # ---------------------------------------------------------------- Figure 12
 
 
-def fig12_build(cell: Factors) -> Mapping[str, Any]:
+def fig12_build(cell: Factors, setting: Setting = UNBOUND) -> Mapping[str, Any]:
     """Experiment 1 with probes."""
     probes = {"probes": {"interval": f"{BIN_S:g}s"}}
-    return network("Yeom and Reddy, Figure 12", str(cell["scheme"]), 1, probes, UNBOUND)
+    return network("Yeom and Reddy, Figure 12", str(cell["scheme"]), 1, probes, setting)
 
 
 def in_time(run: Run, source: str) -> NDArray[np.float64]:
@@ -340,63 +358,57 @@ def one_run(evidence: Evidence) -> Iterator[Row]:
                 yield Row(factors, "rate_of_one_run", MBPS, None, values[min(values)], None, 1)
 
 
-def higher_peaks(evidence: Evidence) -> Judgement:
-    """Aggregate − single in the highest bin."""
-    found = lead(evidence, "peak_rate")
-    return each_above(found, f"Highest bin, aggregate − single, Mbit/s: {by_scheme(found, sign=True)}.")
+def much_higher_peaks(times: float, schemes: Sequence[str] = COMPARED) -> Callable[[Evidence], Judgement]:
+    """A claim that the aggregate's highest bin is more than so many times the single source's."""
 
-
-def much_higher_peaks(evidence: Evidence) -> Judgement:
-    """The aggregate's highest bin over the single source's."""
-    found = {
-        s: combined(
-            evidence,
-            lambda aggregate, single: aggregate / single,
-            ("peak_rate", {"scheme": s, "source": AGGREGATE}),
-            ("peak_rate", {"scheme": s, "source": SINGLE}),
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            s: combined(
+                evidence,
+                lambda aggregate, single: aggregate / single,
+                ("peak_rate", {"scheme": s, "source": AGGREGATE}),
+                ("peak_rate", {"scheme": s, "source": SINGLE}),
+            )
+            for s in schemes
+        }
+        return judge(
+            all_of(*(above(e, times) for e in found.values())),
+            f"Highest bin, aggregate over single: {by_scheme(found, 2)}.",
         )
-        for s in COMPARED
-    }
-    checks = {SCHEME_NAMES[s]: above(e, MUCH_HIGHER) for s, e in found.items()}
-    return judge(
-        all_of(*checks.values()),
-        f"Highest bin, aggregate over single: {by_scheme(found, 2)} ({failing(checks)}).",
-    )
+
+    return judged
 
 
-def more_excess(evidence: Evidence) -> Judgement:
-    """Aggregate − single in the mean rate."""
-    found = lead(evidence, "mean_rate")
-    return each_above(found, f"Mean rate, aggregate − single, Mbit/s: {by_scheme(found, sign=True)}.")
+MORE = {"peak_rate": "Highest bin", "mean_rate": "Mean rate"}
+LESS = {
+    "variation": "Standard deviation over mean of the bins",
+    "crossings": "Crossings of the mean rate per second",
+    "step": "Mean step from bin to bin over mean rate",
+}
+"""What the figure's measures are called: the aggregate has more of the first ones, less of the others."""
 
 
-def smoother(evidence: Evidence) -> Judgement:
-    """Aggregate − single in the coefficient of variation."""
-    found = lead(evidence, "variation")
-    what = "Standard deviation over mean of the bins, aggregate − single"
-    return each_below(found, f"{what}: {by_scheme(found, sign=True)}.")
+def apart(metric: str, schemes: Sequence[str] = COMPARED) -> Callable[[Evidence], Judgement]:
+    """A claim that the aggregate has more of a measure, if it is in `MORE`, or less of it, if in `LESS`."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            s: evidence.difference(
+                metric, {"scheme": s, "source": AGGREGATE}, {"scheme": s, "source": SINGLE}
+            )
+            for s in schemes
+        }
+        text = by_scheme(found, sign=True)
+        if metric in MORE:
+            return each_above(found, f"{MORE[metric]}, aggregate − single, Mbit/s: {text}.")
+        return each_below(found, f"{LESS[metric]}, aggregate − single: {text}.")
+
+    return judged
 
 
-def fluctuates_more_often(evidence: Evidence) -> Judgement:
-    """Aggregate − single in the crossings of the mean rate."""
-    found = lead(evidence, "crossings")
-    what = "Crossings of the mean rate per second, aggregate − single"
-    return each_below(found, f"{what}: {by_scheme(found, sign=True)}.")
-
-
-def smaller_steps(evidence: Evidence) -> Judgement:
-    """Aggregate − single in the mean step from bin to bin."""
-    found = lead(evidence, "step")
-    what = "Mean step from bin to bin over mean rate, aggregate − single"
-    return each_below(found, f"{what}: {by_scheme(found, sign=True)}.")
-
-
-def lead(evidence: Evidence, metric: str) -> dict[str, Estimate]:
-    """Aggregate − single, by scheme."""
-    return {
-        s: evidence.difference(metric, {"scheme": s, "source": AGGREGATE}, {"scheme": s, "source": SINGLE})
-        for s in COMPARED
-    }
+def in_the_figure(judge_of: Callable[[Sequence[str]], Callable[[Evidence], Judgement]]) -> Judges:
+    """The readings of a sentence on a figure that shows one scheme and does not say which."""
+    return {f"the figure shows {SCHEME_NAMES[s]}": judge_of((s,)) for s in COMPARED}
 
 
 FIG12 = Study(
@@ -411,12 +423,19 @@ FIG12 = Study(
     claims=claims(
         FIG12_STATEMENT.claims,
         {
-            "higher-peaks": much_higher_peaks,
-            "more-excess": more_excess,
-            "fluctuates-less": fluctuates_more_often,
-            "smoother": smoother,
-            "peaks-above": higher_peaks,
-            "smaller-steps": smaller_steps,
+            "higher-peaks": {
+                **in_the_figure(lambda schemes: much_higher_peaks(1.2, schemes)),
+                "in every scheme, by a tenth": much_higher_peaks(1.1),
+                "in every scheme, by two fifths": much_higher_peaks(1.4),
+            },
+            "more-excess": in_the_figure(lambda schemes: apart("mean_rate", schemes)),
+            "fluctuates-less": {
+                **in_the_figure(lambda schemes: apart("crossings", schemes)),
+                "smaller steps, in every scheme": apart("step"),
+            },
+            "smoother": in_the_figure(lambda schemes: apart("variation", schemes)),
+            "peaks-above": apart("peak_rate"),
+            "smaller-steps": apart("step"),
         },
     ),
     tables=(
@@ -451,5 +470,5 @@ FIG12 = Study(
     method=FIG12_STATEMENT.method,
     assumptions=FIG12_STATEMENT.assumptions,
     summaries=one_run,
-    default_runs=RUNS,
+    default_runs=RUNS[12],
 )

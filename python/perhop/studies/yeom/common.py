@@ -78,6 +78,8 @@ class Setting:
         wait: RED's wait rule.
         averages: Which arrivals update which average.
         reading: How equation 9 meets RED.
+        limit: The bottleneck's buffer, in packets.
+        feedback: How long a No-OUT marker's word takes to the sender.
         bottleneck_ms: Propagation delay of the bottleneck.
         start: When flows start.
     """
@@ -98,6 +100,8 @@ class Setting:
     wait: bool = True
     averages: str = "every-arrival"
     reading: str = "max-p"
+    limit: int = 200
+    feedback: str = "0s"
     bottleneck_ms: float = BOTTLENECK_MS
     start: str = "0s..100ms"
 
@@ -122,7 +126,7 @@ class Setting:
     def queue(self, scheme: str) -> dict[str, Any]:
         """The bottleneck's queue: RIO 20/40/0.5 and 50/100/0.02, with a scheme's changes."""
         common: dict[str, Any] = {
-            "limit": "200p",
+            "limit": f"{self.limit}p",
             "in": "50/100/0.02",
             "weight": self.weight,
             "wait": self.wait,
@@ -167,7 +171,7 @@ class Setting:
         }
         entry = self._entry(scheme, name, profile, transport, count=count, rtt_ms=rtt_ms)
         if scheme == NO_OUT and "profile" in entry:
-            entry["out-feedback"] = "0s"
+            entry["out-feedback"] = self.feedback
         return entry
 
     def udp(self, scheme: str, name: str, profile_mbps: float, sending_mbps: float) -> dict[str, Any]:
@@ -230,6 +234,8 @@ class Setting:
 SETTING = Setting()
 """One set of parameters for the whole paper; yeom-setting says why this one."""
 
+FIG12_WINDOW = 1000
+"""Figure 12's receiver window, which holds no source back."""
 LIMIT = 0.12
 """Mbit/s: how near to Table 1's rates each of the five schemes shall come."""
 FAIRLY_CLOSE = 0.2
@@ -316,6 +322,23 @@ def distance(
         return estimate([whole])
     without = [statistic(np.delete(table, index, axis=0).mean(axis=0)) for index in range(runs)]
     return estimate([runs * whole - (runs - 1) * part for part in without])
+
+
+def together(metric: str, schemes: Sequence[str], levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
+    """A claim that a measure, in the mean over levels, is smaller than under RIO in each scheme."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            s: combined(
+                evidence,
+                lambda *values: (sum(values[: len(levels)]) - sum(values[len(levels) :])) / len(levels),
+                *((metric, cell(of, p)) for of in (s, RIO) for p in levels),
+            )
+            for s in schemes
+        }
+        return each_below(found, f"Mean over levels, scheme − RIO, Mbit/s: {by_scheme(found, 4, sign=True)}.")
+
+    return judged
 
 
 def failing(checks: Mapping[str, Check]) -> str:

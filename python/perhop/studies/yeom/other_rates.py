@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, all_of, below, judge
+from perhop.judging import Judgement, above, all_of, below, judge
 from perhop.measures import rmse
 from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
@@ -25,7 +25,7 @@ from perhop.studies.yeom.common import (
 from perhop.study import Axis, Evidence, Sample, Study, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perhop.runs import Run
     from perhop.study import Factors
@@ -63,9 +63,9 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     targets = wanted(str(factors["set"]), int(factors["subscription_percent"]))
     rates = {rate: mean_mbps(run, f"profile-{rate:g}") for rate in targets}
     for rank, (rate, value) in enumerate(rates.items(), start=1):
-        yield Sample(
-            {**factors, "rank": rank}, "off_target", MBPS, value - targets[rate], least=-targets[rate]
-        )
+        named = {**factors, "rank": rank}
+        yield Sample(named, "off_target", MBPS, value - targets[rate], least=-targets[rate])
+        yield Sample(named, "share_of_target", "ratio", value / targets[rate])
     yield Sample(factors, "rmse", MBPS, rmse(list(rates.values()), list(targets.values())))
 
 
@@ -74,20 +74,54 @@ def highest(name: str, percent: int, scheme: str) -> dict[str, Any]:
     return {"set": name, "subscription_percent": percent, "scheme": scheme, "rank": 1}
 
 
-def high_rates_better(evidence: Evidence) -> Judgement:
-    """The distance to the target of the highest rate: inverse-rate − RIO."""
-    found = {}
-    for name, percent in itertools.product(SETS, CAPACITY):
-        ours, rios = (highest(name, percent, scheme) for scheme in (INVERSE, RIO))
-        found[f"{name} at {percent} %"] = combined(
-            evidence, lambda a, b: abs(a) - abs(b), ("off_target", ours), ("off_target", rios)
+def high_rates_better(
+    what: str, apart: Callable[[float], float], levels: Sequence[int] = tuple(CAPACITY)
+) -> Callable[[Evidence], Judgement]:
+    """A claim on what the highest rate of each set is off its target: less under inverse-rate than under RIO.
+
+    Args:
+        what: How the evidence names it.
+        apart: What counts of rate less target.
+        levels: Of subscription.
+    """
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {}
+        for name, percent in itertools.product(SETS, levels):
+            ours, rios = (highest(name, percent, scheme) for scheme in (INVERSE, RIO))
+            found[f"{name} at {percent} %"] = combined(
+                evidence, lambda a, b: apart(a) - apart(b), ("off_target", ours), ("off_target", rios)
+            )
+        checks = {name: below(e) for name, e in found.items()}
+        text = ", ".join(f"{name} {e.text(sign=True)}" for name, e in found.items())
+        return judge(
+            all_of(*checks.values()),
+            f"{what} of the highest rate, {SCHEME_NAMES[INVERSE]} − RIO, Mbit/s: {text} ({failing(checks)}).",
         )
-    checks = {name: below(e) for name, e in found.items()}
-    text = ", ".join(f"{name} {e.text(sign=True)}" for name, e in found.items())
+
+    return judged
+
+
+def missing(off_target: float) -> float:
+    """What a rate lacks of its target."""
+    return max(0.0, -off_target)
+
+
+def similar_trends(evidence: Evidence) -> Judgement:
+    """The highest rate's share of its target, less those of the lowest reserved rate and of best effort."""
+    found = {
+        f"{name} at {percent} % over rate {rank}": combined(
+            evidence,
+            lambda a, b: a - b,
+            ("share_of_target", highest(name, percent, INVERSE)),
+            ("share_of_target", {**highest(name, percent, INVERSE), "rank": rank}),
+        )
+        for name, percent in itertools.product(SETS, CAPACITY)
+        for rank in (4, 5)
+    }
+    text = ", ".join(f"{name} {e.text(2, sign=True)}" for name, e in found.items())
     return judge(
-        all_of(*checks.values()),
-        f"Distance of the highest rate to its target, {SCHEME_NAMES[INVERSE]} − RIO, Mbit/s: {text} "
-        f"({failing(checks)}).",
+        all_of(*(above(e) for e in found.values())), f"Share of the target, lead of the highest rate: {text}."
     )
 
 
@@ -108,7 +142,17 @@ OTHER_RATES = Study(
     scenario=build,
     samples=samples,
     published=STATEMENT.values,
-    claims=claims(STATEMENT.claims, {"high-rates-closer": high_rates_better}),
+    claims=claims(
+        STATEMENT.claims,
+        {
+            "high-rates-closer": {
+                "nearer to the target": high_rates_better("Distance to the target", abs),
+                "lacking less of the target": high_rates_better("Shortfall from the target", missing),
+                "nearer to the target at 90 %": high_rates_better("Distance to the target", abs, (90,)),
+            },
+            "similar-trends": similar_trends,
+        },
+    ),
     tables=tuple(
         Table(
             f"Rate less target at {percent} %, Mbit/s, from the highest reserved rate to best effort",

@@ -44,12 +44,6 @@ RTTS = (20, 40, 60, 80, 100)
 CAPACITY = {75: 10.0, 25: 30.0}
 """Rate of the bottleneck in Mbit/s by subscription in percent."""
 TARGETS = {percent: class_targets(PROFILES, len(RTTS), c) for percent, c in CAPACITY.items()}
-ALIKE = 0.05
-"""Rates that differ by less than this share count as the same."""
-REACHED = 0.99
-"""The share of a reservation that counts as all of it."""
-PROPORTIONAL = 1.8
-"""A ratio of two rates, one of twice the reservation of the other, up to which they are not proportional."""
 BOTTLENECK_MS = 8.0
 """So that a round trip of 20 ms is possible."""
 
@@ -75,9 +69,9 @@ def network(setting: Setting, scheme: str, percent: int) -> dict[str, Any]:
     return short.scenario("Yeom and Reddy, Table 2", scheme, CAPACITY[percent], entries)
 
 
-def build(factors: Factors) -> Mapping[str, Any]:
+def build(factors: Factors, setting: Setting = SETTING) -> Mapping[str, Any]:
     """The setting of one row."""
-    return network(SETTING, str(factors["scheme"]), int(factors["subscription_percent"]))
+    return network(setting, str(factors["scheme"]), int(factors["subscription_percent"]))
 
 
 def flow_name(profile: float, rtt: int) -> str:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from perhop.judging import Judgement, above, all_of, any_of, at_least, below, judge, near, opposite
+from perhop.judging import (
+    Judgement,
+    above,
+    all_of,
+    any_of,
+    at_least,
+    at_least_of,
+    below,
+    judge,
+    near,
+    opposite,
+)
 from perhop.studies.yeom.common import (
     COMPARED,
     INVERSE,
@@ -19,13 +30,20 @@ from perhop.studies.yeom.common import (
     each_below,
     failing,
 )
-from perhop.studies.yeom.rtt import ALIKE, CAPACITY, PROFILES, PROPORTIONAL, REACHED, RTTS, entry
+from perhop.studies.yeom.rtt import CAPACITY, PROFILES, RTTS, entry
 from perhop.study import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from perhop.study import Factors
+
+
+RATIO_OF = {
+    "fairness": "largest over smallest rate",
+    "fairness_by_rtt": "rate at 20 ms over rate at 100 ms",
+}
+"""What the two readings of Table 3's fairness are."""
 
 
 def means(evidence: Evidence, scheme: str, percent: int, profile: float) -> list[float]:
@@ -60,41 +78,51 @@ def rtt_order(evidence: Evidence) -> Judgement:
     return judge(all_of(*found.values()), f"{len(found)} steps down ({failing(found)}).")
 
 
-def three_drop_is_rio(evidence: Evidence) -> Judgement:
-    """Fifteen differences."""
-    found = {
-        key: evidence.difference("throughput", entry(THREE_DROP, 25, *key), entry(RIO, 25, *key))
-        for key in itertools.product(PROFILES, RTTS)
-    }
-    checks = {
-        f"{profile:g} Mbit/s at {rtt} ms": near(
-            e, 0.0, ALIKE * evidence.mean("throughput", entry(RIO, 25, profile, rtt))
+def three_drop_is_rio(share: float) -> Callable[[Evidence], Judgement]:
+    """A claim that fifteen rates are RIO's, within a share of them."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            key: evidence.difference("throughput", entry(THREE_DROP, 25, *key), entry(RIO, 25, *key))
+            for key in itertools.product(PROFILES, RTTS)
+        }
+        checks = {
+            f"{profile:g} Mbit/s at {rtt} ms": near(
+                e, 0.0, share * evidence.mean("throughput", entry(RIO, 25, profile, rtt))
+            )
+            for (profile, rtt), e in found.items()
+        }
+        largest = max(found, key=lambda key: abs(found[key].mean))
+        return judge(
+            all_of(*checks.values()),
+            f"The largest difference, three-drop − RIO, is {found[largest].text(sign=True)} Mbit/s "
+            f"({largest[0]:g} Mbit/s at {largest[1]} ms; {failing(checks)}).",
         )
-        for (profile, rtt), e in found.items()
-    }
-    largest = max(found, key=lambda key: abs(found[key].mean))
-    return judge(
-        all_of(*checks.values()),
-        f"The largest difference, three-drop − RIO, is {found[largest].text(sign=True)} Mbit/s "
-        f"({largest[0]:g} Mbit/s at {largest[1]} ms; {failing(checks)}).",
-    )
+
+    return judged
 
 
-def mostly_out_out(evidence: Evidence) -> Judgement:
-    """Three-drop's reserved flows at 25 %: their rates over their reservations, and their OUT packets."""
-    found = evidence.estimate("out_out_share", cell(THREE_DROP, 25))
-    rates = {
-        f"{profile:g} Mbit/s at {rtt} ms": combined(
-            evidence, lambda rate, r=profile: rate / r, ("throughput", entry(THREE_DROP, 25, profile, rtt))
+def mostly_out_out(least: float) -> Callable[[Evidence], Judgement]:
+    """A claim that three-drop's reserved flows exceed their rates at 25 %, and on their OUT packets."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = evidence.estimate("out_out_share", cell(THREE_DROP, 25))
+        rates = {
+            f"{profile:g} Mbit/s at {rtt} ms": combined(
+                evidence,
+                lambda rate, r=profile: rate / r,
+                ("throughput", entry(THREE_DROP, 25, profile, rtt)),
+            )
+            for profile, rtt in itertools.product(PROFILES[1:], RTTS)
+        }
+        lowest = min(rates, key=lambda name: rates[name].mean)
+        return judge(
+            all_of(above(found, least), *(above(e, 1.0) for e in rates.values())),
+            f"25 %, share of OUT-OUT among the OUT packets of reserved flows: {found.text()}; lowest rate "
+            f"over reservation: {rates[lowest].text(2)} ({lowest}).",
         )
-        for profile, rtt in itertools.product(PROFILES[1:], RTTS)
-    }
-    lowest = min(rates, key=lambda name: rates[name].mean)
-    return judge(
-        all_of(above(found, 0.5), *(above(e, 1.0) for e in rates.values())),
-        f"25 %, share of OUT-OUT among the OUT packets of reserved flows: {found.text()}; lowest rate over "
-        f"reservation: {rates[lowest].text(2)} ({lowest}).",
-    )
+
+    return judged
 
 
 def leads(
@@ -134,20 +162,24 @@ def leads(
     return judged
 
 
-def succeed(evidence: Evidence) -> Judgement:
-    """Every reserved flow under three-drop and inverse-rate."""
-    checks, short = {}, []
-    for s, percent, profile, rtt in itertools.product((THREE_DROP, INVERSE), CAPACITY, PROFILES[1:], RTTS):
-        found = evidence.estimate("throughput", entry(s, percent, profile, rtt))
-        name = f"{_name(s, percent, profile)} at {rtt} ms"
-        checks[name] = at_least(found, REACHED * profile)
-        if not checks[name].holds:
-            short.append(f"{name} {found.text()}")
-    return judge(
-        all_of(*checks.values()),
-        f"Not at its rate, Mbit/s: {', '.join(short) or 'none'}. "
-        f"{_each(evidence, 'reservation_success', 75)}",
-    )
+def succeed(share: float) -> Callable[[Evidence], Judgement]:
+    """A claim that every reserved flow gets that share of its rate, under three-drop and inverse-rate."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks, short = {}, []
+        for s, p, profile, rtt in itertools.product((THREE_DROP, INVERSE), CAPACITY, PROFILES[1:], RTTS):
+            found = evidence.estimate("throughput", entry(s, p, profile, rtt))
+            name = f"{_name(s, p, profile)} at {rtt} ms"
+            checks[name] = at_least(found, share * profile)
+            if not checks[name].holds:
+                short.append(f"{name} {found.text()}")
+        return judge(
+            all_of(*checks.values()),
+            f"Not at its rate, Mbit/s: {', '.join(short) or 'none'}. "
+            f"{_each(evidence, 'reservation_success', 75)}",
+        )
+
+    return judged
 
 
 def more_succeed(schemes: Sequence[str], levels: Sequence[int]) -> Callable[[Evidence], Judgement]:
@@ -169,31 +201,39 @@ def more_succeed(schemes: Sequence[str], levels: Sequence[int]) -> Callable[[Evi
     return judged
 
 
-def not_proportional(evidence: Evidence) -> Judgement:
-    """RIO at 25 %: twice the reservation, less than twice the rate, at each round trip."""
-    found = {
-        rtt: combined(
-            evidence,
-            lambda one, half: one / half,
-            ("throughput", entry(RIO, 25, 1.0, rtt)),
-            ("throughput", entry(RIO, 25, 0.5, rtt)),
+def not_proportional(most: float) -> Callable[[Evidence], Judgement]:
+    """A claim on RIO at 25 %: twice the reservation, less than that ratio of rates, at each round trip."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            rtt: combined(
+                evidence,
+                lambda one, half: one / half,
+                ("throughput", entry(RIO, 25, 1.0, rtt)),
+                ("throughput", entry(RIO, 25, 0.5, rtt)),
+            )
+            for rtt in RTTS
+        }
+        text = ", ".join(f"{rtt} ms {e.text(2)}" for rtt, e in found.items())
+        return judge(
+            all_of(*(below(e, most) for e in found.values())),
+            f"RIO at 25 %, rate of the 1 over that of the 0.5 Mbit/s flow: {text}.",
         )
-        for rtt in RTTS
-    }
-    text = ", ".join(f"{rtt} ms {e.text(2)}" for rtt, e in found.items())
-    return judge(
-        all_of(*(below(e, PROPORTIONAL) for e in found.values())),
-        f"RIO at 25 %, rate of the 1 over that of the 0.5 Mbit/s flow: {text}.",
-    )
+
+    return judged
 
 
-def mostly_met(evidence: Evidence) -> Judgement:
-    """The share of reserved flows that reach their rate, under every scheme at both levels."""
-    found = [evidence.estimate("reservation_success", cell(s, p)) for p in CAPACITY for s in COMPARED]
-    return judge(
-        all_of(*(above(e, 0.5) for e in found)),
-        " ".join(_each(evidence, "reservation_success", p) for p in CAPACITY),
-    )
+def mostly_met(least: float) -> Callable[[Evidence], Judgement]:
+    """A claim on the share of reserved flows that reach their rate, under every scheme at both levels."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = [evidence.estimate("reservation_success", cell(s, p)) for p in CAPACITY for s in COMPARED]
+        return judge(
+            all_of(*(above(e, least) for e in found)),
+            " ".join(_each(evidence, "reservation_success", p) for p in CAPACITY),
+        )
+
+    return judged
 
 
 def larger_at_25(evidence: Evidence) -> Judgement:
@@ -217,12 +257,31 @@ def least(metric: str, best: str, *levels: int) -> Callable[[Evidence], Judgemen
     return judged
 
 
-def unfairness(scheme: str, percent: int) -> list[tuple[str, Factors]]:
-    """The largest over the smallest rate of each class, by name."""
-    return [("fairness", {**cell(scheme, percent), "profile_mbps": profile}) for profile in PROFILES]
+def unfairness(scheme: str, percent: int, metric: str = "fairness") -> list[tuple[str, Factors]]:
+    """The ratio of rates of each class, by name."""
+    return [(metric, {**cell(scheme, percent), "profile_mbps": profile}) for profile in PROFILES]
 
 
-def fairer(best: str, percent: int) -> Callable[[Evidence], Judgement]:
+def fairer_by_class(best: str, percent: int) -> Callable[[Evidence], Judgement]:
+    """A claim that a scheme is fairer than RIO and inverse-rate in two of the three classes each."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        checks, texts = [], []
+        for other in (RIO, INVERSE):
+            pairs = zip(unfairness(best, percent), unfairness(other, percent), strict=True)
+            found = [combined(evidence, lambda a, b: a - b, a, b) for a, b in pairs]
+            checks.append(at_least_of(2, [below(e) for e in found]))
+            texts.append(f"{SCHEME_NAMES[other]} " + "/".join(e.text(2, sign=True) for e in found))
+        return judge(
+            all_of(*checks),
+            f"{percent} %, largest over smallest rate, BE/0.5/1 Mbit/s, {SCHEME_NAMES[best]} − scheme: "
+            f"{'; '.join(texts)}.",
+        )
+
+    return judged
+
+
+def fairer(best: str, percent: int, metric: str = "fairness") -> Callable[[Evidence], Judgement]:
     """A claim that a scheme is fairer, in the mean over the classes, than RIO and inverse-rate."""
 
     def judged(evidence: Evidence) -> Judgement:
@@ -230,22 +289,39 @@ def fairer(best: str, percent: int) -> Callable[[Evidence], Judgement]:
             other: combined(
                 evidence,
                 lambda *ratios: (sum(ratios[:3]) - sum(ratios[3:])) / 3,
-                *unfairness(best, percent),
-                *unfairness(other, percent),
+                *unfairness(best, percent, metric),
+                *unfairness(other, percent, metric),
             )
             for other in (RIO, INVERSE)
         }
         text = "; ".join(
-            f"{SCHEME_NAMES[s]} " + "/".join(f"{evidence.mean(*of):.2f}" for of in unfairness(s, percent))
+            f"{SCHEME_NAMES[s]} "
+            + "/".join(f"{evidence.mean(*of):.2f}" for of in unfairness(s, percent, metric))
             for s in COMPARED
         )
         return each_below(
             found,
-            f"{percent} %, largest over smallest rate, BE/0.5/1 Mbit/s: {text}; average, "
+            f"{percent} %, {RATIO_OF[metric]}, BE/0.5/1 Mbit/s: {text}; average, "
             f"{SCHEME_NAMES[best]} − scheme: {by_scheme(found, sign=True)}.",
         )
 
     return judged
+
+
+def no_least_error(evidence: Evidence) -> Judgement:
+    """Whether a scheme has a smaller error than all others, at both levels."""
+    checks = [
+        all_of(
+            *(
+                below(evidence.difference("rmse", cell(s, p), cell(o, p)))
+                for p in CAPACITY
+                for o in COMPARED
+                if o != s
+            )
+        )
+        for s in COMPARED
+    ]
+    return judge(opposite(any_of(*checks)), " ".join(_each(evidence, "rmse", p) for p in CAPACITY))
 
 
 def no_advantage(evidence: Evidence) -> Judgement:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
     ALL_SCHEMES,
     CLASSES,
+    FAIRLY_CLOSE,
     INVERSE,
     NO_OUT,
     PAPER,
@@ -16,11 +19,13 @@ from perhop.studies.yeom.common import (
     THREE_DROP,
     TWO_WINDOWS,
     cell,
+    together,
 )
 from perhop.studies.yeom.table1_claims import (
     better_than_rio,
     close,
     close_at_120,
+    closer,
     equation_3,
     exceptions,
     far_from_target,
@@ -28,6 +33,7 @@ from perhop.studies.yeom.table1_claims import (
     in_drops,
     in_lose_less,
     inverse_closest,
+    inverse_closest_together,
     keeps_reservations,
     more_aggressive,
     most_keep_reservations,
@@ -48,6 +54,7 @@ from perhop.studies.yeom.table1_no_out import (
     no_out_at_120,
     no_out_beats_reserved,
     no_out_better,
+    no_out_better_together,
     no_out_captures,
     no_out_far_from_targets,
     no_out_fewer_drops,
@@ -63,6 +70,7 @@ from perhop.studies.yeom.ten_flows import (
     RESERVED,
     STATEMENT,
     TARGETS,
+    TOLERANCE,
     build,
     fig3_samples,
     gaps,
@@ -74,6 +82,25 @@ from perhop.study import (
     Study,
     Table,
 )
+
+if TYPE_CHECKING:
+    from perhop.studies.paper import Judges
+
+
+def _nearer(scheme: str) -> Judges:
+    return {
+        "at each level": better_than_rio(scheme),
+        "the levels together": together("rmse", (scheme,), tuple(CAPACITY)),
+    }
+
+
+def _fairly_close(scheme: str) -> Judges:
+    return {
+        "by its own error": close(scheme),
+        "and nearer than RIO": closer(scheme),
+        "a tenth of the mean target": close(scheme, FAIRLY_CLOSE / 2),
+        "two fifths of the mean target": close(scheme, 2 * FAIRLY_CLOSE),
+    }
 
 
 def _plot(percent: int) -> Plot:
@@ -102,49 +129,103 @@ TABLE1 = Study(
     claims=claims(
         STATEMENT.claims,
         {
-            "all-keep-reservations-better": keeps_reservations(ALL_SCHEMES[1:]),
-            "inverse-better-than-rio": better_than_rio(INVERSE),
-            "two-windows-better-than-rio": better_than_rio(TWO_WINDOWS),
-            "three-drop-better-than-rio": better_than_rio(THREE_DROP),
+            "all-keep-reservations-better": {
+                "at each level": keeps_reservations(ALL_SCHEMES[1:]),
+                "the levels together": together("shortfall", ALL_SCHEMES[1:], tuple(CAPACITY)),
+            },
+            "inverse-better-than-rio": _nearer(INVERSE),
+            "two-windows-better-than-rio": _nearer(TWO_WINDOWS),
+            "three-drop-better-than-rio": _nearer(THREE_DROP),
             "rmse-rises": rises,
             "rio-and-three-drop-favour-small": lambda evidence: sides(
                 evidence, (RIO, THREE_DROP), (60, 90), (0.1, 0.0), (2.0, 1.0)
             ),
-            "close-at-high-subscription": close_at_120,
+            "close-at-high-subscription": {
+                "": close_at_120(0.1),
+                "5 % or 0.025 Mbit/s": close_at_120(0.05),
+                "20 % or 0.1 Mbit/s": close_at_120(0.2),
+            },
             "opposite-trend": favours_large((INVERSE, TWO_WINDOWS), (60, 90), (0.1,)),
-            "no-out-better-for-large": no_out_better((2.0, 1.0), tuple(CAPACITY)),
-            "no-out-nearly-reserved": no_out_nearly_reserved,
-            "no-out-far-from-targets-at-60": no_out_far_from_targets,
+            "no-out-better-for-large": {
+                "": no_out_better((2.0, 1.0), tuple(CAPACITY)),
+                "the levels together": no_out_better_together((2.0, 1.0)),
+                "the 2 Mbit/s class, the levels together": no_out_better_together((2.0,)),
+            },
+            "no-out-nearly-reserved": {
+                "": no_out_nearly_reserved(0.9),
+                "95 %": no_out_nearly_reserved(0.95),
+                "80 %": no_out_nearly_reserved(0.8),
+            },
+            "no-out-far-from-targets-at-60": {
+                "": no_out_far_from_targets(0.9),
+                "95 %": no_out_far_from_targets(0.95),
+                "80 %": no_out_far_from_targets(0.8),
+            },
             "no-out-fewer-drops": no_out_fewer_drops,
-            "no-out-prevents-more": no_out_prevents,
-            "no-out-best-effort-takes-excess": no_out_captures,
+            "no-out-prevents-more": {
+                "": no_out_prevents(TOLERANCE),
+                "0.5 %": no_out_prevents(TOLERANCE / 2),
+                "2 %": no_out_prevents(2 * TOLERANCE),
+                "10 % or 0.15 Mbit/s": no_out_prevents(0.1, 0.15),
+            },
+            "no-out-best-effort-takes-excess": {
+                "": no_out_captures(0.9),
+                "95 %": no_out_captures(0.95),
+                "80 %": no_out_captures(0.8),
+            },
             "no-out-unfair": no_out_unfair,
-            "no-out-best-effort-beats-reserved": no_out_beats_reserved,
-            "no-out-good-at-120": no_out_at_120,
-            "no-out-works-at-high-subscription": no_out_levels,
+            "no-out-best-effort-beats-reserved": {
+                "than all reserved flows": no_out_beats_reserved(len(RESERVED)),
+                "than most reserved flows": no_out_beats_reserved(len(RESERVED) // 2 + 1),
+            },
+            "no-out-good-at-120": {
+                "": no_out_at_120(0.05),
+                "2.5 % or 0.01 Mbit/s": no_out_at_120(0.025),
+                "10 % or 0.04 Mbit/s": no_out_at_120(0.1),
+            },
+            "no-out-works-at-high-subscription": {
+                "": no_out_levels(FAIRLY_CLOSE),
+                "a tenth of the mean target": no_out_levels(FAIRLY_CLOSE / 2),
+                "two fifths of the mean target": no_out_levels(2 * FAIRLY_CLOSE),
+            },
             "inverse-keeps-reservations": most_keep_reservations(INVERSE),
-            "inverse-close": close(INVERSE),
+            "inverse-close": _fairly_close(INVERSE),
             "inverse-favours-large": favours_large((INVERSE,), (60, 90), (0.1, 0.0)),
             "three-drop-keeps-reservations": most_keep_reservations(THREE_DROP),
-            "three-drop-close": close(THREE_DROP),
+            "three-drop-close": _fairly_close(THREE_DROP),
             "three-drop-favours-small": lambda evidence: sides(
                 evidence, (THREE_DROP,), (60, 90), (0.1, 0.0), (2.0, 1.0)
             ),
-            "three-drop-mostly-out-out": mostly_out_out,
-            "two-windows-better-rates": keeps_reservations((TWO_WINDOWS,)),
+            "three-drop-mostly-out-out": {
+                "": mostly_out_out(0.5),
+                "three quarters": mostly_out_out(0.75),
+            },
+            "two-windows-better-rates": {
+                "at each level": keeps_reservations((TWO_WINDOWS,)),
+                "the levels together": together("shortfall", (TWO_WINDOWS,), tuple(CAPACITY)),
+            },
             "two-windows-favours-small": lambda evidence: sides(
                 evidence, (TWO_WINDOWS,), (60, 90), (0.1, 0.0), (2.0, 1.0)
             ),
             "two-windows-favours-large-at-120": favours_large((TWO_WINDOWS,), (120,), (1.0, 0.5)),
             "two-windows-small-send-more-out": two_windows_out_packets,
-            "two-windows-in-rates": two_windows_in_rates,
+            "two-windows-in-rates": {
+                "": two_windows_in_rates(0.1),
+                "5 %": two_windows_in_rates(0.05),
+                "20 %": two_windows_in_rates(0.2),
+            },
             "two-windows-reserved-not-target": two_windows_reserved_not_target,
             "two-windows-bursts-marked-out": two_windows_bursts,
             "two-windows-more-aggressive": more_aggressive,
             "equation-3-bounds": equation_3,
             "three-drop-treats-better": treats_better,
-            "inverse-closest": inverse_closest,
-            "soft-guarantees": soft,
+            "inverse-closest": {"": inverse_closest, "the levels together": inverse_closest_together},
+            "soft-guarantees": {
+                "": soft(TOLERANCE),
+                "under each proposed scheme": soft(TOLERANCE, each=True),
+                "0.5 %": soft(TOLERANCE / 2),
+                "2 %": soft(2 * TOLERANCE),
+            },
             "within-limit": within_limit,
             "keep-reservations-60-90": keeps_reservations(ALL_SCHEMES[1:], (60, 90)),
             "two-windows-better-60-90": better_than_rio(TWO_WINDOWS, (60, 90)),
@@ -212,7 +293,11 @@ FIG3 = Study(
     claims=claims(
         FIG3_STATEMENT.claims,
         {
-            "far-from-target": far_from_target(tuple(CAPACITY)),
+            "far-from-target": {
+                "": far_from_target(tuple(CAPACITY)),
+                "5 %": far_from_target(tuple(CAPACITY), 0.05),
+                "20 %": far_from_target(tuple(CAPACITY), 0.2),
+            },
             "small-exceed-large-miss-60": lambda evidence: sides(
                 evidence, (RIO,), (60,), (0.1, 0.0), (2.0, 1.0)
             ),
@@ -222,7 +307,10 @@ FIG3 = Study(
             "small-exceed-large-miss-120": lambda evidence: sides(
                 evidence, (RIO,), (120,), (0.1, 0.0), (2.0, 1.0)
             ),
-            "no-in-drops": in_drops(tuple(CAPACITY)),
+            "no-in-drops": {
+                "at all three levels": in_drops(tuple(CAPACITY)),
+                "where the reservations fit": in_drops((60, 90)),
+            },
             "no-in-drops-where-they-fit": in_drops((60, 90)),
             "in-lose-less": in_lose_less,
             "out-drops-cost-the-reservation": reservation_lost,

@@ -70,12 +70,12 @@ def class_name(rate: float) -> str:
     return "best-effort" if rate == 0 else f"profile-{rate:g}"
 
 
-def build(factors: Factors) -> Mapping[str, Any]:
+def build(factors: Factors, setting: Setting = SETTING) -> Mapping[str, Any]:
     """The setting of one row."""
-    return network(SETTING, str(factors["scheme"]), int(factors["subscription_percent"]))
+    return network(setting, str(factors["scheme"]), int(factors["subscription_percent"]))
 
 
-def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+def samples(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
     """Class means and what follows from them; the paper's own measures take the five classes of a row."""
     percent = int(factors["subscription_percent"])
     rates = {rate: mean_mbps(run, class_name(rate)) for rate in PROFILES}
@@ -95,8 +95,8 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
     yield Sample(factors, "shortfall", MBPS, shortfall(run))
     for rate in RESERVED:
         yield Sample({**factors, "profile_mbps": rate}, "class_shortfall", MBPS, shortfall(run, (rate,)))
-    yield from colors(factors, run)
-    yield from losses(factors, run)
+    yield from colors(factors, run, packet)
+    yield from losses(factors, run, packet)
 
 
 def shortfall(run: Run, classes: Sequence[float] = RESERVED) -> float:
@@ -109,14 +109,14 @@ def shortfall(run: Run, classes: Sequence[float] = RESERVED) -> float:
     return sum(lacking) / len(lacking)
 
 
-def colors(factors: Factors, run: Run) -> Iterator[Sample]:
+def colors(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
     """How the packets of reserved flows were marked, where a claim asks for it."""
     if factors["scheme"] not in (TWO_WINDOWS, THREE_DROP):
         return
     for rate in RESERVED:
         named = {**factors, "profile_mbps": rate}
         sent_in, out_in, out_out = run.of_group(class_name(rate), "marked").sum(axis=0) / COUNT
-        in_mbps = float(sent_in) * SETTING.packet * 8 / 1e6 / DURATION_S
+        in_mbps = float(sent_in) * packet * 8 / 1e6 / DURATION_S
         yield Sample(named, "in_over_profile", "ratio", in_mbps / rate)
         yield Sample(named, "out_packets", "packets", float(out_in + out_out))
         if factors["scheme"] == THREE_DROP and out_in + out_out > 0:
@@ -124,7 +124,7 @@ def colors(factors: Factors, run: Run) -> Iterator[Sample]:
             yield Sample(named, "out_out_share", "fraction", float(out_out) / out, out * COUNT)
 
 
-def losses(factors: Factors, run: Run) -> Iterator[Sample]:
+def losses(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
     """What each class lost, and its rate over equation 3's bound, 1.2 B/(RTT √p), with its own RTT and p.
 
     A class that lost nothing has no bound.
@@ -141,7 +141,7 @@ def losses(factors: Factors, run: Run) -> Iterator[Sample]:
         if lost:
             share = lost / float(np.sum(run.of_group(name, "sent_packets")))
             round_trip = float(np.mean(run.of_group(name, "mean_rtt_s")))
-            bound = 1.2 * SETTING.packet * 8 / 1e6 / (round_trip * math.sqrt(share))
+            bound = 1.2 * packet * 8 / 1e6 / (round_trip * math.sqrt(share))
             yield Sample(named, "over_bound", "ratio", mean_mbps(run, name) / bound)
 
 
@@ -181,9 +181,9 @@ def gaps(evidence: Evidence) -> Iterator[Row]:
         yield Row({"scheme": scheme}, "published_within_runs", "of 15", None, inside, None, evidence.runs)
 
 
-def fig3_samples(factors: Factors, run: Run) -> Iterator[Sample]:
+def fig3_samples(factors: Factors, run: Run, packet: int = SETTING.packet) -> Iterator[Sample]:
     """Table 1's, and what the bottleneck dropped of IN and of OUT packets."""
-    yield from samples(factors, run)
+    yield from samples(factors, run, packet)
     dropped = sum(float(packets[0]) for packets in run.link("bottleneck")["dropped"].values())
     yield Sample(factors, "in_drops", "packets", dropped)
     link = run.link("bottleneck")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from perhop.judging import Judgement, above, all_of, any_of, at_least, below, judge, within
+from perhop.judging import Judgement, above, all_of, any_of, at_least, below, judge, near
 from perhop.measures import targets, utilization
 from perhop.studies.paper import claims
 from perhop.studies.yeom.common import (
@@ -48,8 +48,6 @@ SENDING = (0, 4, 8, 12, 16, 20)
 """Sending rates of Figure 9's source, Mbit/s."""
 CONTAINED = 10.0
 """Mbit/s: what the source gets in the end, by the paper."""
-PROTECTED = 0.95
-"""The share of a reservation that counts as protected."""
 FIG9_CAPACITY, FIG10_CAPACITY = 20.0, 12.0
 FIG10_SENDING = 6.0
 FIG10_TARGETS = {
@@ -65,16 +63,16 @@ FIG10_STATEMENT = stated("fig10")
 # ---------------------------------------------------------------- Figure 9
 
 
-def fig9_build(cell: Factors) -> Mapping[str, Any]:
+def fig9_build(cell: Factors, setting: Setting = SETTING) -> Mapping[str, Any]:
     """Ten reserved and ten best-effort TCP flows, and a best-effort source of the cell's rate."""
     scheme, sending = str(cell["scheme"]), float(cell["udp_mbps"])
     entries = [
-        SETTING.tcp(scheme, RESERVED, PROFILE, count=FLOWS),
-        SETTING.tcp(scheme, BEST_EFFORT, 0.0, count=FLOWS),
+        setting.tcp(scheme, RESERVED, PROFILE, count=FLOWS),
+        setting.tcp(scheme, BEST_EFFORT, 0.0, count=FLOWS),
     ]
     if sending:
-        entries.append(SETTING.udp(scheme, UDP, 0.0, sending))
-    return SETTING.scenario("Yeom and Reddy, Figure 9", scheme, FIG9_CAPACITY, entries)
+        entries.append(setting.udp(scheme, UDP, 0.0, sending))
+    return setting.scenario("Yeom and Reddy, Figure 9", scheme, FIG9_CAPACITY, entries)
 
 
 def fig9_samples(cell: Factors, run: Run) -> Iterator[Sample]:
@@ -108,11 +106,15 @@ def udp_rises(evidence: Evidence) -> Judgement:
     return judge(all_of(*checks.values()), f"Sending {listed} it gets, Mbit/s: {text} ({failing(checks)}).")
 
 
-def contained(evidence: Evidence) -> Judgement:
-    """At 20 Mbit/s."""
-    found = {s: evidence.estimate("throughput", at(s, SENDING[-1], UDP)) for s in COMPARED}
-    checks = [within(e, 0.8 * CONTAINED, 1.2 * CONTAINED) for e in found.values()]
-    return judge(all_of(*checks), f"Sending {SENDING[-1]} Mbit/s it gets {by_scheme(found, 2)}.")
+def contained(tolerance: float) -> Callable[[Evidence], Judgement]:
+    """A claim that the source gets 10 Mbit/s where it sends 20, within a share of it."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {s: evidence.estimate("throughput", at(s, SENDING[-1], UDP)) for s in COMPARED}
+        checks = [near(e, CONTAINED, tolerance * CONTAINED) for e in found.values()]
+        return judge(all_of(*checks), f"Sending {SENDING[-1]} Mbit/s it gets {by_scheme(found, 2)}.")
+
+    return judged
 
 
 def loses(*schemes: str, reservation: bool) -> Callable[[Evidence], Judgement]:
@@ -136,33 +138,48 @@ def loses(*schemes: str, reservation: bool) -> Callable[[Evidence], Judgement]:
     return judged
 
 
-def protect(evidence: Evidence) -> Judgement:
-    """Inverse-rate and three-drop at every sending rate."""
-    found = {
-        (s, sending): evidence.estimate("throughput", at(s, sending, RESERVED))
-        for s in (INVERSE, THREE_DROP)
-        for sending in SENDING
-    }
-    text = "; ".join(
-        f"{SCHEME_NAMES[s]} " + min((found[s, sending] for sending in SENDING), key=lambda e: e.mean).text()
-        for s in (INVERSE, THREE_DROP)
-    )
-    checks = [at_least(e, PROTECTED * PROFILE) for e in found.values()]
-    others = {s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in (RIO, TWO_WINDOWS)}
-    return judge(
-        all_of(*checks),
-        f"Lowest rate of a reserved TCP flow, Mbit/s: {text} (at {SENDING[-1]} Mbit/s {by_scheme(others)}).",
-    )
+def protect(share: float) -> Callable[[Evidence], Judgement]:
+    """A claim that reserved flows get that share of their rate at every sending rate, in two schemes."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            (s, sending): evidence.estimate("throughput", at(s, sending, RESERVED))
+            for s in (INVERSE, THREE_DROP)
+            for sending in SENDING
+        }
+        lowest = {
+            s: min((found[s, sending] for sending in SENDING), key=lambda e: e.mean)
+            for s in (INVERSE, THREE_DROP)
+        }
+        checks = [at_least(e, share * PROFILE) for e in found.values()]
+        others = {
+            s: evidence.estimate("throughput", at(s, SENDING[-1], RESERVED)) for s in (RIO, TWO_WINDOWS)
+        }
+        return judge(
+            all_of(*checks),
+            f"Lowest rate of a reserved TCP flow, Mbit/s: {by_scheme(lowest)} (at {SENDING[-1]} Mbit/s "
+            f"{by_scheme(others)}).",
+        )
+
+    return judged
 
 
-def protect_better(evidence: Evidence) -> Judgement:
-    """Scheme − RIO at 20 Mbit/s."""
-    found = {
-        s: evidence.difference("throughput", at(s, SENDING[-1], RESERVED), at(RIO, SENDING[-1], RESERVED))
-        for s in COMPARED
-        if s != RIO
-    }
-    return each_above(found, f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.")
+def protect_better(*sending: int) -> Callable[[Evidence], Judgement]:
+    """A claim that reserved flows get more than under RIO, in the mean over these sending rates."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {
+            s: combined(
+                evidence,
+                lambda *rates: (sum(rates[: len(sending)]) - sum(rates[len(sending) :])) / len(sending),
+                *(("throughput", at(of, rate, RESERVED)) for of in (s, RIO) for rate in sending),
+            )
+            for s in COMPARED
+            if s != RIO
+        }
+        return each_above(found, f"Reserved TCP flow, scheme − RIO, Mbit/s: {by_scheme(found, sign=True)}.")
+
+    return judged
 
 
 def squeezed(last: int) -> Callable[[Evidence], Judgement]:
@@ -234,11 +251,23 @@ FIG9 = Study(
         FIG9_STATEMENT.claims,
         {
             "udp-rises": udp_rises,
-            "udp-contained": contained,
+            "udp-contained": {
+                "": contained(0.2),
+                "within a tenth": contained(0.1),
+                "within two fifths": contained(0.4),
+            },
             "rio-loses": loses(RIO, reservation=True),
             "rio-and-two-windows-affected": loses(RIO, TWO_WINDOWS, reservation=False),
-            "inverse-and-three-drop-protect": protect,
-            "better-than-rio": protect_better,
+            "inverse-and-three-drop-protect": {
+                "": protect(0.95),
+                "97.5 %": protect(0.975),
+                "90 %": protect(0.9),
+            },
+            "better-than-rio": {
+                "": protect_better(SENDING[-1]),
+                "at 16 Mbit/s": protect_better(16),
+                "mean over sending rates": protect_better(*SENDING[1:]),
+            },
             "best-effort-squeezed": squeezed(SENDING[-1]),
             "better-differentiation": differentiate,
             "best-effort-squeezed-to-12": squeezed(12),
@@ -275,9 +304,9 @@ FIG9 = Study(
 # ---------------------------------------------------------------- Figure 10
 
 
-def fig10_build(cell: Factors) -> Mapping[str, Any]:
+def fig10_build(cell: Factors, setting: Setting = SETTING) -> Mapping[str, Any]:
     """One scheme, the source with a reservation or without."""
-    return fig10_network(SETTING, str(cell["scheme"]), float(cell["udp_profile_mbps"]))
+    return fig10_network(setting, str(cell["scheme"]), float(cell["udp_profile_mbps"]))
 
 
 def fig10_network(setting: Setting, scheme: str, profile: float = PROFILE) -> dict[str, Any]:
@@ -311,11 +340,15 @@ def udp_gains(evidence: Evidence) -> Judgement:
     return each_above(found, f"UDP − TCP flow, Mbit/s: {by_scheme(found, sign=True)}.")
 
 
-def tcp_loses(evidence: Evidence) -> Judgement:
-    """TCP flows against their target."""
-    found = {s: evidence.estimate("throughput", of(s, RESERVED)) for s in COMPARED}
-    checks = [below(e, FIG10_TARGET) for e in found.values()]
-    return judge(all_of(*checks), f"TCP flow, Mbit/s, of {FIG10_TARGET:.2f}: {by_scheme(found)}.")
+def tcp_loses(wanted: float) -> Callable[[Evidence], Judgement]:
+    """A claim that TCP flows get less than that."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = {s: evidence.estimate("throughput", of(s, RESERVED)) for s in COMPARED}
+        checks = [below(e, wanted) for e in found.values()]
+        return judge(all_of(*checks), f"TCP flow, Mbit/s, of {wanted:.2f}: {by_scheme(found)}.")
+
+    return judged
 
 
 def contained_better(evidence: Evidence) -> Judgement:
@@ -325,25 +358,33 @@ def contained_better(evidence: Evidence) -> Judgement:
     return each_below(found, f"UDP, RIO {base} Mbit/s; scheme − RIO: {by_scheme(found, sign=True)}.")
 
 
-def much_better(evidence: Evidence) -> Judgement:
-    """Three-drop is further below the next scheme than the others are from each other."""
+def much_better(times: float) -> Callable[[Evidence], Judgement]:
+    """A claim that three-drop leads the next scheme by so many times what the others differ by."""
     others = [s for s in COMPARED if s != THREE_DROP]
 
     def lead(ours: float, *theirs: float) -> float:
-        return min(theirs) - ours - (max(theirs) - min(theirs))
+        return min(theirs) - ours - times * (max(theirs) - min(theirs))
 
-    found = combined(evidence, lead, *(("throughput", of(s)) for s in (THREE_DROP, *others)))
-    rates = {s: evidence.estimate("throughput", of(s)) for s in COMPARED}
-    return judge(
-        above(found),
-        f"UDP, Mbit/s: {by_scheme(rates)}; three-drop's lead less the others' spread: "
-        f"{found.text(sign=True)}.",
-    )
+    def judged(evidence: Evidence) -> Judgement:
+        found = combined(evidence, lead, *(("throughput", of(s)) for s in (THREE_DROP, *others)))
+        rates = {s: evidence.estimate("throughput", of(s)) for s in COMPARED}
+        less = "the others' spread" if times == 1 else f"{times:g} times the others' spread"
+        return judge(
+            above(found),
+            f"UDP, Mbit/s: {by_scheme(rates)}; three-drop's lead less {less}: {found.text(sign=True)}.",
+        )
+
+    return judged
 
 
 def worse_with_reservation(evidence: Evidence) -> Judgement:
     """What a TCP flow gets, with and without a reservation of the source."""
     rates = {s: evidence.difference("throughput", of(s, RESERVED), of(s, RESERVED, 0.0)) for s in COMPARED}
+    return each_below(rates, f"TCP flow, with − without, Mbit/s: {by_scheme(rates, sign=True)}.")
+
+
+def further_from_target(evidence: Evidence) -> Judgement:
+    """The share of its target that a TCP flow misses, with and without a reservation of the source."""
     wanted = {profile: FIG10_TARGETS[profile][0] for profile in (PROFILE, 0.0)}
     found = {
         s: combined(
@@ -356,17 +397,19 @@ def worse_with_reservation(evidence: Evidence) -> Judgement:
         )
         for s in COMPARED
     }
-    return each_below(
-        rates,
-        f"TCP flow, with − without, Mbit/s: {by_scheme(rates, sign=True)}; share of its target that it "
-        f"misses, with − without: {by_scheme(found, sign=True)}.",
+    return each_above(
+        found, f"Share of its target that a TCP flow misses, with − without: {by_scheme(found, sign=True)}."
     )
 
 
-def mostly_out_out(evidence: Evidence) -> Judgement:
-    """The UDP source's packets above its reservation, under three-drop."""
-    found = evidence.estimate("udp_out_out_share", {"scheme": THREE_DROP, "udp_profile_mbps": PROFILE})
-    return judge(above(found, 0.5), f"Share of OUT-OUT among the source's OUT packets: {found.text()}.")
+def mostly_out_out(least: float) -> Callable[[Evidence], Judgement]:
+    """A claim on the UDP source's packets above its reservation, under three-drop."""
+
+    def judged(evidence: Evidence) -> Judgement:
+        found = evidence.estimate("udp_out_out_share", {"scheme": THREE_DROP, "udp_profile_mbps": PROFILE})
+        return judge(above(found, least), f"Share of OUT-OUT among the source's OUT packets: {found.text()}.")
+
+    return judged
 
 
 def order(evidence: Evidence) -> Judgement:
@@ -394,11 +437,21 @@ FIG10 = Study(
         FIG10_STATEMENT.claims,
         {
             "udp-gains": udp_gains,
-            "tcp-loses": tcp_loses,
+            "tcp-loses": {
+                "": tcp_loses(FIG10_TARGET),
+                "less than the reservation": tcp_loses(PROFILE),
+            },
             "contained-better-than-rio": contained_better,
-            "three-drop-much-better": much_better,
-            "worse-with-reservation": worse_with_reservation,
-            "udp-mostly-out-out": mostly_out_out,
+            "three-drop-much-better": {
+                "": much_better(1),
+                "half the others' spread": much_better(0.5),
+                "twice the others' spread": much_better(2),
+            },
+            "worse-with-reservation": {
+                "what a TCP flow gets": worse_with_reservation,
+                "what a TCP flow misses of its target": further_from_target,
+            },
+            "udp-mostly-out-out": {"": mostly_out_out(0.5), "three quarters": mostly_out_out(0.75)},
             "order": order,
         },
     ),
