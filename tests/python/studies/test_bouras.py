@@ -608,6 +608,32 @@ def test_a_few_round_trips_are_asked_on_both_links() -> None:
     assert (by.holds, by.others["on 50 Mbit/s alone"].holds) == (False, True)
 
 
+def test_overhead_is_what_the_benchmark_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interval's instructions come upon a packet's: a hundredth of an interval of 3000 is 30."""
+    found = {("meter", "tsw", "per_packet"): 100.0, ("meter", "twam", "per_packet"): 40.0}
+    found |= {("meter", "twam", "per_interval"): 3000.0}
+
+    def instructions(kind: str, name: str, what: str = "per_packet") -> float:
+        return found[kind, name, what]
+
+    monkeypatch.setattr(judges, "instructions", instructions)
+    by = verdict("less-overhead", evidence({("computations", PROPOSED, ()): (0.1,) * 3}))
+    assert {name: one.holds for name, one in by.readings.items()} == {
+        "marking a packet": True,
+        "with windows and probabilities": False,
+    }
+    assert by.readings["with windows and probabilities"].evidence.startswith(
+        "Instructions for a packet: 70.0 "
+    )
+    assert by.others["less at all"].holds is True
+
+
+def test_both_mechanisms_are_held_against_their_baselines() -> None:
+    by = verdict("both-less-overhead", evidence({("computations", PROPOSED, ()): (0.01,) * 3}))
+    assert by.holds is False
+    assert by.others["less at all"].holds is True
+
+
 def test_claims_that_chose_the_setting_do_not_count() -> None:
     chose = {claim.id: claim.chose for study in bouras.STUDIES for claim in study.claims if claim.chose}
     assert chose == {

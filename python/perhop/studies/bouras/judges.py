@@ -30,9 +30,11 @@ from perhop.studies.bouras.common import (
     LARGE,
     PROPOSED,
     SETS,
+    TSW,
     groups,
     spread_of_equals,
 )
+from perhop.studies.costs import instructions
 
 if TYPE_CHECKING:
     from perhop.judging import Check
@@ -56,6 +58,8 @@ PRODUCT = 0.1
 """The sum of windows approximates the path's product where it differs by at most this part."""
 COLORED = 0.5
 """Colors follow the contracts, not the windows, where they vary at most this part as much as the windows."""
+LESS = 0.5
+"""Much less overhead is at most this part of the instructions."""
 MOST = 3
 """So many of the four scenarios are most."""
 PHASES = ("on", "off")
@@ -728,6 +732,63 @@ def improves(most: int) -> Judge:
     return judged
 
 
+def extra(rule: str) -> float:
+    """Instructions of a drop rule for a packet beyond those of the queue itself."""
+    return instructions("aqm", rule) - instructions("aqm", "drop-tail")
+
+
+def marks_for_less(part: float, *, whole: bool) -> Judge:
+    """A judge of whether TWAM takes at most this part of TSW2CM's instructions for a packet.
+
+    Args:
+        part: Of TSW2CM's instructions.
+        whole: What an interval takes counts, too, spread over its packets.
+    """
+
+    def judged(evidence: Evidence, case: Case) -> Judgement:
+        found = marking(evidence, case, whole=whole)
+        theirs = instructions("meter", TSW)
+        return judge(
+            at_most(found, part * theirs), f"Instructions for a packet: {found.text(1)} against {theirs:g}."
+        )
+
+    return judged
+
+
+def both_for_less(part: float) -> Judge:
+    """A judge of whether both mechanisms take at most this part of their baselines' instructions."""
+
+    def judged(evidence: Evidence, case: Case) -> Judgement:
+        mark, drop = marking(evidence, case, whole=True), dropping(evidence, case)
+        theirs, static = instructions("meter", TSW), extra("wred-out")
+        return judge(
+            all_of(at_most(mark, part * theirs), at_most(drop, part * static)),
+            f"Instructions for a packet: TWAM {mark.text(1)}, TSW2CM {theirs:g}; of the drop rule alone: "
+            f"dynamic WRED {drop.text(1)}, static WRED {static:.1f}.",
+        )
+
+    return judged
+
+
+def marking(evidence: Evidence, case: Case, *, whole: bool) -> Estimate:
+    """TWAM's instructions for a packet."""
+    interval = instructions("meter", "twam", "per_interval") if whole else 0.0
+    looks = looks_for_a_packet(evidence, case)
+    return looks.mapped(lambda value: instructions("meter", "twam") + interval * value)
+
+
+def dropping(evidence: Evidence, case: Case) -> Estimate:
+    """Dynamic WRED's instructions for a packet, its updates included."""
+    update = instructions("aqm", "dwred", "per_update")
+    return looks_for_a_packet(evidence, case).mapped(lambda value: extra("dwred") + update * value)
+
+
+def looks_for_a_packet(evidence: Evidence, case: Case) -> Estimate:
+    """How often the windows of all flows are read, for each packet of scenario 1."""
+    found = evidence.estimate("computations", case.key(1, case.proposed))
+    return found.mapped(lambda value: value / FLOWS)
+
+
 FIG2: dict[str, Judged] = {
     "larger-windows": larger_windows,
     "clearer-separation": {
@@ -823,6 +884,12 @@ FIG5: dict[str, Judged] = {
     },
 }
 GENERAL: dict[str, Judged] = {
+    "less-overhead": {
+        "marking a packet": marks_for_less(LESS, whole=False),
+        "with windows and probabilities": marks_for_less(LESS, whole=True),
+        "a tenth": marks_for_less(0.1, whole=True),
+        "less at all": marks_for_less(1.0, whole=True),
+    },
     "much-higher-utilization": {
         "in scenario 1": much_higher((1,)),
         "on 50 Mbit/s": much_higher((2, 3)),
@@ -853,6 +920,11 @@ GENERAL: dict[str, Judged] = {
         "without scenario 4": eliminates_slow_starts((1, 2, 3)),
     },
     "fair-distribution": fair(EVERYWHERE),
+    "both-less-overhead": {
+        "": both_for_less(LESS),
+        "a tenth": both_for_less(0.1),
+        "less at all": both_for_less(1.0),
+    },
     "improves": {
         "in every scenario": improves(len(SCENARIOS)),
         "in most scenarios": improves(MOST),
