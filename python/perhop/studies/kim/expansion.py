@@ -30,12 +30,9 @@ if TYPE_CHECKING:
     from perhop.runs import Run
     from perhop.study import Evidence, Factors, Row, Sample
 
-FLOWS = {
-    40: (6, 8, 10, 11, 12, 14, 16, 17, 18, 19, 20, 21, 22, 24, 26, 30, 36, 46),
-    50: (2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 26),
-}
+FLOWS = {40: (11, 12, 14, 16, 17, 18, 19, 20, 21, 22, 24, 26), 50: (6, 7, 8, 9, 10, 11, 12, 14, 16)}
 """Best-effort flows by subscription in percent."""
-LEVELS = {1.0: tuple(range(40, 101, 5)), 2.0: tuple(range(10, 101, 10))}
+LEVELS = {1.0: tuple(range(50, 86, 5)), 2.0: tuple(range(10, 71, 10))}
 """Subscription by profile, from one flow to the next: 5 % or 10 % of the link."""
 STATEMENT = stated("regime")
 

@@ -590,5 +590,5 @@ TABLE1 = Study(
     notes=STATEMENT.notes,
     method=STATEMENT.method,
     assumptions=STATEMENT.assumptions,
-    default_runs=40,
+    default_runs=100,
 )
