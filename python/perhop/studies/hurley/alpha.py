@@ -65,7 +65,10 @@ LAWS = {
 AXIS = Axis("law", "Law", {key: law.name for key, law in LAWS.items()})
 SLOW_MBPS = 1.0
 SLOW_RTT_MS = 44.0
-PLACES = {5.0: "5 Mbit/s, 200 ms", SLOW_MBPS: "1 Mbit/s, 44 ms"}
+PLACES = {
+    SETTING.rate_mbps: f"{SETTING.rate_mbps:g} Mbit/s, {SETTING.rtt_ms:g} ms",
+    SLOW_MBPS: f"{SLOW_MBPS:g} Mbit/s, {SLOW_RTT_MS:g} ms",
+}
 """The paper's setting; and a path on which alpha p comes to 1, so that alpha_m no longer follows alpha."""
 PLACE_AXIS = Axis("rate_mbps", "Link", PLACES)
 

@@ -37,8 +37,22 @@ if TYPE_CHECKING:
 
 FLOWS = 10
 UNLIMITED = "unlimited"
-"""ABE without N_g."""
-ROUTERS = Axis("scheme", "Router", {ABE: "ABE", UNLIMITED: "ABE without N_g", FLAT: "flat"})
+EQUAL_DROPS = "equal drops"
+SCHEDULER = "scheduler"
+WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    UNLIMITED: {"green_limit": None},
+    EQUAL_DROPS: {"target": 1.0},
+    SCHEDULER: {"target": 1.0, "green_limit": None},
+}
+"""ABE without N_g, without alpha (it is 1), and without both: its scheduler alone."""
+ROUTER_NAMES = {
+    ABE: "ABE",
+    UNLIMITED: "ABE without N_g",
+    EQUAL_DROPS: "ABE with alpha 1",
+    SCHEDULER: "ABE's scheduler alone",
+    FLAT: "flat",
+}
+ROUTERS = Axis("scheme", "Router", ROUTER_NAMES)
 QUANTILE_METRICS = ("wait_p50", "wait_p95", "wait_p99")
 GRID_MS = tuple(float(t) for t in range(0, 101, 2))
 BOUND_MS = SETTING.green_bound_ms
@@ -59,8 +73,8 @@ def build(blue: int) -> Callable[[Factors], Mapping[str, Any]]:
 
     def scenario(factors: Factors) -> Mapping[str, Any]:
         setting, scheme = SETTING, str(factors["scheme"])
-        if scheme == UNLIMITED:
-            setting, scheme = replace(SETTING, green_limit=None), ABE
+        if scheme in WITHOUT:
+            setting, scheme = replace(SETTING, **WITHOUT[scheme]), ABE
         return setting.scenario("Hurley and Le Boudec", scheme, blue, FLOWS, str(factors["form"]))
 
     return scenario
@@ -85,7 +99,7 @@ def shorter_than_blue(evidence: Evidence) -> Judgement:
 
 
 def quantiles_below(evidence: Evidence, a: tuple[str, str], b: tuple[str, str], words: str) -> Judgement:
-    """Every quantile of one (router, service)'s wait is below another's, with both green sources."""
+    """Every quantile of one (router, service)'s wait is below another's, with all green sources."""
     found = {
         f: {m: evidence.difference(m, key(a[0], f, a[1]), key(b[0], f, b[1])) for m in QUANTILE_METRICS}
         for f in FORM_NAMES
@@ -102,7 +116,7 @@ def quantiles_below(evidence: Evidence, a: tuple[str, str], b: tuple[str, str], 
 
 
 def less(evidence: Evidence, metric: str, a: tuple[str, str], b: tuple[str, str], words: str) -> Judgement:
-    """One (router, service) has less of something than another, with both green sources."""
+    """One (router, service) has less of something than another, with all green sources."""
     found = {f: evidence.difference(metric, key(a[0], f, a[1]), key(b[0], f, b[1])) for f in FORM_NAMES}
     return judge(all_of(*map(below, found.values())), f"{words}, ms: {each(found, 1, sign=True)}.")
 
@@ -157,17 +171,28 @@ def neither_better(evidence: Evidence) -> Judgement:
     )
 
 
-def limit_makes_it(evidence: Evidence) -> Judgement:
-    """Without N_g green waits longer, with both green sources."""
-    found = {f: evidence.difference("wait_p99", key(UNLIMITED, f), key(ABE, f)) for f in FORM_NAMES}
+def makes_it(evidence: Evidence, without: str) -> Judgement:
+    """Green waits longer without a part of its admission, with all green sources."""
+    name = ROUTER_NAMES[without]
+    found = {f: evidence.difference("wait_p99", key(without, f), key(ABE, f)) for f in FORM_NAMES}
     gain = {f: evidence.difference("wait_p99", key(FLAT, f), key(ABE, f)) for f in FORM_NAMES}
-    most = {f: max(evidence.by_seed("wait_max", key(UNLIMITED, f)).values()) for f in FORM_NAMES}
+    most = {f: max(evidence.by_seed("wait_max", key(without, f)).values()) for f in FORM_NAMES}
     return judge(
         all_of(*map(above, found.values())),
-        f"99 % of green packets wait less than, ms: flat − ABE {each(gain, 1, sign=True)}; ABE without N_g − "
-        f"ABE {each(found, 2, sign=True)}; longest wait without N_g "
+        f"99 % of green packets wait less than, ms: flat − ABE {each(gain, 1, sign=True)}; {name} − "
+        f"ABE {each(found, 2, sign=True)}; longest wait with {name} "
         + ", ".join(f"{FORM_NAMES[f]} {value:.1f}" for f, value in most.items())
         + f" (N_g allows {BOUND_MS:.1f}).",
+    )
+
+
+def limit_suffices(evidence: Evidence) -> Judgement:
+    """With N_g but alpha 1 green waits less than in flat best effort, with all green sources."""
+    found = {f: evidence.difference("wait_p99", key(EQUAL_DROPS, f), key(FLAT, f)) for f in FORM_NAMES}
+    return judge(
+        all_of(*map(below, found.values())),
+        f"99 % of green packets wait less than, {ROUTER_NAMES[EQUAL_DROPS]} − flat, ms: "
+        f"{each(found, 2, sign=True)}.",
     )
 
 
@@ -239,9 +264,12 @@ FIG3 = Study(
         {
             "better-delays": shorter,
             "shorter-than-blue": shorter_than_blue,
-            "less-jitter": lambda e: less(
-                e, "jitter", (ABE, GREEN), (ABE, BLUE), "Jitter p99 − p50, green − blue"
-            ),
+            "less-jitter": {
+                "": lambda e: less(e, "jitter", (ABE, GREEN), (ABE, BLUE), "Jitter p99 − p50, green − blue"),
+                "p95 − p50 of the wait": lambda e: less(
+                    e, "jitter_95", (ABE, GREEN), (ABE, BLUE), "Jitter p95 − p50, green − blue"
+                ),
+            },
             "bounded": bounded,
             "both-gain": both_gain,
             "neither-better": neither_better,
@@ -260,8 +288,8 @@ FIG5 = Study(
     id="hurley-fig5",
     title="All green: the wait is still shorter",
     source=f"{TITLE}, Figure 5",
-    summary="10 green flows and no blue one, under ABE with and without N_g, and flat best effort",
-    cells=[cell(scheme, form) for form in FORM_NAMES for scheme in (ABE, UNLIMITED, FLAT)],
+    summary="10 green flows and no blue one, under ABE, ABE without N_g or alpha, and flat best effort",
+    cells=[cell(scheme, form) for form in FORM_NAMES for scheme in ROUTER_NAMES],
     scenario=build(0),
     samples=samples,
     published=FIG5_STATEMENT.values,
@@ -269,7 +297,11 @@ FIG5 = Study(
         FIG5_STATEMENT.claims,
         {
             "still-better": shorter,
-            "due-to-control": limit_makes_it,
+            "due-to-control": {
+                "delay control alone": lambda e: makes_it(e, UNLIMITED),
+                "all that admits a green packet": lambda e: makes_it(e, SCHEDULER),
+                "delay control would do without alpha": limit_suffices,
+            },
             "few-in-queue": bounded,
             "leaves-capacity": green_leaves_capacity,
         },

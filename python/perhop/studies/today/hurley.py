@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perhop.judging import at_most
@@ -62,14 +63,16 @@ RULE_NAMES = {
 RULES = Axis("rule", "Router", RULE_NAMES)
 SERVICES = Axis("service", "Service", {BLUE: "blue", GREEN: "green"})
 LIMIT = "60p"
-BASE_MS = SETTING.rtt_ms / 2 + 2 * 8e-2 + SETTING.packet_ms
+HERE = replace(SETTING, rate_mbps=5.0)
+"""The paper's setting on the link that the predictions were written for."""
+BASE_MS = HERE.rtt_ms / 2 + 2 * 8e-2 + HERE.packet_ms
 """One-way delay of a packet that waits nowhere: propagation, and transmission on three links."""
 
 
 def queue(rule: str, *, ecn: bool) -> dict[str, Any]:
     """The paper's routers, and today's with the same room; equal deadlines make EDF a FIFO."""
     if rule in (FLAT, ABE, DSD):
-        made = SETTING.queue(rule)
+        made = HERE.queue(rule)
         return {**made, "rule": marking(made["rule"], ecn=ecn)}
     return today(rule, LIMIT, ecn=ecn)
 
@@ -77,9 +80,9 @@ def queue(rule: str, *, ecn: bool) -> dict[str, Any]:
 def build(factors: Factors) -> Mapping[str, Any]:
     """Ten blue flows with these senders and ten green ones with TFRC."""
     rule, control = str(factors["rule"]), str(factors["control"])
-    blue = {**SETTING.entry(BLUE, FLOWS, {}), **sender(control, PACKET)}
-    green = SETTING.entry(GREEN, FLOWS, GREEN_TRANSPORTS[TFRC])
-    made = SETTING.network("Asymmetric Best-Effort's bottleneck", FLAT, [blue, green])
+    blue = {**HERE.entry(BLUE, FLOWS, {}), **sender(control, PACKET)}
+    green = HERE.entry(GREEN, FLOWS, GREEN_TRANSPORTS[TFRC])
+    made = HERE.network("Asymmetric Best-Effort's bottleneck", FLAT, [blue, green])
     link = {**made["links"][LINK], "queue": queue(rule, ecn=control == PRAGUE)}
     return {**{k: v for k, v in made.items() if k != "probes"}, "links": {LINK: link}}
 
@@ -104,7 +107,7 @@ def samples(factors: Factors, run: Run) -> Iterator[Sample]:
 
 CELLS = Cells(RULE_NAMES, {})
 STATEMENT = stated("hurley")
-TRANSIT_ERROR_MS = 0.031 * (BASE_MS + SETTING.green_bound_ms)
+TRANSIT_ERROR_MS = 0.031 * (BASE_MS + HERE.green_bound_ms)
 """How far a 99th percentile of the one-way delay can be off at the bound: 3.1 % of it."""
 
 TODAY_HURLEY = Study(
@@ -120,7 +123,7 @@ TODAY_HURLEY = Study(
         STATEMENT.claims,
         {
             "abe-bounds-green": CELLS.bounded(
-                "green_p99", (ABE,), SENDERS, at_most, round(SETTING.green_bound_ms + TRANSIT_ERROR_MS, 1)
+                "green_p99", (ABE,), SENDERS, at_most, round(HERE.green_bound_ms + TRANSIT_ERROR_MS, 1)
             ),
             "blue-gains": CELLS.compared(
                 "throughput",

@@ -1,0 +1,146 @@
+"""Where the paper's claims hold: link rates against round trips, and what else its text leaves open."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from perhop.studies.assumptions import everywhere, map_of
+from perhop.studies.hurley.common import GREEN, LINK, SETTING, THIS, TITLE
+from perhop.studies.hurley.delay import FIG3, FIG5
+from perhop.studies.hurley.roundtrip import BERNOULLI, INITIAL, READING_NAMES
+from perhop.studies.hurley.service import GREEN_FLOOD, SERVICE, flood
+from perhop.studies.hurley.throughput import FIG2, FIG4
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from perhop.runs import Run
+    from perhop.studies.assumptions import Place
+    from perhop.study import Factors, Sample, Study
+
+RATES = (2.0, SETTING.rate_mbps, 4.0, 5.0, 10.0)
+ROUND_TRIPS = (44.0, 80.0, 120.0, 160.0, 200.0, 300.0)
+RUNS = 8
+
+
+def without(study: Study, *metrics: str) -> Study:
+    """A study that does not measure what no claim of it needs, such as the points of a curve."""
+
+    def samples(factors: Factors, run: Run) -> Iterator[Sample]:
+        return (sample for sample in study.samples(factors, run) if sample.metric not in metrics)
+
+    return replace(study, samples=samples)
+
+
+JUDGED = (without(FIG2, "received"), without(FIG3, "cdf"), FIG4, without(FIG5, "cdf"), SERVICE)
+
+
+def elsewhere(rate_mbps: float, rtt_ms: float) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """The same scenario on another link with another round trip; a flood beside blue flows grows with it."""
+    stated = flood(GREEN_FLOOD * SETTING.rate_mbps)
+    here = flood(GREEN_FLOOD * rate_mbps)
+
+    def change(scenario: Mapping[str, Any]) -> dict[str, Any]:
+        link = {
+            **scenario["links"][LINK],
+            "rate": f"{rate_mbps:g}Mbps",
+            "delay": f"{rtt_ms / 4:g}ms",
+        }
+        flows = []
+        for flow in scenario["flows"]:
+            access = {"rate": "100Mbps", "delay": f"{rtt_ms / 8:g}ms"}
+            own = here if flow["transport"] == stated and flow["service"] == GREEN else flow["transport"]
+            flows.append({**flow, "access": access, "egress": access, "transport": own})
+        return {**scenario, "links": {LINK: link}, "flows": flows}
+
+    return change
+
+
+def queued(
+    change: Callable[[dict[str, Any], dict[str, Any]], None], *rules: str
+) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """The same scenario with the queue and its rule changed, where it is one of these rules."""
+
+    def changed(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+        link = scenario["links"][LINK]
+        queue, rule = dict(link["queue"]), dict(link["queue"]["rule"])
+        if rule["aqm"] not in rules:
+            return scenario
+        change(queue, rule)
+        return {**scenario, "links": {LINK: {**link, "queue": {**queue, "rule": rule}}}}
+
+    return changed
+
+
+def due_after(deadline: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Another D, where it is not changed already."""
+
+    def change(queue: dict[str, Any], _: dict[str, Any]) -> None:
+        if queue["blue"] == SETTING.deadline:
+            queue["blue"] = deadline
+
+    return queued(change, "abe", "red")
+
+
+def limited_to(packets: int) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Another N_g, where there is one."""
+
+    def change(_: dict[str, Any], rule: dict[str, Any]) -> None:
+        if "green-limit" in rule:
+            rule["green-limit"] = f"{packets}p"
+
+    return queued(change, "abe")
+
+
+def with_rule(**keys: str | float) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Other keys of ABE's rule."""
+
+    def change(_: dict[str, Any], rule: dict[str, Any]) -> None:
+        rule.update({name.replace("_", "-"): value for name, value in keys.items()})
+
+    return queued(change, "abe")
+
+
+def unspread() -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Drops that are not spread evenly."""
+
+    def change(_: dict[str, Any], rule: dict[str, Any]) -> None:
+        rule.pop("alpha-on", None)
+        rule["spread"] = False
+
+    return queued(change, "abe")
+
+
+def places() -> Iterator[Place]:
+    """Link rate against round trip; then one assumption at a time."""
+    for rate, rtt in itertools.product(RATES, ROUND_TRIPS):
+        if (rate, rtt) != (SETTING.rate_mbps, SETTING.rtt_ms):
+            yield everywhere(f"{rate:g} Mbit/s", f"{rtt:g} ms", JUDGED, elsewhere(rate, rtt))
+    for deadline in ("20ms", "50ms", "200ms"):
+        yield everywhere("D", f"{deadline.removesuffix('ms')} ms", JUDGED, due_after(deadline))
+    for packets in (5, 20):
+        yield everywhere("N_g", f"{packets}", JUDGED, limited_to(packets))
+    which = "Which p alpha multiplies"
+    yield everywhere(which, READING_NAMES[INITIAL], JUDGED, with_rule(alpha_on="initial"))
+    # Flat best effort's RED spreads its drops, so that it is no longer what ABE is with blue alone.
+    some = [study for study in JUDGED if study is not FIG4]
+    yield everywhere(which, READING_NAMES[BERNOULLI], some, unspread())
+    for name, change in (
+        ("integral law", with_rule(law="integral")),
+        ("each second by itself", with_rule(gain=1.0)),
+        ("smoothed over 50 s", with_rule(gain=0.02)),
+    ):
+        yield everywhere("How alpha moves", name, JUDGED, change)
+
+
+MAP = map_of(
+    "hurley",
+    "What each verdict hangs on",
+    f"{TITLE}: what the paper leaves open",
+    stated=JUDGED,
+    places=list(places()),
+    statement=THIS.item("map"),
+    runs=RUNS,
+)
