@@ -132,6 +132,37 @@ def test_the_distance_counts_35_rates() -> None:
     assert senders.distance(evidence, senders.JUDGED, table1.STATED) > 1
 
 
+def test_senders_are_held_against_their_own_best_rio() -> None:
+    """Against 30/90/0.1, best for the judged senders, RI+O would gain with SACK in any case."""
+    made = senders.build(senders.cell("sack", senders.OWN))
+    queue = made["links"]["bottleneck"]["queue"]
+    assert (queue["aqm"], queue["total"], transports(made)[0]["sack"]) == ("rio", "5/15/0.01", True)
+    assert set(senders.OWN_SETS.values()) <= {f"{t}/{p:g}" for t, p in best_rio.NAMED}
+    assert senders.own("delayed-ack") in senders.SENDERS.cells
+    assert senders.own("sack") in senders.SENDERS.cells
+
+    def judged(own: float, ours: float) -> tuple[bool | None, bool | None]:
+        errors = {**{str(cell["out"]): ours for cell in table1.CELLS}, "none": 0.12}
+        samples = [
+            entry
+            for cell in (*table1.CELLS, senders.OWN)
+            for entry in (
+                *spread(senders.cell("sack", cell), "rmse", errors.get(str(cell["out"]), own)),
+                *(
+                    one
+                    for rate in table1.COUNTS
+                    for one in spread({**senders.cell("sack", cell), "profile_mbps": rate}, "throughput", 1.0)
+                ),
+            )
+        ]
+        evidence = Evidence(samples, [])
+        return senders.gains("sack")(evidence).holds, senders.gain_is_of_rio("sack")(evidence).holds
+
+    assert judged(own=0.09, ours=0.08) == (True, True)
+    assert judged(own=0.11, ours=0.08) == (True, False)
+    assert judged(own=0.08, ours=0.09) == (False, True)
+
+
 def test_the_printed_rows_judged_by_the_same_functions() -> None:
     """Fed with the printed rates, and the 200/600 row for RIO's text set, the claims hold."""
     loosest = {
