@@ -245,7 +245,8 @@ def _plot() -> Plot:
         series=ROUTERS,
         y_label="share of green packets",
         facet=FORMS,
-        where={"service": GREEN},
+        # Without N_g the curve is ABE's, and that of its scheduler alone is flat best effort's.
+        where={"service": GREEN, "scheme": (ABE, EQUAL_DROPS, FLAT)},
     )
 
 
