@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perhop.study import Study
 
-RUNS = 6
+RUNS = 10
 PRINTED = (TABLE1, FIG3, FIG9, FIG10, TABLE2, TABLE3, FIG11, FIG12)
 """The studies of what the paper prints."""
 
