@@ -30,7 +30,7 @@ from perhop.studies.bouras.judges import Case
 from perhop.studies.paper import claims
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perhop.runs import Run
     from perhop.studies.bouras.common import Setting
@@ -84,6 +84,36 @@ FIGURES = {
     "fig5": scenarios.FIG5,
     "general": scenarios.GENERAL,
 }
+USED: Mapping[str, frozenset[str]] = {
+    "fig2": frozenset(
+        {
+            *("window", "mean_window", "window_spread", "window_share", "timeouts", "without_timeouts"),
+            *("trip_ratio", "computations"),
+        }
+    ),
+    "fig3": frozenset(
+        {
+            *("window_error", "window_error_by_equation_1", "utilization", "spread", "rate_share"),
+            *("throughput", "over_contract"),
+        }
+    ),
+    "fig4": frozenset({"throughput", "spread", "rate_share", "over_contract"}),
+    "fig5": frozenset(
+        {
+            *("burst_rate", "burst_share", "burst_spread", "burst_use", "settled_use"),
+            *("burst_contracts_met", "burst_over_contract"),
+        }
+    ),
+    "general": frozenset(
+        {
+            *("utilization", "spread", "throughput", "rate_share", "burst_rate", "burst_spread"),
+            *("burst_share", "burst_use", "window", "window_spread", "in_spread", "in_share"),
+            *("windows_over_product", "window_variation", "timeouts", "computations"),
+        }
+    ),
+    "ablation": frozenset({"spread", "utilization"}),
+}
+"""The metrics that the claims of each study need; a map of all would be large."""
 STATEMENT = THIS.item("map")
 PARTS = ("marker-improves-fairness", "drop-rule-reinforces", "fixed-parameters")
 """The claims of the ablation that need few cells."""
@@ -96,10 +126,10 @@ def figures_at(case: Case, setting: Setting) -> list[Study]:
     def build(factors: Factors) -> Mapping[str, Any]:
         return setting.scenario(int(factors["scenario"]), str(factors["scheme"]), SHORT)
 
-    def take(factors: Factors, run: Run) -> Iterator[Sample]:
-        return scenarios.samples_on(setting, factors, run, SHORT)
-
     def at(item: str, study: Study) -> Study:
+        def take(factors: Factors, run: Run) -> Iterator[Sample]:
+            return _used(item, scenarios.samples_on(setting, factors, run, SHORT))
+
         numbers = dict.fromkeys(int(cell["scenario"]) for cell in study.cells)
         return replace(
             study,
@@ -113,13 +143,17 @@ def figures_at(case: Case, setting: Setting) -> list[Study]:
     return [at(item, study) for item, study in FIGURES.items()]
 
 
+def _used(item: str, samples: Iterable[Sample]) -> Iterator[Sample]:
+    return (sample for sample in samples if sample.metric in USED[item])
+
+
 def parts_at(setting: Setting) -> Study:
     """Some claims of the ablation in short, on one network."""
     return replace(
         ablation.ABLATION,
         cells=PART_CELLS,
         scenario=lambda factors: ablation.build(factors, setting, SHORT),
-        samples=lambda factors, run: ablation.samples(factors, run, setting, SHORT),
+        samples=lambda factors, run: _used("ablation", ablation.samples(factors, run, setting, SHORT)),
         claims=[claim for claim in ablation.ABLATION.claims if claim.id in PARTS],
     )
 
