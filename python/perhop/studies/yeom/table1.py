@@ -96,8 +96,8 @@ def _nearer(scheme: str) -> Judges:
 
 def _fairly_close(scheme: str) -> Judges:
     return {
-        "by its own error": close(scheme),
-        "and nearer than RIO": closer(scheme),
+        "close by its own error": close(scheme),
+        "close, and nearer than RIO": closer(scheme),
         "a tenth of the mean target": close(scheme, FAIRLY_CLOSE / 2),
         "two fifths of the mean target": close(scheme, 2 * FAIRLY_CLOSE),
     }
