@@ -222,9 +222,9 @@ class Hang:
 
     @property
     def where(self) -> str:
-        """Where it holds, of the places at which that is decided."""
-        if not self.holds and not self.fails:
-            return "open"
+        """Where it holds, of the places at which that is decided, if these are not the fewer."""
+        if self.holds + self.fails < self.open:
+            return "mostly open"
         return "somewhere" if self.holds and self.fails else "everywhere" if self.holds else "nowhere"
 
 
