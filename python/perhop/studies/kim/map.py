@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from perhop.studies.assumptions import Place, everywhere, map_of
 from perhop.studies.kim import best_rio, expansion, fig2, fig3, senders, table1
-from perhop.studies.kim.common import PAPER, stated, window
+from perhop.studies.kim.changes import entries, packets, queue
+from perhop.studies.kim.common import PAPER, stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +37,9 @@ def _in_fig3(cell: Factors) -> bool:
 
 
 def _in_regime(cell: Factors) -> bool:
-    panel = expansion.PANELS[str(cell["panel"])]
+    panel = expansion.PANELS.get(str(cell["panel"]))
+    if panel is None:
+        return False
     figure = {**panel.where, panel.load: cell["load"]}
     return _in_fig2(figure) if panel in expansion.FIGURE_2 else _in_fig3(figure)
 
@@ -87,24 +90,6 @@ STUDIES = (
 )
 
 
-def queue(**keys: str | float) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """Set keys of the bottleneck's queue."""
-
-    def change(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
-        link = scenario["links"]["bottleneck"]
-        changed = {**link, "queue": {**link["queue"], **keys}}
-        return {**scenario, "links": {**scenario["links"], "bottleneck": changed}}
-
-    return change
-
-
-def entries(
-    changed: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """Change every entry of flows."""
-    return lambda scenario: {**scenario, "flows": [changed(entry) for entry in scenario["flows"]]}
-
-
 def bucket(depth: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     """Set the depth of all token buckets."""
 
@@ -117,17 +102,6 @@ def bucket(depth: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
 def access(rate: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     """Set the rate of the access links."""
     return entries(lambda entry: {**entry, "access": {**entry["access"], "rate": rate}})
-
-
-def packets(size: int) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """Set the size of packets, and with it the largest window in packets."""
-
-    def changed(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        sizes = {"packet": f"{size}B", "window": window(size)}
-        return {**entry, "transport": {**entry["transport"], **sizes}}
-
-    of_flows, of_queue = entries(changed), queue(**{"mean-packet": f"{size}B"})
-    return lambda scenario: of_queue(of_flows(scenario))
 
 
 def fig3_out(out: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
