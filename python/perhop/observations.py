@@ -11,6 +11,7 @@ there are. Where the runs' own percentiles nearly agree, it is that of the jackk
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from dataclasses import dataclass, replace
@@ -48,7 +49,7 @@ FEWEST_ABOVE = 1.0
 """Fewer values above the upper end of a percentile's interval do not show that end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Distribution:
     """A distribution of waits or times, of one run or of several: linear between points.
 
@@ -164,12 +165,17 @@ def _through_steps(
 
 
 def pooled(distributions: Sequence[Distribution]) -> Distribution:
-    """The distribution of all their values; each has at least one.
+    """The distribution of all their values; each has at least one. Those asked for last are kept.
 
     Where one is not known, the others alone say which share of the longer values ends there, as the product
     limit has it: its own longer values are taken for like theirs. The whole is known up to the share that all
     know of their own.
     """
+    return _pooled(tuple(distributions))
+
+
+@functools.lru_cache(maxsize=16)
+def _pooled(distributions: tuple[Distribution, ...]) -> Distribution:
     total = math.fsum(one.count for one in distributions)
     limit = math.fsum(one.count * one.known[1] for one in distributions) / total
     if limit == 1:
@@ -209,6 +215,7 @@ def _sum(distributions: Sequence[Distribution]) -> Distribution:
     # Where the distribution function jumps, two points have the same value.
     kept = np.column_stack((below < up_to, np.ones(len(values), dtype=bool))).ravel()
     shares = np.minimum(np.column_stack((below, up_to)).ravel()[kept], 1.0)
+    shares[-1] = 1.0  # All of it is known, whatever the sums lack by rounding.
     return Distribution(total, np.repeat(values, 2)[kept], shares)
 
 

@@ -70,7 +70,7 @@ class Run:
         Raises:
             KeyError: No entry has this name.
         """
-        names = [group.name for group in self.groups]
+        names = [group["name"] for group in self.raw["groups"]]
         if name not in names:
             raise KeyError(name)
         values: NDArray[np.float64] = self.flows(column)[self.flows("group") == names.index(name)]

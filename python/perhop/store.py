@@ -327,17 +327,13 @@ def unpack(packed: bytes) -> dict[str, Any]:
     data = bytearray(zlib.decompress(packed))
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]
 
-    def fill(value: Any) -> Any:  # noqa: ANN401 - any JSON value, or an array
-        if isinstance(value, dict):
-            if _ARRAY in value:
-                name, shape, offset = value[_ARRAY]
-                return np.ndarray(shape, np.dtype(name), data, begin + offset)
-            return {key: fill(entry) for key, entry in value.items()}
-        if isinstance(value, list):
-            return [fill(entry) for entry in value]
-        return value
+    def filled(value: dict[str, Any]) -> Any:  # noqa: ANN401 - an object, or the array that it stands for
+        if _ARRAY not in value:
+            return value
+        name, shape, offset = value[_ARRAY]
+        return np.ndarray(shape, np.dtype(name), data, begin + offset)
 
-    run = fill(json.loads(data[_LENGTH.size : begin]))
+    run = json.loads(data[_LENGTH.size : begin], object_hook=filled)
     if not isinstance(run, dict):
         raise TypeError("a packed run is a mapping")
     return run

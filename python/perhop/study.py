@@ -6,7 +6,6 @@ it, and `perhop.output` shows it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -444,7 +443,8 @@ class Evidence:
 
     def __init__(self, samples: Iterable[tuple[int, Sample]], published: Sequence[Published]) -> None:
         """Index (seed, sample) pairs and published values."""
-        self._samples: dict[str, dict[int, Sample]] = defaultdict(dict)
+        self._samples: dict[_Name, dict[int, Sample]] = defaultdict(dict)
+        self._estimates: dict[_Name, Estimate] = {}
         self._published = {_name(p.metric, p.factors): p for p in published}
         seeds = set()
         for seed, sample in samples:
@@ -473,8 +473,11 @@ class Evidence:
         Raises:
             UnmeasuredError: Nothing was measured under this name.
         """
-        found = self._observations(metric, factors).estimate
-        return self._in_unit(found, metric, factors)
+        name = _name(metric, factors)
+        if name not in self._estimates:
+            found = self._observations(metric, factors).estimate
+            self._estimates[name] = self._in_unit(found, metric, factors)
+        return self._estimates[name]
 
     def mean(self, metric: str, factors: Factors) -> float:
         """The value of `estimate`."""
@@ -513,7 +516,7 @@ class Evidence:
     def _named(self, metric: str, factors: Factors) -> Mapping[int, Sample]:
         name = _name(metric, factors)
         if name not in self._samples:
-            raise UnmeasuredError(name)
+            raise UnmeasuredError(f"{metric} of {dict(factors)}")
         return self._samples[name]
 
     def _observations(self, metric: str, factors: Factors, factor: float = 1.0) -> Observations:
@@ -533,7 +536,7 @@ class Evidence:
             raise ValueError(f"{metric} is below {least:g}, which it says that no value is")
         if known[0].level is not None:
             distributions = tuple(
-                None if of is None else replace(of, values=scale * of.values)
+                of if of is None or scale == 1 else replace(of, values=scale * of.values)
                 for of in (None if one is None else one.distribution for one in samples)
             )
             return Observations(values, least, level=known[0].level, distributions=distributions)
@@ -710,8 +713,11 @@ def rounded(value: float) -> float:
     return float(f"{value:.8e}")
 
 
-def _name(metric: str, factors: Factors) -> str:
-    return json.dumps([metric, sorted(factors.items())])
+_Name: TypeAlias = "tuple[str, frozenset[tuple[str, Factor]]]"
+
+
+def _name(metric: str, factors: Factors) -> _Name:
+    return metric, frozenset(factors.items())
 
 
 def _sort_key(value: Factor) -> tuple[int, float, str]:
