@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perhop.output.table import Pivot
-    from perhop.reproduction import PaperOutcome, StudyOutcome
+    from perhop.reproduction import Distance, PaperOutcome, StudyOutcome
     from perhop.study import Row
 
 
@@ -87,8 +87,20 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             told=told(listed),
             command=command,
         )
-    texts["README.md"] = render("papers.md.j2", groups=groups, totals=totals(groups), command=command)
+    texts["README.md"] = render(
+        "papers.md.j2", groups=groups, printed=printed, totals=totals(groups), command=command
+    )
     return Pages(texts, drawn)
+
+
+def printed(group: PaperOutcome) -> Sequence[tuple[StudyOutcome, Distance]]:
+    """How far each table that a paper prints is from what was measured; a table of two items is said once."""
+    found: dict[str, tuple[StudyOutcome, Distance]] = {}
+    for outcome in group.outcomes:
+        if not outcome.study.extra:
+            for distance in outcome.distances:
+                found.setdefault(distance.text, (outcome, distance))
+    return list(found.values())
 
 
 def totals(groups: Sequence[PaperOutcome]) -> str:
@@ -96,7 +108,7 @@ def totals(groups: Sequence[PaperOutcome]) -> str:
     counts = {holds: sum(group.count(holds) for group in groups) for holds in STATES}
     left = sum(group.not_counted for group in groups)
     return (
-        f"Of {sum(counts.values())} sentences of the papers that are judged, {counts[True]} hold, "
+        f"Of {sum(counts.values())} claims of the papers that are judged, {counts[True]} hold, "
         f"{counts[False]} do not, and {counts[None]} cannot be told; "
         f"{left} more were used to choose a setting and are not counted."
     )

@@ -15,8 +15,9 @@ from perhop.study import Axis, Plot, Row, Study, Table, UnmeasuredError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from perhop.judging import Judgement
     from perhop.runs import Run
-    from perhop.study import Claim, Evidence, Factors, Sample, Statement
+    from perhop.study import Evidence, Factors, Sample, Statement
 
 STATE_VALUES = {True: 1.0, False: 0.0, None: 0.5}
 """How the state of a claim reads as a number of a row."""
@@ -101,7 +102,7 @@ class _Map:
 
     def study(self, title: str, source: str, statement: Statement, runs: int) -> Study:
         columns = Axis("place", "Assumption", {place.name: place.value for place in self.places})
-        lines = Axis("claim", "Claim", {name: name for name in self.claims})
+        lines = Axis("claim", "Claim", {name: name for name in self.lines})
         return Study(
             id=f"{self.paper}-map",
             title=title,
@@ -141,15 +142,24 @@ class _Map:
             default_runs=runs,
         )
 
+    def judged(self, study: Study) -> Iterator[tuple[str, Callable[[Evidence], Judgement]]]:
+        """The lines of a study's claims on sentences of the paper, each reading of one by itself.
+
+        Together the readings would be open wherever they differ.
+        """
+        for claim in study.claims:
+            if claim.finding:
+                continue
+            name = f"{study.id.removeprefix(self.paper + '-')}: {claim.id}"
+            if not claim.readings:
+                yield name, claim.judge
+            for one in claim.readings:
+                yield f"{name} ({one.name})", one.judge
+
     @property
-    def claims(self) -> Mapping[str, Claim]:
-        """The claims on sentences of the paper, by the name of their study and their own."""
-        return {
-            f"{study.id.removeprefix(self.paper + '-')}: {claim.id}": claim
-            for study in self.places[0].studies
-            for claim in study.claims
-            if not claim.finding
-        }
+    def lines(self) -> Sequence[str]:
+        """The names of all lines."""
+        return [name for study in self.places[0].studies for name, _ in self.judged(study)]
 
     def cells(self) -> Iterator[dict[str, Any]]:
         for place in self.places:
@@ -175,15 +185,12 @@ class _Map:
 
     def summaries(self, evidence: Evidence) -> Iterator[Row]:
         """The state of every claim at every place, and at how many places it is in each state."""
-        counts = {name: Counter[float]() for name in self.claims}
+        counts = {name: Counter[float]() for name in self.lines}
         for place in self.places:
             for study in place.studies:
                 here = evidence.within({"place": place.name, "of_study": study.id}, study.published)
-                for claim in study.claims:
-                    if claim.finding:
-                        continue
-                    name = f"{study.id.removeprefix(self.paper + '-')}: {claim.id}"
-                    value = _state(claim, here)
+                for name, judge in self.judged(study):
+                    value = _state(judge, here)
                     if value is not None:
                         counts[name][value] += 1
                     factors = {"claim": name, "place": place.name}
@@ -193,10 +200,10 @@ class _Map:
                 yield Row({"claim": name}, metric, "settings", None, float(count[value]), None, evidence.runs)
 
 
-def _state(claim: Claim, evidence: Evidence) -> float | None:
+def _state(judge: Callable[[Evidence], Judgement], evidence: Evidence) -> float | None:
     """The state of a claim as a number; None where what it speaks of does not occur."""
     try:
-        return STATE_VALUES[claim.verdict(evidence).holds]
+        return STATE_VALUES[judge(evidence).holds]
     except UnmeasuredError:
         return None
 
@@ -206,10 +213,10 @@ class Hang:
     """What the verdict on one claim hangs on.
 
     Attributes:
-        claim: The claim, by the name of its study and its own.
+        claim: The claim, or one reading of it, by the name of its study and its own.
         holds: At how many places it holds.
         fails: At how many it does not.
-        open: At how many the runs cannot tell, or two readings differ.
+        open: At how many the runs cannot tell.
         on: The assumptions whose values change it: from holds to does not hold, or back, against the stated
             setting; where that leaves it open, against most of the places.
     """

@@ -82,6 +82,6 @@ def test_every_claim_says_how_it_is_judged(paper: PaperStudies) -> None:
 
 
 def test_the_readme_says_what_came_of_the_claims() -> None:
-    totals = re.compile(r"^Of \d+ sentences of the papers .* not counted\.$", re.MULTILINE)
+    totals = re.compile(r"^Of \d+ claims of the papers .* not counted\.$", re.MULTILINE)
     (said,) = totals.findall((PAGES / "README.md").read_text(encoding="utf-8"))
     assert said in (PAGES.parents[1] / "README.md").read_text(encoding="utf-8")

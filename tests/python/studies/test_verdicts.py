@@ -18,6 +18,7 @@ from perhop.study import (
     Claim,
     Evidence,
     Published,
+    Reading,
     Row,
     Sample,
     Sentence,
@@ -31,6 +32,7 @@ from perhop.study import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+EMPTY = Statement((), (), {}, (), "")
 EVIDENCE = Evidence([(seed, Sample({}, "rate", "Mbit/s", 1.0)) for seed in (1, 2, 3)], [])
 
 
@@ -204,7 +206,7 @@ def a_map(judges: dict[str, Callable[[Evidence], Judgement]]) -> Study:
             *(everywhere("Window", f"{n} packets", [stated], lambda scenario: scenario) for n in (20, 64)),
             everywhere("Clock", "10 ms", [stated], lambda scenario: scenario),
         ],
-        statement=Statement((), (), {}, (), ""),
+        statement=EMPTY,
     )
 
 
@@ -244,6 +246,18 @@ def test_a_map_judges_every_claim_at_every_place_with_the_studys_own_rule() -> N
     assert (open_.where, open_.open) == ("mostly open", 4)
 
 
+def test_a_map_has_a_line_for_each_reading_of_a_claim() -> None:
+    readings = [Reading("strictly", "…", NO), Reading("loosely", "…", YES)]
+    source = Sentence("It is so.", "3")
+    stated = study([Claim("two", "…", OPEN, source, readings=readings)], "paper-fig1")
+    made = map_of("paper", "A map", "none", stated=[stated], places=[], statement=EMPTY)
+    found = hangs(made, outcome_of(made, {STATED: 1.0}).rows)
+    assert [(one.claim, one.where) for one in found] == [
+        ("fig1: two (strictly)", "nowhere"),
+        ("fig1: two (loosely)", "everywhere"),
+    ]
+
+
 def test_a_map_is_drawn_as_one_picture() -> None:
     made = a_map({"always": YES, "never": NO})
     outcome = outcome_of(made, {STATED: 1.0})
@@ -265,7 +279,7 @@ def test_two_places_of_a_map_have_two_names() -> None:
             "none",
             stated=[one],
             places=[Place("Window", "20", [one])] * 2,
-            statement=Statement((), (), {}, (), ""),
+            statement=EMPTY,
         )
 
 

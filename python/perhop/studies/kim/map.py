@@ -15,9 +15,9 @@ from perhop.studies.kim.changes import entries, packets, queue
 from perhop.studies.kim.common import PAPER, stated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from perhop.study import Claim, Factors, Study
+    from perhop.study import Factors, Study
 
 FLOWS = {40: (6, 11, 14, 16, 18, 20, 22, 26, 46, 96), 50: (6, 8, 9, 10, 11, 12, 14, 16, 26, 96)}
 """Best-effort flows of Figure 2 by subscription in percent."""
@@ -48,37 +48,9 @@ def _in_best_rio(cell: Factors) -> bool:
     return (cell["thresholds"], cell["max_p"]) in SETS
 
 
-SHORT = {
-    "at Figure 2's queue": "Figure 2's queue",
-    "at Table 1's queue": "Table 1's queue",
-    "RIO as the text sets it": "text's RIO",
-    "RIO as well set as can be": "best RIO",
-    "the best row against the best row": "best rows",
-    "the text's IN+OUT set in both": "text's set",
-    "than that of the smallest profile": "than 0.1 Mbit/s",
-    "than that of flows without a profile": "than best effort",
-    "as far as the figure's own limits": "own limits",
-    "less impact than under RIO": "less impact",
-    "in every panel": "every panel",
-    "on the whole": "on the whole",
-}
-"""Readings of claims, as the map names them."""
-
-
-def by_readings(claims: Iterable[Claim]) -> Iterator[Claim]:
-    """Each reading of a claim as a claim of its own: together most would be open wherever readings differ."""
-    for claim in claims:
-        if not claim.readings:
-            yield claim
-        for one in claim.readings:
-            name = f"{claim.id} ({SHORT[one.name]})"
-            yield replace(claim, id=name, judge=one.judge, rule=one.rule, readings=(), others=())
-
-
 def fewer(study: Study, kept: Callable[[Factors], bool]) -> Study:
-    """A study with some of its cells, and its claims by their readings."""
-    cells = [cell for cell in study.cells if kept(cell)]
-    return replace(study, cells=cells, claims=list(by_readings(study.claims)))
+    """A study with some of its cells."""
+    return replace(study, cells=[cell for cell in study.cells if kept(cell)])
 
 
 STUDIES = (
