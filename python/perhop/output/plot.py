@@ -383,7 +383,7 @@ class _Panel:
     def _settle_states(self, axes: Axes) -> None:
         """Names of the claims to the left; the values below, and what they are values of above, upright."""
         sheet, plot = self.sheet, self.plot
-        names = [_fitted(plot.series.text(value), 0.42 * sheet.cell_width) for value in self.curves]
+        names = [_fitted(plot.series.text(value), 0.46 * sheet.cell_width) for value in self.curves]
         left = 14.0 + max(map(text_width, names), default=0.0)
         values = [plot.x.text(value) for value in self.place]
         below = 10.0 + max(map(text_width, values), default=0.0)

@@ -102,7 +102,7 @@ class _Map:
 
     def study(self, title: str, source: str, statement: Statement, runs: int) -> Study:
         columns = Axis("place", "Assumption", {place.name: place.value for place in self.places})
-        lines = Axis("claim", "Claim", {name: name for name in self.lines})
+        lines = Axis("claim", "Claim", dict(self.labels()))
         return Study(
             id=f"{self.paper}-map",
             title=title,
@@ -160,6 +160,14 @@ class _Map:
     def lines(self) -> Sequence[str]:
         """The names of all lines."""
         return [name for study in self.places[0].studies for name, _ in self.judged(study)]
+
+    def labels(self) -> Iterator[tuple[str, str]]:
+        """How each line reads: a claim's second reading and those after it by the reading alone."""
+        before = ""
+        for name in self.lines:
+            claim, _, reading = name.partition(" (")
+            yield name, f"or ({reading}" if claim == before else name
+            before = claim
 
     def cells(self) -> Iterator[dict[str, Any]]:
         for place in self.places:

@@ -256,6 +256,7 @@ def test_a_map_has_a_line_for_each_reading_of_a_claim() -> None:
         ("fig1: two (strictly)", "nowhere"),
         ("fig1: two (loosely)", "everywhere"),
     ]
+    assert list(made.plots[0].series.names.values()) == ["fig1: two (strictly)", "or (loosely)"]
 
 
 def test_a_map_is_drawn_as_one_picture() -> None:
