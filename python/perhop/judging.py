@@ -66,9 +66,7 @@ def by_readings(found: Mapping[str, Judgement]) -> Judgement:
         found: The judgement of each reading, by its name.
     """
     states = {one.holds for one in found.values()}
-    evidence = " ".join(
-        f"{name[0].upper()}{name[1:]}: {STATES[one.holds]}. {one.evidence}" for name, one in found.items()
-    )
+    evidence = " ".join(f"“{name}”: {STATES[one.holds]}. {one.evidence}" for name, one in found.items())
     if {True, False} <= states:
         return Judgement(None, evidence, differ=True)
     if None in states:

@@ -193,7 +193,7 @@ class Claim:
         """How it is judged, by each of its readings."""
         if not self.readings:
             return self.rule
-        return " ".join(f"Read as {one.name}: {one.rule}" for one in self.readings)
+        return " ".join(f"Read as “{one.name}”: {one.rule}" for one in self.readings)
 
     def verdict(self, evidence: Evidence) -> Verdict:
         """It, judged by all of its readings and rules."""

@@ -78,7 +78,7 @@ def caption(plot: Plot, rows: Sequence[Row]) -> str:
     if plot.kind == "states":
         return (
             "Dark: the claim holds there. “×”: it does not hold. “?”: cannot tell. "
-            "Empty: there is nothing to judge."
+            "Empty: there is nothing to judge. “*”: not counted."
         )
     if plot.kind == "matrix":
         return "" if plot.bound is None else _bounded(plot.bound, plot.interval)

@@ -171,10 +171,11 @@ def reproduction_page(parts: Sequence[StudyPart], command: str, pending: Sequenc
         pending: The ids of the studies that still run.
     """
     groups = by_paper([part.outcome for part in parts])
-    states = [(holds, state, sum(group.count(holds) for group in groups)) for holds, state in STATES.items()]
+    papers = [group for group in groups if group.paper] or groups
+    states = [(holds, state, sum(group.count(holds) for group in papers)) for holds, state in STATES.items()]
     return render(
         "reproduction.html.j2",
-        answers=_reproduced(groups, states),
+        answers=_reproduced(papers, states),
         command=command,
         pending=pending,
         states=states,

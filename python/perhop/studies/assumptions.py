@@ -145,12 +145,13 @@ class _Map:
     def judged(self, study: Study) -> Iterator[tuple[str, Callable[[Evidence], Judgement]]]:
         """The lines of a study's claims on sentences of the paper, each reading of one by itself.
 
-        Together the readings would be open wherever they differ.
+        Together the readings would be open wherever they differ. A star marks claims that are not counted.
         """
         for claim in study.claims:
             if claim.finding:
                 continue
-            name = f"{study.id.removeprefix(self.paper + '-')}: {claim.id}"
+            mark = "" if claim.counted else "*"
+            name = f"{study.id.removeprefix(self.paper + '-')}: {claim.id}{mark}"
             if not claim.readings:
                 yield name, claim.judge
             for one in claim.readings:
@@ -238,6 +239,8 @@ class Hang:
     @property
     def where(self) -> str:
         """Where it holds, of the places at which that is decided, if these are not the fewer."""
+        if self.holds + self.fails + self.open == 1:
+            return "as stated only"
         if self.holds + self.fails < self.open:
             return "mostly open"
         return "somewhere" if self.holds and self.fails else "everywhere" if self.holds else "nowhere"

@@ -12,7 +12,7 @@ from perhop.judging import Judgement
 from perhop.output.plot import caption, drawing
 from perhop.reproduction import Cell, StudyOutcome, by_paper, judge, to_json
 from perhop.studies import STUDIES
-from perhop.studies.assumptions import STATED, Place, everywhere, hangs, map_of
+from perhop.studies.assumptions import STATED, Hang, Place, everywhere, hangs, map_of
 from perhop.studies.paper import Judges, claims
 from perhop.study import (
     Claim,
@@ -91,8 +91,10 @@ def test_a_claim_with_readings_holds_only_if_all_of_them_do() -> None:
     assert verdict(NO, NO).state == "does not hold"
     differing = verdict(YES, NO)
     assert (differing.holds, differing.state) == (None, "cannot tell (readings differ)")
-    assert differing.judgement.evidence == ("Reading 0: holds. as it is Reading 1: does not hold. as it is")
-    assert differing.claim.rules == "Read as reading 0: Rule 0. Read as reading 1: Rule 1."
+    assert differing.judgement.evidence == (
+        "“reading 0”: holds. as it is “reading 1”: does not hold. as it is"
+    )
+    assert differing.claim.rules == "Read as “reading 0”: Rule 0. Read as “reading 1”: Rule 1."
     assert verdict(YES, NINE).state == "cannot tell (needs about 9 runs)"
     assert verdict(NO, OPEN).state == "cannot tell (needs more than 1000 runs)"
     three = verdict(YES, NINE, NO)
@@ -249,14 +251,21 @@ def test_a_map_judges_every_claim_at_every_place_with_the_studys_own_rule() -> N
 def test_a_map_has_a_line_for_each_reading_of_a_claim() -> None:
     readings = [Reading("strictly", "…", NO), Reading("loosely", "…", YES)]
     source = Sentence("It is so.", "3")
-    stated = study([Claim("two", "…", OPEN, source, readings=readings)], "paper-fig1")
-    made = map_of("paper", "A map", "none", stated=[stated], places=[], statement=EMPTY)
-    found = hangs(made, outcome_of(made, {STATED: 1.0}).rows)
+    stated = study([Claim("two", "…", OPEN, source, readings=readings, chose="it")], "paper-fig1")
+    same = everywhere("Clock", "10 ms", [stated], lambda scenario: scenario)
+    made = map_of("paper", "A map", "none", stated=[stated], places=[same], statement=EMPTY)
+    found = hangs(made, outcome_of(made, {STATED: 1.0, "Clock: 10 ms": 1.0}).rows)
     assert [(one.claim, one.where) for one in found] == [
-        ("fig1: two (strictly)", "nowhere"),
-        ("fig1: two (loosely)", "everywhere"),
+        ("fig1: two* (strictly)", "nowhere"),
+        ("fig1: two* (loosely)", "everywhere"),
     ]
-    assert list(made.plots[0].series.names.values()) == ["fig1: two (strictly)", "or (loosely)"]
+    assert list(made.plots[0].series.names.values()) == ["fig1: two* (strictly)", "or (loosely)"]
+
+
+def test_a_claim_that_is_judged_at_one_place_holds_nowhere_else() -> None:
+    alone = Hang("fig1: one", 1, 0, 0, [])
+    assert alone.where == "as stated only"
+    assert replace(alone, holds=2).where == "everywhere"
 
 
 def test_a_map_is_drawn_as_one_picture() -> None:

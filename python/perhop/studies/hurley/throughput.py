@@ -249,7 +249,7 @@ def short_rtt_raises_green(evidence: Evidence) -> Judgement:
     return judge(
         all_of(*map(above, rates.values()), *map(above, trips.values())),
         f"Blue's round trip − green's, ms: {each(trips, 1, sign=True)}; green's rate − that with blue's "
-        f"round trip, kbit/s: {each(kbit, 1, sign=True)}.",
+        f"round trip, kbit/s: {each(kbit, 2, sign=True)}.",
     )
 
 

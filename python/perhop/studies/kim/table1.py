@@ -367,6 +367,26 @@ def alleviates(evidence: Evidence, out: str | None, base: Factors, size: float =
     )
 
 
+def alleviates_some(evidence: Evidence, base: Factors, size: float = SIZE) -> Judgement:
+    """With some OUT set the error falls by more than this part of a RIO's, corrected for five comparisons."""
+    margins, changes = (
+        {
+            out: corrected(evidence.difference("rmse", ri_plus_o(out), base, factor=factor), len(OUT_SETS))
+            for out in OUT_SETS
+        }
+        for factor in (1 - size, 1.0)
+    )
+    rio = evidence.estimate("rmse", base)
+    text = "; ".join(
+        f"{out} {e.text(sign=True)} ({e.mean / rio.mean * 100:+.0f} %)" for out, e in changes.items()
+    )
+    return judge(
+        any_of(*(below(e) for e in margins.values())),
+        f"Error against the fair share, Mbit/s, {LABELS[str(base['out'])]} {rio.text()}; with the OUT set "
+        f"{text} (intervals for five comparisons).".replace("(-", "(−"),
+    )
+
+
 def both_rios(judged: Callable[[Evidence, Factors], Judgement]) -> dict[str, Callable[[Evidence], Judgement]]:
     """A judge for each row of RIO, by the names of the readings."""
 
@@ -390,7 +410,7 @@ def skews(size: float) -> dict[str, Callable[[Evidence], Judgement]]:
     """Judges of the error's fall by this part, best row against best row and with the text's IN+OUT set."""
     return {
         "the best row against the best row": lambda evidence: alleviates(evidence, None, RIO, size),
-        "the text's IN+OUT set in both": lambda evidence: alleviates(evidence, PRINTED_BEST, STATED, size),
+        "the text's IN+OUT set in both": lambda evidence: alleviates_some(evidence, STATED, size),
     }
 
 
@@ -516,8 +536,8 @@ TABLE1 = Study(
             "alleviates-skew": {
                 **skews(SIZE),
                 **{name: together(skews(size)) for name, size in OTHER_SIZES.items()},
-                "a tenth, by the best OUT set, below RIO as the text sets it": functools.partial(
-                    alleviates, out=None, base=STATED
+                "the text's IN+OUT set, with the best row in print, 5/15": functools.partial(
+                    alleviates, out=PRINTED_BEST, base=STATED
                 ),
                 "any fall, by the best OUT set, below RIO as the text sets it": functools.partial(
                     alleviates, out=None, base=STATED, size=0.0

@@ -59,6 +59,7 @@ from perhop.studies.yeom.table1_no_out import (
     no_out_far_from_targets,
     no_out_fewer_drops,
     no_out_levels,
+    no_out_nearer_than_rio,
     no_out_nearly_reserved,
     no_out_prevents,
     no_out_unfair,
@@ -184,7 +185,8 @@ TABLE1 = Study(
                 "10 % or 0.04 Mbit/s": no_out_at_120(0.1),
             },
             "no-out-works-at-high-subscription": {
-                "": no_out_levels(FAIRLY_CLOSE),
+                "well by its own error": no_out_levels(FAIRLY_CLOSE),
+                "well, and nearer than RIO": no_out_nearer_than_rio,
                 "a tenth of the mean target": no_out_levels(FAIRLY_CLOSE / 2),
                 "two fifths of the mean target": no_out_levels(2 * FAIRLY_CLOSE),
             },

@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from perhop.judging import (
+    Check,
     Judgement,
     above,
     all_of,
@@ -17,6 +18,7 @@ from perhop.judging import (
     near,
 )
 from perhop.studies.yeom.common import (
+    FAIRLY_CLOSE,
     NAMES,
     NO_OUT,
     PROFILES,
@@ -219,3 +221,13 @@ def no_out_levels(share: float) -> Callable[[Evidence], Judgement]:
         return judge(all_of(*checks), f"Error and limit, Mbit/s: {text}.")
 
     return judged
+
+
+def no_out_nearer_than_rio(evidence: Evidence) -> Judgement:
+    """The same, and at 90 % the error is below RIO's."""
+    alone = no_out_levels(FAIRLY_CLOSE)(evidence)
+    less = evidence.difference("rmse", cell(NO_OUT, 90), cell(RIO, 90))
+    return judge(
+        all_of(Check(alone.holds, alone.runs_needed), below(less)),
+        f"{alone.evidence} Less RIO's at 90 %: {less.text(sign=True)}.",
+    )
