@@ -170,7 +170,7 @@ def alike(evidence: Evidence, queue: str, part: float = ALIKE) -> Judgement:
         )
         for level in rio.measured(evidence)
     }
-    text = ", ".join(f"{level} %: {_percent(e.mean)}" for level, e in found.items())
+    text = ", ".join(f"{level} %: {scaled(e, 100).text(1, sign=True)}" for level, e in found.items())
     return judge(
         all_of(*(within(e, -part, part) for e in found.values())),
         f"RI+O − RIO in percent of what RIO gives, at {text}.",
@@ -198,10 +198,6 @@ def to_fifty(evidence: Evidence, queue: str, keeps: float = KEEPS) -> Judgement:
         all_of(*(curve.keeps_to(evidence, 50, keeps) for curve in curves.values())),
         f"RI+O at 50 %, Mbit/s, profile {text}.",
     )
-
-
-def _percent(fraction: float) -> str:
-    return f"{fraction * 100:+.1f} %".replace("-", "−")
 
 
 LOAD = Axis("subscription_percent", "Subscription, %")
