@@ -271,8 +271,8 @@ def test_what_a_large_network_is_said_to_take_is_what_it_takes(
 ) -> None:
     """With packets on their way. A second thread keeps flows that cross the border, too.
 
-    Of FQ-CoDel an engine of the profile `first` takes some 17 MB more than one of `release`. DualPI2's network
-    takes 1.149 times what is said, and up to 1.151 on a busy machine.
+    Of FQ-CoDel an engine of the profile `first` takes some 17 MB more than one of `release`. DualPI2's
+    network takes 1.149 times what is said, and up to 1.151 on a busy machine.
     """
     profile = 'profile = { marker = "token-bucket", rate = "100kbps", burst = "15kB" }\n'
     group = '[[flows]]\nname = "{}"\ncount = {}\nbetween = {{}}\ntransport = {}\n{}'
