@@ -211,7 +211,7 @@ def _sum(parts: Sequence[tuple[Cost, float]]) -> Cost:
 
 # ---------------------------------------------------------------- the record
 Entry = dict[str, float]
-"""What is recorded of a row, by key."""
+"""The figures that the record keeps of a row, by key."""
 
 
 def record(costs: Costs) -> dict[str, dict[str, Entry]]:

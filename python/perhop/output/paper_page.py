@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perhop.judging import STATES
 from perhop.output.plot import caption, drawing
 from perhop.output.report import environment
-from perhop.output.sentences import sentences, told
+from perhop.output.sentences import counted, sentences
 from perhop.output.table import interval, measured, pivot, published_text
 from perhop.reproduction import by_paper
 from perhop.studies.assumptions import hangs
@@ -84,7 +84,7 @@ def paper_pages(outcomes: Sequence[StudyOutcome], command: str) -> Pages:
             parts=parts,
             hangs=[] if group.map is None else hangs(group.map.study, group.map.rows),
             sentences=listed,
-            told=told(listed),
+            counts=counted(listed),
             command=command,
         )
     texts["README.md"] = render(
@@ -109,8 +109,8 @@ def totals(groups: Sequence[PaperOutcome]) -> str:
     left = sum(group.not_counted for group in groups)
     return (
         f"Of {sum(counts.values())} claims of the papers that are judged, {counts[True]} hold, "
-        f"{counts[False]} do not, and {counts[None]} cannot be told; "
-        f"{left} more were used to choose a setting and are not counted."
+        f"{counts[False]} do not, and {counts[None]} are undecided; "
+        f"{left} more follow from how a setting was chosen and are not counted."
     )
 
 

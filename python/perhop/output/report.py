@@ -198,7 +198,7 @@ def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | No
         f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be decided from these runs."
     )
     if left := sum(group.not_counted for group in groups):
-        told += f" Not counted: {counted(left, 'claim')} used to choose a setting."
+        told += f" Not counted: {counted(left, 'claim')} that follow from how a setting was chosen."
     return [told, text] if (text := family(total, "claims")) else [told]
 
 

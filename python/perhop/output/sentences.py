@@ -33,7 +33,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Counts:
     """How many sentences of a paper can be tested, how many are judged, and by how many claims."""
 
     testable: int
@@ -41,10 +41,10 @@ class Told:
     claims: int
 
 
-def told(listed: Sequence[Judged]) -> Told:
+def counted(listed: Sequence[Judged]) -> Counts:
     """The counts of a paper's sentences; claims may share one."""
     judged = [one for one in listed if one.claim]
-    return Told(len({one.quote for one in listed}), len({one.quote for one in judged}), len(judged))
+    return Counts(len({one.quote for one in listed}), len({one.quote for one in judged}), len(judged))
 
 
 def sentences(group: PaperOutcome) -> Sequence[Judged]:

@@ -105,7 +105,7 @@ pub fn print(samples: usize) {
     }
 }
 
-/// What is measured, so that Callgrind knows it by name.
+/// This function does the measured work, so that Callgrind finds it by its name.
 #[inline(never)]
 fn measured(work: &mut dyn FnMut()) {
     work();
@@ -128,7 +128,7 @@ pub fn through_a_queue(mut queue: impl Discipline<Header> + 'static, colors: Col
     }
 }
 
-/// Until the queue stands and its averages have followed.
+/// This many packets fill the queue, and bring its averages to its length.
 pub fn until_it_stands(pass: &mut impl FnMut()) {
     (0..10_000).for_each(|_| pass());
 }
@@ -169,7 +169,7 @@ pub fn scheduler_of(row: &str) -> AnyScheduler<Header> {
     scheduler(params.expect("registered").expect("valid"), 1)
 }
 
-/// The meter of a row. One that is told which share of the packets is green marks this one.
+/// Makes the meter of a row. A meter that takes the share of green packets as a parameter gets that of the row.
 pub fn meter_of(row: &str, share: f64) -> AnyMeter {
     let params = MeterParams::deserialize_named(block(row), &mut table(METERS, row)).expect("registered");
     let mut meter = params.expect("valid").build(environment());

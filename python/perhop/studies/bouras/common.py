@@ -126,7 +126,7 @@ class Times:
 
 TIMES = Times()
 SHORT = Times(steady=120, begin=40, late=40, window=(100, 200), burst=40, phases=2, settle=10)
-"""Those of studies that run many settings."""
+"""The shorter times of studies that run many settings."""
 
 
 @dataclass(frozen=True, slots=True)

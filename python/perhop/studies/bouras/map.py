@@ -51,7 +51,7 @@ queues' IN packets so; both colors of the static queue by one set.
 CROSSED = ("1/3/5", "1/2/7", "1/2/8", "2/4/6")
 """The sets that are crossed with all round trips."""
 WITH_READINGS = ("1/2/8", "2/4/6")
-"""Those that are crossed with the other readings, too."""
+"""The sets of contracts that are crossed with the other readings, too."""
 NS_2004 = {**SENDER, "min-rto": "1s", "initial-rto": "6s"}
 """NewReno as ns-2 had it until October 2004, when its smallest timeout fell from 1 s to 0.2 s."""
 ALONE: Mapping[str, Mapping[str, Setting]] = {
@@ -76,7 +76,7 @@ ALONE: Mapping[str, Mapping[str, Setting]] = {
         "4 round trips": replace(SETTING, round_trips=4),
     },
 }
-"""What is varied alone, on the stated network."""
+"""The assumptions that are varied one at a time, on the stated network."""
 FIGURES = {
     "fig2": scenarios.FIG2,
     "fig3": scenarios.FIG3,

@@ -49,7 +49,7 @@ JUDGED = (
 
 
 def elsewhere(rate_mbps: float, rtt_ms: float) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """The same scenario on another link with another round trip; a flood beside blue flows grows with it."""
+    """Change link and round trip of a scenario; a flood beside blue flows grows with the link."""
     stated = flood(GREEN_FLOOD * SETTING.rate_mbps)
     here = flood(GREEN_FLOOD * rate_mbps)
 
@@ -72,7 +72,7 @@ def elsewhere(rate_mbps: float, rtt_ms: float) -> Callable[[Mapping[str, Any]], 
 def queued(
     change: Callable[[dict[str, Any], dict[str, Any]], None], *rules: str
 ) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """The same scenario with the queue and its rule changed, where it is one of these rules."""
+    """Change the queue and its rule in a scenario whose rule is one of these."""
 
     def changed(scenario: Mapping[str, Any]) -> Mapping[str, Any]:
         link = scenario["links"][LINK]

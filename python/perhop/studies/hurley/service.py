@@ -154,7 +154,7 @@ def choosing(setting: Setting, case: str, chooser: str) -> list[dict[str, Any]]:
 
 
 def alike(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The same scenario with plain RED before its scheduler, which drops both services alike."""
+    """Put plain RED, which drops both services alike, before the scheduler of a scenario."""
     link = scenario["links"][LINK]
     rule = link["queue"]["rule"]
     red = {k: rule[k] for k in ("thresholds", "limit", "weight", "wait", "mean-packet")}

@@ -224,7 +224,7 @@ def no_out_levels(share: float) -> Callable[[Evidence], Judgement]:
 
 
 def no_out_nearer_than_rio(evidence: Evidence) -> Judgement:
-    """The same, and at 90 % the error is below RIO's."""
+    """Judge whether No-OUT works well at high subscription only, and at 90 % has a smaller error than RIO."""
     alone = no_out_levels(FAIRLY_CLOSE)(evidence)
     less = evidence.difference("rmse", cell(NO_OUT, 90), cell(RIO, 90))
     return judge(

@@ -33,7 +33,7 @@ use super::pacing::{Fraction, Refusal, check_rate, check_size, default_ack, defa
 pub enum Specification {
     /// RFC 5348, of 2008.
     Rfc5348,
-    /// The same with the rate s / (R sqrt(2p/3)) in place of section 3.1's: that of a TCP without timeouts (Mathis,
+    /// RFC 5348 with the rate s / (R sqrt(2p/3)) in place of section 3.1's: that of a TCP without timeouts (Mathis,
     /// Semke, Mahdavi & Ott 1997), which sends half as much at four times the loss event rate.
     SquareRoot,
 }
