@@ -93,6 +93,18 @@ pub fn steps(path: &str) -> impl Iterator<Item = KeyPart> {
     })
 }
 
+/// Returns the path of a key of the group of flows of this number, such as `transport.packet`; of the group's table if `key` is empty.
+pub(crate) fn at_flow(number: usize, key: &str) -> impl Iterator<Item = KeyPart> {
+    let group = [KeyPart::Key("flows".into()), KeyPart::Index(number)];
+    group.into_iter().chain(steps(key))
+}
+
+/// Returns the path of a key, such as `reverse.loss`, of the table `[tables.NAME]`; of that table if `key` is empty. A dot in the name
+/// begins no other part.
+pub(crate) fn at_table(tables: &str, name: &str, key: &str) -> impl Iterator<Item = KeyPart> {
+    [tables, name].map(|key| KeyPart::Key(key.into())).into_iter().chain(steps(key))
+}
+
 impl Problem {
     /// A problem at the key of this path.
     pub fn at(path: impl IntoIterator<Item = KeyPart>, text: impl Into<String>) -> Self {

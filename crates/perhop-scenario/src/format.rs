@@ -1,19 +1,18 @@
-//! The types of the scenario format. Field docs are the documentation that users read. It is one file, somewhat long, because
-//! docs/scenario.md follows its order.
+//! The types of the scenario format. Field docs are the documentation that users read. It is one long file, since docs/scenario.md
+//! follows its order.
+
+mod forms;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use perhop_core::abe::Service;
-use perhop_core::aqm::AqmParams;
 use perhop_core::control::WindowControl;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::table::{at_key, nested};
-use perhop_core::units::{Load, TIME, UnitError, parts};
+use perhop_core::units::{Load, UnitError};
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Frequency, Probability};
 use perhop_sim::Medium;
 use perhop_sim::application::ApplicationParams;
@@ -25,9 +24,7 @@ use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::workload::{ArrivalTrace, Listed, Sizes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, DeserializeOwned, IntoDeserializer};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 pub use crate::between::{Between, Demand, Weights};
 use crate::topology::Plan;
@@ -74,108 +71,105 @@ pub struct Scenario {
     pub(crate) plan: Option<Arc<Plan>>,
 }
 
-/// A link between two routers, in both directions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Link {
-    /// The router where the forward direction begins.
-    pub from: String,
-    /// The router where it ends.
-    pub to: String,
-    /// Rate of each direction.
-    pub rate: Bitrate,
-    /// Propagation delay of each direction.
-    pub delay: Duration,
-    /// The queue of the forward direction. Default: a queue without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts or other routers have
-    /// marked: each packet that of the first meter that matches it. Default: none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meters: Vec<AggregateMeter>,
-    /// The rate of the forward direction over time, as a file or table says: Mahimahi's packet-delivery traces, or CSV. AQMs and
-    /// schedulers know the `rate` of the link only; utilization refers to the mean rate of the trace. Default: the rate is constant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_trace: Option<RateTrace>,
-    /// Changes of the rate and delay of the forward direction, in the order of time. AQMs and schedulers know the `rate` of the
-    /// link only; utilization refers to the mean rate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
-    /// Times during which the forward direction begins to send no packet, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outages: Vec<Outage>,
-    /// The probability that the forward direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart
-    /// from the drops of queues. Default: none is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Probability>,
-    /// Losses of the forward direction in bursts, beside these of `loss`. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst_loss: Option<GilbertElliott>,
-    /// A random delay of each packet of the forward direction beside the propagation delay. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Jitter>,
-    /// Settings of the reverse direction that differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverse: Option<Reverse>,
+/// Declares the settings of one direction of a link: its own keys, those of its medium, which both directions have, and more own ones.
+macro_rules! direction {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[$first_meta:meta])* pub $first:ident: $first_type:ty,)*
+        }
+        medium of $direction:literal
+        $({
+            $($(#[$last_meta:meta])* pub $last:ident: $last_type:ty,)*
+        })?
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[$first_meta])* pub $first: $first_type,)*
+            #[doc = concat!(" The rate of the ", $direction, " direction over time, as a file or table says: Mahimahi's packet-delivery traces, or CSV. AQMs and")]
+            /// schedulers know the `rate` of the link only; utilization refers to the mean rate of the trace. Default: the rate is constant.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub rate_trace: Option<RateTrace>,
+            #[doc = concat!(" Changes of the rate and delay of the ", $direction, " direction, in the order of time. AQMs and schedulers know the `rate` of the")]
+            /// link only; utilization refers to the mean rate.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            pub changes: Vec<Change>,
+            #[doc = concat!(" Times during which the ", $direction, " direction begins to send no packet, in order.")]
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            pub outages: Vec<Outage>,
+            #[doc = concat!(" The probability that the ", $direction, " direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart")]
+            /// from the drops of queues. Default: none is lost.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub loss: Option<Probability>,
+            #[doc = concat!(" Losses of the ", $direction, " direction in bursts, beside these of `loss`. Default: none.")]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub burst_loss: Option<GilbertElliott>,
+            #[doc = concat!(" A random delay of each packet of the ", $direction, " direction beside the propagation delay. Default: none.")]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub jitter: Option<Jitter>,
+            $($($(#[$last_meta])* pub $last: $last_type,)*)?
+        }
+
+        impl $name {
+            #[doc = concat!("Returns how the ", $direction, " direction changes, and what it loses.")]
+            pub(crate) fn medium(&self) -> Medium {
+                let Self { rate_trace, changes, outages, loss, burst_loss, jitter, .. } = self;
+                let (changes, outages) = (changes.clone(), outages.clone());
+                let trace = rate_trace.as_ref().and_then(RateTrace::read);
+                Medium { trace, changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
+            }
+        }
+    };
 }
 
-/// Settings of a link's reverse direction that differ from those of its forward direction.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Reverse {
-    /// Rate of the reverse direction. Default: that of the forward direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Bitrate>,
-    /// Propagation delay of the reverse direction. Default: that of the forward direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Duration>,
-    /// The queue of the reverse direction. Default: a queue without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-    /// Meters before the queue of the reverse direction. Default: none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub meters: Vec<AggregateMeter>,
-    /// The rate of the reverse direction over time, as a file or table says: Mahimahi's packet-delivery traces, or CSV. AQMs and
-    /// schedulers know the `rate` of the link only; utilization refers to the mean rate of the trace. Default: the rate is constant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_trace: Option<RateTrace>,
-    /// Changes of the rate and delay of the reverse direction, in the order of time. AQMs and schedulers know the `rate` of the
-    /// link only; utilization refers to the mean rate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
-    /// Times during which the reverse direction begins to send no packet, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outages: Vec<Outage>,
-    /// The probability that the reverse direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart
-    /// from the drops of queues. Default: none is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Probability>,
-    /// Losses of the reverse direction in bursts, beside these of `loss`. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst_loss: Option<GilbertElliott>,
-    /// A random delay of each packet of the reverse direction beside the propagation delay. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Jitter>,
-}
-
-impl Link {
-    /// How the forward direction changes, and what it loses.
-    pub(crate) fn medium(&self) -> Medium {
-        let Self { rate_trace, changes, outages, loss, burst_loss, jitter, .. } = self;
-        let (changes, outages) = (changes.clone(), outages.clone());
-        let trace = rate_trace.as_ref().and_then(RateTrace::read);
-        Medium { trace, changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
+direction! {
+    /// A link between two routers, in both directions.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Link {
+        /// The router where the forward direction begins.
+        pub from: String,
+        /// The router where it ends.
+        pub to: String,
+        /// Rate of each direction.
+        pub rate: Bitrate,
+        /// Propagation delay of each direction.
+        pub delay: Duration,
+        /// The queue of the forward direction. Default: a queue without a limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub queue: Option<Queue>,
+        /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts or other routers have
+        /// marked: each packet that of the first meter that matches it. Default: none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub meters: Vec<AggregateMeter>,
+    }
+    medium of "forward"
+    {
+        /// Settings of the reverse direction that differ.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reverse: Option<Reverse>,
     }
 }
 
-impl Reverse {
-    /// How the reverse direction changes, and what it loses.
-    pub(crate) fn medium(&self) -> Medium {
-        let Self { rate_trace, changes, outages, loss, burst_loss, jitter, .. } = self;
-        let (changes, outages) = (changes.clone(), outages.clone());
-        let trace = rate_trace.as_ref().and_then(RateTrace::read);
-        Medium { trace, changes, outages, loss: *loss, burst_loss: *burst_loss, jitter: *jitter }
+direction! {
+    /// Settings of a link's reverse direction that differ from those of its forward direction.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct Reverse {
+        /// Rate of the reverse direction. Default: that of the forward direction.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub rate: Option<Bitrate>,
+        /// Propagation delay of the reverse direction. Default: that of the forward direction.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub delay: Option<Duration>,
+        /// The queue of the reverse direction. Default: a queue without a limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub queue: Option<Queue>,
+        /// Meters before the queue of the reverse direction. Default: none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub meters: Vec<AggregateMeter>,
     }
+    medium of "reverse"
 }
 
 /// A trace of a link's rate: the name of a file, relative to the scenario's folder, or a table.
@@ -701,184 +695,4 @@ fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
         let most = crate::check::MOST_FLOWS;
         de::Error::custom(format!("a scenario has 1 to {most} flows, each group at least 1, not {count}"))
     })
-}
-
-impl Default for Start {
-    /// Within the first second: synchronized starts cause phase effects.
-    fn default() -> Self {
-        Self { first: Duration::ZERO, last: Duration::from_secs(1) }
-    }
-}
-
-impl FromStr for Start {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parse = |part: &str| part.parse::<Duration>().map_err(|problem| problem.to_string());
-        let mut times = parts(text, "..");
-        let first = parse(times.next().unwrap_or(text))?;
-        let last = times.next().map_or(Ok(first), parse)?;
-        if times.next().is_some() {
-            return Err(format!("`{text}`: a range has two ends, such as 0s..1s"));
-        }
-        if first > last {
-            return Err(format!("`{text}`: the range ends before it begins; write the earlier time first"));
-        }
-        Ok(Self { first, last })
-    }
-}
-
-impl fmt::Display for Start {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last { self.first.fmt(f) } else { write!(f, "{}..{}", self.first, self.last) }
-    }
-}
-
-impl Serialize for Start {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Start {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
-}
-
-impl JsonSchema for Start {
-    fn schema_name() -> Cow<'static, str> {
-        "Start".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": format!(r"^{TIME}( *\.\. *{TIME})?$"),
-            "examples": ["0s..1s", "2s"],
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Queue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let table = Map::deserialize(deserializer)?;
-        let scheduler_named = table.contains_key(SchedulerParams::TAG);
-        if !scheduler_named && !table.contains_key(AqmParams::TAG) {
-            return Err(de::Error::custom(SchedulerParams::missing()));
-        }
-        let table = Value::Object(table).into_deserializer();
-        let read = if scheduler_named {
-            SchedulerParams::deserialize(table)
-        } else {
-            AqmParams::deserialize(table).map(SchedulerParams::from)
-        };
-        let scheduler = read.map_err(|error: serde_json::Error| de::Error::custom(error))?;
-        Ok(Self { scheduler, scheduler_named })
-    }
-}
-
-impl<'de> Deserialize<'de> for FlowProfile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(name) => Ok(Self::Shared(name)),
-            table => {
-                nested(table, |table| Some(Profile::deserialize(table))).expect("always read").map(Self::Own)
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for RateTrace {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(file) => Ok(Self::File(file)),
-            table => nested(table, |table| Some(TraceTable::deserialize(table)))
-                .expect("always read")
-                .map(Self::Table),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for MeasuredArrivals {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(file) => Ok(Self::File(file)),
-            table => nested(table, |table| Some(ArrivalTable::deserialize(table)))
-                .expect("always read")
-                .map(Self::Table),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for ReplayedPackets {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(file) => Ok(Self::File(file)),
-            table => nested(table, |table| Some(ReplayTable::deserialize(table)))
-                .expect("always read")
-                .map(Self::Table),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Transport {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let table = Map::deserialize(deserializer)?;
-        let kinds: Vec<&str> =
-            ["tcp", "udp", "rap", "tfrc"].into_iter().filter(|kind| table.contains_key(*kind)).collect();
-        let table = Value::Object(table);
-        match kinds[..] {
-            ["tcp"] => read_transport(table, TcpParams::check).map(Self::Tcp),
-            ["udp"] => read_transport(table, UdpParams::check).map(Self::Udp),
-            ["rap"] => read_transport(table, RapParams::check).map(Self::Rap),
-            ["tfrc"] => read_transport(table, TfrcParams::check).map(Self::Tfrc),
-            _ => Err(de::Error::custom(
-                "a transport names one protocol: tcp = \"newreno\" (or \"reno\", \"two-windows\", \"linux\", \"quic\", \"ns-1998\"), udp = \
-                 \"cbr\" (or \"on-off\"), rap = \"aimd\", or tfrc = \"rfc5348\" (or \"square-root\")",
-            )),
-        }
-    }
-}
-
-/// Reads a transport's table, with the checks that no single key can make.
-fn read_transport<T: DeserializeOwned, E: de::Error>(
-    table: Value,
-    check: impl FnOnce(&T) -> Result<(), (&'static str, UnitError)>,
-) -> Result<T, E> {
-    let params = nested(table, |table| Some(T::deserialize(table))).expect("always read")?;
-    check(&params).map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
-    Ok(params)
-}
-
-impl Serialize for Queue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.scheduler {
-            SchedulerParams::Fifo(params) => params.rule.serialize(serializer),
-            #[allow(unreachable_patterns)]
-            scheduler => scheduler.serialize(serializer),
-        }
-    }
-}
-
-impl JsonSchema for Queue {
-    fn schema_name() -> Cow<'static, str> {
-        "Queue".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut aqm = generator.subschema_for::<AqmParams>();
-        aqm.insert("description".into(), "A FIFO queue under this AQM.".into());
-        let mut scheduler = generator.subschema_for::<SchedulerParams>();
-        scheduler.insert("description".into(), "A scheduler with its queues, each under an AQM.".into());
-        let alternatives = [aqm, scheduler];
-        json_schema!({ "anyOf": alternatives })
-    }
-}
-
-impl JsonSchema for Profile {
-    fn schema_name() -> Cow<'static, str> {
-        "Profile".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        MeterParams::json_schema(generator)
-    }
 }

@@ -10,6 +10,7 @@ use perhop_core::{Bitrate, Block, Header};
 use serde_json::{Map, Value};
 
 use crate::error::{KeyPart, Problem};
+use crate::format::{Reverse, Scenario};
 
 const LIMIT: &str = "limit";
 
@@ -109,5 +110,22 @@ fn bytes(text: &str, rate: Option<Bitrate>) -> Result<String, String> {
                  868p or bytes such as 500kB"
             )
         }),
+    }
+}
+
+impl Scenario {
+    /// Returns the scenario with the `limit` of each AQM written that has one by default, for a program whose defaults are others.
+    #[must_use]
+    pub fn with_limits(mut self) -> Self {
+        for link in self.links.values_mut() {
+            let rate = link.rate;
+            if let Some(queue) = &mut link.queue {
+                queue.scheduler.write_limits(rate);
+            }
+            if let Some(Reverse { rate: own, queue: Some(queue), .. }) = &mut link.reverse {
+                queue.scheduler.write_limits(own.unwrap_or(rate));
+            }
+        }
+        self
     }
 }

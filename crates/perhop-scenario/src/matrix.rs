@@ -3,7 +3,9 @@
 use perhop_core::Bitrate;
 
 use crate::csv::{self, RATES};
-use crate::format::Demand;
+use crate::error::{Problem, at_flow};
+use crate::files::Files;
+use crate::format::{Demand, Scenario};
 use crate::text::{Refusal, shortened};
 
 /// The most rows of a measured matrix.
@@ -23,6 +25,29 @@ pub(crate) struct Lines {
     pub(crate) of_demands: Vec<usize>,
     /// Those whose rate is 0, which make no demand: their numbers and routers.
     pub(crate) idle: Vec<(usize, [String; 2])>,
+}
+
+/// Reads the matrices that the scenario names.
+///
+/// # Errors
+/// A file cannot be read, or is no matrix.
+pub(crate) fn read_matrices(scenario: &mut Scenario, files: &dyn Files) -> Result<(), Problem> {
+    for (number, group) in scenario.flows.iter_mut().enumerate() {
+        let Some(between) = &mut group.between else { continue };
+        let Some(file) = between.file.take() else { continue };
+        let at = |key: &str, text: String| Problem::at(at_flow(number, &format!("between.{key}")), text);
+        if !between.demands.is_empty() {
+            return Err(at("demands", "the demands are those of `file`: leave one of the two out".into()));
+        }
+        if between.name.is_some() {
+            return Err(at("name", "a matrix from a file has the file's name: leave this key out".into()));
+        }
+        let text = files.read(&file).map_err(|text| at("file", text))?;
+        let matrix = read(&text).map_err(|(line, text)| at("file", format!("{file}:{line}: {text}")))?;
+        (between.demands, between.lines) = (matrix.demands, matrix.lines);
+        between.name = Some(file);
+    }
+    Ok(())
 }
 
 /// A header, then two routers and a rate in each line. Names may be in quotes; lines that begin with `#` are comments.

@@ -5,8 +5,9 @@ use std::fmt;
 
 use perhop_core::Duration;
 
-use crate::format::{Flow, Link, Queue, Scenario, Transport};
-use crate::network::REVERSE;
+use crate::directions::Direction;
+use crate::format::{Flow, Scenario, Transport};
+use crate::populations::expected_flows;
 
 /// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
 /// hundred thousand flows, and rounded up.
@@ -109,18 +110,19 @@ impl Scenario {
         let both = |flow: &Flow| u64::from(flow.flows()) * if flow.application.is_some() { 2 } else { 1 };
         let flows: u64 = self.flows.iter().map(both).sum();
         let mut flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
-        let records = self.expected_flows() as u64;
+        let records = expected_flows(self) as u64;
         let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
-        let queues: u64 = self.links.values().map(values_of).sum();
+        let queues: u64 = self.directions().map(|direction| values_of(&direction)).sum();
         let links = 2 * self.links.len() as u64;
         let (mut link_bytes, mut link_result_bytes) = (0, 0);
         if links > MANY_LINKS {
             flow_bytes += flows * SENDING;
             link_bytes = links * LINK;
-            for (name, queue) in self.links.iter().flat_map(|(name, link)| measured(name, link)) {
-                let classes = queue.map_or(1, |queue| queue.scheduler.aqms(None).len().max(1) as u64);
+            for direction in self.directions() {
+                let classes =
+                    direction.queue().map_or(1, |queue| queue.scheduler.aqms(None).len().max(1) as u64);
                 link_bytes += classes * QUEUE;
-                if self.has_results(&name) {
+                if self.has_results(&direction.name()) {
                     link_result_bytes += LINK_RESULT * if classes > 1 { 1 + classes } else { 1 };
                 }
             }
@@ -150,20 +152,13 @@ fn bytes_of(flow: &Flow) -> u64 {
     }
 }
 
-/// How many values a sample of a link has, both directions together.
-fn values_of(link: &Link) -> u64 {
+/// Returns how many values a sample of a direction of a link has.
+fn values_of(direction: &Direction<'_>) -> u64 {
     // Each grows as samples come, by half of its room at a time. A scheduler without AQMs has one or two classes.
-    let classes = |queue: Option<&Queue>| match queue.map(|queue| queue.scheduler.aqms(None).len() as u64) {
+    let classes = match direction.queue().map(|queue| queue.scheduler.aqms(None).len() as u64) {
         None => 1,
         Some(0) => 2,
         Some(aqms) => aqms,
     };
-    measured("", link).map(|(_, queue)| 2 * (1 + classes(queue) * (GAUGES + CLASS_VALUES))).sum()
-}
-
-/// The directions of a link that are measured, each with its name and its queue: the reverse one where it has a table.
-fn measured<'a>(name: &str, link: &'a Link) -> impl Iterator<Item = (String, Option<&'a Queue>)> + use<'a> {
-    let forward = (name.to_owned(), link.queue.as_ref());
-    let reverse = link.reverse.as_ref().map(|reverse| (format!("{name}{REVERSE}"), reverse.queue.as_ref()));
-    std::iter::once(forward).chain(reverse)
+    2 * (1 + classes * (GAUGES + CLASS_VALUES))
 }

@@ -10,8 +10,8 @@ use perhop_sim::application::{ApplicationParams, Carrier};
 use perhop_sim::transport::tcp::{TcpEcn, TcpParams};
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{
-    AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NodeId, SharedMeter,
-    TransportSpec,
+    AccessSpec, ApplicationSpec, Connection, FlowSpec, LinkSpec, Marking, Network, NodeId, PathSpec,
+    SharedMeter, TransportSpec,
 };
 
 use crate::format::{
@@ -234,6 +234,27 @@ impl Scenario {
         }
     }
 
+    /// Returns the paths as the simulator takes them; what is checked cannot fail here.
+    fn routes(&self, network: &Network, node: impl Fn(&str) -> NodeId) -> Vec<PathSpec> {
+        let route = |routers: &[String]| {
+            let hops = routers.windows(2).map(|hop| network.link_between(node(&hop[0]), node(&hop[1])));
+            hops.collect::<Option<Vec<_>>>().expect("checked: links join them")
+        };
+        let paths = self.paths.iter().map(|(name, path)| PathSpec {
+            name: name.clone(),
+            label: self.label(name),
+            forward: route(&path.via),
+            backward: route(&path.way_back()),
+            control: path.control.clone(),
+        });
+        paths.collect()
+    }
+
+    /// Returns the label of a path: from 1, in the order of the names.
+    fn label(&self, path: &str) -> u32 {
+        self.paths.keys().take_while(|name| name.as_str() <= path).count() as u32
+    }
+
     fn marking(&self, group: &Flow) -> Marking {
         match &group.profile {
             None => Marking::None,
@@ -313,6 +334,23 @@ pub struct Class {
     pub is_population: bool,
     /// The codec of calls.
     pub codec: Option<Codec>,
+}
+
+impl LabelSwitchedPath {
+    /// Returns the router where it begins.
+    pub(crate) fn ingress(&self) -> &str {
+        self.via.first().map_or("", String::as_str)
+    }
+
+    /// Returns the router where it ends.
+    pub(crate) fn egress(&self) -> &str {
+        self.via.last().map_or("", String::as_str)
+    }
+
+    /// Returns the routers that acknowledgements pass.
+    fn way_back(&self) -> Vec<String> {
+        self.back.clone().unwrap_or_else(|| self.via.iter().rev().cloned().collect())
+    }
 }
 
 impl Flow {

@@ -9,7 +9,6 @@ use perhop_sim::transport::tcp::congestion::ForeignCongestionParams;
 use serde_json::{Map, Value};
 
 use crate::error::{KeyPart, Problem, steps};
-use crate::format::{FlowProfile, Scenario, Transport};
 
 /// The blocks that are implemented outside.
 pub trait Plugins {
@@ -117,57 +116,7 @@ fn complete_congestion(
     Ok(())
 }
 
-impl Scenario {
-    /// On real packets no interpreter takes part.
-    pub(crate) fn check_no_classes(&self) -> Result<(), Problem> {
-        for port in self.queues() {
-            if let Some((key, params)) = port.scheduler().foreign().first() {
-                return Err(port.at(&format!("{key}.{}", AqmParams::TAG), simulated_only(&params.class)));
-            }
-        }
-        for place in self.meters() {
-            for (number, meter) in place.meters.iter().enumerate() {
-                if let Some(params) = meter.profile.foreign() {
-                    let key = format!("[{number}].profile.{}", MeterParams::TAG);
-                    return Err(place.at(&key, simulated_only(&params.class)));
-                }
-            }
-        }
-        let key = |name: &str| KeyPart::Key(name.into());
-        let shared = self.profiles.iter().map(|(name, profile)| (vec![key("profiles"), key(name)], profile));
-        let own = self.flows.iter().enumerate().filter_map(|(number, flow)| match &flow.profile {
-            Some(FlowProfile::Own(profile)) => {
-                Some((vec![key("flows"), KeyPart::Index(number), key("profile")], profile))
-            }
-            _ => None,
-        });
-        for (number, flow) in self.flows.iter().enumerate() {
-            let users = match &flow.application {
-                Some(ApplicationParams::Foreign(params)) => Some((&params.class, "application.model")),
-                _ => None,
-            };
-            let control = match &flow.transport {
-                Transport::Tcp(params) => {
-                    params.class.as_ref().map(|params| (&params.class, "transport.congestion"))
-                }
-                _ => None,
-            };
-            if let Some((class, inner)) = users.or(control) {
-                let place = [key("flows"), KeyPart::Index(number)].into_iter().chain(steps(inner));
-                return Err(Problem::at(place, simulated_only(class)));
-            }
-        }
-        for (place, profile) in shared.chain(own) {
-            if let Some(params) = profile.0.foreign() {
-                let place = place.into_iter().chain(steps(MeterParams::TAG));
-                return Err(Problem::at(place, simulated_only(&params.class)));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Why a class cannot run on real packets, and what can.
+/// Says why a class cannot run on real packets, and what can.
 pub fn simulated_only(class: &str) -> String {
     format!("`{class}` is a class in Python, which takes part in simulations only; take a built-in block")
 }
@@ -175,8 +124,9 @@ pub fn simulated_only(class: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Driver;
+    use crate::check::Driver;
     use crate::files::{Files, NoFiles};
+    use crate::format::Scenario;
 
     /// Knows one class, `my:Aqm`, which has the parameter `limit`.
     struct One;

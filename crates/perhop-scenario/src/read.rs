@@ -7,12 +7,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bounds::Syntax;
-use crate::driver::Driver;
+use crate::check::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
-use crate::files::{Files, NoFiles};
+use crate::files::{Files, NoFiles, read_files};
 use crate::format::Scenario;
 use crate::hints;
 use crate::limits;
+use crate::matrix::read_matrices;
 use crate::plugins::complete;
 
 impl Scenario {
@@ -42,47 +43,48 @@ impl Scenario {
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        let prepare = |value: &mut Value| prepare(value, files);
-        read_tables(text, origin, prepare, |read: &mut Self| read.complete(driver, files))
+        Self::read(Syntax::Toml, text, origin, driver, files)
     }
 
-    /// The same in JSON.
+    /// Reads a scenario in JSON that this driver is to run, and the `files` that it names.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`from_toml_for`](Self::from_toml_for).
     pub fn from_json_for(
         text: &str,
         origin: &str,
         driver: Driver,
         files: &dyn Files,
     ) -> Result<Self, ScenarioError> {
-        let prepare = |value: &mut Value| prepare(value, files);
-        read_json_tables(text, origin, prepare, |read: &mut Self| read.complete(driver, files))
+        Self::read(Syntax::Json, text, origin, driver, files)
     }
 
-    /// Reads the files that it names, and checks it for this driver.
-    fn complete(&mut self, driver: Driver, files: &dyn Files) -> Result<(), Problem> {
-        self.expand(files)?;
-        self.read_files(files)?;
-        self.read_matrices(files)?;
-        self.check()?;
-        self.check_for(driver)
+    fn read(
+        syntax: Syntax,
+        text: &str,
+        origin: &str,
+        driver: Driver,
+        files: &dyn Files,
+    ) -> Result<Self, ScenarioError> {
+        let prepare = |value: &mut Value| {
+            files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))?;
+            limits::in_bytes(value)
+        };
+        read_tables(syntax, text, origin, prepare, |scenario: &mut Self| {
+            scenario.expand(files)?;
+            read_files(scenario, files)?;
+            read_matrices(scenario, files)?;
+            scenario.check(driver)
+        })
     }
 
-    /// The scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
+    /// Returns the scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
     }
 }
 
-/// Completes the tables of blocks that are implemented outside, and writes limits in bytes that are given as times.
-fn prepare(value: &mut Value, files: &dyn Files) -> Result<(), Problem> {
-    files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))?;
-    limits::in_bytes(value)
-}
-
-/// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` stands for the file in
-/// messages.
+/// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` names the file in messages.
 ///
 /// # Errors
 /// The first problem: where it stands, what is wrong, what would be right.
@@ -91,68 +93,72 @@ pub fn read_json<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_json_tables(text, origin, |_| Ok(()), |read| check(read))
-}
-
-fn read_json_tables<T: DeserializeOwned>(
-    text: &str,
-    origin: &str,
-    prepare: impl FnOnce(&mut Value) -> Result<(), Problem>,
-    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
-) -> Result<T, ScenarioError> {
-    let error = |line, key, problem| ScenarioError { origin: origin.into(), line, key, problem };
-    Syntax::Json.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
-    let mut value: Value = serde_json::from_str(text)
-        .map_err(|problem| error(Some(problem.line()), String::new(), problem.to_string()))?;
-    prepare(&mut value)
-        .and_then(|()| completed(&value, complete))
-        .map_err(|problem| error(None, problem.key(), problem.text))
+    read_tables(Syntax::Json, text, origin, |_| Ok(()), |read| check(read))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
 /// file in messages.
 ///
 /// # Errors
-/// The first problem: where it stands, what is wrong, what would be right.
+/// As [`read_json`].
 pub fn read_toml<T: DeserializeOwned>(
     text: &str,
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_tables(text, origin, |_| Ok(()), |read| check(read))
+    read_tables(Syntax::Toml, text, origin, |_| Ok(()), |read| check(read))
 }
 
+/// Reads tables in TOML or JSON: parses the text, has `prepare` change the values before they get types, and `complete` what then has been read.
 fn read_tables<T: DeserializeOwned>(
+    syntax: Syntax,
     text: &str,
     origin: &str,
     prepare: impl FnOnce(&mut Value) -> Result<(), Problem>,
     complete: impl FnOnce(&mut T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    let line_of = |offset| line_of(text, offset);
     let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
-    Syntax::Toml.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
-    let table: toml::Table = toml::from_str(text).map_err(|problem| {
-        let line = problem.span().map(|span| line_of(span.start));
+    syntax.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
+    let is_toml = syntax == Syntax::Toml;
+    let value = if is_toml {
+        parse_toml(text).map(|table| plain(toml::Value::Table(table), &mut Vec::new()))
+    } else {
+        parse_json(text).map(Ok)
+    };
+    let value = value.map_err(|(line, text)| error(line, String::new(), text))?;
+    let read = value.and_then(|mut value| {
+        prepare(&mut value)?;
+        let mut read = deserialize(&value)?;
+        complete(&mut read)?;
+        Ok(read)
+    });
+    read.map_err(|problem| {
+        let offset = if is_toml { span_of(text, &problem.path) } else { None };
+        let line = offset.map(|offset| line_of(text, offset));
+        error(line, problem.key(), problem.text)
+    })
+}
+
+/// Parses JSON. A problem has its line.
+fn parse_json(text: &str) -> Result<Value, (Option<usize>, String)> {
+    serde_json::from_str(text).map_err(|problem| (Some(problem.line()), problem.to_string()))
+}
+
+/// Parses TOML. A problem has its line, if it is known.
+fn parse_toml(text: &str) -> Result<toml::Table, (Option<usize>, String)> {
+    toml::from_str(text).map_err(|problem| {
+        let line = problem.span().map(|span| line_of(text, span.start));
         let mut message = problem.message().trim().replace('\n', "; ");
         if message == "duplicate key"
             && let Some(key) = problem.span().and_then(|span| text.get(span))
         {
             message = format!("duplicate key `{key}`; write a key once in its table");
         }
-        error(line, String::new(), message)
-    })?;
-    let value = plain(toml::Value::Table(table), &mut Vec::new());
-    let read = value.and_then(|mut value| {
-        prepare(&mut value)?;
-        completed(&value, complete)
-    });
-    read.map_err(|problem| {
-        let line = span_of(text, &problem.path).map(line_of);
-        error(line, problem.key(), problem.text)
+        (line, message)
     })
 }
 
-/// Notices of a file of tables, with its name, and the lines if its text is TOML.
+/// Returns notices of a file of tables, with its name, and the lines if its text is TOML.
 pub fn notices_in(toml: Option<&str>, origin: &str, notices: Vec<Problem>) -> Vec<Notice> {
     let line = |notice: &Problem| toml.and_then(|text| Some(line_of(text, span_of(text, &notice.path)?)));
     let placed = notices.into_iter().map(|notice| Notice {
@@ -166,15 +172,6 @@ pub fn notices_in(toml: Option<&str>, origin: &str, notices: Vec<Problem>) -> Ve
 
 fn line_of(text: &str, offset: usize) -> usize {
     text[..offset.min(text.len())].matches('\n').count() + 1
-}
-
-fn completed<T: DeserializeOwned>(
-    value: &Value,
-    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
-) -> Result<T, Problem> {
-    let mut read = deserialize(value)?;
-    complete(&mut read)?;
-    Ok(read)
 }
 
 /// TOML as JSON's values. What only TOML has is refused where it stands.

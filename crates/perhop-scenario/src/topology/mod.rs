@@ -379,31 +379,6 @@ impl Scenario {
         Ok(())
     }
 
-    /// Written links whose name is that of a link of the topology, read backwards: probably meant to replace it.
-    pub(crate) fn links_named_backwards(&self) -> impl Iterator<Item = Problem> {
-        self.links.written().filter_map(|(name, Link { from, to, .. })| {
-            let [there, back] = [format!("{from}--{to}"), format!("{to}--{from}")];
-            let other = match name {
-                name if *name == there => back,
-                name if *name == back => there,
-                _ => return None,
-            };
-            self.links.tier(&other)?;
-            let text = format!(
-                "adds a link beside `{other}` of the topology; to replace that one, call this `{other}`, in the same direction; for a \
-                 second one, choose another name"
-            );
-            Some(Problem::at(["links", name].map(|key| KeyPart::Key(key.into())), text))
-        })
-    }
-
-    /// Edges and nodes of a graph that are no links and routers of their own.
-    pub(crate) fn merged_edges(&self) -> Option<Problem> {
-        let graph = self.topology.as_ref()?.graph.as_ref()?;
-        let (name, merged) = (graph.name.as_deref().unwrap_or_default(), graph.merged.as_ref()?);
-        Some(refused("graph.file", format!("{name}: {merged}")))
-    }
-
     /// Whether the link of this name, with a queue, is in results.
     pub fn has_results(&self, link: &str) -> bool {
         let tier = self.links.tier(link.strip_suffix(REVERSE).unwrap_or(link));

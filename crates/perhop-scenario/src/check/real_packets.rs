@@ -1,0 +1,188 @@
+//! Checks of a scenario for real packets: on them links are constant, hosts are the kernel's, and no class of Python takes part.
+
+use perhop_core::aqm::AqmParams;
+use perhop_core::meter::MeterParams;
+use perhop_sim::TransportSpec;
+use perhop_sim::application::{ApplicationParams, Carrier};
+use perhop_sim::transport::tcp::TcpEcn;
+
+use super::Checked;
+use super::links::changing_key;
+use crate::directions::QueuePlace;
+use crate::error::{Problem, at_flow, at_table, steps};
+use crate::format::{Flow, FlowProfile, Scenario, Setting, Transport};
+use crate::one_flow_per_group::{LinkSelection, OneFlowPerGroup};
+use crate::plugins::simulated_only;
+
+/// The kernel's setting that says whether TCP asks for ECN.
+const TCP_ECN: &str = "net.ipv4.tcp_ecn";
+
+/// Checks that on real packets each key has an effect, and that a flow can react to the marks of each AQM with `ecn`.
+pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
+    check_topology(scenario)?;
+    check_flows(scenario, |flow| {
+        let text =
+            "on real packets a group is between two routers: write `from` and `to`, or simulate the scenario";
+        flow.between.is_some().then(|| ("between", text.into()))
+    })?;
+    check_classes(scenario)?;
+    check_constant_media(scenario)?;
+    check_flows(scenario, |flow| {
+        let text = "on real packets flows that come and go are TCP connections: take a transport such as { tcp = \"linux\" }, or \
+                    simulate the scenario";
+        let is_other = flow.arrivals.is_some() && !matches!(flow.transport, Transport::Tcp(_));
+        is_other.then(|| ("transport", text.into()))
+    })?;
+    check_flows(scenario, |flow| flow.application.as_ref().and_then(sends_datagrams))?;
+    check_flows(scenario, |flow| {
+        let text =
+            "flows replay packets in the simulator only: leave this group out, or simulate the scenario";
+        flow.replay.is_some().then(|| ("replay", text.into()))
+    })?;
+    check_flows(scenario, |flow| {
+        let text = "on real packets hosts have the jitter of this system: leave this key out, or simulate the scenario";
+        flow.dispatch_jitter.is_some().then(|| ("dispatch-jitter", text.into()))
+    })?;
+    check_kernels_ecn(scenario)?;
+    check_flows(scenario, |flow| {
+        let text = "Linux sends ECT(1) only with TCP Prague, which is not part of it: take `ecn = \"accurate\"`, or the simulator";
+        (flow.ecn == TcpEcn::L4s).then(|| ("ecn", text.into()))
+    })?;
+    check_marks(scenario)
+}
+
+/// Checks each group of flows: `refused` returns the key that has no effect or cannot be had, and the remedy.
+fn check_flows(scenario: &Scenario, refused: impl Fn(&Flow) -> Option<(&'static str, String)>) -> Checked {
+    let mut groups = scenario.flows.iter().enumerate();
+    let found = groups.find_map(|(number, flow)| Some((number, refused(flow)?)));
+    found.map_or(Ok(()), |(number, (key, text))| Err(Problem::at(at_flow(number, key), text)))
+}
+
+/// Checks that links are written out: the laboratory is built link by link.
+fn check_topology(scenario: &Scenario) -> Checked {
+    let text = "on real packets networks are small: write their links as [links.NAME] tables, or simulate the scenario";
+    if scenario.topology.is_some() { Err(Problem::at(steps("topology"), text)) } else { Ok(()) }
+}
+
+/// Checks that no block is a class: no interpreter takes part.
+fn check_classes(scenario: &Scenario) -> Checked {
+    for place in scenario.queues() {
+        if let Some((key, params)) = place.scheduler().foreign().first() {
+            return Err(place.at(&format!("{key}.{}", AqmParams::TAG), simulated_only(&params.class)));
+        }
+    }
+    for direction in scenario.metered() {
+        for (number, meter) in direction.meters().iter().enumerate() {
+            if let Some(params) = meter.profile.foreign() {
+                let key = format!("meters[{number}].profile.{}", MeterParams::TAG);
+                return Err(direction.at(&key, simulated_only(&params.class)));
+            }
+        }
+    }
+    check_flows(scenario, |flow| {
+        let users = match &flow.application {
+            Some(ApplicationParams::Foreign(params)) => Some(("application.model", &params.class)),
+            _ => None,
+        };
+        let control = match &flow.transport {
+            Transport::Tcp(params) => {
+                params.class.as_ref().map(|params| ("transport.congestion", &params.class))
+            }
+            _ => None,
+        };
+        users.or(control).map(|(key, class)| (key, simulated_only(class)))
+    })?;
+    for (name, profile) in &scenario.profiles {
+        if let Some(params) = profile.0.foreign() {
+            let place = at_table("profiles", name, MeterParams::TAG);
+            return Err(Problem::at(place, simulated_only(&params.class)));
+        }
+    }
+    check_flows(scenario, |flow| {
+        let Some(FlowProfile::Own(profile)) = &flow.profile else { return None };
+        profile.0.foreign().map(|params| ("profile.marker", simulated_only(&params.class)))
+    })
+}
+
+/// Checks that links are constant, and lose and reorder nothing.
+fn check_constant_media(scenario: &Scenario) -> Checked {
+    let changing = scenario.directions().find_map(|direction| Some((direction, changing_key(&direction)?)));
+    let text = "on real packets links are constant, and lose and reorder nothing: leave this key out, or simulate the scenario";
+    changing.map_or(Ok(()), |(direction, key)| Err(direction.at(key, text)))
+}
+
+/// Refuses an application that has datagrams of its own: hosts run applications over TCP, and sources of datagrams.
+fn sends_datagrams(application: &ApplicationParams) -> Option<(&'static str, String)> {
+    let text = || {
+        format!(
+            "`{}` runs in the simulator only: take `web`, `video`, `request-response` or `call`, which run on real packets, \
+             too, or flows with `udp = \"on-off\"`",
+            application.name()
+        )
+    };
+    matches!(application.carrier(), Carrier::Datagrams { .. }).then(|| ("application", text()))
+}
+
+/// Checks that all TCP flows use ECN in the same way: a kernel asks for it for all connections of a host or for none.
+fn check_kernels_ecn(scenario: &Scenario) -> Checked {
+    let is_tcp = |flow: &&Flow| matches!(flow.transport, Transport::Tcp(_));
+    let Some(first) = scenario.flows.iter().find(is_tcp) else { return Ok(()) };
+    check_flows(scenario, |other| {
+        let differs = is_tcp(&other) && other.ecn != first.ecn;
+        let text = || {
+            format!(
+                "the kernel uses ECN in one way for all its connections, and `{}` differs from `{}`: give all TCP flows the \
+                 same, or leave the key out",
+                other.name, first.name
+            )
+        };
+        differs.then(|| ("ecn", text()))
+    })
+}
+
+/// Checks that a flow can react to the marks of each AQM with `ecn`.
+fn check_marks(scenario: &Scenario) -> Checked {
+    for place in scenario.queues() {
+        for key in marking_rules(&place) {
+            let (reduced, link) = (OneFlowPerGroup::of(scenario), place.name());
+            let mut passing = reduced.passing(LinkSelection::link(&link));
+            let text = if !passing.any(|(_, flow)| matches!(flow.transport, TransportSpec::Tcp(_))) {
+                "only TCP is ECN-capable, and no TCP flow passes this link: leave this key out"
+            } else if !kernel_asks_for_ecn(scenario) {
+                "the kernel's TCP does not ask for ECN by itself, so nothing would be marked: leave this key out, give the \
+                 TCP flows `ecn = \"classic\"`, or write [live] sysctl = { \"net.ipv4.tcp_ecn\" = 1 }"
+            } else {
+                continue;
+            };
+            return Err(place.at(&format!("{key}.ecn"), text.into()));
+        }
+    }
+    Ok(())
+}
+
+impl Scenario {
+    /// Returns the kernel's settings for ECN that correspond to the flows' `ecn`, unless the scenario itself sets them.
+    pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {
+        let ecn = self.flows.iter().map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
+        let asked = match ecn {
+            TcpEcn::Off => return None,
+            TcpEcn::Classic => "1",
+            TcpEcn::Accurate | TcpEcn::L4s => "3",
+        };
+        (!self.live.sysctl.contains_key(TCP_ECN)).then_some((TCP_ECN, asked))
+    }
+}
+
+/// Returns whether connections ask for ECN: with 1, or for Accurate ECN with 3 and 4. The kernel's default, 2, only grants it.
+pub(crate) fn kernel_asks_for_ecn(scenario: &Scenario) -> bool {
+    let set = scenario.live.sysctl.get(TCP_ECN);
+    let asks = |value: &Setting| ["1", "3", "4"].contains(&value.to_string().trim());
+    set.map_or_else(|| scenario.kernels_ecn().is_some(), asks)
+}
+
+/// Returns the keys of a queue's AQMs that mark packets. All can have the key `ecn`, but for a few AQMs.
+pub(crate) fn marking_rules(place: &QueuePlace<'_>) -> Vec<String> {
+    let marks = |rule: &AqmParams| serde_json::to_value(rule).is_ok_and(|table| table["ecn"] == true);
+    let rules = place.scheduler().aqms(None).into_iter();
+    rules.filter(|(_, rule)| marks(rule)).map(|(key, _)| key).collect()
+}
