@@ -272,7 +272,7 @@ HEADER = """\
 # packets are green, or all of the color that a key names. `averages` and `threshold_sets` are those that the
 # AQM keeps, for a color or for all.
 #
-# An interval of TWAM is of ten flows: it reads their windows, computes equation 3 and tells the ten markers.
+# An interval of TWAM is of ten flows: it reads their windows, computes equation 3, informs ten markers.
 # A watched packet is one that the ingress notes, with its acknowledgement, to measure the round trip. State
 # of a flow is its marker's and what the ingress keeps of its window. An update of dynamic WRED is a message
 # of one path. No random stream is in the state: 32 bytes for each marker or queue that draws.

@@ -20,7 +20,7 @@ CHILD = Path(__file__).parent / "run_engine.py"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What `run_engine.py` tells of a run.
+    """The answer of `run_engine.py` about a run.
 
     Attributes:
         arrived: Packets that arrived at the bottleneck.
@@ -80,7 +80,7 @@ def run(scenario: Mapping[str, Any], seed: int, threads: int = 1) -> Run:
 
 
 def run_file(scenario: Path, seed: int, threads: int = 1) -> Run:
-    """The same with a scenario's own file, in TOML or JSON.
+    """Run a scenario's own file, in TOML or JSON, in a process of its own.
 
     Raises:
         process.RunError: The engine refused it.

@@ -34,7 +34,7 @@ def setting(flows: int) -> finite.Setting:
 
 
 def population(flows: int) -> dict[str, Any]:
-    """The same transfers as a population, each of as many packets."""
+    """The transfers of `setting` as one population, each of as many packets."""
     one = setting(flows)
     scenario = finite.perhop_scenario(one, 1)
     payload = 1000 - 40
@@ -66,13 +66,13 @@ def million() -> dict[str, Any]:
 
 
 def perhop_seconds() -> float:
-    """User CPU of a flow."""
+    """User CPU of a flow in perhop."""
     few, many = (engine.run(population(flows), 1).user_seconds for flows in (FEW, MANY))
     return marginal((few, FEW), (many, MANY))
 
 
 def ns2_seconds() -> float:
-    """The same of ns-2.
+    """User CPU of a flow in ns-2.
 
     Raises:
         process.RunError: ns-2 refused the setting or failed.

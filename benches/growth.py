@@ -240,7 +240,7 @@ def flows(repeat: int) -> Part:
 
 
 def time(repeat: int) -> Part:
-    """The same network for ten times as long."""
+    """How memory grows when one network runs ten times as long."""
     rows, figures, most = [], [], 0.0
     for count, span in TIMES.items():
         short, long = (

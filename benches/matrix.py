@@ -363,7 +363,7 @@ def _peer_cost(peer: Peer, seed: int, folder: Path) -> tuple[float, float]:
 
 @dataclass(slots=True)
 class Report:
-    """What is printed: tables, and the verdicts that close it."""
+    """The output: tables, and the verdicts that close it."""
 
     markdown: bool
     verdicts: list[str] = field(default_factory=list)

@@ -89,7 +89,7 @@ def stay_on_one_core() -> str:
 
 
 def machine() -> str:
-    """The processor's name, as far as the system tells."""
+    """The processor's name, as far as the system says."""
     cpus = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.*)$", cpus.read_text(), re.MULTILINE) if cpus.exists() else []
     return names[0] if names else "unknown processor"

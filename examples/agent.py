@@ -89,7 +89,7 @@ def rewards(env: perhop_gym.AqmEnv, policy: Callable[[], Policy], seeds: range) 
 
 
 def mean(env: perhop_gym.AqmEnv, policy: Callable[[], Policy], seeds: range) -> float:
-    """The same over all of them."""
+    """The mean reward of a policy over the seeds."""
     return float(np.mean(list(rewards(env, policy, seeds).values())))
 
 

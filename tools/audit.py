@@ -86,7 +86,7 @@ def judged(report: Mapping[str, Any]) -> str:
     """What pip-audit's report comes to.
 
     Raises:
-        Skipped: It was not told of a package, so that no news is not good news.
+        Skipped: It was given no package, so that no news is not good news.
         Failed: There are advisories.
     """
     packages = report["dependencies"]
@@ -104,8 +104,8 @@ def judged(report: Mapping[str, Any]) -> str:
 def _advisories(packages: list[dict[str, Any]]) -> Iterator[str]:
     for package in packages:
         for advisory in package.get("vulns", ()):
-            mended = ", ".join(advisory.get("fix_versions", ())) or "no version yet"
-            yield f"{package['name']} {package['version']}: {advisory['id']} (mended by {mended})"
+            fixed = ", ".join(advisory.get("fix_versions", ())) or "no version yet"
+            yield f"{package['name']} {package['version']}: {advisory['id']} (fixed by {fixed})"
 
 
 def _has_deny() -> None:

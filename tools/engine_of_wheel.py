@@ -2,7 +2,7 @@
 
     python -m tools.engine_of_wheel WHEEL
 
-What stands afterwards is that of `pip install --editable .`: the package is read from `python`, where the
+The result is that of `pip install --editable .`: the package is read from `python`, where the
 engine lies, too.
 """
 

@@ -10,7 +10,7 @@ command -v cargo-fuzz >/dev/null || {
     echo 'error: no cargo-fuzz found; cargo install --locked cargo-fuzz' >&2
     exit 2
 }
-# Counting coverage is for nightly compilers; a stable one does it if it is told that it is one.
+# Counting coverage is for nightly compilers; a stable one does it if it is said to be one.
 toolchain=()
 if command -v rustup >/dev/null && rustup toolchain list | grep -q '^nightly'; then
     toolchain=(+nightly)

@@ -37,10 +37,10 @@ by its beginning. Rates of flows are over their *active time*, totals and all of
 interval ([results.md](results.md#rates-and-active-time)). Units are those of data frames, JSON and Parquet;
 tables and plots show Mbit/s, ms and %.
 
-*Columns* stand in Python's data frames: measures of a class in `Result.classes()`, of a flow in
+**Columns* are those of Python's data frames: measures of a class in `Result.classes()`, of a flow in
 `Result.flows`, of the flows of a population in `Result.population_summary()`, of a link and its queue in
 `Result.links`, of the classes of its queue in `Result.link_classes`. *Metrics* are what [sweeps](sweeps.md)
-keep of each run; `NAME` stands for the name of a `[[flows]]` entry or of a link, `CLASS` for that of a class
+keep of each run; `NAME` is the name of a `[[flows]]` entry or of a link, `CLASS` that of a class
 of packets, `SIZE` for `short` (flows of at most 100 kB of payload), `medium` (10 MB) or `long`.
 
 0 is a count or a share that is zero. A measure that does not apply (retransmissions of UDP, marks of a flow
@@ -195,7 +195,7 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
 
 
 def is_value(part: Schema) -> bool:
-    """Whether a type stands in the table of values, and not in a section of its own."""
+    """Whether a type is in the table of values, and not in a section of its own."""
     return "pattern" in part or "prefixItems" in part or part.get("type") in NUMBERS
 
 
@@ -217,7 +217,7 @@ def written(part: Schema) -> str:
 
 
 def shown(default: object, otherwise: str) -> str:
-    """A default value as a reader would write it, or what stands for none."""
+    """A default value as a reader would write it, or the sign for none."""
     return otherwise if default is None else f"`{json.dumps(default, ensure_ascii=False)}`"
 
 

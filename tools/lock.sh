@@ -21,7 +21,7 @@ extras=(--extra store --extra tune --extra gym)
 compile pyproject.toml "${extras[@]}" --group build --output-file requirements.lock "${@}"
 # The second file holds all of the first, at the same versions.
 compile pyproject.toml "${extras[@]}" --group dev --constraints requirements.lock --output-file requirements-dev.lock "${@}"
-# The site stands in the same environment: it loads perhop for the reference of its interface.
+# The site is in the same environment: it loads perhop for the reference of its interface.
 compile pyproject.toml "${extras[@]}" --group site --constraints requirements-dev.lock --output-file requirements-site.lock "${@}"
 compile --group wheels --output-file requirements-wheels.lock "${@}"
 compile --group audit --output-file requirements-audit.lock "${@}"

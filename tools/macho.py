@@ -22,7 +22,7 @@ def oldest_macos(wheel: Path) -> str:
 
 
 def oldest(library: bytes) -> str:
-    """The same of a library of 64 bits.
+    """The oldest macOS that a library of 64 bits names.
 
     Raises:
         ValueError: It is none, or does not say.

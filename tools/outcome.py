@@ -33,9 +33,9 @@ class Group(TypedDict):
     is_population: bool
     """Its flows come and go; in `flows` one entry counts them together."""
     codec: str | None
-    """That of calls; None for flows that are none."""
+    """The codec of calls; None for other flows."""
     transit_s: Transits | None
-    """Of all packets of its flows that arrived after the warm-up; None of TCP."""
+    """Delays of all packets of its flows that arrived after the warm-up; None for TCP."""
 
 
 class Transits(TypedDict):
@@ -70,15 +70,15 @@ class Packets(TypedDict):
     notified: dict[str, Counts]
 '''
 QUEUE = '''    arrived: Counts
-    """By color, warm-up included, as what follows: arrived = sent + dropped + waiting. i64[3]."""
+    """Packets by color, warm-up included; also below: arrived = sent + dropped + waiting. i64[3]."""
     sent: Counts
     waiting: Counts
     dropped: dict[str, Counts]
-    """By reason."""
+    """Dropped packets by reason."""
     notified: dict[str, Counts]
-    """By reason: let in with a notification of congestion (ECN)."""
+    """Packets let in with a notification of congestion (ECN), by reason."""
     measured: Packets
-    """The same after the warm-up."""
+    """Packets after the warm-up."""
     delay_s: Delays
 '''
 METER = '''class LinkMeter(TypedDict):
@@ -86,11 +86,11 @@ METER = '''class LinkMeter(TypedDict):
 
     name: str
     arrived: Counts
-    """By the color that they came with."""
+    """Packets by the color that they came with."""
     passed: Counts
-    """By the color that they left with."""
+    """Packets by the color that they left with."""
     policed: Counts
-    """Dropped by the meter, by the color that it gave them."""
+    """Packets dropped by the meter, by the color that it gave them."""
 '''
 FOOTER = '''class Application(TypedDict):
     """The users of one `[[flows]]` entry with an `application`."""
@@ -99,9 +99,9 @@ FOOTER = '''class Application(TypedDict):
     model: str
     users: int
     measures: dict[str, float | None]
-    """Those of the model in the catalog of measures."""
+    """Values of the model's measures, by their names in the catalog."""
     samples: dict[str, Numbers]
-    """What they come from, in the order in which it came."""
+    """Samples behind the measures, in the order in which they came."""
     open: dict[str, Numbers]
     """Times so far of what had not ended when the run did, by the name of the samples."""
 
@@ -134,7 +134,7 @@ class Population(TypedDict):
     """The m flows of a population, in the order in which they began, those of the warm-up included."""
 
     flow: int
-    """The flow in `flows` that stands for them and counts them together."""
+    """The flow in `flows` that counts them together."""
     mean_open: float
     """How many were open at once, on average over the time after the warm-up."""
     started_s: Numbers
@@ -200,7 +200,7 @@ def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:
         + '    group: Counts\n    """The number of its `[[flows]]` entry, i64[n]."""\n    member: Counts\n'
         + "".join(flows),
         DELAYS,
-        head("LinkClass", "One class of packets that a link's queue tells apart.")
+        head("LinkClass", "One class of packets that a link's queue distinguishes.")
         + "    name: str\n"
         + "".join(queue)
         + QUEUE,
@@ -211,8 +211,8 @@ def outcome(catalog: dict[str, list[dict[str, Any]]]) -> str:
         + QUEUE
         + '    rates: list[tuple[float, int]]\n    """From when it had a rate, in s and bit/s, 0 in outages; '
         + 'empty if it never changed or has a trace."""\n'
-        + '    classes: list[LinkClass]\n    """Of each class that the queue tells apart, if it does."""\n'
-        + '    meters: list[LinkMeter]\n    """Of each meter before the queue."""\n',
+        + '    classes: list[LinkClass]\n    """Results of each class, if the queue distinguishes any."""\n'
+        + '    meters: list[LinkMeter]\n    """Results of each meter before the queue."""\n',
         FOOTER,
     ]
     return "\n\n".join(parts)
@@ -231,7 +231,7 @@ def field(entry: dict[str, Any], kind: str, note: str = "") -> str:
 
 
 def array_note(entry: dict[str, Any]) -> str:
-    """The array's type and shape; what stands for no value."""
+    """The array's type and shape, and the sign for a missing value."""
     kind = entry["kind"]
     number = "i64" if kind in ARRAYS else "f64"
     shape = "[n, 3]" if kind.endswith("by-color") else "[n]"

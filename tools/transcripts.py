@@ -7,11 +7,11 @@ run in [any folder](…)" or "… in [a clone of the repository](…)". The bloc
 other, in an empty folder or in one with what a clone has:
 
 - `sh` holds commands, one in each line: `perhop …`, `python FILE`, and either as `(cd FOLDER && …)`. A `text`
-  block directly below it is what the last one prints; in it a line `…` stands for lines that are left out.
+  block directly below it is what the last one prints; in it a line `…` replaces lines that are left out.
 - `<!-- status: N -->` above such a block says that its last command ends with this exit status. Then the
   `text` is what it says on standard error.
 - `python` is run in one interpreter for each page, and may have such a block below it, too.
-- `toml` and others are written to a file where `<!-- file: NAME -->` stands above them. A `toml` block must
+- `toml` and others are written to a file where `<!-- file: NAME -->` is above them. A `toml` block must
   be TOML; what has `duration` and `flows` must be a valid scenario.
 - `<!-- not run: REASON -->` above a block says that it is not run, and why. Its commands must still exist,
   with their options, and each line of `toml` must be valid by itself.
@@ -58,7 +58,7 @@ class Block:
 
     Attributes:
         first: The line of the page, from 0, behind the opening fence.
-        marker: What stands above it: `not run`, `file` or `status`, and its value; both empty without one.
+        marker: The marker above it: `not run`, `file` or `status`, and its value; both empty without one.
         follows: Whether nothing but empty lines is between it and the block before.
     """
 

@@ -26,7 +26,7 @@ find_python() {
     fail "no Python 3.11 or newer found (tried: ${PYTHON:-python3, python3.14 … python3.11, python}); install one or name it: make PYTHON=/path/to/python3"
 }
 
-# `unfinished` stands beside the environment for as long as somebody is at work in it.
+# `unfinished` is beside the environment for as long as somebody is at work in it.
 unfinished=$dir.unfinished
 if [[ -e $unfinished ]] || ! new_enough "$dir/bin/python" || ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
     python=$(find_python)

@@ -33,7 +33,7 @@ TARGETS = (
 LINUX = "manylinux2014"
 """The oldest Linux that its wheels run on: glibc 2.17."""
 MACOS = "11.0"
-"""The oldest macOS. The linker is told; else it takes that of Zig's headers, whatever the wheel is called."""
+"""The oldest macOS. The linker gets it; else it takes that of Zig's headers, whatever the wheel is called."""
 LAST_LINES = 15
 
 

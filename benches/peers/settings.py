@@ -1,4 +1,4 @@
-"""What is compared: the RI+O paper's Table 1 setting, with one round trip and with many, at two sizes.
+"""The settings of the comparison: the RI+O paper's Table 1, with one round trip and with many, at two sizes.
 
 A setting is written once, as `tests/oracle/ns2.py` writes it, and every program gets it from there.
 """
@@ -64,7 +64,7 @@ def scaled(network: Ns2Setting, factor: int) -> Ns2Setting:
 
 
 def with_many_round_trips(network: Ns2Setting) -> Ns2Setting:
-    """The same flows, each with a round trip of its own."""
+    """The network's flows, each with a round trip of its own."""
     profiles = [group.profile_bps for group in network.groups for _ in range(group.count)]
     low, high = ROUND_TRIPS_S
     step = (high - low) / (len(profiles) - 1)

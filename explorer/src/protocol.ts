@@ -12,7 +12,7 @@ export type Which = 0 | 1;
 export interface Problem {
   /** What is wrong, and what would be right. */
   text: string;
-  /** The key at which it stands, such as `links.uplink.queue.limit`; empty if it has none. */
+  /** The key that it is about, such as `links.uplink.queue.limit`; empty if there is none. */
   key: string;
   /** Line of the TOML text from 1; null if the place is unknown. */
   line: number | null;
@@ -67,7 +67,7 @@ export interface ClassInfo {
   transport: string;
   /** The contracted rate of all of them; null without a profile. */
   profileBps: number | null;
-  /** It stands for flows that come and go, which have no window. */
+  /** Whether the row is of flows that come and go, which have no window. */
   population: boolean;
 }
 
@@ -125,9 +125,9 @@ export interface Control {
    * default is no plain value.
    */
   value: number | boolean | string | null;
-  /** The TOML value as it stands, or the default: `"20Mbps"`. Where the value is null: an example. */
+  /** The TOML value as it is written, or the default: `"20Mbps"`. Where the value is null: an example. */
   text: string;
-  /** It stands in the text; otherwise this is the default. */
+  /** Whether the text gives it; otherwise this is the default. */
   isSet: boolean;
   /** What acts where the text leaves the key out: `15 ms`, `the target`. Empty if it cannot be left out. */
   default: string;
@@ -146,7 +146,7 @@ export interface Control {
   live: boolean;
 }
 
-/** A scenario that has been read and stands at time zero. */
+/** A scenario that has been read and is at time zero. */
 export interface Opened {
   title: string;
   /** The text that runs. */
@@ -244,7 +244,7 @@ export interface Sought {
   opened: Opened[];
 }
 
-/** A number that decided; `text` in its place where it stands for a word. */
+/** A number that decided; `text` has a word in its place. */
 export interface Fact {
   name: string;
   value: number;

@@ -104,7 +104,7 @@ else:
         "run": "simulation",
     }
 
-    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever stands under this name
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
         """Load what is first asked for: the command line need not wait for data frames."""
         import importlib  # noqa: PLC0415 - nothing is loaded before
 

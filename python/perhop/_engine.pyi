@@ -46,7 +46,7 @@ def scenario_from_toml(text: str, origin: str) -> str:
 
     Args:
         text: The scenario.
-        origin: What stands for the file in messages.
+        origin: The name of the file in messages.
 
     Returns:
         The scenario as canonical JSON, defaults filled in.
@@ -65,7 +65,7 @@ def read_toml(
 
     Args:
         text: The scenario.
-        origin: What stands for the file in messages.
+        origin: The name of the file in messages.
         real_packets: It is to be run by `live` and not by `simulate`.
         folder: Where the files are that the scenario names; without it, it may name none. Their text becomes
             part of the scenario.
@@ -259,7 +259,7 @@ def replay(
         file: A pcap or pcapng file, open for reading bytes; it is read once, from where it is.
         options: In JSON: `meter`, `queue` and `rate`, or `link`; `interface`, `match`, `from`, `to`, `speed`,
             `allow-cut`, `seed` and `top`.
-        scenario: The scenario of `link`, TOML or JSON, and what stands for its file in messages.
+        scenario: The scenario of `link`, TOML or JSON, and the name of its file in messages.
         cancel: Set it from another thread to end the replay.
         data_plane: Forward the packets' bytes through the data plane. The verdicts are the same.
         packets: Keep what became of each packet.
@@ -332,7 +332,7 @@ def product_limit(
         open: Times so far of those that had not, f64[m] likewise.
 
     Returns:
-        Times that ended, each once, ascending, as far as each stands for itself and at most another one that
+        Times that ended, each once, ascending, as far as each counts for itself and at most another one that
         was cut off before; the share of all that is at most as long as each; and the mean of all, a lower
         bound where the longest is open; None if none ended.
     """
@@ -661,7 +661,7 @@ def duration_ns(text: str) -> int:
 
 @final
 class Stepper:
-    """A run in progress that goes on only as far as it is told to. See `perhop.Simulation`."""
+    """A run in progress that goes on only as far as it is asked to. See `perhop.Simulation`."""
 
     def __new__(cls, scenario: str, seed: int, engine: str, cancel: Cancel | None = None) -> Stepper:
         """The network at time 0; `cancel` bounds its memory.
@@ -691,7 +691,7 @@ class Stepper:
             ScenarioError: It cannot be seen, and why.
         """
     def change(self, scenario: str) -> tuple[str, list[str]]:
-        """Go on with this scenario in JSON: its defaults filled in, and notices that were not told before.
+        """Go on with this scenario in JSON: its defaults filled in, and notices not reported before.
 
         Raises:
             ScenarioError: The scenario is wrong, or differs in what cannot change; nothing has changed.

@@ -49,7 +49,7 @@ class Shown:
         return f"{label}, {self.symbol}" if self.symbol else label
 
     def long_head(self, label: str) -> str:
-        """The same on a page."""
+        """The head of the column on a page."""
         return f"{label}, {self.word}" if self.word else label
 
 
@@ -87,10 +87,10 @@ class Summary:
         long_label: What pages call it.
         statistic: What becomes of the values of a class's flows.
         place: Among the columns of summary tables, ascending; None for no table.
-        classes_only: Of a queue, it stands in the table of its classes alone.
+        classes_only: Of a queue, it is in the table of its classes alone.
         importance: The greater, the longer a narrow terminal keeps the column.
         metric: The last part of its name in sweeps; empty where they do not have it.
-        above: It stands in tables with every column alone, and in others where a flow has more than this.
+        above: It is in tables with every column alone, and in others where a flow has more than this.
         share_of: Of a share, the measures of flows whose sum is the number of packets that it is of.
     """
 
@@ -115,7 +115,7 @@ class Measure:
         unit: There; tables show Mbit/s, ms and %.
         kind: Whether it is a whole number, a number, or a whole number for each color, and whether it may
             be missing: where it does not apply to a flow or link, or has no sample.
-        summary: None for what stands in data frames alone.
+        summary: None for what is in data frames alone.
     """
 
     name: str
@@ -136,7 +136,7 @@ def _entry(data: Mapping[str, Any]) -> Measure:
 
 _DECLARED: Mapping[str, Any] = json.loads(_engine.measures())
 FLOW, LINK, QUEUE = (tuple(_entry(data) for data in _DECLARED[of]) for of in ("flow", "link", "queue"))
-"""The engine's entries: of a flow; of a link; of a link's queue, and of each class that it tells apart."""
+"""The engine's entries: of a flow; of a link; of a link's queue, and of each class that it distinguishes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,7 +661,7 @@ class Flows:
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Flows:
-        """Those of a run, as the engine reports it."""
+        """The flows of a run, as the engine reports it."""
         profiles = [group["profile_bps"] for group in raw["groups"] for _ in range(group["count"])]
         always = not raw.get("applications") and not any(group["is_population"] for group in raw["groups"])
         columns, warmup, links = Columns(raw["flows"]), raw["warmup_s"], raw["links"]
@@ -827,7 +827,7 @@ def lines() -> dict[str, list[Line]]:
             for entry in entries
         ],
         "link": [of_link("links.NAME")(entry) for entry in LINK],
-        "queue of a link, and each class that it tells apart": [
+        "queue of a link, and each class that it distinguishes": [
             of_link("links.NAME[.classes.CLASS]")(entry) for entry in QUEUE
         ],
         **{

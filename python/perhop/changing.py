@@ -1,4 +1,4 @@
-"""What can be set during a run that one steps through, and where it stands in the scenario."""
+"""What can be set during a run that one steps through, and where it is in the scenario."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SEQUENCES = 200
 RAISES = "no sequence of calls raises an error"
 """The check without which those of what the calls do say nothing: a sequence ends at its first error."""
 Check = tuple[str, str | None]
-"""What is checked, and what is wrong, if anything is."""
+"""A check's name, and the fault that it found, if any."""
 
 
 def check_block(

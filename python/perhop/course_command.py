@@ -144,8 +144,8 @@ def _say(chosen: Lab, checked: list[Checked]) -> None:
         text = f"{number:>2}  {found.question.key.ljust(longest)}  {found.state}"
         terminal.say(text if not found.hint else text + "\n" + table.prose(found.hint, width, "      "))
     counts = Counter(found.state for found in checked)
-    told = ", ".join(f"{counts[state]} {state}" for state in ("right", "wrong", "missing") if counts[state])
-    terminal.say(f"{told}, of {len(checked)}")
+    total = ", ".join(f"{counts[state]} {state}" for state in ("right", "wrong", "missing") if counts[state])
+    terminal.say(f"{total}, of {len(checked)}")
 
 
 def _content(path: Path) -> bytes:

@@ -264,7 +264,7 @@ def drive(
     )
 
 
-def completed(table: Any) -> Any:  # noqa: ANN401 - a table, or what stands in one
+def completed(table: Any) -> Any:  # noqa: ANN401 - a table, or a value in one
     """A table of a block with its classes in Python checked, and their defaults filled in.
 
     Raises:

@@ -103,7 +103,7 @@ def _report(done: routers.Exported, width: int | None) -> str:
     """What the lines do not say as the scenario does."""
     naming = [table.prose(done.naming, width)] if done.naming else []
     if not done.remarks:
-        return "\n".join([f"{done.link}, written for {done.dialect}: every value as it stands", *naming])
+        return "\n".join([f"{done.link}, written for {done.dialect}: every value unchanged", *naming])
     lines = [f"{done.link}, written for {done.dialect}; {counted(len(done.remarks), 'remark')}:"]
     lines += [table.prose(f"{r.kind}: {r.place}: {r.text}", width) for r in done.remarks]
     return "\n".join([*lines, *naming])

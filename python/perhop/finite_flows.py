@@ -50,12 +50,12 @@ class FiniteFlows:
 
     @classmethod
     def of(cls, population: Mapping[str, Any], warmup_s: float) -> FiniteFlows:
-        """Those of a population of a run, as the engine reports it."""
+        """The flows of a run's population that began after the warm-up."""
         begun = population["started_s"] >= warmup_s
         return cls(*(population[name][begun] for name in _COLUMNS))
 
     def sized(self, above: float, most: float) -> FiniteFlows:
-        """Those with more bytes than the first number, and at most the second."""
+        """The flows with more bytes than the first number, and at most the second."""
         chosen = (self.size_bytes > above) & (self.size_bytes <= most)
         return FiniteFlows(*(getattr(self, name)[chosen] for name in _COLUMNS))
 

@@ -211,7 +211,7 @@ def class_row(group: Group, members: Sequence[catalog.Members], links: Sequence[
 def queue_columns(
     places: Sequence[Mapping[str, Any]], entries: Iterable[catalog.Measure], queue: Queue
 ) -> dict[str, float | None]:
-    """Measures of a link, or of a class that its queue tells apart, over the runs; the same as a queue."""
+    """Measures of a link, or of a class that its queue distinguishes, over the runs; the same as a queue."""
     out: dict[str, float | None] = {}
     for entry in entries:
         out |= columns(entry.name, observing.of_queue(entry, places, queue))

@@ -1,6 +1,6 @@
 """What a class in Python imports: the sources that its results depend on, beside those of its own module.
 
-Every statement `import` counts, wherever it stands, also those of modules that are imported in turn, and what
+Every statement `import` counts, wherever it is, also those of modules that are imported in turn, and what
 the loaded module refers to. Left out are the standard library, installed packages (another package than the
 module's own, in a directory for them) and perhop. Files that the code reads as data are not part of it.
 

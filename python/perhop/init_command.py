@@ -486,7 +486,7 @@ def _users(text: str) -> list[Group]:
         if not 1 <= count <= MOST_USERS:
             raise PerhopError(f"--users: `{part}`: a group has 1 to {MOST_USERS} users")
         if name in groups:
-            raise PerhopError(f"--users: `{name}` stands there twice; give each group a name of its own")
+            raise PerhopError(f"--users: `{name}` is there twice; give each group a name of its own")
         groups[name] = Group(name, count, _kind(name))
     return list(groups.values())
 
@@ -546,7 +546,7 @@ def _promised(text: str, groups: list[Group]) -> list[Group]:
         if name not in names:
             raise PerhopError(f"--promised: no group is called `{name}`; there are {', '.join(names)}")
         if name in rates:
-            raise PerhopError(f"--promised: `{name}` stands there twice; give each group one rate")
+            raise PerhopError(f"--promised: `{name}` is there twice; give each group one rate")
         _bps(rate, "--promised")
         rates[name] = rate
     return [

@@ -76,7 +76,7 @@ def expect_no_utf16(data: bytes, origin: str) -> None:
 
 
 def toml(text: str, origin: str) -> dict[str, Any]:
-    """A text in TOML as plain data; `origin` stands for the file in messages.
+    """A text in TOML as plain data; `origin` names the file in messages.
 
     Raises:
         PerhopError: It is no TOML, or beyond the bounds of `expect_bounded`.

@@ -53,7 +53,7 @@ def kind_of(data: Mapping[str, Any]) -> str | None:
 
 
 def _of_objectives(objectives: object) -> str | None:
-    """Those of a search make something small or large, those of a plan compare; others are of neither."""
+    """The kind of file with such objectives: a search minimizes or maximizes, a plan compares."""
     first = objectives[0] if isinstance(objectives, list) and objectives else None
     if not isinstance(first, str):
         return None

@@ -9,7 +9,7 @@ from perhop import interrupts
 
 
 class Lazy:
-    """Stands for a module; type checkers are shown the module itself under TYPE_CHECKING."""
+    """A proxy of a module; type checkers are shown the module itself under TYPE_CHECKING."""
 
     def __init__(self, name: str) -> None:
         """A module by its full name."""

@@ -189,11 +189,11 @@ def _describe(block: blocks.Block, width: int | None) -> None:
 
 
 def _default(parameter: dict[str, Any]) -> str:
-    """A parameter's default, or what stands for none."""
+    """A parameter's default, or the sign for none."""
     if parameter["default"] is None:
         return "required" if parameter["required"] else "none"
     if isinstance(parameter["default"], dict | list):
-        return "see there"  # As long as a line: it stands behind the description.
+        return "see there"  # As long as a line: it is behind the description.
     return json.dumps(parameter["default"]).strip('"')
 
 

@@ -66,7 +66,7 @@ def rmse(values: Sequence[float], wanted: Sequence[float], weights: Sequence[flo
     Args:
         values: Achieved rates, of flows or of classes.
         wanted: Target of each.
-        weights: Number of flows that each value stands for; 1 each if not given.
+        weights: Number of flows that share each value; 1 each if not given.
 
     Raises:
         ValueError: Lengths differ, or there is nothing to average.

@@ -47,7 +47,7 @@ class Free:
 
 
 def free() -> Free | None:
-    """The tightest of all limits; None where the system tells none."""
+    """The tightest of all limits; None where the system gives none."""
     return min(_limits(), key=lambda one: one.bytes, default=None)
 
 
@@ -110,7 +110,7 @@ def _remedies(scenario: str, need: Mapping[str, Any], runs: int, jobs: int | Non
 
 
 def share(jobs: int) -> int | None:
-    """The most that each of so many runs at a time may take; None where the system tells no limit."""
+    """The most that each of so many runs at a time may take; None where the system gives no limit."""
     there = free()
     return None if there is None else max(there.bytes - RESERVE, RESERVE) // jobs
 

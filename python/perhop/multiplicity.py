@@ -168,7 +168,7 @@ def ranking(settings: Sequence[Observations | None], alpha: float = ALPHA) -> Ra
 
     Two settings differ where the interval of `of_extremes` excludes 0, and so does that of every pair that
     encloses them in the order of the means. So nothing is said of equal settings unless their extremes are
-    told apart, which has the probability alpha; where only some are equal it is less.
+    distinguished, which has the probability alpha; where only some are equal it is less.
 
     Args:
         settings: What the runs of each gave, on the same seeds in the same order; None where there is none.

@@ -181,7 +181,7 @@ def seen_by(transit: Waits, links: Sequence[Queue]) -> Sequence[Queue]:
 
 
 def of_queue(entry: catalog.Measure, places: Sequence[Mapping[str, Any]], queue: Queue) -> Observations:
-    """A measure of a link, of its queue, or of a class of packets that the queue tells apart.
+    """A measure of a link, of its queue, or of a class of packets that the queue distinguishes.
 
     Args:
         entry: The measure.
@@ -278,7 +278,7 @@ def room(depths: Mapping[str, tuple[float, float]], link: Mapping[str, Any], sec
 
 
 def queue_of(places: Sequence[Mapping[str, Any]], rare_load: bool, room_s: float = 0.0) -> Queue:
-    """A link, or a class that its queue tells apart, in each run, as the engine reports it.
+    """A link, or a class that its queue distinguishes, in each run, as the engine reports it.
 
     Args:
         places: The link or the class.

@@ -25,9 +25,9 @@ class Group(TypedDict):
     is_population: bool
     """Its flows come and go; in `flows` one entry counts them together."""
     codec: str | None
-    """That of calls; None for flows that are none."""
+    """The codec of calls; None for other flows."""
     transit_s: Transits | None
-    """Of all packets of its flows that arrived after the warm-up; None of TCP."""
+    """Delays of all packets of its flows that arrived after the warm-up; None for TCP."""
 
 
 class Transits(TypedDict):
@@ -211,7 +211,7 @@ class Packets(TypedDict):
 
 
 class LinkClass(TypedDict):
-    """One class of packets that a link's queue tells apart."""
+    """One class of packets that a link's queue distinguishes."""
 
     name: str
     arrived_packets: int
@@ -249,15 +249,15 @@ class LinkClass(TypedDict):
     waiting_packets: int
     """Packets that waited at the end of the run."""
     arrived: Counts
-    """By color, warm-up included, as what follows: arrived = sent + dropped + waiting. i64[3]."""
+    """Packets by color, warm-up included; also below: arrived = sent + dropped + waiting. i64[3]."""
     sent: Counts
     waiting: Counts
     dropped: dict[str, Counts]
-    """By reason."""
+    """Dropped packets by reason."""
     notified: dict[str, Counts]
-    """By reason: let in with a notification of congestion (ECN)."""
+    """Packets let in with a notification of congestion (ECN), by reason."""
     measured: Packets
-    """The same after the warm-up."""
+    """Packets after the warm-up."""
     delay_s: Delays
 
 
@@ -266,11 +266,11 @@ class LinkMeter(TypedDict):
 
     name: str
     arrived: Counts
-    """By the color that they came with."""
+    """Packets by the color that they came with."""
     passed: Counts
-    """By the color that they left with."""
+    """Packets by the color that they left with."""
     policed: Counts
-    """Dropped by the meter, by the color that it gave them."""
+    """Packets dropped by the meter, by the color that it gave them."""
 
 
 class Link(TypedDict):
@@ -341,22 +341,22 @@ class Link(TypedDict):
     waiting_packets: int
     """Packets that waited at the end of the run."""
     arrived: Counts
-    """By color, warm-up included, as what follows: arrived = sent + dropped + waiting. i64[3]."""
+    """Packets by color, warm-up included; also below: arrived = sent + dropped + waiting. i64[3]."""
     sent: Counts
     waiting: Counts
     dropped: dict[str, Counts]
-    """By reason."""
+    """Dropped packets by reason."""
     notified: dict[str, Counts]
-    """By reason: let in with a notification of congestion (ECN)."""
+    """Packets let in with a notification of congestion (ECN), by reason."""
     measured: Packets
-    """The same after the warm-up."""
+    """Packets after the warm-up."""
     delay_s: Delays
     rates: list[tuple[float, int]]
     """From when it had a rate, in s and bit/s, 0 in outages; empty if it never changed or has a trace."""
     classes: list[LinkClass]
-    """Of each class that the queue tells apart, if it does."""
+    """Results of each class, if the queue distinguishes any."""
     meters: list[LinkMeter]
-    """Of each meter before the queue."""
+    """Results of each meter before the queue."""
 
 
 class Application(TypedDict):
@@ -366,9 +366,9 @@ class Application(TypedDict):
     model: str
     users: int
     measures: dict[str, float | None]
-    """Those of the model in the catalog of measures."""
+    """Values of the model's measures, by their names in the catalog."""
     samples: dict[str, Numbers]
-    """What they come from, in the order in which it came."""
+    """Samples behind the measures, in the order in which they came."""
     open: dict[str, Numbers]
     """Times so far of what had not ended when the run did, by the name of the samples."""
 
@@ -401,7 +401,7 @@ class Population(TypedDict):
     """The m flows of a population, in the order in which they began, those of the warm-up included."""
 
     flow: int
-    """The flow in `flows` that stands for them and counts them together."""
+    """The flow in `flows` that counts them together."""
     mean_open: float
     """How many were open at once, on average over the time after the warm-up."""
     started_s: Numbers

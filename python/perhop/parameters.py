@@ -184,7 +184,7 @@ def _is_readable(hint: Any) -> bool:  # noqa: ANN401 - an annotation
     return hint in KINDS or hint in (int, float, bool, str) or get_origin(hint) is Literal
 
 
-def value_of(hint: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401 - an annotation, and what stands there
+def value_of(hint: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401 - an annotation, and what is there
     """A parameter as a block has it, and as a scenario writes it."""
     if get_origin(hint) in (Union, types.UnionType):
         if value is None:

@@ -243,7 +243,7 @@ def raised_itself(cause: BaseException) -> bool:
 def failed(
     cause: BaseException, *, class_: str, method: str, place: str, at_ns: int | None, packet: str | None
 ) -> BlockError:
-    """What is raised for an error in a class: one line; `__cause__` has the traceback."""
+    """The exception for an error in a class: one line; `__cause__` has the traceback."""
     said = f"{class_}: {method} at {place}"
     if at_ns is not None:
         said += f" at {at_ns / 1e9:.9f} s"
@@ -385,7 +385,7 @@ def _register_packages() -> None:
 
 
 def role_of(path: str) -> str:
-    """The role of a class, by what it is a subclass of; `aqm` if it cannot be told.
+    """The role of a class, by what it is a subclass of; `aqm` if that does not say.
 
     Raises:
         ParameterError: Its module cannot be imported.

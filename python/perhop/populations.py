@@ -91,7 +91,7 @@ def _class_of(run: Run, flow: int) -> str:
 
 
 def _range(low: float, high: float) -> str:
-    """Such as `to 100 kB`."""
+    """A range of sizes in words, such as `to 100 kB`."""
     if high == math.inf:
         return f"over {_bytes(low)}"
     return f"to {_bytes(high)}"

@@ -37,7 +37,7 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What is recorded of a run.
+    """The files into which a run's packets are recorded.
 
     Attributes:
         capture: The capture file, if there is to be one.
@@ -58,7 +58,7 @@ def plan(
     capture_links: Sequence[str] = (),
     reads: Sequence[Path] = (),
 ) -> Recording | None:
-    """What is to be recorded of a scenario's run, after a check that its files can be written.
+    """The recording of a scenario's run, after a check that its files can be written.
 
     Args:
         scenario: As canonical JSON.

@@ -433,12 +433,12 @@ def replay(
             return _engine.replay(file, options, text, flag, data_plane=data_plane, packets=packets)
 
     try:
-        ((told, columns),) = parallel_map(work, [None], jobs=1, cancel=flag)
+        ((answer, columns),) = parallel_map(work, [None], jobs=1, cancel=flag)
     except _engine.CaptureError as error:
         name = "standard input" if path == STDIN else str(path)
         between = " " if str(error).startswith(("is ", "has ", "cannot ")) else ": "
         raise PerhopError(f"{name}:{between.removeprefix(':')}{error}") from None
-    report = json.loads(told)
+    report = json.loads(answer)
     for notice in report["notices"]:
         warnings.warn(notice, PerhopWarning, stacklevel=2)
     name = "standard input" if path == STDIN else path.name

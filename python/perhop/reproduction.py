@@ -317,7 +317,7 @@ class _Work:
 
 
 class _Gathering:
-    """Samples by study; judges a study when those of its last run come in. Tells of them in order."""
+    """Samples by study; judges a study when those of its last run come in. Reports them in order."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ SAMPLES = "samples.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is to be run again, and what came of it.
+    """A run to be repeated, and its recorded results.
 
     Attributes:
         path: The file.
@@ -248,7 +248,7 @@ def _leaves(value: object, place: str) -> Iterator[tuple[str, object]]:
 
 
 def _compare_samples(then: pl.DataFrame, now: pl.DataFrame, differences: list[Difference]) -> int:
-    """The same for the flows of every run."""
+    """Compare the flows of every run."""
     then = then.rename(catalog.current)
     if then.height != now.height:
         differences.append(Difference(f"{SAMPLES}, rows", then.height, now.height))

@@ -33,7 +33,7 @@ class Part:
     """One scenario of several: a point of a sweep, or what was compared with real packets.
 
     Attributes:
-        label: What tells it from the others.
+        label: The name that distinguishes it from the others.
         checked: The scenario.
         seeds: One after the other.
         factors: The setting of a point of a sweep; empty of a comparison.
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SetManifest:
-    """What is to be run again, and what came of it.
+    """A set of runs to be repeated, and their recorded results.
 
     Attributes:
         path: The file.

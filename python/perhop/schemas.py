@@ -43,7 +43,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def text(kind: str) -> str:
-    """The same as text.
+    """The schema of a kind of file, as text.
 
     Raises:
         PerhopError: There is no such kind.

@@ -125,7 +125,7 @@ def read(scenario: ScenarioSource, *, real_packets: bool = False) -> Checked:
 
 
 def _source(scenario: ScenarioSource) -> tuple[Callable[..., tuple[str, list[str]]], str, str]:
-    """What reads a scenario, its text, and what stands for its file in messages.
+    """The reader of a scenario, its text, and the name of its file in messages.
 
     Raises:
         PerhopError: The file cannot be read, or this is no scenario at all.
@@ -504,7 +504,7 @@ class Result:
 
     @cached_property
     def link_classes(self) -> pl.DataFrame:
-        """One row for each run, link and class of packets that its queue tells apart, such as green and blue.
+        """One row for each run, link and class of packets of its queue, such as green and blue.
 
         The columns are those of `links` that concern a queue. (Jitter, of RFC 3550, is of flows.)
         """
@@ -515,7 +515,7 @@ class Result:
     def delays(self) -> pl.DataFrame:
         """How long packets waited, as a distribution function: one row for each run, link, class and bin.
 
-        Columns: `seed`, `link`, `class` (`all`, and the classes of packets that the queue tells apart),
+        Columns: `seed`, `link`, `class` (`all`, and the classes of packets that the queue distinguishes),
         `delay_s` (upper edge of a bin, at most 3.1 % or 1 µs wide), `packets` in the bin and `share` of
         packets that waited no longer; of packets that came after the warm-up.
         """
@@ -569,7 +569,7 @@ class Result:
         """One row for each run, probe time, link and quantity, in packets unless its name says otherwise.
 
         Quantities: `queue`, the length; what the queue's rule keeps track of, such as `average total`; and,
-        where the queue tells classes of packets apart, `CLASS packets` that wait, and `CLASS arrived` and
+        where the queue distinguishes classes of packets, `CLASS packets` that wait, and `CLASS arrived` and
         `CLASS dropped` since the run began.
         """
         samples = [frame for run in self.runs for frame in frames.queue_frames(run)]
@@ -624,7 +624,7 @@ class Result:
         return Estimates(rows, infer_schema_length=None)
 
     def link_class_summary(self) -> Estimates:
-        """One row for each link and class of packets that its queue tells apart; means over the runs.
+        """One row for each link and class of packets that its queue distinguishes; means over the runs.
 
         Columns: `link`, `class`, `arrived_packets`, `loss` (fraction of them dropped), and the waiting times
         of `link_classes`; measured after the warm-up. The ends of 95 % intervals as in `classes`.

@@ -63,7 +63,7 @@ class Queue:
         dropped: Packets dropped, by reason; a reason that did not occur is left out.
         notified: Packets marked as having met congestion (ECN), likewise.
         gauges: What AQMs and scheduler keep track of, by name, such as `average total`; none for a class.
-        classes: The classes of packets that the queue tells apart, by name; none for a class.
+        classes: The classes of packets that the queue distinguishes, by name; none for a class.
     """
 
     length: int
@@ -268,7 +268,7 @@ class Flows(Mapping[str, Flow]):
 
 
 class Simulation:
-    """A run of a scenario that goes on only as far as it is told to.
+    """A run of a scenario that goes on only as far as it is asked to.
 
     Where nothing is set, the result is that of `perhop.run`, byte for byte, wherever the run stopped
     meanwhile. Of the batched engine the number of events may differ, which is what a run cost.

@@ -4,7 +4,7 @@
       ID.journal      finished runs as they come, in the format of `perhop.journal`; one for each process
 
 Each record is a whole run under its checksum: its key, the digest of the engine that computed it, and what
-the engine gave. So a run is found by what stands beside it under the same checksum, whatever its file is
+the engine gave. So a run is found by what is beside it under the same checksum, whatever its file is
 called, and bytes that broke are never read.
 """
 
@@ -90,7 +90,7 @@ class Entry:
     packed: bytes
 
     def content(self) -> bytes:
-        """As it stands in a journal."""
+        """The record's bytes in a journal."""
         about = json.dumps({"key": self.key, "engine": self.engine}).encode()
         return b"O" + _LENGTH.pack(len(about)) + about + self.packed
 
@@ -126,7 +126,7 @@ class DirectoryStore:
 
         Args:
             directory: Where it lies.
-            say: Told in a sentence of each run that cannot be read, and of runs in an earlier format.
+            say: Receives a sentence about each run that cannot be read, and about runs in an earlier format.
 
         Raises:
             OSError: The directory cannot be made or read.
@@ -248,7 +248,7 @@ def _mended(path: Path, contents: Sequence[tuple[int, bytes]]) -> Sequence[tuple
         else:
             filesystem.remove(path)
     except OSError:
-        return contents  # it is read as it is, and mended when there is room
+        return contents  # it is read as it is, and repaired when there is room
     return pieces(joined(whole)).contents
 
 
@@ -327,7 +327,7 @@ def unpack(packed: bytes) -> dict[str, Any]:
     data = bytearray(zlib.decompress(packed))
     begin = _LENGTH.size + _LENGTH.unpack_from(data)[0]
 
-    def filled(value: dict[str, Any]) -> Any:  # noqa: ANN401 - an object, or the array that it stands for
+    def filled(value: dict[str, Any]) -> Any:  # noqa: ANN401 - an object, or the array that it encodes
         if _ARRAY not in value:
             return value
         name, shape, offset = value[_ARRAY]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Factor: TypeAlias = "str | float | int | bool"
 Factors: TypeAlias = "Mapping[str, Factor]"
-"""What tells a number from its neighbours, such as `{"scheme": "rio", "profile_mbps": 2.0}`."""
+"""The values that identify a number, such as `{"scheme": "rio", "profile_mbps": 2.0}`."""
 Where: TypeAlias = "Mapping[str, Factor | tuple[Factor, ...]]"
 """Which rows to show: the value, or the values, that a factor must have."""
 
@@ -349,7 +349,7 @@ class Plot:
         limits: A metric whose published value is an x position: where the paper says the series meets the
             first reference line.
         limits_where: Factors that pick the right one of those values.
-        band: What a shaded band of dots stands for, and its ends.
+        band: The meaning of a shaded band of dots, and its ends.
         interval: What the rows' intervals are.
         reading: How to read lines and bands, where these are no means and intervals.
         bound: Of a matrix.
@@ -684,7 +684,7 @@ def _wording(entry: Mapping[str, Any]) -> Wording:
 
 
 def _printed(row: Mapping[str, Any]) -> Iterable[tuple[Factors, float]]:
-    """The numbers of one `[[values]]` table, each with the factor that tells it from the others."""
+    """The numbers of one `[[values]]` table, each with the factor that identifies it."""
     if "value" in row:
         return [({}, row["value"])]
     return [({row["by"]: at}, value) for at, value in zip(row["at"], row["values"], strict=True)]

@@ -80,11 +80,11 @@ def plain(value: Any, place: str = "") -> Any:  # noqa: ANN401 - whatever JSON h
     """Tables as dicts; numbers and arrays of numpy, and paths, as what JSON has for them.
 
     Args:
-        value: A scenario, or what stands at `place` in one.
+        value: A scenario, or the value at `place` in one.
         place: The key's path, for messages.
 
     Raises:
-        PerhopError: A class stands where a table belongs.
+        PerhopError: A class is where a table belongs.
     """
     if isinstance(value, Table):
         return value._plain(place)  # noqa: SLF001 - the other half of this function

@@ -201,7 +201,7 @@ class Steps:
         note(f"{self._what}: {self._done} of {self._total} after {lasting(past)}{forecast}")
 
     def _forecast(self, past: float, done: float) -> float | None:
-        """How many seconds are left, if that can be told: one or two whole steps alone tell too little."""
+        """How many seconds are left, if enough is known: one or two whole steps alone say too little."""
         if done <= 0 or (self._under_way == 0 and self._done < FEWEST_STEPS):
             return None
         return past * (self._total - done) / done

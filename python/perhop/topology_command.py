@@ -146,7 +146,7 @@ def _expect_scenario(path: Path, what: str) -> None:
 
 
 def _no_topology(what: str) -> str:
-    """What is wrong with what is neither a rule nor a file, and what would be right."""
+    """The message about a text that is neither a rule nor a file, with what would be right."""
     kind, equals, size = what.partition("=")
     if equals and kind in SIZES:
         return f"`{what}`: write the size as a parameter, `{kind} {SIZES[kind]}={size or 12}`"
@@ -200,8 +200,8 @@ def _with_graph(made: Mapping[str, Any], name: str) -> str:
     """The scenario with the links of its graph in place of the file, and flows that its links can carry."""
     beside = {"links": {"aside": {**ASIDE, **LINK}}, "flows": [{**FLOWS, **ASIDE}]}
     checked = simulation.read({**made, **beside})
-    told = (notice.partition(" topology.graph.file: ") for notice in checked.notices)
-    terminal.warn(text for _, _, text in told if text)
+    noticed = (notice.partition(" topology.graph.file: ") for notice in checked.notices)
+    terminal.warn(text for _, _, text in noticed if text)
     topology = json.loads(checked.text)["topology"]
     topology["graph"]["name"] = name  # whatever folder it is read from later
     parts = _parts(topology["graph"]["links"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["rates", "arrivals", "sizes", "packets"]
-"""What is from a file: rates of a link; arrivals, sizes or replayed packets of flows."""
+"""The content of a file: rates of a link; arrivals, sizes or replayed packets of flows."""
 
 _DIGITS = 12
 """Of a checksum: enough to tell traces apart, and to find a file by."""

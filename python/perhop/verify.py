@@ -70,11 +70,11 @@ def verify(directory: Path) -> list[Checked]:
 
 
 def delete(directory: Path, say: Callable[[str], None]) -> None:
-    """Remove what no command reads; what broke is mended where the store has it twice.
+    """Remove what no command reads; what broke is repaired where the store has it twice.
 
     Args:
         directory: As for `verify`.
-        say: Told what is mended.
+        say: Receives a sentence about each repair.
 
     Raises:
         PerhopError: A file cannot be removed.

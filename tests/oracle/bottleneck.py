@@ -61,7 +61,7 @@ class Bottleneck:
     def scenario(
         self, title: str, queue: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """The same in perhop's scenario format."""
+        """The setting in perhop's scenario format."""
         return {
             "title": title,
             "duration": f"{self.duration}s",

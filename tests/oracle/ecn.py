@@ -95,7 +95,7 @@ def ns2_run(setting: Setting, seed: int) -> dict[str, float]:
 
 
 def perhop_run(setting: Setting, run: Mapping[str, Any]) -> dict[str, float]:
-    """The same of a run of perhop."""
+    """The quantities of a run of perhop."""
     flows, link = run["flows"], run["links"][0]
 
     def packets(counts: Mapping[str, Any]) -> int:
@@ -125,7 +125,7 @@ def arguments(setting: Setting, seed: int) -> list[str]:
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
-    """The same in perhop's scenario format."""
+    """The setting in perhop's scenario format."""
     transport = {**NEWRENO, "sack": setting.tcp == "Sack1"}
     queue = {
         "aqm": "red",

@@ -1,9 +1,10 @@
 """Finite TCP flows in ns-2.35 and in perhop: a thousand transfers that start as a Poisson process.
 
-Both programs have the same starts and volumes. ns-2 tells when a sender has its last acknowledgement; the way
-of that acknowledgement, on which nothing waits, is taken off, so that both times end with the arrival of the
-last byte at the receiver. On an idle path both then agree to the nanosecond. Flows of ns-2 share fifty pairs
-of hosts, whose links are ten times as fast as the bottleneck; its routing takes too long with a thousand.
+Both programs have the same starts and volumes. ns-2 reports when a sender has its last acknowledgement; the
+way of that acknowledgement, on which nothing waits, is taken off, so that both times end with the arrival of
+the last byte at the receiver. On an idle path both then agree to the nanosecond. Flows of ns-2 share fifty
+pairs of hosts, whose links are ten times as fast as the bottleneck; its routing takes too long with a
+thousand.
 
 What remains different: ns-2's Sack1 counts a lost packet as in flight until a cumulative acknowledgement
 passes it (Fall & Floyd 1996, section 3.4: its pipe falls by one for each duplicate acknowledgement), RFC 6675
@@ -119,7 +120,7 @@ def ns2_run(setting: Setting, seed: int) -> dict[str, float]:
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
-    """The same in perhop's scenario format."""
+    """The setting in perhop's scenario format."""
     window = f"{setting.window}p"
     transport = {
         **NEWRENO,
@@ -139,7 +140,7 @@ def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def perhop_run(setting: Setting, seed: int, run: Mapping[str, Any]) -> dict[str, float]:
-    """The same of a run of perhop."""
+    """The quantities of a run of perhop."""
     link = run["links"][0]
     queue = {"arrived": link["arrived_packets"], "dropped": link["dropped_packets"]}
     return setting.found(seed, run["flows"]["completion_s"].tolist(), queue)

@@ -144,7 +144,7 @@ def arguments(setting: Setting, seed: int) -> list[str]:
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
-    """The same in perhop's scenario format."""
+    """The setting in perhop's scenario format."""
     flows = [
         {
             "name": f"flow {index}",
@@ -196,7 +196,7 @@ def ns3_run(folder: Path, setting: Setting, seed: int) -> dict[str, float]:
 
 
 def perhop_run(run: Mapping[str, Any]) -> dict[str, float]:
-    """The same of a run of perhop."""
+    """The quantities of a run of perhop."""
     link = run["links"][0]
     measured, delays = link["measured"], link["delay_s"]
     counts, edges = delays["counts"].sum(axis=1), delays["edges"]
@@ -437,4 +437,4 @@ DIFFERENCES: Mapping[str, Mapping[str, str]] = {
         _LOSSES,
     ),
 }
-"""What is apart by more than the margin, with intervals that do not overlap, and why (`README.md`)."""
+"""Quantities apart by more than the margin, with intervals that do not overlap, and why (`README.md`)."""

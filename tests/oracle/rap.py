@@ -94,7 +94,7 @@ def arguments(setting: Setting, seed: int) -> list[str]:
 
 
 def perhop_scenario(setting: Setting, seed: int) -> dict[str, Any]:
-    """The same in perhop's scenario format."""
+    """The setting in perhop's scenario format."""
     queue: dict[str, Any] = {"aqm": "drop-tail"}
     if setting.queue != "tail":
         red = {"thresholds": setting.thresholds, "weight": setting.weight, "wait": False}

@@ -50,17 +50,17 @@ def rates(name: str) -> list[dict[str, float]]:
 
 
 def measured(name: str) -> list[dict[str, float]]:
-    """The same by ns-2, which must be there."""
+    """The rates of a setting, measured by ns-2, which must be there."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return list(pool.map(lambda seed: _run(name, seed), _seeds(name)))
 
 
 def commands(name: str) -> str:
-    """A digest of what ns-2 is told: the script, and the arguments for each seed."""
+    """A digest of what ns-2 is given: the script, and the arguments for each seed."""
     scripts = {RAP: rap.SCRIPT, ECN: ecn.SCRIPT, FINITE: finite.SCRIPT}
     script = next((one for prefix, one in scripts.items() if name.startswith(prefix)), ns2.SCRIPT)
-    told = [script.read_text(encoding="utf-8"), *(_arguments(name, seed) for seed in _seeds(name))]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    given = [script.read_text(encoding="utf-8"), *(_arguments(name, seed) for seed in _seeds(name))]
+    return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
 
 def _run(name: str, seed: int) -> dict[str, float]:

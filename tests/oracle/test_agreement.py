@@ -37,7 +37,7 @@ def ns2_rates(name: str) -> npt.NDArray[np.float64]:
 
 @functools.cache
 def perhop_rates(name: str) -> npt.NDArray[np.float64]:
-    """The same from perhop: acknowledged bytes on the wire."""
+    """The rates of perhop's flows: acknowledged bytes on the wire."""
     return simulated(perhop_scenario(SETTINGS[name]), SETTINGS[name])
 
 
@@ -73,7 +73,7 @@ def test_each_class_agrees(name: str) -> None:
 
 
 def test_the_comparison_can_fail() -> None:
-    """Another queue is told apart: the test has the power to see a wrong one."""
+    """Another queue is detected: the test has the power to see a wrong one."""
     ours = [estimate(list(column)) for column in perhop_rates("1500-byte packets").T]
     theirs = [estimate(list(column)) for column in ns2_rates("table 1").T]
     assert not all(agree(mine, peer) for mine, peer in zip(ours, theirs, strict=True))

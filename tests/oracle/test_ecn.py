@@ -29,7 +29,7 @@ def ns2_runs(name: str) -> dict[str, Estimate]:
 
 @functools.cache
 def perhop_runs(setting: ecn.Setting) -> dict[str, Estimate]:
-    """The same in perhop."""
+    """The estimates of perhop's runs."""
     runs = simulate(functools.partial(ecn.perhop_scenario, setting), recorded.SEEDS)
     return _estimates([ecn.perhop_run(setting, run) for run in runs])
 
@@ -75,7 +75,7 @@ def test_marks_replace_drops() -> None:
 
 
 def test_the_comparison_can_fail() -> None:
-    """Half the probability of a mark is told apart."""
+    """Half the probability of a mark is detected."""
     name, quantity = "SACK, ten flows", "marked, %"
     ours = perhop_runs(replace(ecn.SETTINGS[name], thresholds="30/90/0.1"))[quantity]
     assert apart(quantity, ours, ns2_runs(name)[quantity])

@@ -52,7 +52,7 @@ def ns3_runs(folder: Path, name: str) -> dict[str, list[float]]:
 
 
 def perhop_runs(setting: ns3.Setting) -> dict[str, list[float]]:
-    """The same in perhop."""
+    """The quantities of perhop's runs."""
     runs = simulate(functools.partial(ns3.perhop_scenario, setting), SEEDS)
     return _by_quantity([ns3.perhop_run(run) for run in runs])
 
@@ -85,7 +85,7 @@ def test_each_quantity_agrees(program: Path, name: str) -> None:
 
 
 def test_the_comparison_can_fail(program: Path) -> None:
-    """Twice the target is told apart in delays and in drops."""
+    """Twice the target is detected in delays and in drops."""
     setting = ns3.SETTINGS[HERE[0]]
     queue = replace(setting.queue, perhop={**setting.queue.perhop, "target": "10ms"})
     found = differing(replace(setting, queue=queue), ns3_runs(program, HERE[0]))

@@ -28,7 +28,7 @@ def ns2_rates(name: str) -> dict[str, Estimate]:
 
 @functools.cache
 def perhop_rates(setting: rap.Setting) -> dict[str, Estimate]:
-    """The same in perhop."""
+    """The estimates of perhop's runs."""
     runs = simulate(functools.partial(rap.perhop_scenario, setting), recorded.RAP_SEEDS)
     return _estimates([rap_rates(run, setting) for run in runs])
 

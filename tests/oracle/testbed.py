@@ -108,7 +108,7 @@ over a full drop-tail queue stay in phase for minutes, and the one loses that th
 PINGS = {"udp": "cbr", "rate": "15680bps", "packet": "98B"}
 """What flent's ping sends beside the flows: 64 bytes of ICMP each 50 ms (`step_size`), with all headers."""
 WITHOUT_TWIN = {"cnq_codel_af": "fq_codel"}
-"""Queues that perhop does not have, and what stands for them."""
+"""Queues that perhop does not have, and what runs in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class Row:
     def setting(self) -> str:
         """The group's link and queue."""
         twin = WITHOUT_TWIN.get(self.queue)
-        stands = f" (here {twin})" if twin else ""
-        return f"{self.rate_mbps} Mbit/s, {self.queue}{stands}"
+        here = f" (here {twin})" if twin else ""
+        return f"{self.rate_mbps} Mbit/s, {self.queue}{here}"
 
     @property
     def pair(self) -> tuple[str, str]:

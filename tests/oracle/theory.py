@@ -86,7 +86,7 @@ def m_g_1(seeds: Sequence[int]) -> Iterator[Agreement]:
 
 
 def m_d_1_k(seeds: Sequence[int]) -> Iterator[Agreement]:
-    """The same with room for few packets: the embedded Markov chain of M/D/1/K gives the loss."""
+    """M/D/1 with room for few packets: the embedded Markov chain of M/D/1/K gives the loss."""
     for load, room in ((0.9, 3), (1.2, 5)):
         tail = {"aqm": "drop-tail", "limit": f"{room}p"}
         runs = simulate(_poisson({"x": load}, queue=tail), seeds)
@@ -402,7 +402,7 @@ def _first_within(high: float, low: float) -> Callable[[float], float]:
 
 
 def _second_within(high: float, low: float) -> Callable[[float], float]:
-    """The same for the second class: V(s + high (1 - G(s))), V the work in M/D/1, G a busy period."""
+    """The second class's transform: V(s + high (1 - G(s))), V the work in M/D/1, G a busy period."""
 
     def transform(s: complex) -> complex:
         busy = 0j

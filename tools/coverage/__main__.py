@@ -32,7 +32,7 @@ RUNS = (budget.LADDER[0], budget.LADDER[-1])
 
 
 def _kinds(rows: Sequence[measuring.Covered]) -> Iterator[tuple[str, list[measuring.Covered]]]:
-    """The rows by where the interval stands, number of runs and method, with what to call these."""
+    """The rows by the place of the interval, number of runs and method, with what to call these."""
     for where in measuring.WHERE:
         for size in sorted({row.runs for row in rows}):
             for method in ("t", "perhop"):

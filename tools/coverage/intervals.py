@@ -60,7 +60,7 @@ def _or(value: float | None, otherwise: float) -> float:
 
 
 def of_sweeps(runs: Gathered, names: Iterable[str]) -> Iterator[tuple[str, Ends]]:
-    """The same of a sweep's summaries."""
+    """The intervals of a sweep's summaries."""
     for name in names:
         found = runs.of(name).estimate
         if found is not None:
@@ -68,7 +68,7 @@ def of_sweeps(runs: Gathered, names: Iterable[str]) -> Iterator[tuple[str, Ends]
 
 
 def of_differences(runs: Gathered, others: Gathered, names: Iterable[str]) -> Iterator[tuple[str, Ends]]:
-    """The same of paired differences of two settings, run by run on the same seeds."""
+    """The intervals of paired differences of two settings, run by run on the same seeds."""
     for name in names:
         found = paired(runs.of(name), others.of(name))
         if found is not None:

@@ -43,7 +43,7 @@ class Covered:
 
     Attributes:
         method: Of the interval: perhop's own, or Student's t of the runs' own values, for comparison.
-        where: Where the interval stands.
+        where: The place of the interval in results.
         measure: Its name.
         runs: Of each group.
         truth: Where the true value lies.

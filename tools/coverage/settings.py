@@ -20,7 +20,7 @@ class Setting:
     Attributes:
         kind: What it is, for readers.
         text: The scenario as TOML.
-        instead: A part of the text, and what stands there in the second setting.
+        instead: A part of the text, and its replacement in the second setting.
     """
 
     kind: str

@@ -166,7 +166,7 @@ class Truth:
         return self._known[name]
 
     def difference(self, other: Truth, name: str) -> Band | None:
-        """That of this scenario less that of another on the same seeds; None likewise."""
+        """The true difference to another scenario on the same seeds; None likewise."""
         pairs = [(a.get(name), b.get(name)) for a, b in zip(self.values, other.values, strict=True)]
         known = [a - b for a, b in pairs if a is not None and b is not None and not math.isnan(a - b)]
         if not known or min(known) == max(known):

@@ -19,7 +19,7 @@ PROJECT = {
     "tests/oracle/README.md": "project/ns2.md",
     "course/README.md": "course/index.md",
 }
-"""Pages that stand elsewhere on the site; the other pages of `docs/` keep their places."""
+"""Pages that are elsewhere on the site; the other pages of `docs/` keep their places."""
 
 SECTIONS = {
     "Begin": [
@@ -76,11 +76,11 @@ SECTIONS = {
         "reference/python",
         "glossary",
     ],
-    "Project": ["cite", "architecture", "project/*", "dependencies", "fuzzing", "mutants", "unsafe"],
+    "Project": ["cite", "architecture", "project/*", "dev/*", "dependencies", "fuzzing", "mutants", "unsafe"],
 }
 """What the navigation shows: pages, by path, some with a shorter title.
 
-A page that is named nowhere stands under `Use`, after the others.
+A page that is named nowhere is under `Use`, after the others.
 """
 
 PICTURES = (".png", ".webp")
@@ -108,7 +108,7 @@ def write(root: Path, source: Path) -> None:
 
 
 def sites(root: Path) -> dict[str, str]:
-    """Where each page of the repository stands on the site, by its path."""
+    """The place of each page of the repository on the site, by its path."""
     own = [path.relative_to(root).as_posix() for path in sorted((root / "docs").rglob("*.md"))]
     labs = {path.relative_to(root).as_posix(): f"course/{path.parent.name}.md" for path in sheets(root)}
     notes = sorted((root / "course" / "teachers").glob("*.md"))

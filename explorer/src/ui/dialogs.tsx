@@ -170,7 +170,7 @@ function Export() {
             <code>perhop run scenario.toml</code> runs the TOML file and gives the same numbers.
           </>
         ) : (
-          "You changed parameters while the run went on. The TOML file has the latest values from time zero on, so that it gives other numbers; when they changed stands in it as comments. The link (Share) replays the changes at their times."
+          "You changed parameters while the run went on. The TOML file has the latest values from time zero on, so that it gives other numbers; comments in it say when they changed. The link (Share) replays the changes at their times."
         )}
       </p>
     </Dialog>

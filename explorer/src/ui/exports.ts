@@ -39,7 +39,7 @@ export async function data(kind: ExportKind, which: Which): Promise<void> {
   );
 }
 
-/** The scenario as it is now; what was changed during the run stands before it, as comments. */
+/** The scenario as it is now; changes during the run come before it, as comments. */
 export function toml(which: Which): void {
   const shown = store.runs.value[which];
   if (!shown) return;

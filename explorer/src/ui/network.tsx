@@ -214,7 +214,7 @@ interface Kind {
   shape: Shape;
 }
 
-/** The kinds of packets that the picture tells apart: drop precedences where packets have several, otherwise classes. */
+/** The kinds of packets that the picture distinguishes: drop precedences where packets have several, otherwise classes. */
 function packetKinds(opened: Opened, names: readonly string[], colors: Palette): Kind[] {
   if (opened.colored) {
     const paints = [colors.packet.green, colors.packet.yellow, colors.packet.red];
@@ -223,7 +223,7 @@ function packetKinds(opened: Opened, names: readonly string[], colors: Palette):
   return opened.classes.map(({ name }, at) => ({ name, color: classStyle(at, colors).color, shape: classShape(at) }));
 }
 
-/** The bar of a queue, and whether it stands above its link. */
+/** The bar of a queue, and whether it is above its link. */
 interface Bar {
   x: number;
   y: number;
@@ -235,7 +235,7 @@ interface Bar {
 /** The room that a bar's label takes between the bar and what is dropped. */
 const LABEL = 24;
 
-/** Where a queue's bar stands: above the beginning of its link, or below where that goes to the left. */
+/** The place of a queue's bar: above the beginning of its link, or below where that goes to the left. */
 function bar(places: Layout, link: LinkInfo): Bar | null {
   const at = ends(places, link);
   if (!at) return null;
@@ -246,7 +246,7 @@ function bar(places: Layout, link: LinkInfo): Bar | null {
   return { x, y: right ? a.y - 31 : a.y + 10, width, height: 18, isAbove: right };
 }
 
-/** What a full bar stands for, in packets: all thresholds are inside. */
+/** The length of a full bar, in packets: all thresholds are inside. */
 function fullBar(link: LinkInfo): number {
   const thresholds = link.lines.filter((l) => l.unit === "packets" && l.name !== "limit").map((l) => l.value * 1.25);
   const most = Math.max(...thresholds, 0);

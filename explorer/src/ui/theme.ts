@@ -1,4 +1,4 @@
-// Colors of charts and of the network, for light and dark. Okabe & Ito, "Color Universal Design", 2008: told apart with every common
+// Colors of charts and of the network, for light and dark. Okabe & Ito, "Color Universal Design", 2008: distinct with every common
 // kind of color blindness. A second channel (dashes, shapes, labels) says the same everywhere.
 
 import { effect, signal } from "@preact/signals";

@@ -50,7 +50,7 @@ class Bench:
 
         Args:
             name: Its file.
-            settings: Values by path; `{name}` in their text stands for one of `values`.
+            settings: Values by path; `{name}` in their text is replaced by one of `values`.
             values: What a student chose.
             label: What names it in messages.
 

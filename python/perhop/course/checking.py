@@ -181,10 +181,10 @@ def _why_not(question: Choice, answer: str) -> str:
 def setting_hint(question: Setting, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
     """What a setting misses, with what it reaches; nothing if it reaches all goals."""
     scenario = _with(question, answer, bench, origin)
-    told = [_reached(goal, bench, scenario) for goal in question.goals]
-    if all(reached for reached, _ in told):
+    results = [_reached(goal, bench, scenario) for goal in question.goals]
+    if all(reached for reached, _ in results):
         return ""
-    return f"In runs with your setting: {'; '.join(text for _, text in told)}. {question.hint}"
+    return f"In runs with your setting: {'; '.join(text for _, text in results)}. {question.hint}"
 
 
 def _with(question: Setting, answer: Mapping[str, Value], bench: Bench, origin: str) -> str:
@@ -192,7 +192,7 @@ def _with(question: Setting, answer: Mapping[str, Value], bench: Bench, origin: 
     try:
         return bench.scenario(question.scenario, question.settings, answer, label)
     except (PerhopError, ValueError) as error:
-        # What is wrong stands behind the lab's file and the label; the student knows neither.
+        # What is wrong is behind the lab's file and the label; the student knows neither.
         reason = str(error).partition(f"{label}: ")[2] or str(error)
         raise PerhopError(f"{label}: {reason}") from None
 

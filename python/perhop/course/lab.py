@@ -144,7 +144,7 @@ class Setting:
     """A question whose answer is a setting of a scenario: the check simulates it.
 
     Attributes:
-        settings: Values by path; `{name}` in their text stands for a parameter.
+        settings: Values by path; `{name}` in their text is replaced by a parameter.
     """
 
     key: str

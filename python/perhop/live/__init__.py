@@ -27,7 +27,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever stands under this name
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has this name
     """Load what is first asked for: `perhop --help` shall not wait for it."""
     if name not in _PLACES:
         raise AttributeError(f"module 'perhop.live' has no attribute {name!r}")

@@ -98,13 +98,13 @@ def live(
     interrupts.leaves("interrupted; nothing was written, and nothing is left in the system")
     try:
         with nullcontext() if served is None else metrics.serve(*served) as serving:
-            told = None
+            meter = None
             if serving is not None:
-                told, place = serving
+                meter, place = serving
                 terminal.note(f"metrics: {place}")
-            result = run(checked.text, wanted, first, stats=stats, manner=(real_time, device), told=told)
+            result = run(checked.text, wanted, first, stats=stats, manner=(real_time, device), meter=meter)
     except ScenarioError as error:
-        # The engine names the key; which file it stands in is known here.
+        # The engine names the key; which file it is in is known here.
         raise PerhopError(f"{scenario}: {error}") from None
     interrupts.leaves("interrupted")
     shown = replace(
@@ -139,7 +139,7 @@ def run(
     *,
     stats: bool,
     manner: tuple[bool, laboratory.Device],
-    told: metrics.RunningStatistics | None = None,
+    meter: metrics.RunningStatistics | None = None,
 ) -> LiveResult:
     """Run on real packets, with a bar of seconds on a terminal, or with `stats` a line each second."""
     content = json.loads(canonical)
@@ -148,8 +148,8 @@ def run(
     with terminal.progress("seconds", 0 if stats else total) as step:
 
         def watch(number: int, glimpse: Mapping[str, Any]) -> None:
-            if told is not None:
-                told.see(number, glimpse)
+            if meter is not None:
+                meter.see(number, glimpse)
             if stats:
                 terminal.note(printer.line(number, glimpse))
             else:
@@ -206,7 +206,7 @@ class _Printer:
 def to_json(result: LiveResult) -> str:
     """As `perhop run --json`, with the reports under `live`."""
     content = json.loads(summary.to_json(result))
-    content["live"] = [{"seed": report.seed, **report.told} for report in result.reports]
+    content["live"] = [{"seed": report.seed, **report.findings} for report in result.reports]
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -230,25 +230,25 @@ _LEFT_OUT_FIRST = (
 
 def remarks(result: LiveResult) -> list[str]:
     """What sent, what the kernel did otherwise, and which runs are invalid for what reason."""
-    told = result.reports[0].told
+    findings = result.reports[0].findings
     groups = [flow["name"] for flow in json.loads(result.scenario)["flows"]]
-    senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, told["senders"], strict=True))
-    lines = [f"Linux {told['kernel']}; {senders}", *(f"Note: {note}." for note in told["notes"])]
+    senders = ", ".join(f"{name}: {sender}" for name, sender in zip(groups, findings["senders"], strict=True))
+    lines = [f"Linux {findings['kernel']}; {senders}", *(f"Note: {note}." for note in findings["notes"])]
     for report in result.reports:
-        lines += [f"INVALID, seed {report.seed}: {why}." for why in report.told["invalid"]]
+        lines += [f"INVALID, seed {report.seed}: {why}." for why in report.findings["invalid"]]
     return lines
 
 
 def _row(report: LiveReport) -> dict[str, str]:
-    told = report.told
-    late = told["late_s"]
+    findings = report.findings
+    late = findings["late_s"]
     return {
         "seed": str(report.seed),
         "run": "valid" if report.valid else "INVALID",
         "packets": f"{report.packets:,}",
         **{f"late {q}, ms": measured(late[q] * 1e3) for q in ("p50", "p99", "p99.9", "max")},
         "pause, ms": measured(late["pause"] * 1e3),
-        "CPU, %": measured(100 * told["cpu_s"] / told["wall_s"]),
+        "CPU, %": measured(100 * findings["cpu_s"] / findings["wall_s"]),
         "CPU, us/p": measured(report.cpu_per_packet_s * 1e6),
-        "priority": "real-time" if told["real_time"] else "normal",
+        "priority": "real-time" if findings["real_time"] else "normal",
     }

@@ -227,7 +227,7 @@ class _Work:
                 watch=self._watch,
             )
         except ScenarioError as error:
-            # The engine names the key; which file it stands in is known here.
+            # The engine names the key; which file it is in is known here.
             raise PerhopError(f"{self.places.get(text, 'scenario')}: {error}") from None
 
     def _watch(self, _seed: int, _glimpse: object) -> None:
@@ -274,6 +274,6 @@ def run(
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """What to call the scenarios: their files' names, told apart where these are the same."""
+    """What to call the scenarios: their files' names, with more of the path where these are the same."""
     names = [path.stem for path in paths]
     return [str(path) for path in paths] if len(set(names)) < len(names) else names

@@ -227,7 +227,7 @@ def _differences(a: Samples, b: Samples) -> dict[Key, Difference]:
 
 
 def otherwise(scenario: str) -> list[str]:
-    """What the kernel's TCP does otherwise than this scenario's, as far as the scenario tells."""
+    """What the kernel's TCP does otherwise than this scenario's, as far as the scenario says."""
     content = json.loads(scenario)
     said: dict[str, None] = {}
     for flow in content["flows"]:

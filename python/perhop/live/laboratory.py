@@ -32,30 +32,30 @@ class LiveReport:
 
     Attributes:
         seed: The run's seed.
-        told: What the engine said: `valid`, `invalid` (why not, in sentences), `notes`, `kernel`, `senders`
-            (for each group of flows), `real_time`, `cpu_s` and `wall_s` of the router's thread, `late_s` (how
-            late packets left: `p50` to `max`, what is `allowed` of `p99`, and the longest `pause` of the
-            router), `devices` (packets and bytes `read` and `sent`), packets `lost` in the router by reason,
-            and `lost_outside` of it.
+        findings: What the engine reports: `valid`, `invalid` (why not, in sentences), `notes`, `kernel`,
+            `senders` (for each group of flows), `real_time`, `cpu_s` and `wall_s` of the router's thread,
+            `late_s` (how late packets left: `p50` to `max`, what is `allowed` of `p99`, and the longest
+            `pause` of the router), `devices` (packets and bytes `read` and `sent`), packets `lost` in the
+            router by reason, and `lost_outside` of it.
     """
 
     seed: int
-    told: Mapping[str, Any]
+    findings: Mapping[str, Any]
 
     @property
     def valid(self) -> bool:
         """Nothing that the machine did could have changed the result."""
-        return bool(self.told["valid"])
+        return bool(self.findings["valid"])
 
     @property
     def packets(self) -> int:
         """Packets that the router read."""
-        return sum(int(device["read"]["packets"]) for device in self.told["devices"])
+        return sum(int(device["read"]["packets"]) for device in self.findings["devices"])
 
     @property
     def cpu_per_packet_s(self) -> float:
         """CPU time of the router for each packet, with what the kernel did to hand it over."""
-        return float(self.told["cpu_s"]) / max(self.packets, 1)
+        return float(self.findings["cpu_s"]) / max(self.packets, 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,8 +117,8 @@ def run(
     manner = {"real_time": real_time, "device": device, "watch_s": watch_s if watch else None}
 
     def made(number: int) -> Run:
-        told = None if watch is None else partial(watch, number)
-        return Run(number, _ask({"scenario": text, "seed": number, **manner}, told))
+        watched = None if watch is None else partial(watch, number)
+        return Run(number, _ask({"scenario": text, "seed": number, **manner}, watched))
 
     try:
         return LiveResult(text, tuple(map(made, wanted)))

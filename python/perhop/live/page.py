@@ -67,7 +67,7 @@ def write(out: Path, compared: Compared, command: str) -> None:
         first=[plot for kind, plot in drawn if kind == "dots"],
         rest=[plot for kind, plot in drawn if kind != "dots"],
         parts=list(_parts(compared)),
-        kernel=compared.comparisons[0].live.reports[0].told["kernel"],
+        kernel=compared.comparisons[0].live.reports[0].findings["kernel"],
         command=command,
     )
     write_report(

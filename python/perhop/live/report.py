@@ -145,7 +145,7 @@ def text(compared: Compared, width: int | None = None) -> str:
 
 
 def parts(compared: Compared) -> list[Part]:
-    """What is told, in reading order."""
+    """The parts of the report, in reading order."""
     found = []
     if compared.directions:
         title = f"{compared.names[0]} minus {compared.names[1]}"
@@ -264,7 +264,7 @@ def invalid(comparison: Comparison) -> list[str]:
     return [
         f"LEFT OUT, seed {report.seed}: {why}."
         for report in comparison.live.reports
-        for why in report.told["invalid"]
+        for why in report.findings["invalid"]
     ]
 
 
@@ -314,7 +314,7 @@ def _explained(comparison: Comparison, changes: Sequence[Change], of: str) -> li
 
 
 def _explained_first(lines: Sequence[Line]) -> dict[str, str]:
-    """What is to be explained."""
+    """The first row of the table of explanations: the difference that they are to explain."""
     return {
         "": "live minus simulated, as compared",
         **{

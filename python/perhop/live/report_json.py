@@ -30,7 +30,7 @@ def to_json(compared: Compared) -> str:
                 "lines": [_json_line(line) for line in comparison.lines],
                 "otherwise": otherwise(comparison.live.scenario),
                 "explained": [_json_change(change) for change in changes],
-                "live": [{"seed": report.seed, **report.told} for report in comparison.live.reports],
+                "live": [{"seed": report.seed, **report.findings} for report in comparison.live.reports],
             }
             for name, comparison, changes in zip(
                 compared.names,

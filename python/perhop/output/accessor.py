@@ -60,7 +60,7 @@ class Plots:
         return _figure(summary.windows_over_time(runs), reason)
 
     def queue(self, link: str | None = None) -> Figure:
-        """The packets that wait at each link over time, by class where the queue tells classes apart.
+        """The packets that wait at each link over time, by class where the queue distinguishes classes.
 
         Args:
             link: Only this one.

@@ -252,7 +252,7 @@ class Columns:
             of: {one.metric.rpartition(".")[2]: (one.unit, one.description) for one in some}
             for of, some in lines.items()
         }
-        link, queue = "link", "queue of a link, and each class that it tells apart"
+        link, queue = "link", "queue of a link, and each class that it distinguishes"
         population = "population, and a range of sizes of its flows"
         users = {of: some for of, some in columns.items() if of.startswith("group of users: ")}
         calls = {**_CALLS, **{name: metrics["class of flows"][name] for name in sorted(catalog.RATINGS)}}

@@ -191,7 +191,7 @@ def _write_in_place(path: Path, content: bytes) -> None:
 
 
 def _in_place(path: Path) -> bool:
-    """Whether this name stands for something that must not be replaced by a new file."""
+    """Whether this name is of something that must not be replaced by a new file."""
     if path.is_relative_to("/dev") or path.is_relative_to("/proc"):
         return path.exists()
     try:

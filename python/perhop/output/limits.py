@@ -64,7 +64,7 @@ FULL = 0.95
 
 
 def remarkable(runs: Sequence[Run]) -> list[str]:
-    """Those of these measures that narrower tables have, too."""
+    """The measures of `BOUNDS` that narrower tables have, too."""
     return [name for name, bound in BOUNDS.items() if np.nanmax(_means(runs, name), initial=0.0) > bound]
 
 

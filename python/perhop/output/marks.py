@@ -291,7 +291,7 @@ def _ticks(axes: Axes, reference: Reference, place: Places, style: Mapping[str, 
 def limits(axes: Axes, plot: Plot, rows: Sequence[Row], panel: Factor | None, place: Places) -> None:
     """A hollow diamond where the paper says that a curve meets the first reference line.
 
-    A level below all simulated ones stands left of them; diamonds at one place are set side by side.
+    A level below all simulated ones is left of them; diamonds at one place are set side by side.
     """
     heights = plot.references[0].heights
     found = chosen(rows, plot.limits or "", plot.limits_where)

@@ -42,7 +42,7 @@ HEADS = {
     **{name: catalog.SHOWN[unit].head(summary.label) for name, (unit, summary) in _SUMMARIES.items()},
     **{name: catalog.SHOWN[one.unit].head(one.label) for name, one in _OF_USERS.items()},
 }
-"""What a column is called: those of measures, and what stands beside them for context."""
+"""What a column is called: those of measures, and the columns beside them for context."""
 LOSS = HEADS["loss"]
 REASONS = {"dropped_": "drops per run", "notified_": "notified per run"}
 """Columns that start so, each of which counts one reason, are shown as one."""
@@ -102,13 +102,13 @@ class Estimates(pl.DataFrame):
         return str(self)
 
     def _repr_html_(self, **_: Any) -> str:  # noqa: ANN401 - what polars is called with
-        """The same for notebooks."""
+        """The frame as a table for notebooks."""
         if not self.height or not self.width:
             return f"<pre>{html.escape(str(self))}</pre>"
         return html_table(readable(self)) + f"<p><small>{html.escape(_legend(self))}</small></p>"
 
     def to_latex(self, caption: str | None = None, label: str | None = None) -> str:
-        """The same as LaTeX, for the package booktabs; all text is escaped.
+        """The frame as LaTeX, for the package booktabs; all text is escaped.
 
         Args:
             caption: Of the table; with it or a label, the `tabular` is within a `table`.
@@ -233,7 +233,7 @@ def end_names(name: str) -> tuple[str, str]:
 
 
 def _legend(frame: pl.DataFrame) -> str:
-    """What stands beside a number, and how to get at the numbers."""
+    """The meaning of what is beside a number, and how to get at the numbers."""
     size = f"{frame.height} row{'' if frame.height == 1 else 's'}, {frame.width} columns in SI units"
     with_ends = [name for name in frame.columns if set(end_names(name)) <= set(frame.columns)]
     if not with_ends:

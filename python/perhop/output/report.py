@@ -193,13 +193,13 @@ def _reproduced(groups: Sequence[PaperOutcome], states: Sequence[tuple[bool | No
         return ["No claim was judged."]
     holds, fails, open_ = (next(n for state, _, n in states if state is one) for one in (True, False, None))
     noun = "claim" if total == 1 else "claims"
-    told = (
+    said = (
         f"Of {total} {noun}{of} that were run, **{holds} {_verb(holds, 'holds', 'hold')}**, "
         f"**{fails} {_verb(fails, 'does', 'do')} not hold**, and {open_} cannot be decided from these runs."
     )
     if left := sum(group.not_counted for group in groups):
-        told += f" Not counted: {counted(left, 'claim')} that follow from how a setting was chosen."
-    return [told, text] if (text := family(total, "claims")) else [told]
+        said += f" Not counted: {counted(left, 'claim')} that follow from how a setting was chosen."
+    return [said, text] if (text := family(total, "claims")) else [said]
 
 
 def _verb(count: int, one: str, many: str) -> str:

@@ -35,7 +35,7 @@ GRID = "#dcdee0"
 SERIES = ("#c2500a", "#0a6eb0", "#00805e", "#a34f86", "#8a6d00", "#3b8fb5", "#55585e")
 """Distinct to readers with any of the common color deficiencies, in light and in print."""
 MARKS = "osD^vPX"
-"""Told apart without color."""
+"""Markers of points, distinct without color."""
 
 WIDTH = 720.0
 NARROW_WIDTH = 276.0

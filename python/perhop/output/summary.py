@@ -53,14 +53,14 @@ class Summary:
         links: The same for each link.
         populations: The same for each population and range of sizes of its flows.
         applications: By model, the same for each group of users.
-        link_classes: The same for each class of packets that a link's queue tells apart, if any does.
+        link_classes: The same for each class of packets that a link's queue distinguishes, if any does.
         plots: Plots with the rows they draw.
         scenario: What was simulated.
         machine: On real packets, one record for each run: how well the machine kept up.
         remarks: What a reader should know of it.
         limited: What kept flows from sending more.
         counted: What the numbers are: what is counted when, and what ± means.
-        by_default: Whether nobody said how many runs to make; None where that is not told.
+        by_default: Whether nobody said how many runs to make; None where that is not known.
     """
 
     title: str
@@ -112,8 +112,8 @@ def summarize(
     Args:
         result: The runs.
         how: How they were made.
-        name: Stands for a title where the scenario has none.
-        by_default: Whether nobody said how many runs to make; None where that is not told.
+        name: The title where the scenario has none.
+        by_default: Whether nobody said how many runs to make; None where that is not known.
     """
     scenario = json.loads(result.scenario)
     classes, links, link_classes = result.classes(), result.link_summary(), result.link_class_summary()
@@ -509,7 +509,7 @@ def waiting_times(runs: Sequence[Run], only: str | None = None) -> list[Drawn]:
 
 
 def waiting_times_beside(sources: Mapping[str, Sequence[Run]], series: Axis, of: str = "") -> list[Drawn]:
-    """The same for runs of several sources: a panel for each class of each link, a curve for each source.
+    """Waiting times of several sources: a panel for each class of each link, a curve for each source.
 
     Args:
         sources: Their runs, by name.
@@ -581,7 +581,7 @@ Histograms: TypeAlias = "list[tuple[NDArray[np.float64], NDArray[np.int64]]]"
 
 
 def _histograms(runs: Sequence[Run]) -> Iterator[tuple[str, str, Histograms]]:
-    """The waiting times of each run: for each link each class that it tells apart, or all its packets."""
+    """The waiting times of each run: for each link each class that it distinguishes, or all its packets."""
     for number, link in enumerate(runs[0].raw["links"]):
         links = [run.raw["links"][number] for run in runs]
         names = [one["name"] for one in link["classes"]]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 NEW, OLD = ".perhop-report-new", ".perhop-report-old"
-"""What is to come, and what was replaced. OLD exists once NEW is complete."""
+"""Directories of the report to come and of the one replaced. OLD exists once NEW is complete."""
 _PLAN = ".plan.json"
 """In NEW: the names that are to be moved, and those to be removed. It goes first when both directories do."""
 
@@ -159,7 +159,7 @@ def _put_in_place(out: Path, name: str) -> None:
 
 
 def _stays(path: Path) -> bool:
-    """Whether this name stands for something that is written to and not replaced: a link, a device."""
+    """Whether this name is of something that is written to and not replaced: a link, a device."""
     return path.is_symlink() or (path.exists() and not path.is_file())
 
 

@@ -336,7 +336,7 @@ def _longest_word(name: str) -> int:
 
 
 def _widened(widths: list[int], natural: Sequence[int], width: int) -> list[int]:
-    """What is left of the width goes to heads that would else be broken, the first ones first."""
+    """Give the rest of the width to heads that would else be broken, the first ones first."""
     room = width - _total(widths)
     for column, wanted in enumerate(natural):
         more = wanted - widths[column]

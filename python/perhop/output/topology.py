@@ -120,7 +120,7 @@ class Arc:
 
 @dataclass(slots=True)
 class Layout:
-    """Where everything stands."""
+    """The place of everything."""
 
     routers: dict[str, Box] = field(default_factory=dict)
     arcs: list[Arc] = field(default_factory=list)
@@ -301,7 +301,7 @@ def _place_routers(
 ) -> None:
     names = {router: label(router, NAME_CHARACTERS) for router in at}
     wide = {router: text_width(name, SMALL) + 16.0 for router, name in names.items()}
-    stands = {router: _host_texts(scenario, router) for router in at}
+    hosts = {router: _host_texts(scenario, router) for router in at}
     columns = max(column for column, _ in at.values()) + 1
     steps = [LEAST_STEP] * columns
     for name, link in links:
@@ -310,7 +310,7 @@ def _place_routers(
             room = (wide[link["from"]] + wide[link["to"]]) / 2 + _widest(_label_texts(name, link)) + ARROW
             steps[x0] = max(steps[x0], room)
     for router, (column, _) in at.items():
-        steps[column] = max(steps[column], _widest(stands[router]) + 24.0)
+        steps[column] = max(steps[column], _widest(hosts[router]) + 24.0)
     half = max(wide[router] / 2 for router, (column, _) in at.items() if column == 0)
     middles = [MARGIN + half + sum(steps[:column]) for column in range(columns)]
     y = MARGIN
@@ -320,11 +320,11 @@ def _place_routers(
         for router in mine:
             x = middles[at[router][0]]
             made.routers[router] = Box(x - wide[router] / 2, y - BOX / 2, wide[router], BOX)
-            texts = stands[router]
+            texts = hosts[router]
             bases = [y + BELOW + BASE + LINE * number for number in range(len(texts))]
             lines = [Line(x + 9.0, base, text, MUTED) for base, text in zip(bases, texts, strict=True)]
             made.hosts.append(((x, y), lines))
-        y += BELOW + LINE * max(len(stands[router]) for router in mine) + 2 * GAP
+        y += BELOW + LINE * max(len(hosts[router]) for router in mine) + 2 * GAP
 
 
 def _widest(texts: Sequence[str]) -> float:

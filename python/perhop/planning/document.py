@@ -143,7 +143,7 @@ class Search:
 
     Attributes:
         factors: What each factor may be.
-        templates: Values by path in which a factor stands in braces.
+        templates: Values by path in which a factor is in braces.
         demands: Multiples of today's demands under which settings are tried, by the name of the demand.
     """
 

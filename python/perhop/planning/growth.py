@@ -40,7 +40,7 @@ class Target:
     """A number of the scenario that grows.
 
     Attributes:
-        path: Where it stands.
+        path: Its place in the scenario.
         value: Today's number.
         unit: What is written behind it.
         whole: It is a count.
@@ -195,7 +195,7 @@ def _target(scenario: Mapping[str, Any], groups: Groups, name: str, where: str) 
 
 
 def _number(scenario: Mapping[str, Any], path: str, where: str) -> Target:
-    """The number that stands at a path."""
+    """The number at a path."""
     place = f"{where}: `{path}`"
     value = _read(scenario, put(deepcopy(dict(scenario)), path, None, place))
     if isinstance(value, str) and (found := _QUANTITY.fullmatch(value)):
@@ -205,7 +205,7 @@ def _number(scenario: Mapping[str, Any], path: str, where: str) -> Target:
     else:
         said = "nothing" if value is None else f"{value!r}"
         raise PerhopError(
-            f"{place}: {said} stands there; give the name of a group of flows, or the path of "
+            f"{place}: {said} is there; give the name of a group of flows, or the path of "
             "a number such as `flows.backup.transport.rate`"
         )
     if number <= 0:
@@ -214,7 +214,7 @@ def _number(scenario: Mapping[str, Any], path: str, where: str) -> Target:
     return Target(path, number, unit, whole=whole)
 
 
-def _read(scenario: Mapping[str, Any], keys: Keys) -> Any:  # noqa: ANN401 - whatever stands there
+def _read(scenario: Mapping[str, Any], keys: Keys) -> Any:  # noqa: ANN401 - whatever is there
     found: Any = scenario
     for key in keys:
         if isinstance(found, Mapping) and key not in found:
@@ -252,7 +252,7 @@ def bracket(last: int) -> Generator[int, State, Bracket]:
     """Search levels 0 to `last`, where all objectives hold at level 0.
 
     Yields:
-        A level to look at; it is sent whether all objectives hold there, one breaks, or cannot be told.
+        A level to look at; it is sent whether all objectives hold there, one breaks, or none can be decided.
 
     Returns:
         The bracket.

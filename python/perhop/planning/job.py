@@ -134,7 +134,7 @@ class Planned:
         changes: How these differ from the lines of the configuration as it is, as a unified diff.
         work: What it cost.
         holm: Tables have a column of verdicts corrected for their number.
-        failures: The runs that failed: what rests on them cannot be told.
+        failures: The runs that failed: what rests on them cannot be decided.
         names: What points are called, by their keys.
     """
 
@@ -174,7 +174,7 @@ def run_plan(plan: Plan, place: Workplace, *, say: Callable[[str], None], progre
     Args:
         plan: What to do.
         place: Where runs are kept and computed.
-        say: Told of whatever was broken in the store.
+        say: Receives a sentence about each fault that was found in the store.
         progress: See `perhop.sweep.run.Progress`.
 
     Raises:

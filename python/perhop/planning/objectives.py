@@ -6,7 +6,7 @@
     95 % of gold flows get their profile in 99 % of runs
     links.uplink.utilization >= 90 %
 
-A name is a group of flows, a class of packets of a link's queue, a link, or a codepoint, which stands for all
+A name is a group of flows, a class of packets of a link's queue, a link, or a codepoint, which means all
 groups of flows that have it: then the worst of them counts. Names may stand in backticks.
 """
 
@@ -142,7 +142,7 @@ def parse(text: str, where: str) -> Objective:
 
 
 def _left(left: str, where: str, text: str) -> tuple[Measure | None, str, str]:
-    """The measure, the statistic and the name in what stands before the comparison."""
+    """The measure, the statistic and the name in the text before the comparison."""
     before = _BEFORE.fullmatch(left)
     statistic, rest = (before["statistic"], before["rest"]) if before else ("", left)
     known = sorted(
@@ -225,7 +225,7 @@ class Bound:
     """An objective with what measures it.
 
     Attributes:
-        parts: For each of whom it is about, the metrics of its value: one, or all losses of a group.
+        parts: For each subject, the metrics of its value: one, or all losses of a group.
         unit: A key of `UNITS`, in which values are.
     """
 
@@ -239,7 +239,7 @@ class Bound:
         return tuple(metric for part in self.parts for metric in part)
 
     def sides(self) -> Iterator[Sides]:
-        """Between what each of whom it is about must lie."""
+        """Between what each subject must lie."""
         objective = self.objective
         least, most = (-math.inf, objective.bound) if objective.upper else (objective.bound, math.inf)
         strict = not objective.comparison.endswith("=")
@@ -254,7 +254,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """Whom objectives may name in a scenario.
+    """The subjects that objectives may name in a scenario.
 
     Attributes:
         groups: The groups of flows as the canonical scenario has them, by name; those of requests, which go
@@ -269,7 +269,7 @@ class Subjects:
 
     @classmethod
     def of(cls, scenario: str, names: Sequence[str]) -> Subjects:
-        """Those of a canonical scenario."""
+        """The subjects of a canonical scenario."""
         groups = {group["name"]: group for group in json.loads(scenario)["flows"]}
         return cls(groups, frozenset(names))
 

@@ -104,7 +104,7 @@ def _kept(verdicts: Sequence[Verdict]) -> str:
     hold = "holds" if 1 in {holding, len(verdicts)} else "hold"
     every = f"**{holding} of {counted(len(verdicts), 'objective')} {hold}** {NOW}"
     others = [
-        f"{_quoted(verdict)} {'breaks' if verdict.holds is False else 'cannot be told'}"
+        f"{_quoted(verdict)} {'breaks' if verdict.holds is False else 'is undecided'}"
         for verdict in verdicts
         if not verdict.holds
     ]
@@ -228,7 +228,7 @@ def what_would_tell(verdict: Verdict) -> str:
                 "runs, such as `in 90 % of runs`."
             )
         return (
-            f"{_quoted(verdict)} has no upper end of its interval: a longer duration tells or, of a "
+            f"{_quoted(verdict)} has no upper end of its interval: a longer duration decides or, of a "
             "percentile, more runs."
         )
     if verdict.share is not None:

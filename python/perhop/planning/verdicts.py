@@ -146,7 +146,7 @@ def corrected(verdicts: Sequence[Verdict]) -> list[tuple[bool | None, float | No
 
 
 def _estimate(part: Sequence[str], observed: Mapping[str, Observations]) -> Estimate | None:
-    """Of one of whom an objective is about. Where no run has any of several losses, their bounds add up."""
+    """The losses of one subject of an objective. Without any in all runs, their bounds add up."""
     one = combined(part, observed)
     if one is None or not all(map(one.counts_in, range(len(one.values)))):
         return None
@@ -159,7 +159,7 @@ def _estimate(part: Sequence[str], observed: Mapping[str, Observations]) -> Esti
 
 
 def combined(part: Sequence[str], observed: Mapping[str, Observations]) -> Observations | None:
-    """What the runs gave of one of whom an objective is about; None where nothing was measured.
+    """The runs' values of one subject of an objective; None where nothing was measured.
 
     Of several losses, in the order in which packets meet them, the share that one of them took.
     """
@@ -238,7 +238,7 @@ def score(bounds: Sequence[Bound], observed: Mapping[str, Observations]) -> floa
 
 
 def _worst(bound: Bound, observed: Mapping[str, Observations]) -> Observations | None:
-    """The worst of whom an objective is about; None where a run lacks what one of them needs."""
+    """The worst subject of an objective; None where a run lacks what one of them needs."""
     found = _estimates(bound, observed)
     if found is None:
         return None

@@ -37,7 +37,7 @@ class Measure:
         names: What it is called, the usual name first.
         unit: A key of `UNITS`.
         flows: Its metrics of a group of flows, `flows.NAME.METRIC`.
-        links: Of a link, or of a class of packets that a link's queue tells apart.
+        links: Of a link, or of a class of packets that a link's queue distinguishes.
         users: Of the users of an application.
         populations: Of flows that come and go.
         datagrams: It is measured of UDP, RAP and TFRC only.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from perhop.routers.model import How, Selector
 
 ROUNDING = 0.005
-"""A ramp that is off by less, in probability, stands for a curve."""
+"""A ramp that is off by less, in probability, replaces a curve."""
 Color = Literal["green", "yellow", "red"]
 COLORS: tuple[Color, Color, Color] = ("green", "yellow", "red")
 
@@ -195,7 +195,7 @@ def shaped(
 
 
 def with_selectors(shape: Shape, selectors: tuple[Selector, ...]) -> Shape:
-    """The same curve for other packets."""
+    """The curve, for other packets."""
     return replace(shape, selectors=selectors)
 
 

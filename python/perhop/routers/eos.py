@@ -2,7 +2,7 @@
 
 A codepoint leads to a traffic class (`qos map dscp`, or `set traffic-class` of a policy), this to a transmit
 queue (`qos map traffic-class … to tx-queue`). Structure comes from keywords; indentation counts for one line
-only: `shape rate` is the interface's own if it stands no deeper than `tx-queue`. Source: Arista EOS User
+only: `shape rate` is the interface's own if it is no deeper than `tx-queue`. Source: Arista EOS User
 Manual, chapter "Quality of Service"; defaults of maps are those of its tables for Trident and Jericho.
 """
 
@@ -51,7 +51,7 @@ OTHERS = OTHER_LINES | {
 }  # fmt: skip
 """Commands of interfaces that are known not to be about queues."""
 OUTSIDE = ("hostname", "version", "boot", "ip", "ipv6", "router", "vlan", "management", "username", "daemon")
-"""Commands outside of interfaces that end whatever stands before them."""
+"""Commands outside of interfaces that end whatever comes before them."""
 
 
 class Reader:
@@ -108,7 +108,7 @@ class Reader:
         return self._ports()
 
     def _not_read(self, line: int, words: list[str], depth: int) -> None:
-        """A line that is not understood: lost, if it stands where queues are configured."""
+        """A line that is not understood: lost, if it is where queues are configured."""
         inside = self._class_map is not None or bool(self._policy) or self._queue is not None
         about = about_queues(words)
         if (

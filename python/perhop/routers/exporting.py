@@ -23,7 +23,7 @@ WRITERS: dict[str, Callable[[Outgoing, Remarks], list[str]]] = {
 }
 """Every dialect that can be written. A new one is a file and a line here."""
 TREES = frozenset({"ios", "tc"})
-"""Those with classes within classes of any depth; others have classes of one level."""
+"""Dialects with classes within classes of any depth; others have classes of one level."""
 COMMENTS = {"ios": "!", "junos": "#", "tc": "#", "perhop-router": "#"}
 NATIVE = frozenset({"perhop-router"})
 """Dialects that have perhop's own queues, and two interfaces that are named (`--devices`)."""

@@ -37,7 +37,7 @@ def fills(text: str, fill: Callable[[Depth], float], place: str, remarks: Remark
     Args:
         text: `min/max/max_p`, `interpolate …` or `segmented …`.
         fill: The part of the queue's limit that a threshold is.
-        place: Where the curve stands.
+        place: The curve's place in the scenario.
         remarks: Gets what is rounded.
     """
     word, _, rest = text.partition(" ")

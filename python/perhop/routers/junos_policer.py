@@ -94,7 +94,7 @@ class Policers:
         self.attached: list[tuple[str, str, str, Statement]] = []
         """Interface, `policer` or `filter`, name, statement: of packets that leave."""
         self.arriving: list[tuple[str, str, str, Statement]] = []
-        """The same of packets that arrive."""
+        """Interface, `policer` or `filter`, name, statement: of packets that arrive."""
         self._read: dict[str, tuple[frozenset[int], list[tuple[Match, str, str]]]] = {}
         """Filters that something applies: their lines, and their policing terms with their packets."""
         self._chosen: dict[str, tuple[Match, frozenset[int]]] = {}

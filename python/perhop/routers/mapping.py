@@ -152,13 +152,13 @@ class Mapping:
                 self._account.find("W13", place, why)
             return known
         value = next(self._local, 63)
-        said = f"{subject} is chosen by `{text}`: codepoint {value} stands for it; give --match"
+        said = f"{subject} is chosen by `{text}`: codepoint {value} is used for it; give --match"
         for place, _ in match.unknown:
             self._account.find("W13", place, said)
         return frozenset({value})
 
     def _answered(self, match: Match, name: str, answered: frozenset[int]) -> frozenset[int]:
-        """The packets of a class with an answer, which stands for its conditions beside codepoints."""
+        """The packets of a class with an answer, which replaces its conditions beside codepoints."""
         if not match.unknown:
             if match.codepoints is not None and match.codepoints != answered:
                 shown = _listed(match.codepoints) or "no codepoint"
@@ -179,10 +179,12 @@ class Mapping:
         shaper = self._port.shaper
         said = "" if how is How.CONFIGURED else "--rate" if how is How.ASKED else ""
         if shaper is not None and not self._shaped():
-            said = f"{shaper.text}, which stands for the link's rate"
+            said = f"{shaper.text}, taken as the link's rate"
             burst = self._port.shaper_burst
             if burst is not None and burst.how is How.CONFIGURED:
-                text = f"`{burst.text}`: the burst has no effect where the shaper stands for the link"
+                text = (
+                    f"`{burst.text}`: the burst has no effect where the shaper's rate is taken as the link's"
+                )
                 self._account.find("W13", burst.line, f"{text}; give --rate")
         section.entries = [
             Entry("from", '"router"'),
@@ -212,7 +214,7 @@ class Mapping:
         return entries
 
     def _link_rate(self) -> tuple[float, How, int]:
-        """The rate of the link: where it is not known, that of a shaper stands for it."""
+        """The rate of the link: where it is not known, that of a shaper."""
         if self._shaped():
             return self._amounts.link_rate(self._port.line, "the rate of the link")
         return self._amounts.port_rate(self._port.line, "the rate of the link")

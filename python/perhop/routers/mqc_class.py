@@ -64,7 +64,7 @@ class PolicyClass:
     buffers: Quantity | None = None
     """Its part of the port's buffer."""
     place: int = 0
-    """The line that stands for a class without one."""
+    """The line taken for a class without one."""
     lines: set[int] = field(default_factory=set)
 
     @property
@@ -378,7 +378,7 @@ class ClassReader:
     def _limit_of_some(self, line: int, words: list[str], text: str) -> bool:
         """`queue-limit {dscp|precedence} WHICH N [UNIT]`."""
         if words[0].lower() not in {"dscp", "precedence"}:
-            self._account.miss(line, f"packets are not told apart by `{words[0]}` here")
+            self._account.miss(line, f"packets are not distinguished by `{words[0]}` here")
             return True
         selector, rest = self._selector(words)
         limit, rest = self._amount(rest, line, text)
@@ -527,7 +527,7 @@ class ClassReader:
         self, selector: Selector, low: Quantity, high: Quantity, most: float, line: int, text: str, how: How
     ) -> bool:
         if low.unit != high.unit:
-            # `10 20 ms`: the unit stands once, at the end.
+            # `10 20 ms`: the unit is given once, at the end.
             if low.unit is not Unit.PACKETS:
                 return False
             factor = next(f for u, f in AMOUNTS.values() if u is high.unit)

@@ -48,7 +48,7 @@ class QueueOut:
     """A queue with the packets that no earlier one takes."""
 
     place: str
-    """Where it stands in the scenario."""
+    """Where it is in the scenario."""
     name: str
     codepoints: frozenset[int]
     rest: bool
@@ -72,7 +72,7 @@ class QueueOut:
     policed_always: bool = False
     """Whether that policer acts without congestion, too."""
     rule_place: str = ""
-    """Where its AQM stands."""
+    """The key of its AQM in the scenario."""
     meter: MeterOut | None = None
     """The meter that is for the same packets."""
     colors: dict[int, Color] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class QueueOut:
         return sorted(key for key in possible - acting if key is not None)
 
     def color(self, codepoint: int) -> Color:
-        """That of the scenario's flows; else the drop precedence of AF (RFC 2597); else green."""
+        """The color of the scenario's flows; else the drop precedence of AF (RFC 2597); else green."""
         return self.colors.get(codepoint) or drop_precedence(codepoint) or "green"
 
 
@@ -126,16 +126,16 @@ class Outgoing:
     place: str
     rate: float
     kind: Literal["single", "priority", "wfq", "drr", "htb"]
-    """That of the queues that are not priority queues of `llq`."""
+    """The scheduler of the queues that are not priority queues of `llq`."""
     scheduler: dict[str, Any]
     """The scheduler's own keys."""
     queues: list[QueueOut]
     meters: list[MeterOut]
-    """Those that are not for the packets of one queue."""
+    """Meters that are not for the packets of one queue."""
     shaper: tuple[float, float] | None = None
     """Rate and burst."""
     path: str = ""
-    """Where the scheduler of these queues stands in the scenario."""
+    """The key of these queues' scheduler in the scenario."""
     shape: bool = False
     """Whether the interface is faster than the link, so that lines must shape to the link's rate."""
     scenario: dict[str, Any] = field(default_factory=dict)

@@ -181,7 +181,7 @@ class Menus:
 
 
 def _logical(source: Source) -> list[tuple[list[int], str]]:
-    """Lines that belong together as one text, with their numbers; `END` stands where a line ends."""
+    """Lines that belong together as one text, with their numbers; `END` is where a line ends."""
     result: list[tuple[list[int], str]] = []
     numbers: list[int] = []
     text = ""

@@ -244,7 +244,7 @@ class Rules:
         return curves.with_selectors(shape, (drop.selector,))
 
     def _whole_packets(self, label: str, shape: Shape) -> Shape:
-        """The same curve with whole packets; of points that become one, the last stays."""
+        """The curve with whole packets; of points that become one, the last stays."""
         fills = [shape.low, shape.high] if isinstance(shape, Ramp) else [fill for fill, _ in shape.points]
         if max(abs(round(fill) - fill) for fill in fills) > 1e-6:
             listed = " and ".join(f"{fill:g}" for fill in fills)

@@ -20,7 +20,7 @@ CODES = {
     "W04": "the queue limit or a threshold is not configured",
     "W05": "time or percent converted",
     "W06": "a curve or scheduler is approximated",
-    "W07": "packets that cannot be told apart have one curve",
+    "W07": "packets that cannot be distinguished have one curve",
     "W08": "ECN may behave differently on this platform",
     "W09": "head drop, shared or dynamic buffers",
     "W10": "a meter is approximated",

@@ -89,7 +89,7 @@ class Reader:
             self._kept[command.dev] = {}
         elif deleted := self._kept.get(command.dev, {}).get(_place(command)):
             deleted[0].lines.update(command.lines)  # of the same port
-            text = "deletes a part of what stands before, which is simulated all the same"
+            text = "deletes a part of what comes before, which is simulated all the same"
             self._account.ignore_whole(command.lines, text, missed=True)
             return
         self._account.ignore_whole(command.lines, "deletes; nothing of it is left")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 FALLBACK = re.compile(r"\$\{([A-Za-z0-9_]+):?-([^${}]*)\}")
-"""A variable with the text that stands for it where it has none."""
+"""A variable with the text for it where it has none."""
 ARITHMETIC = re.compile(r"\$\(\(([0-9A-Za-z_+*/() $-]{1,80})\)\)|\$\[([0-9A-Za-z_+*/() $-]{1,80})\]")
 OPERATIONS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "/"}
 ASSIGNMENT = re.compile(r"(?:export\s+|local\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")

@@ -46,7 +46,7 @@ ARRIVING = {"ingress", "clsact"}
 
 @dataclass(slots=True)
 class Device:
-    """What is configured at a device."""
+    """The configuration of a device."""
 
     name: str
     line: int
@@ -234,7 +234,7 @@ class Interface:
             self._lost(inner)
         else:
             queue = Queue(name, child.line, within=inner.queues, spacing_known=True)
-        if inner.delay is not None or inner.loss is not None:  # a jitter stands beside a delay
+        if inner.delay is not None or inner.loss is not None:  # a jitter comes with a delay
             text = f"{name}: delay and loss of netem within a class are not simulated"
             self._account.find("W06", child.line, text)
         queue.ceiling, queue.ceiling_burst = inner.shaper, inner.shaper_burst
@@ -439,7 +439,7 @@ class Interface:
         return _in_order(self._classes.get(key, []) for key in keys)
 
     def _last_everything(self, port: Port) -> None:
-        """Put a class last that takes what other filters leave, wherever it stands among the classes."""
+        """Put a class last that takes what other filters leave, wherever it is among the classes."""
         port.queues.sort(key=lambda queue: queue.match.codepoints is None and not queue.match.unknown)
 
     def _hex(self, text: str) -> int | None:
@@ -511,7 +511,7 @@ class Interface:
                 self._account.find("W14", root.line, f"band {queue.name}: no codepoint leads to it; left out")
         port.queues = used
         self._last_everything(port)
-        # The queue of the most codepoints stands for all others, so that all packets have one.
+        # The queue of the most codepoints takes all others, so that all packets have one.
         if used and all(q.match.codepoints is not None for q in used):
             union = frozenset[int]().union(*(q.match.codepoints or () for q in used))
             if union != ALL_CODEPOINTS:

@@ -763,5 +763,5 @@ class Leaves:
 
 
 def _stand_in(number: int) -> int:
-    """A codepoint that stands for a virtual queue without one: for local use."""
+    """A codepoint of local use for a virtual queue without one."""
     return 4 * number + 3

@@ -72,7 +72,7 @@ def traffic(
 
 
 def _kinds(colors: Colors, codepoints: list[int], free: frozenset[int]) -> list[tuple[str, Color, int]]:
-    """What a queue tells apart, for flows: a name (none for the first), a color, a codepoint."""
+    """What a queue distinguishes, for flows: a name (none for the first), a color, a codepoint."""
     samples = [(label, next((c for c in codes if c in free), None)) for label, codes in colors.samples]
     known = [(label, value) for label, value in samples if value is not None]
     if known:

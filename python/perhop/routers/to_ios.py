@@ -90,7 +90,7 @@ class _Writer:
         if arriving:
             result.append(f" service-policy input {self._input}")
         if child == self._output and not link.shape:
-            text = "`bandwidth` tells the rate and does not limit it; for a faster interface give --shape"
+            text = "`bandwidth` states the rate and does not limit it; for a faster interface give --shape"
             self._remarks.differs(f"{link.place}.rate", text)
         return result
 

@@ -147,7 +147,7 @@ class _Writer:
     # Schedulers
 
     def _shares(self) -> dict[str, tuple[list[Node], float]]:
-        """What is said of each queue's share, and the rate that it gets at least."""
+        """The statements of each queue's share, and the rate that it gets at least."""
         link = self._link
         place = link.queues[0].place.rpartition(".")[0]
         result: dict[str, tuple[list[Node], float]] = {}
@@ -333,7 +333,7 @@ class _Writer:
         return maps, loss
 
     def _text_of(self, queue: QueueOut, key: str) -> tuple[str, str | None]:
-        """Where a curve stands, and the curve; what else a profile has is left out."""
+        """The key of a curve, and the curve; what else a profile has is left out."""
         if not key.isdecimal():
             return f"{queue.rule_place}.{key}", str(queue.rule[key])
         where = f"{queue.rule_place}.profiles[{key}]"

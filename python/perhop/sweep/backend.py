@@ -67,7 +67,7 @@ class Backend(Protocol):
     """Computes runs; the same results bit for bit, wherever and in whatever order.
 
     Attributes:
-        waiting: Told many times a second what is under way, in whole runs, where the backend knows.
+        waiting: Called many times a second with what is under way, in whole runs, where the backend knows.
     """
 
     waiting: Callable[[float], None] | None

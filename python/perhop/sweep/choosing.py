@@ -1,7 +1,7 @@
 """Which of a search's best trials to take, from runs on fresh seeds: one, none, or a tie.
 
 The best trials and the scenario as it is run on the same seeds, which no trial has used. By each objective
-they are told apart as `perhop.multiplicity.ranking` does; with several objectives each has its part of the
+they are distinguished as `perhop.multiplicity.ranking` does; with several objectives each has its part of the
 5 %. With one objective the best by it is taken. With several it is the nearest to the best values of all,
 each measured as a part of its range over the trials (Euclid's distance). How sure that is follows from the
 jackknife over seeds.
@@ -56,7 +56,7 @@ class Choice:
     Attributes:
         best: The best on fresh seeds; None where there is none, or several are equally good.
         tied: Those that are equally near to the best values of all objectives, where they are several.
-        alike: Those that cannot be told from the best one.
+        alike: Settings that cannot be distinguished from the best one.
         differ: Some two of the trials, or of them and the scenario as it is, surely differ.
         compared: The scenario as it is has a value of every objective.
         is_as_it_is: The best one is the scenario as it is.

@@ -124,7 +124,7 @@ def tune(
     """Search for the setting that is best by an objective, or for the Pareto front of several.
 
     Every setting is tried on the same seeds, and none twice. The best run again on fresh seeds beside the
-    scenario as it is; what cannot be told apart there is said to be alike. Runs are kept in the store like
+    scenario as it is; what cannot be distinguished there is said to be alike. Runs are kept in the store like
     those of a sweep, so the same command goes on after an interruption of any kind, and with more --trials it
     searches on. The exit status is 1 if no trial keeps the constraints.
 

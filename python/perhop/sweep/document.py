@@ -37,7 +37,7 @@ class Base:
 
     Attributes:
         scenario: As JSON, valid by itself: reading it again is the fastest way to a copy.
-        settings: Values by path; `{name}` in their text stands for a factor.
+        settings: Values by path; `{name}` in their text is replaced by a factor.
         origin: The file, for messages.
         folder: Where the files are that the scenario names.
     """
@@ -166,7 +166,7 @@ def table(data: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     """A table; an empty one where there is none.
 
     Raises:
-        PerhopError: Something else stands there, or more entries than can be meant.
+        PerhopError: Something else is there, or more entries than can be meant.
     """
     found: object = data.get(key, {})
     if not isinstance(found, Mapping):

@@ -75,7 +75,7 @@ def run_sweep(plan: Plan, place: Workplace, *, say: Callable[[str], None], progr
     Args:
         plan: What to do.
         place: Where runs are kept and computed.
-        say: Told what is planned, and of whatever was broken in the store.
+        say: Receives sentences about the plan and about faults that were found in the store.
         progress: See `perhop.sweep.run.Progress`.
 
     Raises:
@@ -108,7 +108,7 @@ def planned(plan: Plan) -> str:
 
 
 def kept(counts: Counts, store: Path) -> str:
-    """What is left after Ctrl-C."""
+    """The line after Ctrl-C: how many runs are kept, and how to resume."""
     done = counts.simulated + counts.found
     return f"interrupted: {counted_are(done, 'run')} kept in {store}; the same command resumes"
 

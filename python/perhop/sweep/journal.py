@@ -1,6 +1,6 @@
 """Journals of sweeps: the measures of finished runs, in the format of `perhop.journal`.
 
-A scenario's record stands before its first run's: `S`, then JSON with `number`, `scenario`, `engine` and
+A scenario's record comes before its first run's: `S`, then JSON with `number`, `scenario`, `engine` and
 `metrics`, the names of the measures. A run's is `R`, the scenario's number (u32), the seed (u64), the wall
 time in seconds (f64) and the values (f64 each).
 """

@@ -60,7 +60,7 @@ class Whole(Key):
     """A whole number.
 
     Attributes:
-        default: None where it depends on other things, which `says` tells.
+        default: None where it depends on other things, which `says` names.
     """
 
     default: int | None
@@ -235,7 +235,7 @@ class Table(Key):
         """The table; an empty one where there is none.
 
         Raises:
-            PerhopError: Something else stands there.
+            PerhopError: Something else is there.
         """
         return document.table(data, key, where)
 

@@ -78,7 +78,7 @@ def simulate(scenario: str, seed: int, cancel: _engine.Cancel | None = None) -> 
 
 
 def names_of(scenario: str) -> tuple[str, ...]:
-    """What is measured of a scenario: the names that a run too short to send anything has.
+    """The names of a scenario's metrics, from a run too short to send anything.
 
     Raises:
         ScenarioError: The scenario cannot be run.

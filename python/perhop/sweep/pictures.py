@@ -115,7 +115,7 @@ class _Design:
 
     @classmethod
     def of(cls, summaries: Sequence[PointSummary]) -> _Design:
-        """That of these points."""
+        """The design of these points."""
         factors = list(summaries[0].point.factors)
         values = {
             name: list(dict.fromkeys(summary.point.factors[name] for summary in summaries))
@@ -232,7 +232,7 @@ _WAIT = re.compile(r"links\.(.+)\.delay_(p\d+)_s")
 def waiting_times(summaries: Sequence[PointSummary]) -> list[tuple[Plot, list[Row]]]:
     """How long packets waited over the factor with the most values: median and tail of each queue.
 
-    A link whose queue tells classes of packets apart has a panel for each class. Nothing of a sample.
+    A link whose queue distinguishes classes of packets has a panel for each class. Nothing of a sample.
 
     Args:
         summaries: With the metrics `WAITS`.

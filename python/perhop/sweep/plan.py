@@ -56,7 +56,7 @@ SCENARIO = Other(
 RUNS = Whole(says="Runs of each point.", default=DEFAULT_RUNS, most=simulation.MAX_RUNS)
 SEED = Whole(says="The first seed, shared by all points.", default=1, least=0)
 METRICS = Texts(says="Patterns of the metrics to show; by default those of the traffic (docs/sweeps.md).")
-SET = Table(says="Values by path; `{name}` in text stands for a factor.", others={})
+SET = Table(says="Values by path; `{name}` in text is replaced by a factor.", others={})
 SAMPLES = Whole(says="How many points.", default=0, most=MAX_POINTS, required=True)
 SAMPLING_SEED = Whole(says="Of the sample.", default=1, least=0)
 WATCHED = Texts(says="Patterns of the metrics whose intervals count.", default=DEFAULT_WATCHED)
@@ -152,7 +152,7 @@ class Plan:
 
 
 def notices(points: Sequence[Point]) -> list[str]:
-    """What is to be said of points: each key once, with how many of them it concerns."""
+    """The notices about points: each key once, with how many of them it concerns."""
     first: dict[str, tuple[str, Point]] = {}
     concerned: Counter[str] = Counter()
     for point in points:
@@ -313,8 +313,8 @@ def _list(table: Mapping[str, Any], where: str) -> list[Setting]:
     columns = {name: column(name, values, where, repeats=True) for name, values in table.items()}
     lengths = {name: len(entries) for name, entries in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
-        raise PerhopError(f"{where}: columns must be of one length: {told}")
+        listed = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
+        raise PerhopError(f"{where}: columns must be of one length: {listed}")
     rows = list(zip(*columns.values(), strict=True))
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, 1):

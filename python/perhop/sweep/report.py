@@ -101,14 +101,14 @@ def notes(summaries: Sequence[PointSummary]) -> list[str]:
     if len(summaries) < 2 or min(summary.runs for summary in summaries) < 2:
         return []
     how = (
-        "Highest and lowest of many points differ by chance alone. They are told apart by the studentized "
+        "Highest and lowest of many points differ by chance alone. They are distinguished by the studentized "
         "range (Tukey) at 95 %, from the paired differences of their runs on the same seeds."
     )
     return [how, text] if (text := family(len(metrics), "such sentences")) else [how]
 
 
 def _answer(metric: str, summaries: Sequence[PointSummary]) -> str:
-    """The lowest and the highest of all points, and whether they can be told apart."""
+    """The lowest and the highest of all points, and whether they can be distinguished."""
     found = [(one, summary) for summary in summaries if (one := summary.estimates.get(metric)) is not None]
     if not found:
         return ""
@@ -162,7 +162,7 @@ def with_unit(found: Estimate | None, metric: str) -> str:
 
 
 def point_tables(summaries: Sequence[PointSummary]) -> list[HtmlRecords]:
-    """One line for each point; what does not fit beside each other stands in tables with their own names."""
+    """One line for each point; what does not fit side by side has tables of its own, with names."""
     short = short_names(list(summaries[0].point.factors))
     metrics = metric_names(summaries)
     varying = len({summary.runs for summary in summaries}) > 1

@@ -70,7 +70,7 @@ class SweepStore:
 
     Attributes:
         directory: Where it lies.
-        say: Told of what is to be known of kept runs, in a sentence.
+        say: Receives a sentence about kept runs where there is something to know.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with SweepStore(folder) as store, store.connect() as database:
@@ -83,10 +83,10 @@ class SweepStore:
 
         Args:
             directory: Where it lies.
-            say: Told of each file that was broken, in a sentence; without it, a `PerhopWarning` tells.
+            say: Receives a sentence about each broken file; without it, a `PerhopWarning` has it.
 
         Raises:
-            StoreError: It cannot be made, read or mended, or `directory` is no path.
+            StoreError: It cannot be made, read or repaired, or `directory` is no path.
         """
         if not isinstance(directory, str | os.PathLike):
             raise StoreError(f"directory: is a path such as 'results/store', not {directory!r}")

@@ -134,7 +134,7 @@ def summarize(plan: Plan, counts: Sequence[int], store: SweepStore) -> list[Poin
 
 
 def _measured_names(points: Sequence[Point]) -> tuple[str, ...]:
-    """What is measured at the first point where the shortest run does not fail; nothing where all do."""
+    """The metrics of the first point where the shortest run does not fail; none where all do."""
     for point in points:
         with contextlib.suppress(*RunErrors):
             return names_of(point.scenario)
@@ -167,7 +167,7 @@ def unit_of(metric: str) -> Unit:
 
 
 def short_names(factors: Sequence[str]) -> dict[str, str]:
-    """Factors by what readers see: the last part of a path, or as much of it as tells it from the others."""
+    """Factors by what readers see: the last part of a path, or as much of it as distinguishes it."""
     out = {}
     for name in factors:
         parts = name.split(".")

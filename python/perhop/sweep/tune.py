@@ -211,7 +211,7 @@ def tune(plan: TuningPlan, place: Workplace, *, say: Callable[[str], None], prog
     Args:
         plan: What to search.
         place: Where runs are kept and computed.
-        say: Told of whatever was broken in the store.
+        say: Receives a sentence about each fault that was found in the store.
         progress: See `perhop.sweep.run.Progress`.
 
     Raises:
@@ -276,9 +276,9 @@ class _Part:
 
     def waiting(self, under_way: float) -> None:
         """So many of its runs are under way."""
-        told: Callable[[float], None] | None = getattr(self.step, "waiting", None)
-        if told is not None:
-            told(self.trials * (self.done + under_way) / self.runs)
+        report: Callable[[float], None] | None = getattr(self.step, "waiting", None)
+        if report is not None:
+            report(self.trials * (self.done + under_way) / self.runs)
 
 
 def front(plan: TuningPlan, trials: Sequence[Trial]) -> list[Trial]:

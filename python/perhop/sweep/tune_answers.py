@@ -59,7 +59,11 @@ def _best(tuned: Tuned, best: Winner) -> str:
     if not choice.compared:
         return f"**Recommended: {what}**."
     if not choice.better:
-        side = _by(tuned, choice.worse, "is surely worse") if choice.worse else "cannot be told from as it is"
+        side = (
+            _by(tuned, choice.worse, "is surely worse")
+            if choice.worse
+            else "cannot be distinguished from as it is"
+        )
         nothing = f"{_NOTHING_BETTER}.** The" if not choice.ahead else "**No setting is recommended.** The"
         return f"{nothing} best on fresh seeds, {what}, {side}."
     better = _by(tuned, choice.better, "is surely better than the scenario as it is")
@@ -76,7 +80,7 @@ def _by(tuned: Tuned, metrics: Sequence[str], said: str) -> str:
 
 
 def _others(tuned: Tuned) -> list[str]:
-    """Which winners cannot be told from the best one."""
+    """Which winners cannot be distinguished from the best one."""
     choice = tuned.choice
     if len(tuned.front) < 2:
         return []
@@ -122,12 +126,13 @@ def _no_difference(tuned: Tuned) -> str:
     front, choice = tuned.front, tuned.choice
     kind = "trials of the Pareto front" if len(tuned.plan.objectives) > 1 else "best trials"
     if len(front) == 1:
-        which = f"{setting(tuned, front[0].trial)} (trial {front[0].trial.number}) cannot be told from the "
-        which += "scenario as it is"
+        which = f"{setting(tuned, front[0].trial)} (trial {front[0].trial.number}) cannot be distinguished "
+        which += "from the scenario as it is"
     elif choice.compared:
-        which = f"the {len(front)} {kind} can be told neither from each other nor from the scenario as it is"
+        which = f"the {len(front)} {kind} can be distinguished neither from each other "
+        which += "nor from the scenario as it is"
     else:
-        which = f"the {len(front)} {kind} cannot be told from each other"
+        which = f"the {len(front)} {kind} cannot be distinguished from each other"
     by = " by any objective" if len(tuned.plan.objectives) > 1 else ""
     nothing = "nothing is surely better than as it is" if choice.compared else "no setting is recommended"
     few = "; single runs have no interval" if len(tuned.plan.validation_seeds) == 1 else ""
@@ -209,7 +214,7 @@ def _value(found: Mapping[str, Estimate | None], metric: str) -> str:
 
 
 def _nothing_feasible(tuned: Tuned) -> list[str]:
-    """That no trial keeps the constraints, the nearest one, and which constraints stand in the way."""
+    """Lines for a search without a feasible trial: the nearest one, and which constraints it breaks."""
     plan = tuned.plan
     known = [trial for trial in tuned.trials if trial.point and None not in trial.found.values()]
     if not known:

@@ -74,8 +74,8 @@ def _details(tuned: Tuned) -> list[str]:
         return [searched]
     unbiased = tune_answers.unbiased(tuned)
     apart = (
-        "All settings ran on the same fresh seeds. The best of several is better by chance alone, so "
-        "they are told apart by the studentized range (Tukey) at 95 %, from paired differences of their runs."
+        "All settings ran on the same fresh seeds. The best of several is better by chance alone, so they "
+        "are distinguished by the studentized range (Tukey) at 95 %, from paired differences of their runs."
     )
     return (
         [searched, unbiased, apart] if len(tuned.front) > 1 or tuned.choice.compared else [searched, unbiased]

@@ -365,7 +365,7 @@ def _objectives(data: Mapping[str, Any], where: str) -> tuple[Objective, ...]:
     """What to make small or large, each metric once.
 
     Raises:
-        PerhopError: One is no objective, or a metric stands in two.
+        PerhopError: One is no objective, or a metric is in two.
     """
     found = [_objective(text, where) for text in _required(data, "objectives", where)]
     for place, one in enumerate(found):

@@ -149,7 +149,7 @@ class Shrinks(CongestionControl):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         (
             "Rewrites",
@@ -167,11 +167,11 @@ class Shrinks(CongestionControl):
         ("Shrinks", "writes:Shrinks: on_ack at flow `harness` at .*it is a number of segments, at least 1"),
     ],
 )
-def test_what_a_class_must_not_do_is_found(perhop: Perhop, tmp_path: Path, name: str, told: str) -> None:
+def test_what_a_class_must_not_do_is_found(perhop: Perhop, tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "writes.py").write_text(WRITES, encoding="utf-8")
     done = perhop("check-block", f"writes:{name}", "--sequences", "5")
     assert done.code == 1
-    assert re.search(told, " ".join(done.out.split())), done.out
+    assert re.search(message, " ".join(done.out.split())), done.out
 
 
 @pytest.mark.usefixtures("place")
@@ -252,12 +252,12 @@ def test_what_no_call_could_show_is_not_checked(perhop: Perhop, tmp_path: Path, 
     (tmp_path / "broken.py").write_text(text, encoding="utf-8")
     done = perhop("check-block", "broken:Broken", "--sequences", "3")
     assert done.code == 1, done.err
-    told = done.out.splitlines()
+    lines = done.out.splitlines()
     assert "FAILED  no sequence of calls raises" in done.out
-    assert [line.split()[1] for line in told if line.startswith("  ok ")] == ["parameters", "it"]
-    unknown = sum(line.startswith("  not checked  ") for line in told)
+    assert [line.split()[1] for line in lines if line.startswith("  ok ")] == ["parameters", "it"]
+    unknown = sum(line.startswith("  not checked  ") for line in lines)
     total = 3 + unknown
-    assert told[-1] == f"1 check of {total} failed, {unknown} not checked: calls end at the error"
+    assert lines[-1] == f"1 check of {total} failed, {unknown} not checked: calls end at the error"
 
 
 @pytest.mark.usefixtures("place")

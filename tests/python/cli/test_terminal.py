@@ -71,7 +71,7 @@ def test_a_pipe_gets_a_line_while_a_step_takes_long(
         with step.paused():
             capsys.readouterr()
             time.sleep(0.2)
-            assert capsys.readouterr().err == "", "nothing stands amid results"
+            assert capsys.readouterr().err == "", "nothing is amid results"
     assert threading.active_count() == before
 
 

@@ -182,9 +182,9 @@ def test_a_hint_for_a_number_never_holds_the_number(name: str, factor: float, pa
         answer = estimate(samples).mean * 10**factor * (0.5 + part)
         hint = checking.number_hint(question, answer, runs)
         assert bool(hint) is (answer not in accepted)
-        told = [float(numeral) for numeral in NUMERAL.findall(hint)]
+        said = [float(numeral) for numeral in NUMERAL.findall(hint)]
         asked = {float(numeral) for numeral in NUMERAL.findall(question.ask)}
-        assert not [value for value in told if value in accepted and value not in asked], (question.key, hint)
+        assert not [value for value in said if value in accepted and value not in asked], (question.key, hint)
 
 
 @pytest.mark.parametrize("name", lab.shipped())

@@ -198,7 +198,9 @@ def many_flows(flows: int, transport: str, duration: str, probes: str = "") -> s
     return simulation.canonical(text + probes)
 
 
-LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak")
+LINUX = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="only Linux reports a process's peak"
+)
 
 
 @LINUX

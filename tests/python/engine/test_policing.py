@@ -94,7 +94,7 @@ def test_drop_red_needs_a_meter_of_three_colors() -> None:
 
 
 def test_packets_that_the_meters_of_a_link_drop_are_in_its_table() -> None:
-    """The same bucket at the link, for the packets of both flows."""
+    """A token bucket at the link polices the packets of both flows."""
     bucket = {"rate": "2Mbps", "marker": "token-bucket", "burst": "2kB", "out": "drop"}
     link = {**SCENARIO["links"]["link"], "meters": [{"name": "edge", "profile": bucket}]}
     flows = [{name: of for name, of in flow.items() if name != "profile"} for flow in SCENARIO["flows"]]

@@ -337,7 +337,7 @@ def mutations(seeds: Sequence[bytes]) -> st.SearchStrategy[bytes]:
 
 
 def _edited(seed: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
-    """Put bytes in place of some others; a length above 20 stands for none."""
+    """Put bytes in place of some others; a length above 20 means none."""
     data = seed
     for place, length, put in edits:
         at = place % (len(data) + 1)

@@ -67,7 +67,7 @@ def of_kernel(active: tuple[str, ...]) -> dict[str, float]:
 
 
 def of_perhop(active: tuple[str, ...]) -> dict[str, float]:
-    """The same in a simulation, with packets of the size that the kernel counts."""
+    """Rates of the classes in a simulation, with packets of the size that the kernel counts."""
     scenario = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
     scenario["duration"], scenario["warmup"] = "13s", "3s"
     scenario["flows"] = [

@@ -136,8 +136,8 @@ def test_packets_balance_and_starts_are_the_seed_s() -> None:
     assert len(set(starts)) == 4
     # What the router read, it sent, lost (in queues, too), or still has.
     (report,) = result.reports
-    sent = sum(device["sent"]["packets"] for device in report.told["devices"])
-    assert sent + sum(report.told["lost"].values()) <= report.packets
+    sent = sum(device["sent"]["packets"] for device in report.findings["devices"])
+    assert sent + sum(report.findings["lost"].values()) <= report.packets
     assert report.packets > 100
     assert 0 < report.cpu_per_packet_s < 1
 
@@ -149,7 +149,7 @@ def test_a_small_bottleneck_is_full() -> None:
         broken(text, 'in = "10/30/0.02", total = "5/15/0.1"', 'in = "20/45/0.02", total = "15/40/0.1"')
     )
     if not result.valid:
-        pytest.skip(f"this machine was too busy: {result.reports[0].told['invalid']}")
+        pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     assert 0.95 <= result.links["utilization"][0] <= 1.0
     rates = result.classes()["throughput_bps"]
     assert 2 * sum(rates) == pytest.approx(5e6, rel=0.06)
@@ -191,7 +191,7 @@ flows = [
 @needs_live
 def test_senders_that_are_perhop_s_own() -> None:
     result = live.run(DATAGRAMS)
-    assert result.reports[0].told["senders"] == ["perhop's own, over UDP"] * 3
+    assert result.reports[0].findings["senders"] == ["perhop's own, over UDP"] * 3
     flows = {row["class"]: row for row in result.flows.iter_rows(named=True)}
     for flow in flows.values():
         assert flow["throughput_bps"] > 0
@@ -218,7 +218,7 @@ flows = [
 def test_flows_complete_as_in_a_simulation() -> None:
     done = live.run(SIZED)
     if not done.valid:
-        pytest.skip(f"this machine was too busy: {done.reports[0].told['invalid']}")
+        pytest.skip(f"this machine was too busy: {done.reports[0].findings['invalid']}")
     both = (done, simulation.run(SIZED))
     found, simulated = ({row["class"]: row for row in one.flows.iter_rows(named=True)} for one in both)
     for name in ("tcp", "udp", "rap", "tfrc"):
@@ -269,7 +269,7 @@ arrivals = { list = [["100ms", "1B"], ["1s", "1896B"], ["1s", "1897B"], ["4900ms
 def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) -> None:
     result = live.run(TRANSFERS, seed=3, device=device)
     if not result.valid:
-        pytest.skip(f"this machine was too busy: {result.reports[0].told['invalid']}")
+        pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     simulated = simulation.run(TRANSFERS, seed=3)
     found, drawn = (one.population_flows for one in (result, simulated))
     known = ["class", "started_s", "size_bytes", "idle_s"]
@@ -298,7 +298,7 @@ def test_flows_come_and_go_as_in_a_simulation(device: Literal["tun", "packet"]) 
 def test_flows_that_come_and_go_are_compared() -> None:
     found = live.compare(TRANSFERS, runs=1, sim_runs=2)
     if not found.valid:
-        pytest.skip(f"this machine was too busy: {found.live.reports[0].told['invalid']}")
+        pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
     assert {"web: FCT p50, ms", "web: slowdown mean", "listed: FCT p50, ms"} <= text
 
@@ -360,7 +360,7 @@ def test_users_do_as_in_a_simulation(version: int) -> None:
     text = USERS.replace("live = {", f"live = {{ ip = {version},")
     result, simulated = live.run(text, seed=2), simulation.run(text, seed=2)
     if not result.valid:
-        pytest.skip(f"this machine was too busy: {result.reports[0].told['invalid']}")
+        pytest.skip(f"this machine was too busy: {result.reports[0].findings['invalid']}")
     found, expected = (one.applications() for one in (result, simulated))
     assert list(found) == list(expected) == ["request-response", "web", "video", "call"]
     # A round trip of 30 ms, the server's 10 ms, and 4 ms on the link: not less, and not much more.
@@ -420,7 +420,7 @@ def test_games_are_refused_by_name(perhop: Perhop, scenario: Path) -> None:
 def test_times_of_users_are_compared() -> None:
     found = live.compare(USERS, runs=1, sim_runs=2)
     if not found.valid:
-        pytest.skip(f"this machine was too busy: {found.live.reports[0].told['invalid']}")
+        pytest.skip(f"this machine was too busy: {found.live.reports[0].findings['invalid']}")
     text = {line.key.text for line in found.lines}
     assert {"rpc: response, mean, ms", "reader: page, mean, ms", "calls: one-way delay, ms"} <= text
 

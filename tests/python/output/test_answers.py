@@ -144,7 +144,7 @@ class Shown(NamedTuple):
     """A cell that must be there.
 
     Attributes:
-        row: What stands in the first column.
+        row: The text of the first column.
         head: The head of the column.
         cell: What the cell must match.
     """

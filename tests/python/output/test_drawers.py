@@ -180,15 +180,15 @@ def test_a_study_is_the_same_however_it_is_drawn(tmp_path: Path) -> None:
     for jobs in (1, 3):
         place = tmp_path / f"{jobs}"
         place.mkdir()
-        told: list[Any] = []
+        reported: list[Any] = []
         with ReproductionReport(place, "perhop reproduce", [one.study for one in studies], jobs) as report:
             for one in studies:
                 report.draw(one)
-                told += report.drawn()
-            told += report.drawn(wait=True)
+                reported += report.drawn()
+            reported += report.drawn(wait=True)
             report.finish(studies)
-        assert [one.study.id for one, _ in told] == [one.study.id for one in studies]
-        assert [path.name for path in told[0][1]] == [
+        assert [one.study.id for one, _ in reported] == [one.study.id for one in studies]
+        assert [path.name for path in reported[0][1]] == [
             f"study-0-assured-{kind}.png" for kind in ("lines", "points", "bars")
         ]
         reports[jobs] = files(place)

@@ -378,10 +378,10 @@ class Quick(FileSystem):
     """Waits for no disk: no machine fails here."""
 
     def sync(self, file: int) -> None:
-        """What is written is there for whoever reads it next."""
+        """Nothing to do: a file is readable once written."""
 
 
-def mended(out: Path, files: dict[str, str] | None = None) -> None:
+def repaired(out: Path, files: dict[str, str] | None = None) -> None:
     """What the next command does first, and the report that it writes, if any."""
     with filesystem.replaced(Quick()):
         swap.replace_report(out, {})
@@ -473,7 +473,7 @@ def test_a_disk_that_does_not_even_move_back_is_said_to_leave_a_mixture(tmp_path
             mixed.append(tree(out) not in ({**OLD, **OLD_PLOTS}, AFTER))
         elif said is not None:
             assert tree(out) == {**OLD, **OLD_PLOTS}, said
-        mended(out)
+        repaired(out)
         assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
         if not struck:
             break
@@ -485,9 +485,9 @@ def test_a_killed_command_leaves_what_the_next_one_completes(tmp_path: Path) -> 
     for at, out in counted(tmp_path):
         # Nothing works after a kill: no move back either, and nothing is cleaned up.
         _, struck = failing(out, at, KeyboardInterrupt(), once=False)
-        mended(out)
+        repaired(out)
         assert tree(out) in ({**OLD, **OLD_PLOTS}, AFTER), at
-        mended(out, latest)
+        repaired(out, latest)
         assert tree(out) == {**latest, "plots/mine.svg": "mine"}
         if not struck:
             break
@@ -504,7 +504,7 @@ def test_a_machine_that_fails_leaves_what_the_next_command_completes(tmp_path: P
                 swap.replace_report(place / "out", NEW, remove=earlier_plots(out))
             system.end()
             struck |= system.failed
-            mended(place / "out")
+            repaired(place / "out")
             assert tree(place / "out") in ({**OLD, **OLD_PLOTS}, AFTER), (at, luck)
         if not struck:
             break

@@ -217,7 +217,7 @@ def test_the_page_grows_with_the_studies() -> None:
 
 
 def test_a_study_costs_the_same_after_many_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is filled into pages, and what is read for manifests, is counted."""
+    """Texts filled into pages and files read for manifests are counted."""
     environment.cache_clear()  # with the sentences that other tests have had rendered
     filled, read_ = [0], [0]
 

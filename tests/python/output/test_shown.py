@@ -298,7 +298,7 @@ def test_a_column_is_explained_below_the_tables_that_have_it() -> None:
     link = {"from": "A", "to": "B", "rate": "1Mbps", "delay": "1ms", "queue": queue}
     ends = {"from": "A", "to": "B", "transport": {"tcp": "linux"}}
 
-    def told(volume: str) -> tuple[str, str]:
+    def heads_and_counts(volume: str) -> tuple[str, str]:
         flow = {"name": "f", **ends, "volume": volume}
         found = summarize(
             simulation.run({"duration": "2s", "links": {"up": link}, "flows": [flow]}, runs=1, seed=1)
@@ -306,7 +306,7 @@ def test_a_column_is_explained_below_the_tables_that_have_it() -> None:
         return " ".join(found.classes[0]), found.counted
 
     for volume, completes in (("10MB", False), ("10kB", True)):
-        heads, counted = told(volume)
+        heads, counted = heads_and_counts(volume)
         assert ("FCT" in heads) == completes
         assert ("FCT: flow completion time" in counted) == completes
         assert ("slowdown" in heads) == ("Slowdown: " in counted) == completes

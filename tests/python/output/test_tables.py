@@ -389,7 +389,7 @@ def test_heads_and_texts_break_before_columns_give_way() -> None:
 
 
 def test_a_number_with_its_interval_is_no_text() -> None:
-    """Such a cell is kept on one line and right-aligned, also in a column where another cell is empty."""
+    """A number with its interval is kept on one line and right-aligned, also beside an empty cell."""
     lines = [
         {"class": "a", "x": "8.01 (over 7.35)", "y": "below 0.05", "z": "–"},
         {"class": "b", "x": "−0.01 (−0.02 to 0.07)", "y": "2 ± 1, 4 of 6 runs", "z": "loss of x"},

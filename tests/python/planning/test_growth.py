@@ -87,8 +87,8 @@ def test_what_a_trace_gives_does_not_grow() -> None:
     for name, message in (
         ("listed", "are a list or a trace, which cannot grow"),
         ("again", "sends a capture again, which cannot grow"),
-        ("usres", "`usres`: nothing stands there; give the name of a group of flows"),
-        ("flows.pair.transport.udp", "'cbr' stands there"),
+        ("usres", "`usres`: nothing is there; give the name of a group of flows"),
+        ("flows.pair.transport.udp", "'cbr' is there"),
     ):
         with pytest.raises(PerhopError, match=message):
             demand_of(SCENARIO, (name,), name, LEVELS, "plan.toml")

@@ -71,7 +71,7 @@ sizes = { constant = "20kB" }
 
 @pytest.fixture(scope="module")
 def subjects() -> Subjects:
-    """Whom the scenario's objectives may name."""
+    """The subjects that the scenario's objectives may name."""
     text = canonical(SCENARIO)
     return Subjects.of(text, names_of(text))
 

@@ -167,7 +167,7 @@ def changed(before: str, after: str, text: str = POLICED) -> str:
         (changed("loss of", "los of"), "nothing measured is called `los`; did you mean `loss`?"),
         (changed("[scenario]", "[scenery]"), "unknown key `scenery`; did you mean `scenario`?"),
         (POLICED + "[growth]\nmost = 0.5\n", "[growth]: `most` must be a multiple of today's demand"),
-        (POLICED + '[growth]\ndemands = ["x"]\n', "[growth]: `x`: nothing stands there"),
+        (POLICED + '[growth]\ndemands = ["x"]\n', "[growth]: `x`: nothing is there"),
         (POLICED + "[tuning]\ntrials = 3\n", "[tuning] has no effect without a [search]"),
         (
             POLICED + '[set]\n"links.edge.queue.limit" = "{limit}"\n',

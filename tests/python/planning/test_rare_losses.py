@@ -37,7 +37,7 @@ PLANS, RUNS = 60, 8
 
 @cache
 def values() -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """What is measured, and f64[runs, measures]."""
+    """The names of the measures, and their values: f64[runs, measures]."""
     text = simulation.canonical(SCENARIO)
     runs = [simulate(text, seed) for seed in range(PLANS * RUNS)]
     return runs[0].names, np.array([run.values for run in runs])

@@ -67,7 +67,7 @@ def test_an_open_verdict_says_what_would_tell(values: list[float], advice: str) 
 
 def test_more_runs_tell_nothing_of_a_mean_whose_longest_times_are_missing() -> None:
     cut = {"d": Observations((0.010, 0.011, 0.012), 0.0, at_least=(True, False, False))}
-    assert "a longer duration tells" in what_would_tell(judge(DELAY, cut))
+    assert "a longer duration decides" in what_would_tell(judge(DELAY, cut))
     share = bound("P99 of one-way delay of voice < 20 ms in 95 % of runs", "d")
     assert what_would_tell(judge(share, seen(d=[0.01] * 29 + [0.03]))) == ""
 

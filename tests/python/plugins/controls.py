@@ -204,7 +204,7 @@ class Rate(CongestionControl):
 
 
 class Held(CongestionControl):
-    """The window that it is told."""
+    """The window that it is given."""
 
     segments: float = 4.0
     calls = 0

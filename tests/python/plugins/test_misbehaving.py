@@ -279,7 +279,7 @@ def test_a_child_that_ends_in_the_class_is_its_own_affair(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("raise SystemExit(0)", "SystemExit: 0"),
@@ -287,7 +287,7 @@ def test_a_child_that_ends_in_the_class_is_its_own_affair(place: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check-block"])
-def test_a_module_that_cannot_load_is_one_line(place: Path, command: str, line: str, told: str) -> None:
+def test_a_module_that_cannot_load_is_one_line(place: Path, command: str, line: str, message: str) -> None:
     with (place / "mine.py").open("a", encoding="utf-8") as file:
         file.write(f"{line}\nopen('loaded', 'a').write('x')\n")
     process = started(place, "", *COMMANDS[command])
@@ -295,4 +295,4 @@ def test_a_module_that_cannot_load_is_one_line(place: Path, command: str, line: 
     assert process.returncode == 2, said
     assert "Traceback" not in said
     assert len(said.splitlines()) == 1
-    assert told in said
+    assert message in said

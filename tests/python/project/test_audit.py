@@ -20,7 +20,7 @@ def test_packages_that_the_database_does_not_know_are_not_passed() -> None:
 
 
 def test_an_advisory_fails_with_the_version_that_mends_it() -> None:
-    with pytest.raises(Failed, match=r"three 3: PYSEC-1 \(mended by 4\)"):
+    with pytest.raises(Failed, match=r"three 3: PYSEC-1 \(fixed by 4\)"):
         judged({"dependencies": [KNOWN, UNKNOWN, WEAK]})
 
 

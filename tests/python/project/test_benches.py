@@ -166,7 +166,7 @@ def test_a_chain_has_the_same_round_trip(hops: int) -> None:
 
 
 def test_the_engine_answers() -> None:
-    """One run through the child process: packets are counted, and probes look as often as they were told."""
+    """One run through the child process: packets are counted, and probes look as often as they are set to."""
     run = engine.run(growth.scenario(growth.of_flows(1), 2.0, interval_s=0.1), 1)
     assert run.answer.arrived >= run.answer.sent > 0
     assert run.answer.looks in {19, 20, 21}

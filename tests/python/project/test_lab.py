@@ -168,7 +168,7 @@ def test_the_lab_s_router_is_what_is_exported_of_the_example() -> None:
 
 
 def capabilities() -> str:
-    """Those that the page gives a router's container, as setpriv takes them."""
+    """The capabilities that the page gives a router's container, as setpriv takes them."""
     (given,) = re.findall(r"--cap-drop all --cap-add ([\w,]+) ", PAGE)
     return "".join(f",+{name}" for name in given.split(","))
 

@@ -11,7 +11,7 @@ ROW = re.compile(r"^\| `(?P<file>[^`]+\.rs)` \| (?P<uses>\d+) \|")
 
 
 def uses(source: str) -> int:
-    """How often the keyword stands in Rust code outside comments and text."""
+    """How often the keyword is in Rust code outside comments and text."""
     code = re.sub(r'"(?:\\.|[^"\\])*"|//[^\n]*', "", source)
     return len(re.findall(r"\bunsafe\b", code))
 

@@ -17,7 +17,7 @@ UDP, TCP = 17, 6
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """An IPv4 packet: its time in nanoseconds, its size, its codepoint, and who sends it to whom."""
+    """An IPv4 packet: its time in nanoseconds, its size, its codepoint, its source and its destination."""
 
     time: int
     size: int

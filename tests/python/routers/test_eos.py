@@ -163,7 +163,7 @@ def test_a_strict_queue_with_a_shaper() -> None:
 
 def test_lost_indentation() -> None:
     done = of_file("eos-flat.cfg", buffer=buffer(4e6))
-    # The first `shape rate` stands before a queue, the second one within it.
+    # The first `shape rate` comes before a queue, the second one within it.
     assert done.link["queue"]["rate"] == "40Mbps"
     four, one = done.queues.values()
     assert (four["rate"], four["ceil"], one["rate"], one["ceil"]) == ("8Mbps", "20Mbps", "32Mbps", "40Mbps")

@@ -458,6 +458,6 @@ def test_any_port_comes_back_up_to_the_stated_rounding(table: str) -> None:
 
 
 def numbers(text: str) -> list[float]:
-    """Those of a limit or a curve, amounts in bytes."""
+    """The numbers of a limit or a curve, amounts in bytes."""
     factors = {"kB": 1e3, "MB": 1e6, "B": 1.0, "": 1.0}
     return [float(n) * factors[unit] for n, unit in re.findall(r"([0-9.]+)([kM]?B)?", text)]

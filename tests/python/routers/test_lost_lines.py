@@ -1,6 +1,6 @@
 """No line is lost: a line that says a rate, ceiling, priority, drop rule or match changes what is imported.
 
-In `WHOLE` each line with such a meaning stands behind the words for it and a bar. Each is dropped in its
+In `WHOLE` each line with such a meaning is behind the words for it and a bar. Each is dropped in its
 turn: the scenario is another, or there is another warning. So it is with lines of the other configurations.
 """
 

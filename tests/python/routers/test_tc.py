@@ -191,7 +191,7 @@ def test_packets_that_bypass_a_tree_have_up_to_the_links_rate() -> None:
     assert (bypass["rate"], "ceil" in bypass) == ("10Mbps", False)
     assert faster.carried({0: 30.0})[0] == pytest.approx(10.0, rel=0.02)
     assert faster.carried({46: 30.0, 0: 2.0}) == pytest.approx({46: 4.0, 0: 2.0}, rel=0.02)
-    # Where the tree's rate stands for the link's, nothing is left.
+    # Where the tree's rate is taken as the link's, nothing is left.
     alone = of_text(text)
     (root,) = alone.link["queue"]["classes"]
     assert [c["name"] for c in root["classes"]] == ["1:10", "unclassified"]

@@ -136,7 +136,7 @@ def test_deleting_a_part_of_what_stands_before_is_refused(line: str) -> None:
     rest = "tc qdisc add dev e parent 1:20 handle 20: sfq\n"
     rest += "tc filter add dev e parent 1: protocol ip u32 match ip dsfield 0x28 0xfc flowid 1:10\n"
     assert of_text(f"{line}\n{HTB}{rest}").codes("W13") == [1]
-    with pytest.raises(PerhopError, match="line 7: deletes a part of what stands before"):
+    with pytest.raises(PerhopError, match="line 7: deletes a part of what comes before"):
         of_text(f"{HTB}{rest}{line}\n")
     assert of_text(f"{HTB}{rest}tc qdisc del dev e ingress\n").codes("W13") == [7]
 

@@ -39,7 +39,7 @@ VALUES = re.compile(
     r"|windows are first sampled|no flow begins|flows would begin|write min/max/max_p.*"
     r"|a segment|segments fit in|from 1p to|above 0"
 )
-"""What is said of a text of the right form whose value cannot be."""
+"""The messages about a text of the right form whose value cannot be."""
 
 NUMBERS = (
     "0",

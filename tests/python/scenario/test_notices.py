@@ -1,4 +1,4 @@
-"""What can hardly be meant is said once, where it stands; what can have no effect is refused."""
+"""What can hardly be meant is said once, with its key; what can have no effect is refused."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def of_students_t(runs: int, effect: float, *, sides: int = 2) -> float:
 
 
 def of_the_range(settings: int, runs: int, effect: float) -> float:
-    """How often the studentized range tells the extremes of settings apart, of which one is higher.
+    """How often the studentized range distinguishes the extremes of settings, of which one is higher.
 
     Args:
         effect: By how much it is higher, over the standard error of a paired difference.

@@ -62,7 +62,7 @@ def test_how_many_runs_would_tell() -> None:
     # s = 2/sqrt(3) = 1.1547. Seven runs: 2.447 s / sqrt(7) = 1.068; eight: 2.365 s / sqrt(8) = 0.965.
     assert above(FOUR, 1.0) == Check(None, 8)
     assert runs_to_exclude(FOUR, 1.0) == 8
-    assert above(FOUR, 2.0) == Check(None, None)  # no number of runs tells a mean from itself
+    assert above(FOUR, 2.0) == Check(None, None)  # no number of runs distinguishes a mean from itself
     assert runs_to_exclude(FOUR, 2 + 1e-9) is None
     with pytest.raises(ValueError, match="needs an interval"):
         runs_to_exclude(ONE, 1.0)

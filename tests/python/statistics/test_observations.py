@@ -96,7 +96,7 @@ SERVICE, LOAD = 0.01, 0.8
 
 
 def waits(rng: np.random.Generator, seconds: float) -> NDArray[np.float64]:
-    """Those of an M/D/1 queue that is empty at first (Lindley 1952)."""
+    """The waiting times of an M/D/1 queue that is empty at first (Lindley 1952)."""
     packets = rng.poisson(LOAD / SERVICE * seconds)
     steps = SERVICE - rng.exponential(SERVICE / LOAD, packets)
     walk = np.cumsum(steps) - steps[:1]

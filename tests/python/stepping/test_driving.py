@@ -192,8 +192,8 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         (perhop.Red, r"^Red is a class; write Red\(…\) with its parameters$"),
         (7, "a block is an AQM"),
     ]
-    for block, told in wrong:
-        with pytest.raises(PerhopError, match=told) as refused:
+    for block, message in wrong:
+        with pytest.raises(PerhopError, match=message) as refused:
             perhop.drive(block)
         assert "\n" not in str(refused.value)
     with pytest.raises(PerhopError, match="rate"):
@@ -204,7 +204,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         perhop.drive(RED, seed=-1)
     queue = perhop.drive(RED)
     queue.offer(at="5ms")
-    for fields, told in [
+    for fields, message in [
         ({"at": "4ms"}, "has passed"),
         ({"at": "5ms", "size": 70000}, "1 to 65535"),
         ({"at": "5ms", "color": "blue"}, "color is one of green, yellow, red, not 'blue'"),
@@ -221,7 +221,7 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         ({"at": "5ms", "packet": "big"}, "give a perhop.driving.Packet"),
         ({"at": "soon"}, "at"),
     ]:
-        with pytest.raises(PerhopError, match=told):
+        with pytest.raises(PerhopError, match=message):
             queue.offer(**fields)  # type: ignore[arg-type]
     assert queue.length == 1
     queue.offer(at="5ms", size=np.int64(500), flow=np.uint32(3))

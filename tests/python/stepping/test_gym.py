@@ -198,8 +198,8 @@ def test_wrong_input_is_refused_in_one_line() -> None:
         (lambda: gym.Parameter("", 0, 1), "key is a text"),
         (lambda: gym.CongestionEnv(rates_mbps=(2, 1)), "rates_mbps"),
     ]
-    for make, told in wrong:
-        with pytest.raises(PerhopError, match=told) as refused:
+    for make, message in wrong:
+        with pytest.raises(PerhopError, match=message) as refused:
             make()
         assert "\n" not in str(refused.value)
 

@@ -112,8 +112,8 @@ def test_every_scheduler_and_meter_is_here() -> None:
 
 def settable(table: dict[str, Any]) -> list[tuple[str, Any]]:
     """All parameters of schedulers and meters that the scenario gives, each with its value."""
-    told = changing.settable(table, "links.l.queue", most=1000)
-    found = told.removeprefix("these can be set: ").split(", ")
+    listing = changing.settable(table, "links.l.queue", most=1000)
+    found = listing.removeprefix("these can be set: ").split(", ")
     return [
         (path, value)
         for path in found
@@ -190,16 +190,16 @@ def test_the_rate_of_a_profile_that_is_set_at_the_start_is_the_scenarios(marker:
     result = moved(table, changed).finish().runs[0].raw
     expected = perhop.run(other, seed=3).runs[0].raw
     if "window" in METERS[marker]:
-        # The estimates began at the rate of the start; nothing else tells the two apart.
-        assert not told(result, expected)
+        # The estimates began at the rate of the start; nothing else distinguishes the two.
+        assert not same_numbers(result, expected)
         expected = perhop.run(table, seed=3).runs[0].raw
-        assert not told(result, expected)
+        assert not same_numbers(result, expected)
     else:
-        assert told(result, expected)
+        assert same_numbers(result, expected)
 
 
-def told(one: Any, other: Any) -> bool:  # noqa: ANN401 - what the engine measures
-    """Whether flows and links have the same numbers; groups tell the rate of the start."""
+def same_numbers(one: Any, other: Any) -> bool:  # noqa: ANN401 - what the engine measures
+    """Whether flows and links have the same numbers; groups have the rate of the start."""
     pairs = [(one["flows"][key], other["flows"][key]) for key in one["flows"]]
     return repr(one["links"]) == repr(other["links"]) and all(repr(a) == repr(b) for a, b in pairs)
 
@@ -255,7 +255,7 @@ def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("links.l.queue.queues.gold.weight", 0, "weight"),
         ("links.l.queue.queues.gold.weight", math.inf, "`inf`: expected a finite number"),
@@ -278,11 +278,11 @@ def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand(
     ],
 )
 def test_what_cannot_be_set_is_refused_in_one_line_and_changes_nothing(
-    key: str, value: object, told: str
+    key: str, value: object, message: str
 ) -> None:
     table = scenario(QUEUES["drr"])
     sim = perhop.Simulation(table, seed=4).run_until("1s")
-    with pytest.raises(PerhopError, match=told) as refused:
+    with pytest.raises(PerhopError, match=message) as refused:
         sim.set(key, value)
     assert str(refused.value).startswith(f"set `{key}`: ")
     assert "scenario:" not in str(refused.value)

@@ -50,15 +50,15 @@ SCENARIO: dict[str, Any] = {
 def same(one: perhop.Result, other: perhop.Result) -> bool:
     """Whether two results have the same bytes, but for which engine ran and what it cost."""
 
-    def told(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
+    def kept(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
         if isinstance(value, np.ndarray):
             return (value.dtype.str, value.shape, value.tobytes())
         if isinstance(value, dict):
             skipped = ("events", "engine", "engine_reason")
-            return {key: told(inner) for key, inner in value.items() if key not in skipped}
-        return [told(inner) for inner in value] if isinstance(value, list | tuple) else repr(value)
+            return {key: kept(inner) for key, inner in value.items() if key not in skipped}
+        return [kept(inner) for inner in value] if isinstance(value, list | tuple) else repr(value)
 
-    return [told(dict(run.raw)) for run in one.runs] == [told(dict(run.raw)) for run in other.runs]
+    return [kept(dict(run.raw)) for run in one.runs] == [kept(dict(run.raw)) for run in other.runs]
 
 
 @pytest.mark.parametrize("engine", ["reference", "batched"])
@@ -147,7 +147,7 @@ def test_what_is_set_acts_from_then_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("links.uplink.queue.limt", "9p", "unknown"),
         ("links.uplnk.rate", "9Mbps", "did you mean `uplink`"),
@@ -166,9 +166,9 @@ def test_what_is_set_acts_from_then_on() -> None:
         ("flows.video.transport.udp", "poisson", "the kind of a transport cannot change during a run"),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_changes_nothing(key: str, value: object, told: str) -> None:
+def test_what_cannot_be_set_is_refused_and_changes_nothing(key: str, value: object, message: str) -> None:
     sim = perhop.Simulation(SCENARIO, seed=4).run_until("2s")
-    with pytest.raises(PerhopError, match=told) as refused:
+    with pytest.raises(PerhopError, match=message) as refused:
         sim.set(key, value)
     assert str(refused.value).startswith(f"set `{key}`")
     assert "\n" not in str(refused.value)
@@ -208,8 +208,8 @@ def test_wrong_arguments_are_refused_in_one_line() -> None:
         (lambda: pickle.dumps(sim), "a simulation cannot be pickled or copied; snapshot"),
         (lambda: pickle.dumps(sim.snapshot()), "a snapshot cannot be pickled"),
     ]
-    for call, told in wrong:
-        with pytest.raises(PerhopError, match=told) as refused:
+    for call, message in wrong:
+        with pytest.raises(PerhopError, match=message) as refused:
             call()
         assert "\n" not in str(refused.value)
 
@@ -232,12 +232,12 @@ def test_what_is_set_is_warned_about_as_in_a_scenario_and_once() -> None:
 
 def test_what_cannot_be_read_says_why() -> None:
     sim = perhop.Simulation(SCENARIO)
-    for name, told in [
+    for name, message in [
         ("bulk", "write `bulk/0`"),
         ("bulky", "there are: bulk, video"),
         ("bulk/3", "there are"),
     ]:
-        with pytest.raises(PerhopError, match=told):
+        with pytest.raises(PerhopError, match=message):
             sim.flows[name]
     with pytest.raises(PerhopError, match="no link `downlink` with a queue; there are: uplink"):
         sim.links["downlink"]

@@ -91,7 +91,7 @@ def _change(content: bytearray, place: int, data: bytes | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A change of names in a directory: `old` goes, `new` stands for `node` (None: a directory)."""
+    """A change of names in a directory: `old` goes, `new` names `node` (None: a directory)."""
 
     old: Path | None
     new: Path | None

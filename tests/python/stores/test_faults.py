@@ -239,7 +239,7 @@ HIDDEN = re.compile(r"/\.perhop-(report-|write-test$)|/\..*\.partial$")
 
 
 def visible(place: Path) -> dict[str, bytes]:
-    """The same without hidden files that a failed removal left; the next command removes them."""
+    """The results without hidden files that a failed removal left; the next command removes them."""
     return {path: content for path, content in results(place).items() if not HIDDEN.search(path)}
 
 

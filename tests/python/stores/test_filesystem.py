@@ -329,7 +329,7 @@ def test_a_segment_is_on_the_disk_before_its_journal_goes(tmp_path: Path) -> Non
 
 
 class Refusing(FileSystem):
-    """Takes some bytes, then no more; and refuses to cut files if told so."""
+    """Takes some bytes, then no more; and refuses to cut files if so set."""
 
     room = 10**9
     stubborn = True

@@ -1,4 +1,4 @@
-"""`perhop store verify`: it finds whatever is no whole run, and removes it if told so."""
+"""`perhop store verify`: it finds whatever is no whole run, and removes it on request."""
 
 from __future__ import annotations
 

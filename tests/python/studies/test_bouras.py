@@ -163,9 +163,9 @@ def test_round_trip_of_the_path(round_trip: int) -> None:
 
 def test_marks_decide_nothing_where_colors_are_alike() -> None:
     """Then contracts leave flows 1 and 10 with the same; otherwise they do not."""
-    alike, told = (common.throughputs(short(scheme)) for scheme in (ALIKE, BASELINE))
+    alike, unlike = (common.throughputs(short(scheme)) for scheme in (ALIKE, BASELINE))
     assert alike[7:].mean() / alike[:3].mean() == pytest.approx(1, abs=0.5)
-    assert told[7:].mean() / told[:3].mean() > 2
+    assert unlike[7:].mean() / unlike[:3].mean() > 2
 
 
 def test_dynamic_wred_hears_of_windows_whatever_marks() -> None:

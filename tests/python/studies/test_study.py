@@ -268,13 +268,13 @@ def test_studies_are_told_in_their_order(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(reproduction, "parallel_map", backwards)
     wanted = ["bouras-fig5", "bouras-fig4"]
-    told: list[str] = []
+    judged: list[str] = []
     planned = reproduction.plan([STUDIES[name] for name in wanted], runs=1, seed=1)
     outcomes = reproduction.execute(
         planned,
         jobs=1,
         store=None,
         counts=reproduction.Counts(),
-        judged=lambda outcome: told.append(outcome.study.id),
+        judged=lambda outcome: judged.append(outcome.study.id),
     )
-    assert told == [outcome.study.id for outcome in outcomes] == wanted
+    assert judged == [outcome.study.id for outcome in outcomes] == wanted

@@ -1,4 +1,4 @@
-"""The sentences of a sweep: the extremes are called so, and told apart by the studentized range."""
+"""The sentences of a sweep: the extremes are named, and distinguished by the studentized range."""
 
 from __future__ import annotations
 

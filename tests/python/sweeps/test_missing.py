@@ -85,7 +85,7 @@ def test_cells_say_of_how_many_runs_they_are_and_that_they_are_too_low(tmp_path:
     assert f"Such as {first.runs} of 10 runs: the others have no value." in text
     (answer,) = answers(found.summaries)
     assert f"ms, {few.runs} of 10 runs (at count 5)" in answer
-    assert "by chance" in answer, "a lower bound and another one are not told apart"
+    assert "by chance" in answer, "a lower bound and another one are not distinguished"
     (table,) = point_tables(found.summaries)
     assert f"{few.runs} of 10 runs" in str(table)
     (picture, *_) = drawn(found.summaries)

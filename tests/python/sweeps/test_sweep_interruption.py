@@ -142,7 +142,7 @@ def test_a_signal_keeps_what_has_finished(perhop: Perhop, tmp_path: Path, number
 
 @pytest.mark.usefixtures("small")
 def test_a_disk_that_fills_up_stops_a_sweep_and_costs_no_finished_run(perhop: Perhop, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk: the journal outgrows it."""
+    """A limit on the size of files acts as the full disk: the journal outgrows it."""
     (tmp_path / "sweep.toml").write_text(SWEEP.replace("300s", "60s"), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, "200000", "sweep", "sweep.toml", "--store", "store"],

@@ -123,7 +123,7 @@ def test_a_worker_with_another_engine_is_refused(
 
 
 def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
-    """A directory in front of the path stands for an environment without Ray."""
+    """A directory in front of the path makes an environment without Ray."""
     (tmp_path / "ray.py").write_text("raise ImportError('no ray here')\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", "import perhop.sweep.ray_backend"],

@@ -193,7 +193,7 @@ def test_a_broken_file_is_set_aside_and_mended(tmp_path: Path, ending: str, dama
 
 
 def test_a_file_that_is_mended_from_its_twin_holds_the_same_runs(tmp_path: Path) -> None:
-    """Scenarios, engines and wall times are told apart, though all runs have the same metrics."""
+    """Scenarios, engines and wall times are distinguished, though all runs have the same metrics."""
     layouts = [Layout(scenario, engine, ("loss",)) for scenario in ("{}", "[]") for engine in ("one", "two")]
     runs = [Record(layout, seed, seed / 4, array("d", [0.5])) for layout in layouts for seed in (3, 1)]
     with SweepStore(tmp_path, pytest.fail) as store:
@@ -452,14 +452,14 @@ def test_a_store_may_be_named_by_text_alone(tmp_path: Path) -> None:
         with store.connect() as database:
             found = database.execute("SELECT count(DISTINCT (scenario, seed)) FROM runs").fetchone()
     assert found == (len(FEW),)
-    # A file that broke is told as a warning where nobody else is told.
+    # A broken file is reported as a warning where nobody else hears of it.
     (broken,) = tmp_path.glob(f"segments/*{RUNS}")
     broken.write_bytes(b"x")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         SweepStore(str(tmp_path)).close()
-    assert all(one.category is PerhopWarning for one in told)
-    texts = [str(one.message) for one in told]
+    assert all(one.category is PerhopWarning for one in caught)
+    texts = [str(one.message) for one in caught]
     assert texts[0].startswith(f"{broken} is broken and was moved to ")
     assert "was restored from its other copy" in texts[1]
     for wrong in (3, None, b"results"):

@@ -149,7 +149,7 @@ def test_a_batch_changes_what_is_proposed_once_the_sampler_learns(tmp_path: Path
 @pytest.mark.usefixtures("small")
 def test_progress_counts_trials_and_the_runs_under_way(tmp_path: Path) -> None:
     """Never more than a batch is under way, and every trial is a step."""
-    told: list[float] = []
+    reported: list[float] = []
 
     class Steps:
         done = 0
@@ -158,7 +158,7 @@ def test_progress_counts_trials_and_the_runs_under_way(tmp_path: Path) -> None:
             self.done += 1
 
         def waiting(self, under_way: float) -> None:
-            told.append(self.done + under_way)
+            reported.append(self.done + under_way)
 
     steps = Steps()
 
@@ -171,9 +171,9 @@ def test_progress_counts_trials_and_the_runs_under_way(tmp_path: Path) -> None:
     place = Workplace(tmp_path / "store", "local", 2, None)
     tune(planned(tmp_path, TUNE), place, say=lambda _: None, progress=progress)
     assert steps.done == 16
-    assert told
-    assert max(told) <= 16 + 1e-9
-    assert sorted(told) == told
+    assert reported
+    assert max(reported) <= 16 + 1e-9
+    assert sorted(reported) == reported
 
 
 @pytest.mark.usefixtures("small")

@@ -49,7 +49,7 @@ def start(directory: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def kept(directory: Path) -> set[tuple[str, int]]:
-    """Scenario and seed of each run that the store holds; none stands there twice."""
+    """Scenario and seed of each run that the store holds; none twice."""
     if not (directory / "store" / "journals").exists():
         return set()
     with SweepStore(directory / "store", lambda _: None) as store, store.connect() as database:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 KEPT = 0.99
 """A flow that has this part of its contract has it."""
 PROPORTION = 0.25
-"""What is in proportion to the contracts differs from its part of the whole by at most this."""
+"""A share in proportion to the contracts differs from its part of the whole by at most this."""
 MUCH = 0.05
 """A "much higher" use of the path is higher by this part of its capacity."""
 FULL = 0.98
@@ -53,7 +53,7 @@ FULL = 0.98
 FEWER = 0.1
 """A "much lower" number of computations is at most this part."""
 EQUAL_TRIPS = 1.05
-"""The same round trip: the longest is at most this multiple of the shortest."""
+"""Round trips are equal where the longest is at most this multiple of the shortest."""
 PRODUCT = 0.1
 """The sum of windows approximates the path's product where it differs by at most this part."""
 COLORED = 0.5

@@ -38,7 +38,7 @@ TARGET = BETA**2
 SETTLED_S = 60.0
 """Alpha is judged from here on."""
 SHOWN_S = 60
-"""Plots show so much of a run: longer, and one second is not told from the next."""
+"""Plots show so much of a run: longer, and seconds run into one another."""
 
 
 @dataclass(frozen=True, slots=True)

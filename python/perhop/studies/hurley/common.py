@@ -50,7 +50,7 @@ LINK = "r1"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is the same in every figure; the sweeps change one or two of these at a time.
+    """Values common to all figures; the sweeps change one or two of these at a time.
 
     Attributes:
         rate_mbps: Rate of the bottleneck.

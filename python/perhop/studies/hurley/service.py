@@ -95,7 +95,7 @@ FIRST: Mapping[str, Any] = {"deadline": "1000s"}
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     PRIORITY: FIRST,
     PRIORITY_ALIKE: FIRST,
-    # Floyd and Jacobson's own example of 1993; and what ns took unless told otherwise.
+    # Floyd and Jacobson's own example of 1993; and what ns took by default.
     TYPICAL: {"thresholds": "5/15/0.02", "weight": 0.002},
     TYPICAL_NS: {"thresholds": "5/15/0.1", "weight": 0.002},
     RAISED: {"target": 14.0},

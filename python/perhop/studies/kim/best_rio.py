@@ -45,7 +45,7 @@ def build(found: Factors) -> Mapping[str, Any]:
 
 
 def samples(found: Factors, run: Run) -> Iterator[Sample]:
-    """Those of Table 1."""
+    """The samples of Table 1."""
     return table1.samples(found, run)
 
 

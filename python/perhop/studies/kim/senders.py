@@ -104,7 +104,7 @@ def _sizes(transport: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def samples(found: Factors, run: Run) -> Iterator[Sample]:
-    """Those of Table 1."""
+    """The samples of Table 1."""
     return table1.samples(found, run)
 
 

@@ -36,7 +36,7 @@ THREE_DROP = "three-drop"
 ALL_SCHEMES = (RIO, INVERSE, NO_OUT, TWO_WINDOWS, THREE_DROP)
 """In the order of the paper's Table 1."""
 COMPARED = (RIO, INVERSE, THREE_DROP, TWO_WINDOWS)
-"""Those that the paper compares from its section 4.1 on."""
+"""Schemes that the paper compares from its section 4.1 on."""
 
 SCHEME_NAMES = {
     RIO: "RIO",
@@ -60,7 +60,7 @@ RTT_MS = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is the same in every experiment; yeom-sensitivity changes one of these at a time.
+    """Values common to all experiments; yeom-sensitivity changes one of these at a time.
 
     Attributes:
         packet: Packet size of a TCP flow, in bytes.

@@ -155,7 +155,7 @@ def gap(evidence: Evidence, scheme: str, more: Factors | None = None) -> float:
 
 
 def gap_estimate(evidence: Evidence, scheme: str, more: Factors | None = None) -> Estimate:
-    """The same with an interval."""
+    """The `gap` of a scheme, with its interval."""
     keys = [{**(more or {}), **entry(scheme, p, rate)} for p in CAPACITY for rate in PROFILES]
     printed = [evidence.published("throughput", key) for key in keys]
     return distance(evidence, [(k, math.nan if v is None else v) for k, v in zip(keys, printed, strict=True)])
