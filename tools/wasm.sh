@@ -15,10 +15,10 @@ if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$target/lib ]]; then
     said=$(rustup target add $target 2>&1) || leave_out "rustup target add $target failed: $(tail -n 1 <<<"$said")"
 fi
 
-cargo build --locked --release --package perhop-wasm --lib --target $target
-cargo build --locked --release --package perhop-wasm --example fingerprint
+cargo build --locked --release --package perhop-sim --example fingerprint --target $target
+cargo build --locked --release --package perhop-sim --example fingerprint
 built=${CARGO_TARGET_DIR:-target}
 python=.venv/bin/python
 [[ -x $python ]] || python=python3
-"$python" tools/check_wasm.py "$built/$target/release/perhop_wasm.wasm" \
+"$python" tools/check_wasm.py "$built/$target/release/examples/fingerprint.wasm" \
     --native "$built/release/examples/fingerprint"

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perhop_capture::{EventLog, PacketCapture, Setup, events};
 use perhop_core::Reason;
+use perhop_pcap::{EventLog, PacketCapture, Setup, events};
 use perhop_sim::observer::{Observation, Observed, Observer};
 use perhop_sim::{Failure, Simulation};
 use pyo3::exceptions::PyValueError;

@@ -5,10 +5,10 @@ use std::io::Read;
 use perhop_core::{Duration, Instant};
 use perhop_live::Selector;
 use perhop_live::wire::{self, Fields, Malformed};
+use perhop_pcap::frame::{self, LINK_TYPES, NoPacket};
+use perhop_pcap::read::{Capture, CaptureError, Record};
 
-use crate::capture::{Capture, CaptureError, Record};
 use crate::error::ReplayError;
-use crate::frame::{self, LINK_TYPES, NoPacket};
 
 /// Which packets of a capture arrive, and how fast.
 #[derive(Clone, Debug)]

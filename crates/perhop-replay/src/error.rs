@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use perhop_pcap::read::CaptureError;
 use perhop_scenario::ScenarioError;
-
-use crate::capture::CaptureError;
 
 /// Why a replay cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]

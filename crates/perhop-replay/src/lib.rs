@@ -5,11 +5,9 @@
 //! the packets' bytes; both give each packet the same verdict (`tests/parity.rs`).
 
 mod arrivals;
-pub mod capture;
 mod captures;
 mod error;
 mod forwarded;
-pub mod frame;
 mod ledger;
 mod report;
 mod request;

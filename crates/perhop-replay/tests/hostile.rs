@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use perhop_replay::capture::Capture;
+use perhop_pcap::read::Capture;
 use proptest::prelude::*;
 
 use crate::files::{Frame, Order, ethernet, interface, packet, pcap, pcapng, section, udp, udp6};

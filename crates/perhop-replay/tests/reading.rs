@@ -11,7 +11,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 use pcap_file::{DataLink, Endianness, TsResolution};
 use perhop_live::wire;
-use perhop_replay::capture::Capture;
+use perhop_pcap::read::Capture;
 use perhop_replay::{Arrivals, Choice, Passed};
 
 use crate::files::{Frame, Order, block, ethernet, interface, packet, pcap, pcapng, section, udp, udp6};

@@ -17,5 +17,4 @@ mod router;
 mod seccomp;
 mod summary;
 
-pub use perhop_capture::pcapng;
 pub use router::main;

@@ -199,8 +199,8 @@ fn explained(error: io::Error) -> io::Error {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::pcapng::{Blocks, Captured, PacketDirection};
     use pcap_file::pcapng::{Block, PcapNgReader};
+    use perhop_pcap::write::{Blocks, Captured, PacketDirection};
     use proptest::prelude::*;
     use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! What fuzzers and tests do with any bytes as a capture.
 #![allow(dead_code, reason = "each user needs its part")]
 
-use perhop_replay::capture::Capture;
+use perhop_pcap::read::Capture;
 use perhop_replay::{By, ReplayError, Request, replay};
 use perhop_sim::Watch;
 

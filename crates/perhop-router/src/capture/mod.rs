@@ -19,12 +19,12 @@ use std::time::{Duration, SystemTime};
 
 use perhop_core::Instant;
 use perhop_live::{Clock, Loss};
+use perhop_pcap::write::{Blocks, PacketDirection};
 
 use self::state::State;
 use self::writer::Writer;
 use crate::config::CaptureFiles;
 use crate::log::Log;
-use crate::pcapng::{Blocks, PacketDirection};
 use crate::ring::{self, Ring, Storage};
 
 pub use self::state::CaptureStatus;

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant as WallInstant};
 
+use perhop_pcap::write::{Blocks, Captured};
+
 use super::Record;
 use super::state::State;
 use crate::log::Log;
-use crate::pcapng::{Blocks, Captured};
 use crate::ring::{Appended, Ring, Storage};
 
 /// A packet is written after this time at the latest; after an error, the file is tried again at this interval.

@@ -7,8 +7,8 @@ use etherparse::PacketBuilder;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use perhop_core::{Duration, Instant};
 use perhop_live::{Loss, Plane, Sink};
+use perhop_pcap::write::{Blocks, Captured, PacketDirection};
 use perhop_router::config::Config;
-use perhop_router::pcapng::{Blocks, Captured, PacketDirection};
 use perhop_router::plan;
 use perhop_router::request::{Hosts, Request};
 

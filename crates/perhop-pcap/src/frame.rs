@@ -1,11 +1,12 @@
 //! Link-layer headers of captures: where the IP packet begins.
 
+use crate::numbers::RAW_IP;
+
 /// Link types (draft-ietf-opsawg-pcaplinktype) whose frames are read.
 const NULL: u16 = 0;
 const ETHERNET: u16 = 1;
 const RAW_BSD: u16 = 12;
 const RAW_OPENBSD: u16 = 14;
-const RAW: u16 = 101;
 const LOOP: u16 = 108;
 const LINUX_COOKED: u16 = 113;
 const IPV4: u16 = 228;
@@ -30,17 +31,17 @@ pub enum NoPacket {
     LinkType,
 }
 
-/// What a refusal of a link type lists.
+/// The list of link types in a refusal.
 pub const LINK_TYPES: &str =
     "Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked (113, 276) and loopback (0, 108)";
 
-/// The IP packet in a frame of this link type, with what follows it.
+/// Returns the IP packet in a frame of this link type, with all that follows it.
 ///
 /// # Errors
 /// There is none, or it cannot be found.
 pub fn packet(link_type: u16, frame: &[u8]) -> Result<&[u8], NoPacket> {
     match link_type {
-        RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(frame),
+        RAW_IP | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(frame),
         // The family's number depends on the system, in its byte order or, for LOOP, in that of the network: 2 is IPv4 everywhere,
         // IPv6 is 10, 24, 28 or 30. The packet says the same itself.
         NULL | LOOP => frame.get(4..).ok_or(NoPacket::Truncated).and_then(by_version),
@@ -54,13 +55,13 @@ pub fn packet(link_type: u16, frame: &[u8]) -> Result<&[u8], NoPacket> {
     }
 }
 
-/// The packet behind the Ethernet type at this place.
+/// Returns the packet behind the Ethernet type at this place.
 fn above(frame: &[u8], place: usize) -> Result<&[u8], NoPacket> {
     let kind = word(frame, place)?;
     carried(kind, &frame[place + 2..])
 }
 
-/// The packet that an Ethernet type announces, behind tags, labels and PPP.
+/// Returns the packet that an Ethernet type announces, behind tags, labels and PPP.
 fn carried(mut kind: u16, mut rest: &[u8]) -> Result<&[u8], NoPacket> {
     while TAGS.contains(&kind) {
         kind = word(rest, 2)?;
@@ -83,7 +84,7 @@ fn carried(mut kind: u16, mut rest: &[u8]) -> Result<&[u8], NoPacket> {
     }
 }
 
-/// A packet whose first bits alone say what it is.
+/// Returns a packet whose first bits alone say its version.
 fn by_version(packet: &[u8]) -> Result<&[u8], NoPacket> {
     match packet.first().ok_or(NoPacket::Truncated)? >> 4 {
         4 | 6 => Ok(packet),
@@ -119,7 +120,7 @@ mod tests {
             (ETHERNET, [&mac[..], &[0x88, 0xa8, 0, 5, 0x81, 0x00, 0, 6, 0x86, 0xdd]].concat()),
             (ETHERNET, [&mac[..], &[0x88, 0x47, 0, 0, 0x10, 64, 0, 0, 0x21, 64]].concat()),
             (ETHERNET, [&mac[..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 5, 0, 0x21]].concat()),
-            (RAW, Vec::new()),
+            (RAW_IP, Vec::new()),
             (RAW_BSD, Vec::new()),
             (RAW_OPENBSD, Vec::new()),
             (IPV4, Vec::new()),

@@ -1,4 +1,4 @@
-//! Capture files, read as a stream: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), of either byte order.
+//! Reads capture files as a stream: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), of either byte order.
 //!
 //! `pcap-file`, which the tests use, ignores the resolution of pcapng's times and refuses packets that are longer than the
 //! snapshot length: those of nearly every capture of headers. This reader takes both, and keeps one packet at a time, whatever
@@ -14,8 +14,9 @@ use std::io::{self, Read};
 use self::pcap::Pcap;
 use self::pcapng::PcapNg;
 use self::source::{Short, Source};
+use crate::numbers::SECTION;
 
-/// The longest IP packet and its link-layer headers: what is kept of a packet, however much was captured.
+/// The most bytes that are kept of a packet, however much was captured: the longest IP packet and its link-layer headers.
 const KEPT: usize = 65_535 + 128;
 
 /// The most bytes that a packet of a pcap file may have, as in libpcap: its lengths are not checked in any other way.
@@ -51,7 +52,7 @@ pub struct Record<'a> {
     pub link_type: u16,
     /// Its bytes, as far as they were captured, from the link-layer header on.
     pub bytes: &'a [u8],
-    /// How many it had on the wire.
+    /// How many bytes it had on the wire.
     pub length: u32,
 }
 
@@ -69,15 +70,15 @@ struct Found {
 pub enum CaptureError {
     /// The system cannot read it.
     Io(io::Error),
-    /// It is no capture: what it is, or what it is not.
+    /// It is no capture; the text says what it is, or what it is not.
     NoCapture(String),
-    /// It ends within a packet or a block, after so many whole packets.
+    /// It ends within a packet or a block, after this many whole packets.
     Cut(u64),
-    /// What it says contradicts itself, after so many whole packets.
+    /// It contradicts itself after this many whole packets; the text says how.
     Damaged(u64, String),
 }
 
-/// What a file says that contradicts itself, or that it ends too early.
+/// A file contradicts itself, or ends too early.
 enum Problem {
     Short(Short),
     Damaged(String),
@@ -144,7 +145,7 @@ impl<R: Read> Capture<R> {
         };
         let format = if let Some(pcap) = Pcap::begin(magic, &mut source) {
             pcap.map(Format::Pcap)
-        } else if magic == pcapng::SECTION.to_be_bytes() {
+        } else if magic == SECTION.to_be_bytes() {
             PcapNg::begin(&mut source).map(Format::PcapNg)
         } else {
             let gzip = |other: &[u8; 4]| other[..2] == [0x1f, 0x8b] && other[..2] == magic[..2];
@@ -155,7 +156,7 @@ impl<R: Read> Capture<R> {
         Ok(Self { source, format, packets: 0, kept: vec![0; KEPT].into_boxed_slice() })
     }
 
-    /// The format's name.
+    /// Returns the format's name.
     pub fn format(&self) -> &'static str {
         match self.format {
             Format::Pcap(_) => "pcap",
@@ -163,7 +164,7 @@ impl<R: Read> Capture<R> {
         }
     }
 
-    /// The next packet; `None` at the end of the file.
+    /// Reads the next packet; `None` at the end of the file.
     ///
     /// # Errors
     /// The file is cut off or damaged here, or cannot be read any further.
@@ -183,7 +184,7 @@ impl<R: Read> Capture<R> {
         Ok(Some(Record { number: self.packets, time, interface, interface_name, link_type, bytes, length }))
     }
 
-    /// The names of the interfaces that the present section describes.
+    /// Returns the names of the interfaces that the present section describes.
     pub fn interface_names(&self) -> Vec<&str> {
         match &self.format {
             Format::Pcap(_) => Vec::new(),

@@ -1,22 +1,11 @@
-//! Capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router and a simulated run write.
+//! Writes capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router and a simulated run write.
 
 use std::net::Ipv4Addr;
 
-/// Raw IP packets, of either version (`LINKTYPE_RAW`).
-const RAW_IP: u16 = 101;
-
-/// Numbers of options.
-const COMMENT: u16 = 1;
-const IF_NAME: u16 = 2;
-const IF_DESCRIPTION: u16 = 3;
-const IF_TSRESOL: u16 = 9;
-const SHB_USERAPPL: u16 = 4;
-const EPB_FLAGS: u16 = 2;
-const EPB_DROPCOUNT: u16 = 4;
-const ISB_IFRECV: u16 = 4;
-const ISB_IFDROP: u16 = 5;
-/// A record of a name resolution block: an address of IPv4 and its name.
-const NRB_IPV4: u16 = 1;
+use crate::numbers::{
+    BYTE_ORDER, COMMENT, ENHANCED_PACKET, EPB_DROPCOUNT, EPB_FLAGS, IF_DESCRIPTION, IF_NAME, IF_TSRESOL,
+    INTERFACE, ISB_IFDROP, ISB_IFRECV, NAMES, NRB_IPV4, RAW_IP, SECTION, SHB_USERAPPL, STATISTICS,
+};
 
 /// The direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +29,13 @@ pub struct Captured<'a> {
     pub packet: &'a [u8],
     /// Its length in bytes.
     pub length: u32,
-    /// What is to be said of it.
+    /// A comment on it.
     pub comment: Option<&'a str>,
     /// Packets of this interface that were missed since the last one.
     pub missed: u64,
 }
 
-/// Whole blocks, one after the other.
+/// Whole blocks of a file, one after the other.
 #[derive(Debug, Default)]
 pub struct Blocks {
     bytes: Vec<u8>,
@@ -55,7 +44,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// What a file begins with: its kind, the program that writes it, and the interfaces.
+    /// Returns the beginning of a file: its kind, the program that writes it, and the interfaces.
     pub fn header(application: &str, interfaces: &[String], longest: u32) -> Self {
         let mut blocks = Self::default();
         blocks.section(application, None);
@@ -67,8 +56,8 @@ impl Blocks {
 
     /// Begins a file that this program writes.
     pub fn section(&mut self, application: &str, comment: Option<&str>) {
-        self.begin(0x0a0d_0d0a);
-        self.word(0x1a2b_3c4d);
+        self.begin(SECTION);
+        self.word(BYTE_ORDER);
         self.bytes.extend(1_u16.to_ne_bytes());
         self.bytes.extend(0_u16.to_ne_bytes());
         self.bytes.extend((-1_i64).to_ne_bytes());
@@ -81,7 +70,7 @@ impl Blocks {
 
     /// Adds an interface, of which packets are captured up to this many bytes.
     pub fn interface(&mut self, name: &str, description: Option<&str>, longest: u32) {
-        self.begin(1);
+        self.begin(INTERFACE);
         self.bytes.extend(RAW_IP.to_ne_bytes());
         self.bytes.extend(0_u16.to_ne_bytes());
         self.word(longest);
@@ -95,7 +84,7 @@ impl Blocks {
 
     /// Adds the names of hosts.
     pub fn names<'a>(&mut self, hosts: impl IntoIterator<Item = (Ipv4Addr, &'a str)>) {
-        self.begin(4);
+        self.begin(NAMES);
         for (address, name) in hosts {
             self.option(NRB_IPV4, &[&address.octets(), name.as_bytes(), &[0]].concat());
         }
@@ -103,12 +92,12 @@ impl Blocks {
         self.end();
     }
 
-    /// The bytes of all of them.
+    /// Returns the bytes of all blocks.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Begins anew.
+    /// Removes all blocks.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -116,7 +105,7 @@ impl Blocks {
     /// Adds a packet.
     pub fn packet(&mut self, captured: &Captured<'_>) {
         let Captured { interface, time, direction, packet, length, comment, missed } = *captured;
-        self.begin(6);
+        self.begin(ENHANCED_PACKET);
         self.word(interface);
         self.time(time);
         self.word(packet.len() as u32);
@@ -134,7 +123,7 @@ impl Blocks {
 
     /// Adds how many packets of an interface were to be captured, and how many of them were missed.
     pub fn statistics(&mut self, interface: u32, time: u64, seen: u64, missed: u64) {
-        self.begin(5);
+        self.begin(STATISTICS);
         self.word(interface);
         self.time(time);
         self.option(ISB_IFRECV, &seen.to_ne_bytes());

@@ -4,13 +4,9 @@ use std::io::Read;
 
 use super::source::{Order, Source};
 use super::{Found, Problem, damaged, keep};
-
-/// The type of the block that begins a section, the same in either byte order.
-pub(super) const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const PACKET: u32 = 2;
-const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
+use crate::numbers::{
+    BYTE_ORDER, ENHANCED_PACKET, IF_NAME, IF_TSOFFSET, IF_TSRESOL, INTERFACE, PACKET, SECTION, SIMPLE_PACKET,
+};
 
 /// The most interfaces of a section: their descriptions are all that is kept of a file.
 const MOST_INTERFACES: usize = 4096;
@@ -236,17 +232,12 @@ impl PcapNg {
     }
 }
 
-/// Options of the description of an interface.
-const IF_NAME: u16 = 2;
-const IF_TSRESOL: u16 = 9;
-const IF_TSOFFSET: u16 = 14;
-
 /// Reads the header of a section, behind its type and its length. Returns the byte order.
 fn section<R: Read>(source: &mut Source<R>, length: [u8; 4]) -> Result<Order, Problem> {
-    let order = match source.array()? {
-        [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
-        [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
-        _ => return damaged("a section does not say its byte order"),
+    let said = source.array()?;
+    let Some(order) = [Order::Big, Order::Little].into_iter().find(|order| order.u32(said) == BYTE_ORDER)
+    else {
+        return damaged("a section does not say its byte order");
     };
     let length = order.u32(length);
     let Some(left) = body_of(length)?.checked_sub(4) else {

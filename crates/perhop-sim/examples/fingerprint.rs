@@ -1,4 +1,5 @@
-//! perhop's core and simulator as a WebAssembly module: no imports, and the same result as everywhere else.
+//! Prints the fingerprint of a run with the seed that it is given. Built for `wasm32-unknown-unknown`, it is a module of perhop's core and
+//! simulator that exports the same function: `tools/wasm.sh` checks that it imports nothing, and returns what the native program prints.
 
 use perhop_core::aqm::{AqmParams, EcnMode, RioPlusOutParams};
 use perhop_core::meter::{MeterParams, Out, TokenBucketParams};
@@ -19,7 +20,7 @@ pub extern "C" fn table1_fingerprint(seed: u64) -> u64 {
     fold(&simulation.finish().expect("packets are conserved"))
 }
 
-/// FNV-1a over what every packet left behind.
+/// Returns FNV-1a over the counters that every packet changed.
 fn fold(outcome: &Outcome) -> u64 {
     let link = &outcome.links[0];
     let flows =
@@ -60,6 +61,12 @@ fn table1() -> Network {
         flows: (0..40).map(flow).collect(),
         ..Network::new(Duration::from_secs(10))
     }
+}
+
+#[expect(clippy::disallowed_macros, reason = "a program for the shell")]
+fn main() {
+    let seed = std::env::args().nth(1).and_then(|seed| seed.parse().ok()).expect("usage: fingerprint SEED");
+    println!("{}", table1_fingerprint(seed));
 }
 
 fn flow(number: usize) -> FlowSpec {

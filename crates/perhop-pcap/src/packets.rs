@@ -8,7 +8,7 @@ use perhop_sim::observer::{Contents, Decision, Observed, Observer, Origin, Packe
 use perhop_sim::{Connection, Network, Watch};
 
 use crate::headers::{self, Ends, Other, Protocol};
-use crate::pcapng::{Blocks, Captured, PacketDirection};
+use crate::write::{Blocks, Captured, PacketDirection};
 
 /// Bytes that are handed on at once.
 pub(crate) const BATCH: usize = 1 << 20;
