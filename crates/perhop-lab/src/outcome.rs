@@ -132,7 +132,7 @@ impl Measured<'_> {
         // The kernel counts the end of a connection as a byte.
         let acked = sent.acked.get(number).copied().unwrap_or(0).min(flow.volume.unwrap_or(u64::MAX));
         let own = (sent.statistics.get(number).cloned().unwrap_or_default(), acked);
-        let (sender, acked) = self.at(Side::Sending).attended.senders.get(&number).cloned().unwrap_or(own);
+        let (sender, acked) = self.at(Side::Sending).users.senders.get(&number).cloned().unwrap_or(own);
         let transit = received.transits.get(number).and_then(Option::as_ref);
         FlowOutcome {
             acked_bps: rate(flow.on_wire(acked).0, self.time(spec, flow)),
@@ -155,7 +155,7 @@ impl Measured<'_> {
     /// What became of the requests of a user's connection. The ACKs of responses are among the packets that were sent.
     fn requests_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
         let (sender, acked) =
-            self.at(Side::Receiving).attended.senders.get(&flow.number).cloned().unwrap_or_default();
+            self.at(Side::Receiving).users.senders.get(&flow.number).cloned().unwrap_or_default();
         let payload = flow.requests.map_or(flow.payload, |requests| requests.payload);
         let acked = on_wire(acked, payload, flow.headers()).0;
         FlowOutcome { acked_bps: rate(acked, self.time(spec, flow)), sender, ..self.counted(spec, flow, 1) }
@@ -344,9 +344,9 @@ fn faults(report: &LabReport, shortest: Duration, hosts: &[Done; 2]) -> Vec<Stri
     for (packets, place) in outside.into_iter().filter(|(packets, _)| *packets > 0) {
         faults.push(format!("{packets} packets were lost {place}, where the scenario has no queue"));
     }
-    let failed = hosts.iter().flat_map(|host| host.sent.failed.iter().chain(&host.attended.failed));
+    let failed = hosts.iter().flat_map(|host| host.sent.failed.iter().chain(&host.users.failed));
     faults.extend(failed.map(|failed| format!("a flow failed: {failed}")));
-    let late = hosts.iter().flat_map(|host| host.sent.late.iter().chain(&host.attended.late));
+    let late = hosts.iter().flat_map(|host| host.sent.late.iter().chain(&host.users.late));
     for (what, late) in late.filter(|(_, late)| *late > PATIENCE) {
         let (late, patience) = (millis(*late), millis(PATIENCE));
         faults.push(format!("a host was {late} late with {what}; at most {patience} is allowed"));

@@ -1,8 +1,10 @@
 //! The two hosts: a few threads each, in a network namespace of its own.
 
+mod counts;
 pub(crate) mod letter;
 mod limits;
 mod receiving;
+mod role;
 mod sending;
 mod users;
 mod waiter;
@@ -23,11 +25,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::LabError;
 use crate::sandbox;
-use crate::setting::{HostFlow, Setting};
+use crate::setting::{HostFlow, LISTENER, Setting};
+
+use role::Common;
 
 pub(crate) use receiving::Received;
 pub(crate) use sending::{PATIENCE, Sent};
-pub(crate) use users::{Attended, Users};
+pub(crate) use users::{UserResults, Users};
 
 /// The interface's name, in each of the two namespaces.
 pub(crate) const INTERFACE: &str = "perhop0";
@@ -145,8 +149,8 @@ pub(crate) struct KernelDrops {
 pub(crate) struct Done {
     pub(crate) sent: Sent,
     pub(crate) received: Received,
-    /// What its ends of users' connections counted: those of servers at the sending host, of clients at the receiving one.
-    pub(crate) attended: Attended,
+    /// The results of its ends of users' connections: of servers at the sending host, of clients at the receiving one.
+    pub(crate) users: UserResults,
     pub(crate) drops: KernelDrops,
 }
 
@@ -163,39 +167,42 @@ pub(crate) fn run(
     }
     let Begin { progress, go, .. } = begin;
     let open = receiving::open(setting, side).map_err(LabError::doing("opening the receivers' sockets"))?;
-    let servers = if side == Side::Sending { users::listen(setting) } else { Ok(None) };
+    let has_servers = side == Side::Sending && !setting.users.is_empty();
+    let servers = has_servers.then(|| listen(setting, side)).transpose();
     let servers = servers.map_err(LabError::doing("opening the servers' socket"))?;
     let _ = progress.send(Progress::Ready);
     let Ok(clock) = go.recv() else { return Ok(Done::default()) };
     let is_origin = setting.has_flows_from(side);
     let is_destination = setting.has_flows_from(side.other());
-    let timing = (clock, asks);
+    let common = Common { side, setting, shared, clock, asks };
     let stopping = |_: &io::Error| shared.stop();
     // Threads that start here are in this host's namespace.
-    let (sent, received, attended) = thread::scope(|scope| {
-        let run_senders = move || sending::send(side, (setting, shared), windows.clone(), timing);
+    let (sent, received, of_users) = thread::scope(|scope| {
+        let run_senders = move || sending::send(common, windows.clone());
         let senders = is_origin.then(|| scope.spawn(move || run_senders().inspect_err(stopping)));
-        let run_receivers = move || receiving::receive(setting, shared, open, clock);
+        let run_receivers = move || receiving::receive(common, open);
         let sinks = is_destination.then(|| scope.spawn(move || run_receivers().inspect_err(stopping)));
-        let attend = || match side {
-            Side::Sending => users::serve((setting, shared, users), servers, timing, windows.clone()),
-            Side::Receiving => users::ask((setting, shared, users), timing),
+        let of_users = match (side, servers) {
+            _ if setting.users.is_empty() => Ok(UserResults::default()),
+            (Side::Sending, listener) => users::run_servers(common, users, listener, windows.clone()),
+            (Side::Receiving, _) => users::run_clients(common, users),
         };
-        let attended = attend().inspect_err(stopping);
+        let of_users = of_users.inspect_err(stopping);
         let sent = senders.map(|thread| thread.join().expect("senders do not panic"));
         let received = sinks.map(|thread| thread.join().expect("receivers do not panic"));
-        (sent.transpose(), received.transpose(), attended)
+        (sent.transpose(), received.transpose(), of_users)
     });
     Ok(Done {
         sent: sent.map_err(LabError::doing("sending"))?.unwrap_or_default(),
         received: received.map_err(LabError::doing("receiving"))?.unwrap_or_default(),
-        attended: attended.map_err(LabError::doing("running users"))?,
+        users: of_users.map_err(LabError::doing("running users"))?,
         drops: kernel_drops(),
     })
 }
 
-/// A socket to which TCP connections come.
-fn listen(here: SocketAddr) -> io::Result<Socket> {
+/// Opens the socket of a host to which TCP connections come.
+fn listen(setting: &Setting, side: Side) -> io::Result<Socket> {
+    let here = address(side, setting.ip, LISTENER);
     let listener = Socket::new(Domain::for_address(here), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     listener.set_reuse_address(true)?;
     listener.bind(&here.into())?;

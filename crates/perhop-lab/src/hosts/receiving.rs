@@ -1,4 +1,4 @@
-//! The receiving host: counts arrivals, and sends feedback where the kernel does not.
+//! The receivers of a host: they count arrivals, and send feedback where the kernel does not.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,24 +6,22 @@ use std::sync::atomic::Ordering;
 
 use nix::sys::epoll::EpollFlags;
 use perhop_core::Instant;
-use perhop_live::Clock;
 use perhop_sim::transport::datagram::{DatagramReceiver, Feedback};
 use perhop_sim::transport::transit::TransitMeter;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
-use super::waiter::{GLANCE, Waiter};
-use super::{Shared, Side, address, letter, listen};
-use crate::setting::{FIRST_PORT, HostFlow, Kind, LISTENER, Setting};
+use super::role::{self, Common, Host, Role, datagram_socket};
+use super::{Side, letter, listen};
+use crate::setting::{HostFlow, Kind, Setting};
 use crate::system::set_low_water_mark;
 
-/// Read from a socket at once; and how often before others have their turn.
+/// The most bytes that are read from a socket at once.
 const CHUNK: usize = 1 << 18;
+/// How often a socket is read before others have their turn.
 const TURNS: usize = 4;
 /// A receiver of finite data wakes up once this many bytes are there, or all that are missing: to wake up for each packet would take
 /// time from the router. It is small beside the kernel's first receive window.
 pub(super) const WAKE_BYTES: u64 = 1 << 15;
-/// The key of the listener.
-pub(super) const LISTENING: u64 = u64::MAX - 1;
 
 /// The results of a host's receivers.
 #[derive(Clone, Debug, Default)]
@@ -36,34 +34,23 @@ pub(crate) struct Received {
     pub(crate) last: Vec<Instant>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Task {
-    /// A receiver's own timer.
-    Wake(usize),
-    /// See what TCP has.
-    Glance,
-    End,
-}
-
-enum End {
+enum Endpoint {
     None,
     Tcp(Socket),
     Datagrams {
         socket: Socket,
         receiver: DatagramReceiver,
+        /// The size of feedback.
         feedback: u16,
         transit: Box<TransitMeter>,
+        /// The wake-up that is among the tasks.
         scheduled: Instant,
     },
 }
 
-struct Host<'a> {
-    setting: &'a Setting,
-    shared: &'a Shared,
-    clock: Clock,
-    waiter: Waiter<Task>,
-    listener: Option<Socket>,
-    ends: Vec<End>,
+/// The role of a host for the flows that end there. Its tasks are the timers of receivers.
+struct Receivers {
+    ends: Vec<Endpoint>,
     completed: Vec<Option<Instant>>,
     last: Vec<Instant>,
     room: Box<[u8]>,
@@ -72,216 +59,188 @@ struct Host<'a> {
 /// The sockets of a host's receivers.
 pub(super) struct Open {
     listener: Option<Socket>,
-    ends: Vec<End>,
+    ends: Vec<Endpoint>,
 }
 
 /// Runs a host's receivers until the end of the run; the calling thread is in the host's namespace.
-pub(super) fn receive(setting: &Setting, shared: &Shared, open: Open, clock: Clock) -> io::Result<Received> {
+pub(super) fn receive(common: Common<'_>, open: Open) -> io::Result<Received> {
     let Open { listener, ends } = open;
-    let room = vec![0; CHUNK].into_boxed_slice();
-    let completed = vec![None; setting.flows.len()];
-    let last = vec![Instant::ZERO; setting.flows.len()];
-    Host { setting, shared, clock, waiter: Waiter::new(clock)?, listener, ends, completed, last, room }.run()
+    let flows = ends.len();
+    let (completed, last) = (vec![None; flows], vec![Instant::ZERO; flows]);
+    let receivers = Receivers { ends, completed, last, room: vec![0; CHUNK].into_boxed_slice() };
+    role::run(receivers, common, listener)
 }
 
-/// A listener for all TCP, where it comes to, and a socket for each flow of datagrams that comes to this host.
+/// Opens a listener for all TCP, where it comes to, and a socket for each flow of datagrams that comes to this host.
 pub(super) fn open(setting: &Setting, side: Side) -> io::Result<Open> {
-    let (here, there) =
-        (|port| address(side, setting.ip, port), |port| address(side.other(), setting.ip, port));
-    let domain = Domain::for_address(here(0));
-    let listener = (side == Side::Receiving).then(|| listen(here(LISTENER))).transpose()?;
+    let listener = (side == Side::Receiving).then(|| listen(setting, side)).transpose()?;
     let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);
     let end = |flow: &HostFlow| match &flow.kind {
-        Kind::Tcp { .. } => Ok(End::None),
-        Kind::Datagrams { .. } if flow.from == side => Ok(End::None),
-        Kind::Datagrams { receiver, feedback, play_out, .. } => {
-            let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-            socket.bind(&here(flow.port).into())?;
-            socket.connect(&there(flow.port).into())?;
-            Ok(End::Datagrams {
-                socket,
+        Kind::Datagrams { receiver, feedback, play_out, .. } if flow.from != side => {
+            Ok(Endpoint::Datagrams {
+                socket: datagram_socket(setting, side, flow.port)?,
                 receiver: receiver.clone(),
                 feedback: *feedback,
                 transit: Box::new(TransitMeter::new(window).with_play_out(*play_out)),
                 scheduled: Instant::NEVER,
             })
         }
+        Kind::Datagrams { .. } | Kind::Tcp { .. } => Ok(Endpoint::None),
     };
     let ends = setting.flows.iter().map(end).collect::<io::Result<_>>()?;
     Ok(Open { listener, ends })
 }
 
-impl Host<'_> {
-    fn run(mut self) -> io::Result<Received> {
-        if let Some(listener) = &self.listener {
-            self.waiter.add(listener, EpollFlags::EPOLLIN, LISTENING)?;
-        }
+impl Role for Receivers {
+    type Task = usize;
+    type Results = Received;
+    const ASKS: bool = false;
+
+    fn begin(&mut self, host: &mut Host<'_, usize>) -> io::Result<()> {
         for (number, end) in self.ends.iter().enumerate() {
-            if let End::Datagrams { socket, .. } = end {
-                self.waiter.add(&socket.as_fd(), EpollFlags::EPOLLIN, number as u64)?;
+            if let Endpoint::Datagrams { socket, .. } = end {
+                host.waiter.add(&socket.as_fd(), EpollFlags::EPOLLIN, number as u64)?;
             }
         }
-        if self.listener.is_some() && self.setting.congestions().next().is_some() {
-            self.waiter.at(Instant::ZERO + GLANCE, Task::Glance);
+        if host.common.side == Side::Receiving && host.common.setting.congestions().next().is_some() {
+            host.glance();
         }
-        self.waiter.at(Instant::ZERO + self.setting.duration, Task::End);
-        'run: while !self.shared.is_stopped() {
-            let now = self.clock.now();
-            while let Some((due, task)) = self.waiter.due(now) {
-                match task {
-                    Task::Wake(number) => self.wake(number, due),
-                    Task::Glance => {
-                        for (key, _) in self.waiter.glance()? {
-                            self.read(key as usize);
-                        }
-                        self.waiter.at(now + GLANCE, Task::Glance);
-                    }
-                    Task::End => break 'run,
-                }
-            }
-            for (key, _) in self.waiter.wait()? {
-                match key {
-                    LISTENING => self.accept()?,
-                    number => self.read(number as usize),
-                }
-            }
-        }
-        let transits = self.ends.iter().map(|end| match end {
-            End::Datagrams { transit, .. } => Some((**transit).clone()),
-            End::None | End::Tcp(_) => None,
-        });
-        Ok(Received { transits: transits.collect(), completed: self.completed, last: self.last })
+        Ok(())
     }
 
-    fn accept(&mut self) -> io::Result<()> {
-        loop {
-            let Some(listener) = &self.listener else { return Ok(()) };
-            let (socket, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It is closed again; the sending host reports it.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(error) => return Err(error),
-            };
-            let port = peer.as_socket().map_or(0, |peer| peer.port());
-            let number = usize::from(port.wrapping_sub(FIRST_PORT));
-            let Some(flow) = self.setting.flows.get(number).filter(|flow| flow.is_tcp()) else { continue };
-            socket.set_nonblocking(true)?;
-            if flow.is_passing {
-                self.set_mark(number, &socket)?;
-                self.waiter.add(&socket, EpollFlags::EPOLLIN, number as u64)?;
-            } else {
-                self.waiter.add_patient(&socket, EpollFlags::EPOLLIN, number as u64)?;
-            }
-            self.ends[number] = End::Tcp(socket);
+    fn on_task(&mut self, host: &mut Host<'_, usize>, number: usize, due: Instant) -> io::Result<()> {
+        let Self { ends, room, .. } = self;
+        let Endpoint::Datagrams { socket, receiver, feedback: size, scheduled, .. } = &mut ends[number]
+        else {
+            return Ok(());
+        };
+        if *scheduled != due {
+            return Ok(()); // An earlier wake-up took its place.
         }
+        *scheduled = Instant::NEVER;
+        if receiver.wake() <= due
+            && let Some(feedback) = receiver.on_wake(host.now())
+        {
+            reply(socket, room, &feedback, *size);
+        }
+        self.schedule(host, number);
+        Ok(())
     }
 
-    /// Waits for the rest of a flow that comes and goes, or for much of it.
-    fn set_mark(&self, number: usize, socket: &Socket) -> io::Result<()> {
-        let received = self.shared.flows[number].received.load(Ordering::Relaxed);
-        let missing = self.setting.flows[number].volume.unwrap_or(u64::MAX).saturating_sub(received);
-        set_low_water_mark(socket, missing.clamp(1, WAKE_BYTES) as u32)
-    }
-
-    fn read(&mut self, number: usize) {
+    fn on_socket(&mut self, host: &mut Host<'_, usize>, number: usize, _: EpollFlags) -> io::Result<()> {
         match &self.ends[number] {
-            End::None => {}
-            End::Tcp(_) if self.setting.flows[number].is_passing => self.read_passing(number),
-            End::Tcp(_) => self.read_tcp(number),
-            End::Datagrams { .. } => self.take(number),
+            Endpoint::None => {}
+            Endpoint::Tcp(_) if host.common.setting.flows[number].is_passing => {
+                self.read_passing(host, number);
+            }
+            Endpoint::Tcp(_) => self.read_tcp(host, number),
+            Endpoint::Datagrams { .. } => self.take(host, number),
         }
+        Ok(())
     }
 
-    fn read_tcp(&mut self, number: usize) {
+    fn on_connection(&mut self, host: &mut Host<'_, usize>, number: usize, socket: Socket) -> io::Result<()> {
+        if host.common.setting.flows[number].is_passing {
+            set_mark(host, number, &socket)?;
+            host.waiter.add(&socket, EpollFlags::EPOLLIN, number as u64)?;
+        } else {
+            host.waiter.add_patient(&socket, EpollFlags::EPOLLIN, number as u64)?;
+        }
+        self.ends[number] = Endpoint::Tcp(socket);
+        Ok(())
+    }
+
+    fn results(self, _: &Host<'_, usize>) -> Received {
+        let transits = self.ends.into_iter().map(|end| match end {
+            Endpoint::Datagrams { transit, .. } => Some(*transit),
+            Endpoint::None | Endpoint::Tcp(_) => None,
+        });
+        Received { transits: transits.collect(), completed: self.completed, last: self.last }
+    }
+}
+
+impl Receivers {
+    fn read_tcp(&mut self, host: &Host<'_, usize>, number: usize) {
         for _ in 0..TURNS {
-            let Self { ends, room, waiter, .. } = self;
-            let End::Tcp(socket) = &ends[number] else { return };
+            let Self { ends, room, .. } = self;
+            let Endpoint::Tcp(socket) = &ends[number] else { return };
             match io::Read::read(&mut &*socket, room) {
-                Ok(0) => return waiter.forget_patient(socket),
-                Ok(length) => self.count(number, length, self.clock.now()),
+                Ok(0) => return host.waiter.forget_patient(socket),
+                Ok(length) => self.count(host, number, length, host.now()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return waiter.forget_patient(socket),
+                Err(_) => return host.waiter.forget_patient(socket),
             }
         }
     }
 
     /// Reads what a flow that comes and goes has, and closes its connection at the end.
-    fn read_passing(&mut self, number: usize) {
+    fn read_passing(&mut self, host: &Host<'_, usize>, number: usize) {
         for _ in 0..TURNS {
             let Self { ends, room, .. } = self;
-            let End::Tcp(socket) = &ends[number] else { return };
+            let Endpoint::Tcp(socket) = &ends[number] else { return };
             match io::Read::read(&mut &*socket, room) {
-                Ok(length) if length > 0 => self.count(number, length, self.clock.now()),
+                Ok(length) if length > 0 => self.count(host, number, length, host.now()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // The end, or the sending host reports what broke.
                 Ok(_) | Err(_) => {
-                    ends[number] = End::None;
+                    ends[number] = Endpoint::None;
                     return;
                 }
             }
         }
-        if let End::Tcp(socket) = &self.ends[number] {
+        if let Endpoint::Tcp(socket) = &self.ends[number] {
             // With the old mark, it is read later.
-            let _ = self.set_mark(number, socket);
+            let _ = set_mark(host, number, socket);
         }
     }
 
-    /// Data has arrived: updates the gauges, and records when a volume is complete.
-    fn count(&mut self, number: usize, length: usize, now: Instant) {
+    /// Counts data that has arrived: updates the gauges, and records when a volume is complete.
+    fn count(&mut self, host: &Host<'_, usize>, number: usize, length: usize, now: Instant) {
+        let Common { setting, shared, .. } = host.common;
         let length = length as u64;
         self.last[number] = now;
-        let received = self.shared.flows[number].received.fetch_add(length, Ordering::Relaxed) + length;
-        if self.setting.flows[number].volume.is_some_and(|volume| received >= volume) {
+        let received = shared.flows[number].received.fetch_add(length, Ordering::Relaxed) + length;
+        if setting.flows[number].volume.is_some_and(|volume| received >= volume) {
             self.completed[number].get_or_insert(now);
         }
     }
 
     /// Receives the datagrams that have arrived and sends feedback on them.
-    fn take(&mut self, number: usize) {
+    fn take(&mut self, host: &mut Host<'_, usize>, number: usize) {
         loop {
-            let Self { ends, room, clock, .. } = self;
-            let End::Datagrams { socket, receiver, feedback: size, transit, .. } = &mut ends[number] else {
+            let Self { ends, room, .. } = self;
+            let Endpoint::Datagrams { socket, receiver, feedback: size, transit, .. } = &mut ends[number]
+            else {
                 return;
             };
             let Ok(length) = io::Read::read(&mut &*socket, room) else { break };
-            let now = clock.now();
+            let now = host.now();
             let Some((sequence, envelope)) = letter::read_data(&room[..length]) else { continue };
             transit.record(sequence, envelope.sent, now);
             if let Some(feedback) = receiver.on_data(sequence, envelope, now) {
                 reply(socket, room, &feedback, *size);
             }
-            self.count(number, length, now);
+            self.count(host, number, length, now);
         }
-        self.schedule(number);
+        self.schedule(host, number);
     }
 
-    fn wake(&mut self, number: usize, due: Instant) {
-        let Self { ends, room, clock, .. } = self;
-        let End::Datagrams { socket, receiver, feedback: size, scheduled, .. } = &mut ends[number] else {
-            return;
-        };
-        if *scheduled != due {
-            return; // An earlier wake-up took its place.
-        }
-        *scheduled = Instant::NEVER;
-        if receiver.wake() <= due
-            && let Some(feedback) = receiver.on_wake(clock.now())
-        {
-            reply(socket, room, &feedback, *size);
-        }
-        self.schedule(number);
-    }
-
-    fn schedule(&mut self, number: usize) {
-        let Self { ends, waiter, .. } = self;
-        let End::Datagrams { receiver, scheduled, .. } = &mut ends[number] else { return };
+    fn schedule(&mut self, host: &mut Host<'_, usize>, number: usize) {
+        let Endpoint::Datagrams { receiver, scheduled, .. } = &mut self.ends[number] else { return };
         let at = receiver.wake();
         if at < *scheduled {
             *scheduled = at;
-            waiter.at(at, Task::Wake(number));
+            host.at(at, number);
         }
     }
+}
+
+/// Waits for the rest of a flow that comes and goes, or for much of it.
+fn set_mark(host: &Host<'_, usize>, number: usize, socket: &Socket) -> io::Result<()> {
+    let Common { setting, shared, .. } = host.common;
+    let received = shared.flows[number].received.load(Ordering::Relaxed);
+    let missing = setting.flows[number].volume.unwrap_or(u64::MAX).saturating_sub(received);
+    set_low_water_mark(socket, missing.clamp(1, WAKE_BYTES) as u32)
 }
 
 /// Sends feedback. A packet that the kernel does not accept is lost, as on a link.

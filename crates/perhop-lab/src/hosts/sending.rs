@@ -1,4 +1,4 @@
-//! What a host sends: bulk TCP of the kernel's, and the simulator's senders over UDP.
+//! The senders of a host: bulk TCP of the kernel's, and the simulator's senders over UDP.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,19 +7,20 @@ use std::sync::atomic::Ordering;
 
 use nix::sys::epoll::EpollFlags;
 use perhop_core::{Context, Duration, Instant, Rng};
-use perhop_live::{Clock, Windows};
+use perhop_live::Windows;
 use perhop_sim::transport::datagram::{DatagramSender, Envelope, Feedback};
 use perhop_sim::transport::{SenderStatistics, Transmit};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
-use super::limits::LimitMeter;
-use super::waiter::{GLANCE, Waiter};
-use super::{Shared, Side, address, letter};
-use crate::setting::{HostFlow, Kind, LISTENER, Setting};
-use crate::system::{TcpInfo, tcp_info};
+use super::counts::ConnectionCounts;
+use super::letter;
+use super::role::{self, Common, Host, Role, datagram_socket};
+use crate::setting::{HostFlow, Kind};
+use crate::system::tcp_info;
 
-/// Written to a socket at once; and how often before others have their turn.
+/// The most bytes that are written to a socket at once.
 const CHUNK: usize = 1 << 16;
+/// How often a socket is written before others have their turn.
 const TURNS: usize = 4;
 
 /// A sender that is so far behind its own time could not keep its rate.
@@ -43,19 +44,13 @@ pub(crate) struct Sent {
     pub(crate) behind: Vec<(String, Duration)>,
 }
 
-/// What the sending host does by itself.
+/// A task of the senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Task {
+pub(super) enum Task {
     Start(usize),
     /// A datagram sender's own timer.
     Wake(usize),
     Stop(usize),
-    /// See what TCP takes.
-    Glance,
-    /// Ask the kernel for windows and round trips.
-    Ask,
-    WarmedUp,
-    End,
 }
 
 enum State {
@@ -77,177 +72,64 @@ struct Datagrams {
 struct Flow<'a> {
     spec: &'a HostFlow,
     state: State,
-    latest: SenderStatistics,
-    acked: u64,
-    limits: LimitMeter,
-    receiver_window: u32,
-    at_warmup: (SenderStatistics, u64),
+    counts: ConnectionCounts,
     failed: Option<String>,
 }
 
-struct Host<'a> {
-    side: Side,
-    setting: &'a Setting,
-    shared: &'a Shared,
+/// The role of a host for the flows that begin there.
+struct Senders<'a> {
     windows: Arc<Windows>,
-    clock: Clock,
-    waiter: Waiter<Task>,
     flows: Vec<Flow<'a>>,
-    /// Those that have begun and are not done.
+    /// The flows that have begun and are not done.
     open: BTreeSet<usize>,
-    /// How late a flow that comes and goes began at worst.
-    late: Option<(usize, Duration)>,
-    /// How often the kernel is asked.
-    asks: Duration,
     room: Box<[u8]>,
 }
 
 /// Runs a host's senders until the end of the run; the calling thread is in the host's namespace.
-pub(super) fn send(
-    side: Side,
-    (setting, shared): (&Setting, &Shared),
-    windows: Arc<Windows>,
-    (clock, asks): (Clock, Duration),
-) -> io::Result<Sent> {
-    let flow = |spec| Flow {
-        spec,
-        state: State::Waiting,
-        latest: SenderStatistics::default(),
-        acked: 0,
-        limits: LimitMeter::default(),
-        receiver_window: 0,
-        at_warmup: (SenderStatistics::default(), 0),
-        failed: None,
-    };
-    let host = Host {
-        side,
-        setting,
-        shared,
+pub(super) fn send(common: Common<'_>, windows: Arc<Windows>) -> io::Result<Sent> {
+    let flow = |spec| Flow { spec, state: State::Waiting, counts: ConnectionCounts::default(), failed: None };
+    let senders = Senders {
         windows,
-        clock,
-        waiter: Waiter::new(clock)?,
-        flows: setting.flows.iter().map(flow).collect(),
+        flows: common.setting.flows.iter().map(flow).collect(),
         open: BTreeSet::new(),
-        late: None,
-        asks,
         room: vec![0; CHUNK.max(usize::from(u16::MAX))].into_boxed_slice(),
     };
-    host.run()
+    role::run(senders, common, None)
 }
 
-impl Host<'_> {
-    fn run(mut self) -> io::Result<Sent> {
-        for number in 0..self.flows.len() {
-            let HostFlow { start, stop, from, .. } = *self.flows[number].spec;
-            if from != self.side || !self.flows[number].spec.is_unattended() {
-                continue;
-            }
-            self.waiter.at(start, Task::Start(number));
-            self.waiter.at(stop.unwrap_or(Instant::NEVER), Task::Stop(number));
-        }
-        if self.setting.congestions().next().is_some() {
-            self.waiter.at(Instant::ZERO + GLANCE, Task::Glance);
-        }
-        self.waiter.at(Instant::ZERO + self.asks, Task::Ask);
-        self.waiter.at(Instant::ZERO + self.setting.warmup, Task::WarmedUp);
-        self.waiter.at(Instant::ZERO + self.setting.duration, Task::End);
-        'run: while !self.shared.is_stopped() {
-            let now = self.clock.now();
-            while let Some((due, task)) = self.waiter.due(now) {
-                match task {
-                    Task::Start(number) => {
-                        self.start(number)?;
-                        self.note_lateness(number, due);
-                    }
-                    Task::Wake(number) => self.wake(number, due),
-                    Task::Stop(number) => self.stop(number),
-                    Task::Glance => {
-                        for (key, flags) in self.waiter.glance()? {
-                            self.on_socket(key as usize, flags);
-                        }
-                        self.waiter.at(now + GLANCE, Task::Glance);
-                    }
-                    Task::Ask => {
-                        self.ask();
-                        self.waiter.at(due.max(now) + self.asks, Task::Ask);
-                    }
-                    Task::WarmedUp => {
-                        self.ask();
-                        for flow in &mut self.flows {
-                            flow.at_warmup = (flow.latest.clone(), flow.acked);
-                            // Round trips are sampled from here on.
-                            flow.latest.rtt_samples = (0, 0);
-                            flow.at_warmup.0.rtt_samples = (0, 0);
-                        }
-                    }
-                    Task::End => break 'run,
-                }
-            }
-            for (key, flags) in self.waiter.wait()? {
-                self.on_socket(key as usize, flags);
-            }
-        }
-        self.ask();
-        Ok(self.results())
-    }
+impl Role for Senders<'_> {
+    type Task = Task;
+    type Results = Sent;
 
-    fn note_lateness(&mut self, number: usize, due: Instant) {
-        let late = self.clock.now().since(due);
-        if self.flows[number].spec.is_passing && self.late.is_none_or(|(_, before)| late > before) {
-            self.late = Some((number, late));
+    fn begin(&mut self, host: &mut Host<'_, Task>) -> io::Result<()> {
+        for (number, Flow { spec, .. }) in self.flows.iter().enumerate() {
+            if spec.from == host.common.side && spec.is_unattended() {
+                host.at(spec.start, Task::Start(number));
+                host.at(spec.stop.unwrap_or(Instant::NEVER), Task::Stop(number));
+            }
         }
-    }
-
-    fn start(&mut self, number: usize) -> io::Result<()> {
-        let Self { side, setting, waiter, flows, open, clock, .. } = self;
-        open.insert(number);
-        let flow = &mut flows[number];
-        flow.limits = LimitMeter::begin(clock.now(), true);
-        let (here, there) =
-            (|port| address(*side, setting.ip, port), |port| address(side.other(), setting.ip, port));
-        let domain = Domain::for_address(here(0));
-        match &flow.spec.kind {
-            Kind::Tcp { congestion, segment, .. } => {
-                let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-                socket.set_reuse_address(true)?;
-                socket.set_tcp_congestion(congestion.as_bytes())?;
-                socket.set_tcp_mss(u32::from(*segment))?;
-                socket.bind(&here(flow.spec.port).into())?;
-                match socket.connect(&there(LISTENER).into()) {
-                    Ok(()) => {}
-                    Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-                    Err(error) => flow.failed = Some(error.to_string()),
-                }
-                if flow.spec.is_passing {
-                    waiter.add(&socket, EpollFlags::EPOLLOUT, number as u64)?;
-                } else {
-                    waiter.add_patient(&socket, EpollFlags::EPOLLOUT, number as u64)?;
-                }
-                flow.state = State::Connecting(socket);
-            }
-            Kind::Datagrams { sender, rng, .. } => {
-                let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-                socket.bind(&here(flow.spec.port).into())?;
-                socket.connect(&there(flow.spec.port).into())?;
-                waiter.add(&socket, EpollFlags::EPOLLIN, number as u64)?;
-                let mut sender = sender.clone();
-                let now = clock.now();
-                sender.start(now);
-                flow.state = State::Datagrams(Datagrams {
-                    socket,
-                    sender,
-                    rng: rng.clone(),
-                    scheduled: Instant::NEVER,
-                });
-                self.transmit(number, now);
-            }
+        if host.common.setting.congestions().next().is_some() {
+            host.glance();
         }
         Ok(())
     }
 
-    fn on_socket(&mut self, number: usize, flags: EpollFlags) {
-        let Self { waiter, flows, .. } = self;
-        let flow = &mut flows[number];
+    fn on_task(&mut self, host: &mut Host<'_, Task>, task: Task, due: Instant) -> io::Result<()> {
+        match task {
+            Task::Start(number) => {
+                self.start(host, number)?;
+                if self.flows[number].spec.is_passing {
+                    host.note_lateness(number, due);
+                }
+            }
+            Task::Wake(number) => self.wake(host, number, due),
+            Task::Stop(number) => self.stop(host, number),
+        }
+        Ok(())
+    }
+
+    fn on_socket(&mut self, host: &mut Host<'_, Task>, number: usize, flags: EpollFlags) -> io::Result<()> {
+        let flow = &mut self.flows[number];
         flow.state = match std::mem::replace(&mut flow.state, State::Done) {
             State::Connecting(socket) => match socket.take_error() {
                 Ok(None) if !flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) => {
@@ -257,186 +139,42 @@ impl Host<'_> {
                     let why =
                         refused.ok().flatten().map_or_else(|| "refused".into(), |error| error.to_string());
                     flow.failed = Some(why);
-                    waiter.forget_patient(&socket);
+                    host.waiter.forget_patient(&socket);
                     State::Done
                 }
             },
             state => state,
         };
         match &mut flow.state {
-            State::Sending { left: Some(0), .. } if flow.spec.is_passing => self.close(number),
-            State::Sending { .. } => self.fill(number),
-            State::Datagrams(_) => self.receive_feedback(number),
+            State::Sending { left: Some(0), .. } if flow.spec.is_passing => self.close(host, number),
+            State::Sending { .. } => self.fill(host, number),
+            State::Datagrams(_) => self.receive_feedback(host, number),
             State::Waiting | State::Connecting(_) | State::Done => {}
         }
-    }
-
-    /// Gives TCP as much as it takes.
-    fn fill(&mut self, number: usize) {
-        let Self { waiter, flows, room, windows, .. } = self;
-        let flow = &mut flows[number];
-        let State::Sending { socket, left } = &mut flow.state else { return };
-        for _ in 0..TURNS {
-            let chunk = left.map_or(CHUNK, |left| left.min(CHUNK as u64) as usize);
-            if chunk == 0 {
-                // All is sent; what is not acknowledged yet is the kernel's.
-                let _ = socket.shutdown(std::net::Shutdown::Write);
-                if flow.spec.is_passing {
-                    // The receiving host closes, too, when it has all.
-                    if let Err(error) = waiter.change(socket, EpollFlags::EPOLLRDHUP, number as u64) {
-                        flow.failed = Some(error.to_string());
-                    }
-                    return;
-                }
-                waiter.forget_patient(socket);
-                windows.set(number, None);
-                return;
-            }
-            match socket.send(&room[..chunk]) {
-                Ok(sent) => *left = left.map(|left| left - sent as u64),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    flow.failed = Some(error.to_string());
-                    waiter.forget_patient(socket);
-                    flow.state = State::Done;
-                    windows.set(number, None);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// A flow that comes and goes has been received, or its connection broke.
-    fn close(&mut self, number: usize) {
-        self.ask_about(number);
-        let flow = &mut self.flows[number];
-        if let State::Sending { socket, .. } = &flow.state
-            && let Ok(Some(error)) = socket.take_error()
-        {
-            flow.failed = Some(error.to_string());
-        }
-        flow.state = State::Done;
-        self.open.remove(&number);
-    }
-
-    fn stop(&mut self, number: usize) {
-        let Self { waiter, flows, windows, .. } = self;
-        match &mut flows[number].state {
-            State::Sending { socket, left } => {
-                *left = Some(0);
-                waiter.forget_patient(socket);
-                let _ = socket.shutdown(std::net::Shutdown::Write);
-                windows.set(number, None);
-            }
-            State::Datagrams(datagrams) => datagrams.sender.stop(),
-            state @ (State::Waiting | State::Connecting(_)) => *state = State::Done,
-            State::Done => {}
-        }
-    }
-
-    /// A datagram sender's time has come. It keeps its own time, so that a late wake-up does not make it slower.
-    fn wake(&mut self, number: usize, due: Instant) {
-        let State::Datagrams(datagrams) = &mut self.flows[number].state else { return };
-        if datagrams.scheduled != due {
-            return; // An earlier wake-up took its place.
-        }
-        datagrams.scheduled = Instant::NEVER;
-        if datagrams.sender.wake() <= due {
-            datagrams.sender.on_wake(due);
-            self.transmit(number, due);
-        } else {
-            self.schedule(number);
-        }
-    }
-
-    /// Receives feedback that has arrived.
-    fn receive_feedback(&mut self, number: usize) {
-        let Self { flows, clock, room, .. } = self;
-        let State::Datagrams(datagrams) = &mut flows[number].state else { return };
-        while let Some(length) = receive(&datagrams.socket, room) {
-            if let Some(feedback) = read_feedback(&datagrams.sender, &room[..length]) {
-                datagrams.sender.on_feedback(feedback, clock.now());
-            }
-        }
-        let now = self.clock.now();
-        self.transmit(number, now);
-    }
-
-    /// Sends whatever a datagram sender wants on the wire.
-    fn transmit(&mut self, number: usize, now: Instant) {
-        let Self { flows, clock, room, .. } = self;
-        let Flow { spec, state: State::Datagrams(datagrams), .. } = &mut flows[number] else { return };
-        let Datagrams { socket, sender, rng, .. } = datagrams;
-        while let Some(Transmit { sequence, .. }) = sender.transmit(&mut Context { now, rng }) {
-            letter::write_data(room, sequence, Envelope { sent: clock.now(), rtt: sender.rtt() });
-            // What the kernel does not take is lost, as a packet on the wire may be.
-            let _ = socket.send(&room[..usize::from(spec.payload)]);
-        }
-        self.schedule(number);
-    }
-
-    fn schedule(&mut self, number: usize) {
-        let Self { flows, waiter, .. } = self;
-        let State::Datagrams(datagrams) = &mut flows[number].state else { return };
-        let at = datagrams.sender.wake();
-        if at < datagrams.scheduled {
-            datagrams.scheduled = at;
-            waiter.at(at, Task::Wake(number));
-        }
+        Ok(())
     }
 
     /// Asks the kernel, and the datagram senders, how they do.
-    fn ask(&mut self) {
+    fn ask(&mut self, host: &Host<'_, Task>) {
         let open = std::mem::take(&mut self.open);
-        for &number in &open {
-            self.ask_about(number);
-        }
+        open.iter().for_each(|&number| self.ask_about(host, number));
         self.open = open;
     }
 
-    fn ask_about(&mut self, number: usize) {
-        let Self { flows, windows, shared, clock, .. } = self;
-        let flow = &mut flows[number];
-        match &flow.state {
-            State::Sending { socket, left } => {
-                let Ok(info) = tcp_info(socket) else { return };
-                let TcpInfo { window, rtt_us, sent, retransmitted, timeouts, acked, .. } = info;
-                let (samples, sum) = flow.latest.rtt_samples;
-                flow.latest = SenderStatistics {
-                    sent,
-                    retransmitted,
-                    timeouts,
-                    rtt_samples: match rtt_us {
-                        0 => (samples, sum),
-                        _ => (samples + 1, sum + u128::from(rtt_us) * 1000),
-                    },
-                    limits: flow.limits.take(&info, *left == Some(0), clock.now()),
-                    ..SenderStatistics::default()
-                };
-                flow.acked = acked;
-                flow.receiver_window = info.receiver_window;
-                shared.flows[number].rtt_us.store(rtt_us, Ordering::Relaxed);
-                windows.set(number, (*left != Some(0)).then_some(window));
-            }
-            State::Datagrams(datagrams) => {
-                flow.latest = datagrams.sender.statistics().clone();
-                let rtt = datagrams.sender.rtt().unwrap_or(Duration::ZERO).as_nanos() / 1000;
-                shared.flows[number].rtt_us.store(u32::try_from(rtt).unwrap_or(u32::MAX), Ordering::Relaxed);
-            }
-            State::Waiting | State::Connecting(_) | State::Done => {}
-        }
+    fn warmed_up(&mut self) {
+        self.flows.iter_mut().for_each(|flow| flow.counts.warmed_up());
     }
 
-    fn results(self) -> Sent {
+    fn results(self, host: &Host<'_, Task>) -> Sent {
         let mut results = Sent::default();
-        let now = self.clock.now();
+        let now = host.now();
         results.late =
-            self.late.map(|(flow, late)| (format!("the start of {}", self.flows[flow].spec.name), late));
+            host.late.map(|(flow, late)| (format!("the start of {}", self.flows[flow].spec.name), late));
         for flow in self.flows {
-            let (before, acked_before) = &flow.at_warmup;
-            results.statistics.push(flow.latest.since(before));
-            results.acked.push(flow.acked - acked_before);
-            results.receiver_windows.push(flow.receiver_window);
+            let (statistics, acked) = flow.counts.since_warmup();
+            results.statistics.push(statistics);
+            results.acked.push(acked);
+            results.receiver_windows.push(flow.counts.receiver_window);
             if let Some(why) = flow.failed {
                 results.failed.push(format!("{}: {why}", flow.spec.name));
             } else if let State::Datagrams(datagrams) = &flow.state {
@@ -449,6 +187,170 @@ impl Host<'_> {
             }
         }
         results
+    }
+}
+
+impl Senders<'_> {
+    fn start(&mut self, host: &mut Host<'_, Task>, number: usize) -> io::Result<()> {
+        self.open.insert(number);
+        let flow = &mut self.flows[number];
+        let now = host.now();
+        flow.counts.begin(now, true);
+        match &flow.spec.kind {
+            Kind::Tcp { .. } => {
+                let (socket, begun) = host.connect(flow.spec)?;
+                flow.failed = begun.err().map(|error| error.to_string());
+                if flow.spec.is_passing {
+                    host.waiter.add(&socket, EpollFlags::EPOLLOUT, number as u64)?;
+                } else {
+                    host.waiter.add_patient(&socket, EpollFlags::EPOLLOUT, number as u64)?;
+                }
+                flow.state = State::Connecting(socket);
+            }
+            Kind::Datagrams { sender, rng, .. } => {
+                let Common { setting, side, .. } = host.common;
+                let socket = datagram_socket(setting, side, flow.spec.port)?;
+                host.waiter.add(&socket, EpollFlags::EPOLLIN, number as u64)?;
+                let mut sender = sender.clone();
+                sender.start(now);
+                let (rng, scheduled) = (rng.clone(), Instant::NEVER);
+                flow.state = State::Datagrams(Datagrams { socket, sender, rng, scheduled });
+                self.transmit(host, number, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives TCP as much as it takes.
+    fn fill(&mut self, host: &Host<'_, Task>, number: usize) {
+        let Self { flows, room, windows, .. } = self;
+        let flow = &mut flows[number];
+        let State::Sending { socket, left } = &mut flow.state else { return };
+        for _ in 0..TURNS {
+            let chunk = left.map_or(CHUNK, |left| left.min(CHUNK as u64) as usize);
+            if chunk == 0 {
+                // All is sent; what is not acknowledged yet is the kernel's.
+                let _ = socket.shutdown(std::net::Shutdown::Write);
+                if flow.spec.is_passing {
+                    // The receiving host closes, too, when it has all.
+                    if let Err(error) = host.waiter.change(socket, EpollFlags::EPOLLRDHUP, number as u64) {
+                        flow.failed = Some(error.to_string());
+                    }
+                    return;
+                }
+                host.waiter.forget_patient(socket);
+                windows.set(number, None);
+                return;
+            }
+            match socket.send(&room[..chunk]) {
+                Ok(sent) => *left = left.map(|left| left - sent as u64),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    flow.failed = Some(error.to_string());
+                    host.waiter.forget_patient(socket);
+                    flow.state = State::Done;
+                    windows.set(number, None);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Closes a flow that comes and goes: it has been received, or its connection broke.
+    fn close(&mut self, host: &Host<'_, Task>, number: usize) {
+        self.ask_about(host, number);
+        let flow = &mut self.flows[number];
+        if let State::Sending { socket, .. } = &flow.state
+            && let Ok(Some(error)) = socket.take_error()
+        {
+            flow.failed = Some(error.to_string());
+        }
+        flow.state = State::Done;
+        self.open.remove(&number);
+    }
+
+    fn stop(&mut self, host: &Host<'_, Task>, number: usize) {
+        let Self { flows, windows, .. } = self;
+        match &mut flows[number].state {
+            State::Sending { socket, left } => {
+                *left = Some(0);
+                host.waiter.forget_patient(socket);
+                let _ = socket.shutdown(std::net::Shutdown::Write);
+                windows.set(number, None);
+            }
+            State::Datagrams(datagrams) => datagrams.sender.stop(),
+            state @ (State::Waiting | State::Connecting(_)) => *state = State::Done,
+            State::Done => {}
+        }
+    }
+
+    /// Wakes a datagram sender. It keeps its own time, so that a late wake-up does not make it slower.
+    fn wake(&mut self, host: &mut Host<'_, Task>, number: usize, due: Instant) {
+        let State::Datagrams(datagrams) = &mut self.flows[number].state else { return };
+        if datagrams.scheduled != due {
+            return; // An earlier wake-up took its place.
+        }
+        datagrams.scheduled = Instant::NEVER;
+        if datagrams.sender.wake() <= due {
+            datagrams.sender.on_wake(due);
+            self.transmit(host, number, due);
+        } else {
+            self.schedule(host, number);
+        }
+    }
+
+    /// Receives feedback that has arrived.
+    fn receive_feedback(&mut self, host: &mut Host<'_, Task>, number: usize) {
+        let Self { flows, room, .. } = self;
+        let State::Datagrams(datagrams) = &mut flows[number].state else { return };
+        while let Some(length) = receive(&datagrams.socket, room) {
+            if let Some(feedback) = read_feedback(&datagrams.sender, &room[..length]) {
+                datagrams.sender.on_feedback(feedback, host.now());
+            }
+        }
+        let now = host.now();
+        self.transmit(host, number, now);
+    }
+
+    /// Sends whatever a datagram sender wants on the wire.
+    fn transmit(&mut self, host: &mut Host<'_, Task>, number: usize, now: Instant) {
+        let Self { flows, room, .. } = self;
+        let Flow { spec, state: State::Datagrams(datagrams), .. } = &mut flows[number] else { return };
+        let Datagrams { socket, sender, rng, .. } = datagrams;
+        while let Some(Transmit { sequence, .. }) = sender.transmit(&mut Context { now, rng }) {
+            letter::write_data(room, sequence, Envelope { sent: host.now(), rtt: sender.rtt() });
+            // What the kernel does not take is lost, as a packet on the wire may be.
+            let _ = socket.send(&room[..usize::from(spec.payload)]);
+        }
+        self.schedule(host, number);
+    }
+
+    fn schedule(&mut self, host: &mut Host<'_, Task>, number: usize) {
+        let State::Datagrams(datagrams) = &mut self.flows[number].state else { return };
+        let at = datagrams.sender.wake();
+        if at < datagrams.scheduled {
+            datagrams.scheduled = at;
+            host.at(at, Task::Wake(number));
+        }
+    }
+
+    fn ask_about(&mut self, host: &Host<'_, Task>, number: usize) {
+        let flow = &mut self.flows[number];
+        let gauge = &host.common.shared.flows[number].rtt_us;
+        match &flow.state {
+            State::Sending { socket, left } => {
+                let Ok(info) = tcp_info(socket) else { return };
+                flow.counts.take(&info, *left == Some(0), host.now(), true);
+                gauge.store(info.rtt_us, Ordering::Relaxed);
+                self.windows.set(number, (*left != Some(0)).then_some(info.window));
+            }
+            State::Datagrams(datagrams) => {
+                flow.counts.latest = datagrams.sender.statistics().clone();
+                let rtt = datagrams.sender.rtt().unwrap_or(Duration::ZERO).as_nanos() / 1000;
+                gauge.store(u32::try_from(rtt).unwrap_or(u32::MAX), Ordering::Relaxed);
+            }
+            State::Waiting | State::Connecting(_) | State::Done => {}
+        }
     }
 }
 
