@@ -7,7 +7,7 @@ use perhop_core::{Bytes, Duration};
 use crate::application::Carrier;
 use crate::engine::setup::{Routes, Setup};
 use crate::engine::users::{ends, is_driven};
-use crate::network::{ApplicationSpec, Marking, Network};
+use crate::network::{ApplicationSpec, LinkSpec, Marking, Network};
 
 /// Why the batched engine refuses a network, which then runs on the reference engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +64,6 @@ impl fmt::Display for Refusal {
 pub(crate) struct Accepted {
     /// The look-ahead: a packet that comes to a link changes nothing elsewhere before this has passed.
     pub(super) lookahead: Duration,
-    /// No packet is smaller.
-    pub(super) smallest: Bytes,
 }
 
 impl Accepted {
@@ -75,8 +73,7 @@ impl Accepted {
         check_blocks(network)?;
         check_applications(network, &setup.routes)?;
         check_transports(network)?;
-        let smallest = smallest(network, setup);
-        Ok(Self { lookahead: lookahead(network, setup, smallest)?, smallest })
+        Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
 
@@ -170,23 +167,20 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
 
 /// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
 /// sender. Where flows that come over several links share a meter, links proceed in lockstep.
-fn lookahead(network: &Network, setup: &Setup, smallest: Bytes) -> Result<Duration, Refusal> {
-    let passes = passes(network, smallest);
-    let pass = match passes.iter().zip(&network.links).min_by_key(|&(pass, _)| pass) {
+fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
+    let smallest = smallest(network, setup);
+    let passage = |link: &LinkSpec| link.medium.least_passage((link.rate, link.delay), smallest);
+    let passages = network.links.iter().map(|link| (passage(link), link));
+    let pass = match passages.min_by_key(|&(pass, _)| pass) {
         None => LOCKSTEP,
         Some((pass, link)) if pass.is_zero() => return Err(Refusal::NoLookahead { link: link.name.clone() }),
-        Some((&pass, _)) => pass,
+        Some((pass, _)) => pass,
     };
     if shares_meter_across_links(network, &setup.routes) {
         return Ok(pass.min(LOCKSTEP));
     }
     let feedback = network.flows.iter().filter_map(|flow| flow.out_feedback).filter(|delay| !delay.is_zero());
     Ok(feedback.fold(pass, Duration::min))
-}
-
-/// The least time in which a packet passes each link, if none is smaller than this.
-pub(super) fn passes(network: &Network, smallest: Bytes) -> Vec<Duration> {
-    network.links.iter().map(|link| link.medium.least_passage((link.rate, link.delay), smallest)).collect()
 }
 
 /// The size of the smallest packet.

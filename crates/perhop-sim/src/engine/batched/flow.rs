@@ -15,7 +15,6 @@ use perhop_core::{Duration, Instant};
 use super::calendar::EventQueue;
 use super::fixed_delay::FixedDelay;
 use super::inlets::Inlet;
-use super::phases::Groups;
 use crate::control::{Channels, Post};
 use crate::engine::setup::Routes;
 use crate::events::{Event, SourceId};
@@ -61,8 +60,6 @@ pub(super) struct BatchedFlow {
     pub(super) packets_wait: bool,
     /// It may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead.
     pub(super) takes_turns: bool,
-    /// The groups of its hosts: see [phases](super::phases).
-    pub(super) groups: Groups,
     /// The next time at which the sender is sampled.
     sender_sample: Instant,
     /// The next time at which the receiver is sampled, or the end of the run.
@@ -131,7 +128,6 @@ impl BatchedFlow {
             sender_keeps_to_clock,
             is_owned: false,
             packets_wait: is_reordered,
-            groups: Groups::default(),
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
                 delayed_fast_until: Instant::ZERO,
@@ -187,18 +183,6 @@ impl BatchedFlow {
     #[inline(always)]
     pub(super) fn first_ack_link(&self) -> u32 {
         self.first_ack_link
-    }
-
-    /// Of what there is for each group, that of its sender.
-    #[inline(always)]
-    pub(super) fn senders<'a, T>(&self, both: &'a mut [T; 2]) -> &'a mut T {
-        &mut both[usize::from(self.groups.sender & 1)]
-    }
-
-    /// The same of its receiver.
-    #[inline(always)]
-    pub(super) fn receivers<'a, T>(&self, both: &'a mut [T; 2]) -> &'a mut T {
-        &mut both[usize::from(self.groups.receiver & 1)]
     }
 
     /// When something next happens to the sender by itself.

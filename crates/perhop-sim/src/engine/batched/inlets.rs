@@ -54,15 +54,6 @@ impl Inlets {
         links.extend((0..).zip(&self.due).filter(|&(_, &due)| due < bound).map(|(link, _): (u32, _)| link));
     }
 
-    /// The same of one group of links, whose numbers are given by link.
-    pub(super) fn find_due_in(&self, group: u8, of_links: &[u8], bound: Instant, links: &mut Vec<u32>) {
-        links.clear();
-        let all = (0..).zip(self.due.iter().zip(of_links));
-        links.extend(
-            all.filter(|&(_, (&due, &of))| due < bound && of == group).map(|(link, _): (u32, _)| link),
-        );
-    }
-
     /// A link has handled what came to it, and is to be served at `service`.
     #[inline(always)]
     pub(super) fn settle(&mut self, link: usize, service: Instant) {

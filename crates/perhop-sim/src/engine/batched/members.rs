@@ -34,12 +34,12 @@ impl Traffic {
             return;
         };
         if let Some(at) = next {
-            events[0].push(Event { at, source: Sources::population(population) });
+            events.push(Event { at, source: Sources::population(population) });
         }
         let (spec, routes) = (populations.spec(population), &routes[populations.stands_for(population)]);
         let mut flow = BatchedFlow::new(flow, spec, routes, controls, &recorder.times);
         flow.begin(now, &recorder.times);
-        flow.schedule(&mut events[0]);
+        flow.schedule(events);
         match flows.get_mut(number) {
             Some(before) => *before = flow,
             None => flows.push(flow),
@@ -58,7 +58,7 @@ impl Traffic {
             if packet.is_lost() {
                 self.lose(*packet);
             } else if self.flows[number].packets_wait {
-                self.wait(self.flows[number].waiting_before_wire(*packet), at, 0);
+                self.wait(self.flows[number].waiting_before_wire(*packet), at);
             } else if self.populations.contains(number) {
                 if packet.is_ack() {
                     self.approach_members_sender(number, content, at);
@@ -90,7 +90,7 @@ impl Traffic {
             self.reach_receiver_otherwise(number, content, at)
         } else if let Some(ack) = flow.receive_fast(content, at) {
             let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
-            links.first(&mut waiting[0], flow.first_ack_link()).push(packet);
+            links.first(waiting, flow.first_ack_link()).push(packet);
             1
         } else {
             self.reach_receiver(number, content, at)
@@ -101,7 +101,7 @@ impl Traffic {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
         let at = flow.base.sending.inward.pass(content.size(), at);
-        let first = links.first(&mut waiting[0], flow.first_data_link());
+        let first = links.first(waiting, flow.first_data_link());
         if flow.acknowledge_fast(content.sequence(), at, first) || self.reach_sender(number, content, at) {
             self.note_member(number, at, -1);
         }

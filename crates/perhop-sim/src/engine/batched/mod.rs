@@ -20,7 +20,6 @@ mod flow;
 mod inlets;
 mod link;
 mod members;
-mod phases;
 mod traffic;
 mod turns;
 mod users;
@@ -49,7 +48,6 @@ use crate::watch::{Progress, Watch};
 use crate::window_control::WindowControls;
 use fixed_delay::{ReturnPath, return_paths};
 use link::Link;
-use phases::Phases;
 use traffic::Traffic;
 
 /// A run in progress.
@@ -63,8 +61,6 @@ pub(super) struct Batched {
     lookahead: Duration,
     /// What happens at a host depends on packets that come to it, and on nothing else that links do.
     hosts_are_independent: bool,
-    /// Groups of links and hosts that take turns, where that lets each advance further.
-    phases: Option<Phases>,
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
@@ -110,15 +106,12 @@ impl Batched {
             links.iter_mut().for_each(Link::note_delays);
         }
         let hosts_are_independent = traffic.hosts_are_independent();
-        let may_take_turns = hosts_are_independent && return_paths.is_empty();
-        let phases = if may_take_turns { Phases::of(network, accepted, &mut traffic) } else { None };
         let mut engine = Self {
             now: Instant::ZERO,
             links,
             traffic,
             lookahead: accepted.lookahead,
             hosts_are_independent,
-            phases,
             handled: 0,
             hops: 0,
             return_paths,
@@ -138,12 +131,6 @@ impl Batched {
 
     /// Nothing happens before this, unless a packet comes from another part of the network.
     pub(super) fn next(&self) -> Instant {
-        let sample = self.phases.as_ref().map_or(Instant::NEVER, |phases| phases.sample_at);
-        self.first().min(sample)
-    }
-
-    /// No packet comes to a link or a host, nothing happens at a host, and no link is to be served, before this.
-    fn first(&self) -> Instant {
         self.head().min(self.traffic.next_at_hosts())
     }
 
@@ -161,9 +148,7 @@ impl Batched {
     /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a batch.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
         let beyond = until + Duration::from_nanos(1);
-        let completed = if self.phases.is_some() {
-            self.run_in_phases(beyond, watch, progress)
-        } else if self.hosts_are_independent {
+        let completed = if self.hosts_are_independent {
             self.run_in_windows(beyond, watch, progress)
         } else {
             self.run_in_order(beyond, watch, progress)
@@ -197,45 +182,6 @@ impl Batched {
         }
     }
 
-    /// The same where the network has two [groups](phases) that advance further if they take turns.
-    fn run_in_phases(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
-        loop {
-            let first = self.first();
-            if self.handled >= self.watch_at && self.is_stopped(first, watch, progress) {
-                return false;
-            }
-            let Some(phases) = &mut self.phases else { return true };
-            // All that happens at the time of a sample comes before it.
-            let sample = phases.sample_at;
-            let bound = beyond.min(sample + JUST_AFTER);
-            if let Some((group, limit)) = phases.turn(first, bound) {
-                phases.advance(group, limit);
-                self.run_hosts_of(group, limit);
-                self.run_links_of(Some(group), limit);
-            } else if sample < beyond {
-                self.now = sample;
-                self.handled += 1;
-                self.sample();
-            } else {
-                return true;
-            }
-        }
-    }
-
-    /// Processes what happens at the hosts of a group before `limit`.
-    fn run_hosts_of(&mut self, group: u8, limit: Instant) {
-        loop {
-            let host = self.traffic.waiting[usize::from(group)].peek(limit).map(|packet| packet.at());
-            let (event, happened) = self.traffic.take_turns(group, host.unwrap_or(limit), limit);
-            debug_assert_eq!(event, None, "only flows have events");
-            self.handled += happened;
-            if host.is_none() {
-                return;
-            }
-            self.take_host(group, limit);
-        }
-    }
-
     /// The same where links and hosts may reach one another at once: each event ends a batch of the links.
     fn run_in_order(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         loop {
@@ -244,7 +190,7 @@ impl Batched {
                 return false;
             }
             let limit = (head + self.lookahead).min(beyond);
-            let host = self.traffic.waiting[0].peek(limit).map(|packet| packet.at());
+            let host = self.traffic.waiting.peek(limit).map(|packet| packet.at());
             let event = self.traffic.next_event(limit);
             let turn = event.map_or(limit, |event| self.links_before(event));
             let bound = host.map_or(turn, |host| host.min(turn));
@@ -254,7 +200,7 @@ impl Batched {
                     self.fix_delays();
                 }
             } else if host == Some(bound) && event.is_none_or(|event| bound <= event.at) {
-                self.take_host(0, limit);
+                self.take_host(limit);
             } else if let Some(event) = event {
                 self.take(event, limit);
             } else {
@@ -265,15 +211,15 @@ impl Batched {
 
     /// Handles the next event, which comes before `limit`.
     fn take(&mut self, event: Event, limit: Instant) {
-        self.traffic.events[0].pop(limit);
+        self.traffic.events.pop(limit);
         self.now = event.at;
         self.handled += 1;
         self.handle(event);
     }
 
     /// Handles the next packet that waits for its time at a host, which comes before `limit`.
-    fn take_host(&mut self, group: u8, limit: Instant) {
-        let packet = self.traffic.waiting[usize::from(group)].pop(limit).expect("it was seen");
+    fn take_host(&mut self, limit: Instant) {
+        let packet = self.traffic.waiting.pop(limit).expect("it was seen");
         self.handled += 1;
         self.traffic.advance(packet);
     }
@@ -282,8 +228,8 @@ impl Batched {
     /// limit; if something that concerns more than one flow comes before it, the time just after that.
     fn run_hosts(&mut self, limit: Instant) -> Instant {
         loop {
-            let host = self.traffic.waiting[0].peek(limit).map(|packet| packet.at());
-            let (event, happened) = self.traffic.take_turns(0, host.unwrap_or(limit), limit);
+            let host = self.traffic.waiting.peek(limit).map(|packet| packet.at());
+            let (event, happened) = self.traffic.take_turns(host.unwrap_or(limit), limit);
             self.handled += happened;
             match (host, event) {
                 (_, Some(event)) if !self.traffic.concerns_one_flow(&event) => {
@@ -295,7 +241,7 @@ impl Batched {
                     self.take(event, limit);
                 }
                 (_, Some(event)) => self.take(event, limit),
-                (Some(_), None) => self.take_host(0, limit),
+                (Some(_), None) => self.take_host(limit),
                 (None, None) => return limit,
             }
         }
@@ -327,18 +273,8 @@ impl Batched {
 
     /// Processes the arrivals at all links before `bound`.
     fn run_links(&mut self, bound: Instant) {
-        self.run_links_of(None, bound);
-    }
-
-    /// The same at the links of a group, or at all.
-    fn run_links_of(&mut self, group: Option<u8>, bound: Instant) {
         let mut busy = std::mem::take(&mut self.busy);
-        match (group, &self.phases) {
-            (Some(group), Some(phases)) => {
-                self.traffic.links.find_due_in(group, &phases.of_links, bound, &mut busy);
-            }
-            _ => self.traffic.links.find_due(bound, &mut busy),
-        }
+        self.traffic.links.find_due(bound, &mut busy);
         let are_many = self.traffic.links.are_many();
         for (place, &link) in busy.iter().enumerate() {
             if are_many {
@@ -453,44 +389,30 @@ impl Batched {
         }
         for (channel, message) in decision.messages {
             let Traffic { channels, events, .. } = &mut self.traffic;
-            let events = &mut events[0];
             if let Some(message) = (Post { channels, events }).send(channel, message, self.now) {
                 self.deliver(channel, &message);
             }
         }
         let Traffic { events, controls, sources, .. } = &mut self.traffic;
-        events[0].push(Event { at: controls.next(control), source: sources.control(control) });
+        events.push(Event { at: controls.next(control), source: sources.control(control) });
     }
 
     /// Samples flows and queues for the probe, or because the warm-up ends.
     fn sample(&mut self) {
-        let Traffic { flows, controls, recorder, .. } = &mut self.traffic;
+        let Traffic { flows, controls, recorder, events, sources, .. } = &mut self.traffic;
         for flow in &mut *flows {
             flow.sample(self.now, &recorder.times, &mut recorder.series);
         }
         let own = flows.iter().take(recorder.times.flows());
         let seen = own.map(|flow| controls.seen(&flow.base));
         recorder.sample(self.now, seen, &mut self.links);
-        let next = recorder.times.after(self.now);
-        self.schedule_sample(next);
+        schedule_probe(recorder.times.after(self.now), &recorder.times, *sources, events);
     }
 
     /// Schedules the first samples of window controls and of the probe.
     fn schedule_first_samples(&mut self) {
-        if self.phases.is_some() {
-            return self.schedule_sample(self.traffic.recorder.times.first());
-        }
         let Traffic { controls, recorder, events, sources, .. } = &mut self.traffic;
-        schedule_samples(controls, &recorder.times, *sources, &mut events[0]);
-    }
-
-    /// Schedules a sample of the probe, unless it lies beyond the end of the run.
-    fn schedule_sample(&mut self, at: Instant) {
-        let Traffic { recorder, events, sources, .. } = &mut self.traffic;
-        match &mut self.phases {
-            Some(phases) => phases.sample_at = if at <= recorder.times.end() { at } else { Instant::NEVER },
-            None => schedule_probe(at, &recorder.times, *sources, &mut events[0]),
-        }
+        schedule_samples(controls, &recorder.times, *sources, events);
     }
 
     pub(super) fn now(&self) -> Instant {

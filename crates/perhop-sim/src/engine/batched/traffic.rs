@@ -34,15 +34,15 @@ pub(super) const PREFETCH_DISTANCE: usize = 6;
 /// Packets in transit, and what they meet.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
-    /// Events besides the arrival of packets, by [group](super::phases): all are of the first where the network is not divided so.
-    pub(super) events: [EventQueue; 2],
+    /// Events besides the arrival of packets.
+    pub(super) events: EventQueue,
     pub(super) sources: Sources,
     /// For each link, packets on their way to its queue.
     pub(super) links: Inlets,
     /// Packets that have left links in this window.
     pub(super) departures: Departures,
-    /// Packets on their way to a step of their route that has to wait for its time, by group.
-    pub(super) waiting: [ArrivalQueue<SimPacket>; 2],
+    /// Packets on their way to a step of their route that has to wait for its time.
+    pub(super) waiting: ArrivalQueue<SimPacket>,
     /// Flows of the network, then those of populations.
     pub(super) flows: Vec<BatchedFlow>,
     pub(super) populations: Populations,
@@ -83,11 +83,11 @@ impl Traffic {
         let has_populations = !populations.is_empty();
         let flows = flows.into_iter().zip(&network.flows).zip(&routes).enumerate();
         Self {
-            events: Default::default(),
+            events: EventQueue::default(),
             sources,
             links,
             departures: Departures::default(),
-            waiting: Default::default(),
+            waiting: ArrivalQueue::default(),
             flows: flows
                 .map(|(number, ((flow, spec), routes))| {
                     let flow = BatchedFlow::new(flow, spec, routes, &controls, &recorder.times);
@@ -121,10 +121,10 @@ impl Traffic {
         for (number, flow) in self.flows.iter_mut().enumerate() {
             stop_if_asked(number, &self.watch)?;
             flow.find_due();
-            flow.schedule(flow.senders(&mut self.events));
+            flow.schedule(&mut self.events);
         }
         for (population, at) in self.populations.first_arrivals() {
-            self.events[0].push(Event { at, source: Sources::population(population) });
+            self.events.push(Event { at, source: Sources::population(population) });
         }
         self.schedule_users();
         Ok(())
@@ -132,9 +132,7 @@ impl Traffic {
 
     /// Nothing happens at a host before this.
     pub(super) fn next_at_hosts(&self) -> Instant {
-        let events = self.events.iter().map(EventQueue::next);
-        let waiting = self.waiting.iter().map(ArrivalQueue::next);
-        events.chain(waiting).fold(Instant::NEVER, Instant::min)
+        self.events.next().min(self.waiting.next())
     }
 
     /// No control of a path samples windows, and no meter at a router tells a sender anything.
@@ -151,7 +149,7 @@ impl Traffic {
             found[flow] |= !packet.is_ack() && packet.size() < self.flows[flow].base.data_size();
         };
         self.links.packets().for_each(&mut note);
-        self.waiting.iter().flat_map(ArrivalQueue::iter).for_each(&mut note);
+        self.waiting.iter().for_each(&mut note);
         for link in links {
             link.inspect(&mut note);
         }
@@ -175,7 +173,7 @@ impl Traffic {
     pub(super) fn forward(&mut self, packet: SimPacket, at: Instant) {
         match self.steps[packet.step()] {
             Step::Link(link) | Step::Metered(link) => self.links.push(link as usize, packet.due(at)),
-            Step::Ingress => self.wait(packet, at, self.flows[packet.flow()].groups.sender),
+            Step::Ingress => self.wait(packet, at),
             Step::Away(part) => self.leave(part, packet.due(at)),
             _ => self.approach_all(&[packet.due(at)]),
         }
@@ -296,7 +294,7 @@ impl Traffic {
             let arrival = delay.at_receiver(at);
             let Some(ack) = flow.receive(content, arrival, (times, series)) else { return };
             let at = delay.at_sender(at);
-            let first = links.first(flow.senders(waiting), flow.first_data_link());
+            let first = links.first(waiting, flow.first_data_link());
             if flow.acknowledge_fast(ack.number, at, first) {
                 self.returned += 1;
             } else {
@@ -307,7 +305,7 @@ impl Traffic {
         let at = flow.base.receiving.inward.pass(content.size(), at);
         if let Some(ack) = flow.receive_fast(content, at) {
             let packet = flow.base.receiving.acknowledge(Ack::plain(ack), at);
-            links.first(flow.receivers(waiting), flow.first_ack_link()).push(packet);
+            links.first(waiting, flow.first_ack_link()).push(packet);
         } else {
             self.reach_receiver(number, content, at);
         }
@@ -318,16 +316,16 @@ impl Traffic {
     pub(super) fn reach_receiver(&mut self, number: usize, content: Content, at: Instant) -> i64 {
         let Self { flows, links, waiting, events, .. } = self;
         let flow = &mut flows[number];
-        if let Some(ack) = flow.receive_delayed_fast(content, at, flow.receivers(events)) {
+        if let Some(ack) = flow.receive_delayed_fast(content, at, events) {
             if let DelayedAck::Sent(number) | DelayedAck::Reported(number) = ack {
-                let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+                let mut outward = links.first(waiting, flow.first_ack_link());
                 outward.push(flow.base.receiving.acknowledge(Ack::plain(number), at));
                 return 1;
             }
             return 0;
         }
         if let Some(ack) = flow.receive_ahead(content, at) {
-            let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+            let mut outward = links.first(waiting, flow.first_ack_link());
             outward.push(flow.base.receiving.acknowledge(Ack::plain(ack), at));
             return 1;
         }
@@ -339,13 +337,13 @@ impl Traffic {
         let Self { flows, links, waiting, recorder, events, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
-        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        let mut outward = links.first(waiting, flow.first_ack_link());
         let mut sent = flow.send_late_acks(at, times.end(), &mut outward);
         if let Some(ack) = flow.receive_otherwise(content, at, (times, series)) {
             outward.push(flow.base.receiving.acknowledge(ack, at));
             sent += 1;
         }
-        flow.schedule(flow.senders(events));
+        flow.schedule(events);
         sent
     }
 
@@ -369,7 +367,7 @@ impl Traffic {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
         let at = flow.base.sending.inward.pass(content.size(), at);
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
+        let first = links.first(waiting, flow.first_data_link());
         if !flow.acknowledge_fast(content.sequence(), at, first) {
             self.reach_sender(number, content, at);
         }
@@ -381,22 +379,21 @@ impl Traffic {
         let Self { flows, links, waiting, channels, events, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
-        if flow.acknowledge_shortly(content, at, first, flow.senders(events)) {
+        let first = links.first(waiting, flow.first_data_link());
+        if flow.acknowledge_shortly(content, at, first, events) {
             // Most that are not for the fast path.
         } else if at > times.end() {
             // It never does.
         } else if flow.hold_behind(Ack::of(content), at) {
             // It is taken later.
         } else if flow.may_act_ahead(at, channels) {
-            let first = links.first(flow.senders(waiting), flow.first_data_link());
-            let events = flow.senders(events);
+            let first = links.first(waiting, flow.first_data_link());
             flow.acknowledge(Ack::of(content), at, Outlet { first, channels, events }, (times, series));
         } else if flow.sender_keeps_to_clock && !flow.is_owned {
-            flow.senders(waiting).push(flow.waiting_ack(content).due(at));
+            waiting.push(flow.waiting_ack(content).due(at));
             return false;
         } else {
-            flow.hold(Ack::of(content), at, flow.senders(events));
+            flow.hold(Ack::of(content), at, events);
         }
         true
     }
@@ -436,10 +433,10 @@ impl Traffic {
         }
     }
 
-    /// A packet goes on only when its time has come, at a host of this group.
+    /// A packet goes on only when its time has come.
     #[inline(never)]
-    pub(super) fn wait(&mut self, packet: SimPacket, at: Instant, group: u8) {
-        self.waiting[usize::from(group)].push(packet.due(at));
+    pub(super) fn wait(&mut self, packet: SimPacket, at: Instant) {
+        self.waiting.push(packet.due(at));
     }
 
     /// A packet has come, now, to a step that had to wait for its time.
@@ -460,13 +457,13 @@ impl Traffic {
             }
             Step::ReceiverWire => {
                 let at = flow.base.receiving.inward.pass(packet.size(), now);
-                let (packet, group) = (flow.waiting_data(packet.content()), flow.groups.receiver);
-                self.wait(packet, at, group);
+                let packet = flow.waiting_data(packet.content());
+                self.wait(packet, at);
             }
             Step::SenderWire => {
                 let at = flow.base.sending.inward.pass(packet.size(), now);
-                let (packet, group) = (flow.waiting_ack(packet.content()), flow.groups.sender);
-                self.wait(packet, at, group);
+                let packet = flow.waiting_ack(packet.content());
+                self.wait(packet, at);
             }
             Step::Receiver => {
                 if self.populations.contains(number) {
@@ -484,8 +481,7 @@ impl Traffic {
                 let Self { flows, links, waiting, channels, events, recorder, .. } = self;
                 let Recorder { times, series, .. } = recorder;
                 let flow = &mut flows[number];
-                let first = links.first(flow.senders(waiting), flow.first_data_link());
-                let events = flow.senders(events);
+                let first = links.first(waiting, flow.first_data_link());
                 let ack = Ack::of(packet.content());
                 flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
                 self.carry_ack(number);
@@ -504,7 +500,6 @@ impl Traffic {
         if let Some((control, member)) = flow.control() {
             controls.steering(control).on_data(member, packet.sequence(), packet.at());
         }
-        let events = &mut events[0]; // Where a meter sends messages, all are of one group.
         let passed = flow.mark_at_router(packet, shared_meters, Post { channels, events });
         if passed.is_none() {
             self.note_member(packet.flow(), Instant::ZERO, -1);

@@ -13,13 +13,13 @@ impl Traffic {
     /// The next event before `limit`. A wake-up whose flow has since put it off is put off here, so that nothing waits for it.
     pub(super) fn next_event(&mut self, limit: Instant) -> Option<Event> {
         loop {
-            let event = *self.events[0].peek(limit)?;
+            let event = *self.events.peek(limit)?;
             match self.sources.source(event.source) {
                 EventSource::Timer(flow) if !self.is_due(flow, event.at) => {
-                    self.events[0].pop(limit);
+                    self.events.pop(limit);
                 }
                 EventSource::User(user) if !self.users.is_due(user, event.at) => {
-                    self.events[0].pop(limit);
+                    self.events.pop(limit);
                 }
                 _ => return Some(event),
             }
@@ -34,25 +34,25 @@ impl Traffic {
         let is_due = is_event && at >= flow.wake();
         if is_event && !is_due {
             flow.scheduled = Instant::NEVER;
-            flow.schedule(flow.senders(&mut self.events));
+            flow.schedule(&mut self.events);
         }
         is_due
     }
 
-    /// Flows of a group that are due before `bound` have their turns in a window that ends at `limit`, in the order of time, up to the
+    /// Flows that are due before `bound` have their turns in a window that ends at `limit`, in the order of time, up to the
     /// first event that is something else. Returns that, and how often something happened.
-    pub(super) fn take_turns(&mut self, group: u8, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
+    pub(super) fn take_turns(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
         let mut happened = 0;
-        while let Some(&event) = self.events[usize::from(group)].peek(bound) {
+        while let Some(&event) = self.events.peek(bound) {
             match self.sources.source(event.source) {
                 EventSource::Timer(flow) => {
-                    self.events[usize::from(group)].pop(bound);
+                    self.events.pop(bound);
                     if self.is_due(flow, event.at) {
                         happened += self.wake(flow, event.at, limit);
                     }
                 }
                 EventSource::User(user) => {
-                    self.events[usize::from(group)].pop(bound);
+                    self.events.pop(bound);
                     if self.users.is_due(user, event.at) {
                         happened += self.wake_user(user, event.at, limit);
                     }
@@ -73,10 +73,9 @@ impl Traffic {
         if !flow.takes_turns {
             return self.wake_alone(number, now, limit);
         }
-        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        let mut outward = links.first(waiting, flow.first_ack_link());
         flow.send_late_acks(limit, times.end(), &mut outward);
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
-        let events = flow.senders(events);
+        let first = links.first(waiting, flow.first_data_link());
         let happened = flow.take_turn(limit, Outlet { first, channels, events }, (times, series));
         flow.schedule(events);
         happened
@@ -104,18 +103,17 @@ impl Traffic {
         let Self { flows, links, waiting, channels, events, .. } = self;
         let flow = &mut flows[number];
         let just_after = now + Duration::from_nanos(1);
-        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        let mut outward = links.first(waiting, flow.first_ack_link());
         let acks = flow.send_late_acks(just_after, now, &mut outward);
         flow.find_due();
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
-        let events = flow.senders(events);
+        let first = links.first(waiting, flow.first_data_link());
         let sent = flow.wake_sender(now, Outlet { first, channels, events });
         if sent {
             flow.find_due();
             self.take_held(number, now);
         }
         let flow = &mut self.flows[number];
-        flow.schedule(flow.senders(&mut self.events));
+        flow.schedule(&mut self.events);
         if self.populations.contains(number) {
             // An ACK that was held has been noted with its time.
             let at = if sent || acks > 0 { now } else { Instant::ZERO };
@@ -129,8 +127,7 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         while let Some((at, ack)) = flow.take_held(now, channels) {
-            let first = links.first(flow.senders(waiting), flow.first_data_link());
-            let events = flow.senders(events);
+            let first = links.first(waiting, flow.first_data_link());
             flow.acknowledge(ack, at, Outlet { first, channels, events }, (times, series));
         }
     }

@@ -190,8 +190,7 @@ impl Traffic {
         let at = turn.next();
         if at < turn.scheduled {
             turn.scheduled = at;
-            // Where there are users, all events are of one group.
-            self.events[0].push(Event { at, source: self.sources.user(user) });
+            self.events.push(Event { at, source: self.sources.user(user) });
         }
     }
 
@@ -239,7 +238,7 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         let ack = flow.receive_otherwise(content, now, (times, series));
-        flow.schedule(flow.senders(events));
+        flow.schedule(events);
         let may_ride = flow.base.receiving.receiver.is_in_order();
         if let Some(ack) = ack.filter(|_| !may_ride) {
             self.send_ack(number, ack, now);
@@ -264,8 +263,7 @@ impl Traffic {
         let Some(carried) = flows[number].base.unload_ack(sequence) else { return };
         let flow = &mut flows[other];
         let Some(ack) = flow.base.take_off(carried) else { return };
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
-        let events = flow.senders(events);
+        let first = links.first(waiting, flow.first_data_link());
         flow.acknowledge(ack, now, Outlet { first, channels, events }, (times, series));
         self.carry_ack(other);
     }
@@ -273,7 +271,7 @@ impl Traffic {
     fn send_ack(&mut self, number: usize, ack: Ack, now: Instant) {
         let Self { flows, links, waiting, .. } = self;
         let flow = &mut flows[number];
-        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        let mut outward = links.first(waiting, flow.first_ack_link());
         outward.push(flow.base.receiving.acknowledge(ack, now));
     }
 
@@ -328,8 +326,7 @@ impl Traffic {
                         let Self { flows, links, waiting, channels, events, users, .. } = self;
                         let flow = &mut flows[number];
                         users.users.carry_out(number, order, &mut flow.base, moment.at);
-                        let first = links.first(flow.senders(waiting), flow.first_data_link());
-                        let events = flow.senders(events);
+                        let first = links.first(waiting, flow.first_data_link());
                         flow.send_what_it_may(moment.at, Outlet { first, channels, events });
                         self.carry_ack(number);
                     }
@@ -348,11 +345,10 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         let limit = if moment.wakes.is_some() { moment.at + JUST_AFTER } else { moment.at };
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
-        let events = flow.senders(events);
+        let first = links.first(waiting, flow.first_data_link());
         flow.take_turn(limit, Outlet { first, channels, events: &mut *events }, (&*times, &mut *series));
         if moment.wakes.is_none() && moment.is_after_acks_of(number) {
-            let first = links.first(flow.senders(waiting), flow.first_data_link());
+            let first = links.first(waiting, flow.first_data_link());
             flow.take_held_at(moment.at, Outlet { first, channels, events }, (&*times, &mut *series));
         }
         flow.sample_sender_up_to(moment.at, times, series);
@@ -369,10 +365,9 @@ impl Traffic {
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
         flow.scheduled = Instant::NEVER;
-        let mut outward = links.first(flow.receivers(waiting), flow.first_ack_link());
+        let mut outward = links.first(waiting, flow.first_ack_link());
         flow.send_late_acks(limit, times.end(), &mut outward);
-        let first = links.first(flow.senders(waiting), flow.first_data_link());
-        let events = flow.senders(events);
+        let first = links.first(waiting, flow.first_data_link());
         happened += flow.take_turn(limit, Outlet { first, channels, events }, (times, series));
         flow.schedule(events);
         self.carry_ack(number);
