@@ -87,7 +87,8 @@ impl<P: Packet> Port<P> {
         Self { queue, line }
     }
 
-    fn typed(&mut self) -> TypedPort<'_, AnyScheduler<P>> {
+    /// The port as a visitor sees it, for work on few packets: each call finds the type of the scheduler anew.
+    pub fn typed(&mut self) -> TypedPort<'_, AnyScheduler<P>> {
         let Self { queue, line } = self;
         TypedPort { queue, line }
     }
@@ -117,12 +118,6 @@ impl<P: Packet> Port<P> {
         self.typed().serve(now)
     }
 
-    /// The same on a link that somebody else keeps and that is free now: `transmit` takes the size of the packet that it is to send,
-    /// and returns when it is free again.
-    pub fn serve_on(&mut self, now: Instant, transmit: impl FnOnce(u16) -> Instant) -> Served<P> {
-        self.typed().serve_with(now, |_, size| transmit(size))
-    }
-
     /// When everything is sent that was served so far.
     #[inline]
     pub fn busy_until(&self) -> Instant {
@@ -141,9 +136,7 @@ impl<P: Packet> Port<P> {
 
     /// The link has this rate from its next packet on. [`rates`](Self::rates) says when, for statistics.
     pub fn set_rate(&mut self, rate: Bitrate) {
-        let busy_until = self.line.link.busy_until();
-        self.line.link = Serializer::new(rate);
-        self.line.link.transmit(0, busy_until);
+        self.typed().set_rate(rate);
     }
 
     /// The rates of the link over time, to which its use refers.
@@ -274,6 +267,22 @@ impl<D> TypedPort<'_, D> {
             return Served::Nothing; // It waited for a time, but a packet that came meanwhile could go.
         }
         self.serve_with(now, |link, size| link.transmit(size, now))
+    }
+
+    /// Serves the port on a link that the caller keeps and that is free now: `transmit` takes the size of the packet to send, and
+    /// returns when the link is free again.
+    pub fn serve_on<P: Packet>(&mut self, now: Instant, transmit: impl FnOnce(u16) -> Instant) -> Served<P>
+    where
+        D: Discipline<P>,
+    {
+        self.serve_with(now, |_, size| transmit(size))
+    }
+
+    /// See [`Port::set_rate`].
+    pub fn set_rate(&mut self, rate: Bitrate) {
+        let busy_until = self.line.link.busy_until();
+        self.line.link = Serializer::new(rate);
+        self.line.link.transmit(0, busy_until);
     }
 
     #[inline(always)]

@@ -42,6 +42,13 @@ impl Instant {
         Self(self.0.wrapping_add(span.0))
     }
 
+    /// The next instant, a nanosecond later: what comes before it comes up to and including this one.
+    #[inline]
+    #[must_use]
+    pub const fn just_after(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
     /// The span from `earlier` to here, where `earlier` is known not to be later; [`since`](Self::since) makes sure.
     #[inline]
     #[must_use]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use perhop_core::{Duration, Instant, Packet, Port, Served};
+use perhop_core::scheduler::Discipline;
+use perhop_core::{Duration, Instant, Packet, Served, TypedPort};
 
 /// The bytes of a delivery opportunity.
 const OPPORTUNITY: u64 = 1500;
@@ -215,7 +216,11 @@ impl Timetable {
     }
 
     /// Serves a port, if the link can begin to send a packet now; else says once when it can.
-    pub(crate) fn serve<P: Packet>(&mut self, port: &mut Port<P>, now: Instant) -> Served<P> {
+    pub(crate) fn serve<P: Packet, D: Discipline<P>>(
+        &mut self,
+        port: &mut TypedPort<'_, D>,
+        now: Instant,
+    ) -> Served<P> {
         match self.opens(now) {
             Some(at) if at <= now => port.serve_on(now, |size| self.transmit(size, now)),
             Some(at) if at != self.asked => {

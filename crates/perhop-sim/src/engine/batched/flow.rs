@@ -9,8 +9,8 @@ mod turn;
 
 use std::collections::VecDeque;
 
+use perhop_core::Instant;
 use perhop_core::control::Message;
-use perhop_core::{Duration, Instant};
 
 use super::calendar::EventQueue;
 use super::fixed_delay::FixedDelay;
@@ -322,20 +322,19 @@ impl BatchedFlow {
 
     /// Finds out until when ACKs may take the fast path. The sender's deadlines only move away meanwhile.
     fn find_senders_fast_path(&mut self, end: Instant) {
-        let just_after = |at| at + Duration::from_nanos(1);
         let free = !self.sender_keeps_to_clock && !self.is_owned && self.base.sending.feedback().is_none();
         let is_on_fast_path = match &self.base.sender {
             Sender::Tcp(tcp) => tcp.is_on_fast_path(),
             Sender::Carrying(sender) => sender.is_on_fast_path(),
         };
         self.sender_fast_until = if free && is_on_fast_path {
-            self.wake_of_sender().min(just_after(self.sender_sample)).min(just_after(end))
+            self.wake_of_sender().min(self.sender_sample.just_after()).min(end.just_after())
         } else {
             Instant::ZERO
         };
         if let Sender::Carrying(sender) = &self.base.sender {
             self.rare.sender_short_until = if free && sender.has_recovery_fast_path() {
-                self.wake_of_sender().min(just_after(self.sender_sample)).min(just_after(end))
+                self.wake_of_sender().min(self.sender_sample.just_after()).min(end.just_after())
             } else {
                 Instant::ZERO
             };
@@ -354,8 +353,7 @@ impl BatchedFlow {
             Receiver::Tcp(tcp) => tcp.is_on_fast_path(),
             Receiver::Carrying(receiver) => receiver.is_on_fast_path(),
         };
-        let until =
-            |may: bool| if may { self.receiver_sample + Duration::from_nanos(1) } else { Instant::ZERO };
+        let until = |may: bool| if may { self.receiver_sample.just_after() } else { Instant::ZERO };
         self.receiver_fast_until = until(is_on_fast_path);
         self.rare.delayed_fast_until = until(self.base.receiving.receiver.is_on_delayed_fast_path());
     }
@@ -569,9 +567,8 @@ impl BatchedFlow {
 
     /// Records the sample of `now`, unless the hosts have passed it.
     pub(super) fn sample(&mut self, now: Instant, times: &SampleTimes, series: &mut Series) {
-        let just_after = now + Duration::from_nanos(1);
-        self.sample_receiver_before(just_after, times, series);
-        self.sample_sender_before(just_after, times, series);
+        self.sample_receiver_before(now.just_after(), times, series);
+        self.sample_sender_before(now.just_after(), times, series);
         if times.ends_warmup(now) {
             self.base.end_warmup_at_routers(); // Routers keep to the clock.
         }

@@ -1,8 +1,9 @@
-//! Links that flows share: a queue, and a wire behind it.
+//! Links that flows share: a queue, and the medium behind it.
 //!
 //! A FIFO whose AQM decides on arrival needs no event per departure: when a packet is admitted, the start of its service and its
 //! arrival at the far end are already known. Any other queue is a port that is served by events, in the order of time within the
-//! link. Links that change, lose packets or delay them at random are [apart](super::changing).
+//! link; so is a queue whose link changes, loses packets or delays them at random. What a medium draws depends on the order in which
+//! the link sends its packets, and on nothing that happens elsewhere.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
@@ -20,17 +21,16 @@ use perhop_core::scheduler::{
 use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
 use perhop_core::{
-    Bitrate, Context, Duration, Environment, Instant, Offered, Port, PortVisitor, Rng, Served, Streams,
-    TypedPort, prefetch, prefetch_start,
+    Bitrate, Context, Duration, Environment, Instant, Offered, Packet, Port, PortVisitor, Rng, Served,
+    Streams, TypedPort, prefetch, prefetch_start,
 };
 
-use super::JUST_AFTER;
-use super::changing::{ChangingPort, UnevenWire};
 use super::departures::MANY;
 use super::traffic::Traffic;
 use crate::engine::WATCH_INTERVAL;
 use crate::engine::setup::Step;
 use crate::engine::stepping::retuning;
+use crate::medium::MediumState;
 use crate::network::LinkSpec;
 use crate::packet::SimPacket;
 use crate::wire::Wire;
@@ -38,12 +38,14 @@ use crate::wire::Wire;
 /// One direction of a link that flows share.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    /// What takes packets to the far end, if departures are computed on arrival.
+    /// The wire to the far end, of a link whose departures are computed on arrival.
     wire: Wire,
     delay: Duration,
     /// The meters of the link, if it has any.
     meters: Option<Box<AggregateMeters>>,
     queue: Queue,
+    /// How the link changes, and which packets it loses and delays; `None` if it does none of these.
+    medium: Option<Box<MediumState>>,
     /// The rate that its scheduler shares among its queues.
     shared: Bitrate,
     /// Some packets pass the meter of their flow or a control on their way to its queue.
@@ -54,16 +56,12 @@ pub(super) struct Link {
 
 #[derive(Clone, Debug)]
 enum Queue {
-    /// Without a limit, and not measured.
+    /// A queue without a limit that is not measured; the link never changes.
     Unlimited,
-    /// Departures are computed on arrival.
+    /// A queue whose departures are computed on arrival; the link has a steady medium.
     Precomputed(Box<Precomputed>),
-    /// Departures are events.
+    /// A queue whose departures are events.
     Served(Box<ServedPort>),
-    /// Without a limit, and not measured; it loses or delays packets at random.
-    Uneven(Box<UnevenWire>),
-    /// The link changes, or loses or delays packets at random.
-    Changing(Box<ChangingPort>),
 }
 
 #[derive(Clone, Debug)]
@@ -83,48 +81,45 @@ impl Link {
     pub(super) fn new(spec: &LinkSpec, seed: u64, window: (Instant, Instant)) -> Self {
         let path = format!("links/{}", spec.name);
         let streams = Streams { seed, path: &path };
-        let changing = || ChangingPort::of(spec, streams, window).map(Queue::Changing);
-        let special = UnevenWire::of(spec, streams).map(Queue::Uneven).or_else(changing);
-        let ordinary = || match spec.queue.clone() {
-            None => Queue::Unlimited,
-            Some(SchedulerParams::Fifo(FifoParams { rule })) if rule.precomputable() => {
+        let medium = MediumState::new(&spec.medium, streams);
+        let queue = match spec.queue.clone() {
+            None if spec.medium.is_steady() => Queue::Unlimited,
+            Some(SchedulerParams::Fifo(FifoParams { rule })) if medium.is_none() && rule.precomputable() => {
                 let fifo = PrecomputedFifo::new(rule, Environment { rate: spec.rate }, streams.of("aqm"));
-                Queue::Precomputed(Box::new(Precomputed {
-                    fifo,
-                    statistics: PortStatistics::new(spec.rate, window, 1),
-                }))
+                let statistics = PortStatistics::new(spec.rate, window, 1);
+                Queue::Precomputed(Box::new(Precomputed { fifo, statistics }))
             }
-            Some(queue) => {
-                let port = Port::new(queue, spec.rate, streams, window);
+            queue => {
+                let queue = queue.unwrap_or_else(LinkSpec::unlimited);
+                let mut port = Port::new(queue, spec.rate, streams, window);
+                spec.medium.note_rates(port.rates());
                 Queue::Served(Box::new(ServedPort { port, services: Services::new() }))
             }
         };
-        let queue = special.unwrap_or_else(ordinary);
         let wire = Wire::new(spec.rate, spec.delay);
         let meters = (!spec.meters.is_empty()).then(|| Box::new(AggregateMeters::new(&spec.meters, streams)));
-        Self { wire, delay: spec.delay, meters, queue, shared: spec.rate, metered: false, leads_on: false }
+        let (delay, shared) = (spec.delay, spec.rate);
+        Self { wire, delay, meters, queue, medium, shared, metered: false, leads_on: false }
     }
 
-    /// It is one of many: see [`PortStatistics::note_delays`].
+    /// Defers the statistics of waiting times, for one of many links: see [`PortStatistics::note_delays`].
     pub(super) fn note_delays(&mut self) {
         match &mut self.queue {
-            Queue::Unlimited | Queue::Uneven(_) => {}
+            Queue::Unlimited => {}
             Queue::Precomputed(queue) => queue.statistics.note_delays(),
-            Queue::Changing(changing) => changing.port.note_delays(),
             Queue::Served(served) => served.port.note_delays(),
         }
     }
 
-    /// When everything is sent that it has taken so far.
+    /// Returns when the link has sent everything that it has taken so far.
     pub(super) fn busy_until(&self) -> Instant {
         match &self.queue {
-            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => self.wire.busy_until(),
-            Queue::Changing(changing) => changing.port.busy_until(),
+            Queue::Unlimited | Queue::Precomputed(_) => self.wire.busy_until(),
             Queue::Served(served) => served.port.busy_until(),
         }
     }
 
-    /// When that has come to the far end.
+    /// Returns when everything that the link has taken so far has come to the far end.
     pub(super) fn empty_from(&self) -> Instant {
         self.busy_until() + self.delay
     }
@@ -132,8 +127,7 @@ impl Link {
     /// Shows every packet that waits in its port; other links know when their packets leave, which then are on their way.
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&SimPacket)) {
         match &self.queue {
-            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
-            Queue::Changing(changing) => changing.port.inspect(show),
+            Queue::Unlimited | Queue::Precomputed(_) => {}
             Queue::Served(served) => served.port.inspect(show),
         }
     }
@@ -141,7 +135,7 @@ impl Link {
     /// Packets come soon: asks the processor for the link's queue.
     pub(super) fn prefetch(&self) {
         match &self.queue {
-            Queue::Unlimited | Queue::Uneven(_) | Queue::Changing(_) => {}
+            Queue::Unlimited => {}
             Queue::Precomputed(queue) => prefetch_start(&**queue),
             Queue::Served(served) => {
                 served.port.prefetch();
@@ -158,13 +152,13 @@ impl Link {
         }
     }
 
-    /// It is not to be served before this.
+    /// Returns the next time at which the link is to be served, or changes.
     #[inline(always)]
     pub(super) fn next_service(&self) -> Instant {
-        match &self.queue {
-            Queue::Served(served) => served.services.next(),
-            Queue::Changing(changing) => changing.next(),
-            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => Instant::NEVER,
+        match (&self.queue, &self.medium) {
+            (Queue::Served(served), None) => served.services.next(),
+            (Queue::Served(served), Some(medium)) => served.services.next().min(medium.next_change()),
+            (Queue::Unlimited | Queue::Precomputed(_), _) => Instant::NEVER,
         }
     }
 
@@ -172,7 +166,7 @@ impl Link {
     /// had to do something, and how many packets came. If the run is to end, it returns in between. Packets that leave it are among
     /// the [departures](super::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
-        let Self { wire, delay, meters, queue, metered, leads_on, .. } = self;
+        let Self { wire, delay, meters, queue, medium, metered, leads_on, .. } = self;
         let mut gone = traffic.departures.lend(*leads_on);
         let (mut came, mut services, mut watch_at) = (0, 0, WATCH_INTERVAL);
         while let Some((mut packets, ready)) = traffic.links.queue(number).lend(bound) {
@@ -189,7 +183,12 @@ impl Link {
             match queue {
                 Queue::Unlimited => {
                     for packet in ready.iter_mut() {
-                        packet.put_off(wire.pass(packet.size(), packet.at()));
+                        let now = packet.at();
+                        let at = wire.pass(packet.size(), now);
+                        match medium {
+                            None => packet.put_off(at),
+                            Some(medium) => medium.carry(packet, now, at),
+                        }
                     }
                     traffic.leave_link(ready, *leads_on, &mut gone);
                 }
@@ -203,15 +202,7 @@ impl Link {
                 }
                 Queue::Served(served) => {
                     traffic.show(ready);
-                    services += served.run(ready, Instant::ZERO, *delay, &mut gone, traffic);
-                }
-                Queue::Uneven(uneven) => {
-                    uneven.pass(ready, wire);
-                    traffic.leave_link(ready, *leads_on, &mut gone);
-                }
-                Queue::Changing(changing) => {
-                    traffic.show(ready);
-                    services += changing.run(ready, Instant::ZERO, &mut gone, traffic);
+                    services += served.run(ready, Instant::ZERO, (delay, medium), &mut gone, traffic);
                 }
             }
             traffic.links.queue(number).give_back(packets, taken);
@@ -225,10 +216,8 @@ impl Link {
                 watch_at = came + WATCH_INTERVAL;
             }
         }
-        match queue {
-            Queue::Served(served) => services += served.run(&[], bound, *delay, &mut gone, traffic),
-            Queue::Changing(changing) => services += changing.run(&[], bound, &mut gone, traffic),
-            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
+        if let Queue::Served(served) = queue {
+            services += served.run(&[], bound, (delay, medium), &mut gone, traffic);
         }
         traffic.departures.give_back(gone, *leads_on);
         (came + services, came)
@@ -237,8 +226,7 @@ impl Link {
     /// A control message for the AQM at which the packets of this path arrive.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         match &mut self.queue {
-            Queue::Unlimited | Queue::Uneven(_) => {}
-            Queue::Changing(changing) => changing.port.on_message(label, message),
+            Queue::Unlimited => {}
             Queue::Precomputed(queue) => queue.fifo.on_message(message),
             Queue::Served(served) => served.port.on_message(label, message),
         }
@@ -267,7 +255,6 @@ impl Link {
                         served.services.push(now);
                     }
                 }
-                (Queue::Changing(changing), _) => changing.retune(&to, now).map_err(in_queue)?,
                 _ => {}
             }
         }
@@ -286,10 +273,8 @@ impl Link {
     /// Ends the run: what still waits has waited until now.
     pub(super) fn finish(&mut self, now: Instant) {
         self.settle(now);
-        match &mut self.queue {
-            Queue::Served(served) => served.port.finish(now),
-            Queue::Changing(changing) => changing.port.finish(now),
-            Queue::Unlimited | Queue::Uneven(_) | Queue::Precomputed(_) => {}
+        if let Queue::Served(served) = &mut self.queue {
+            served.port.finish(now);
         }
     }
 
@@ -297,8 +282,7 @@ impl Link {
     pub(super) fn port(&self) -> Option<PortView<'_>> {
         let meters = self.meters.as_ref().map_or_else(Vec::new, |meters| meters.counts());
         match &self.queue {
-            Queue::Unlimited | Queue::Uneven(_) => None,
-            Queue::Changing(changing) => Some(PortView { meters, ..changing.view() }),
+            Queue::Unlimited => None,
             Queue::Precomputed(queue) => Some(PortView {
                 classes: vec![("all", queue.fifo.counters())],
                 meters,
@@ -306,7 +290,10 @@ impl Link {
                 gauges: queue.fifo.gauges(),
                 transit: TransitCounts::default(),
             }),
-            Queue::Served(served) => Some(PortView { meters, ..served.port.view() }),
+            Queue::Served(served) => {
+                let transit = self.medium.as_ref().map(|medium| medium.counts()).unwrap_or_default();
+                Some(PortView { meters, transit, ..served.port.view() })
+            }
         }
     }
 }
@@ -356,83 +343,172 @@ impl AqmVisitor for Admission<'_> {
 
 impl ServedPort {
     /// Takes packets that arrive at the queue, serves the port whenever that is due meanwhile, and then as often as it is due before
-    /// `bound`. What leaves goes to `gone`, with the times of its arrival at the far end, or marked as lost. Returns how often the port
-    /// was served.
+    /// `bound`. Packets that leave go to `gone`, with the times of their arrival at the far end, or marked as lost. Returns how often
+    /// the port was served, or the link changed.
     fn run(
         &mut self,
         packets: &[SimPacket],
         bound: Instant,
-        delay: Duration,
+        (delay, medium): (&mut Duration, &mut Option<Box<MediumState>>),
         gone: &mut Vec<SimPacket>,
         traffic: &Traffic,
     ) -> u64 {
         let Self { port, services } = self;
-        if packets.is_empty() && services.next() >= bound {
-            return 0;
-        }
         let before = gone.len();
-        let services = Serving { services, gone, delay, served: 0 };
-        let served = port.accept(Batch { packets, bound, services });
+        let happened = match medium {
+            None if packets.is_empty() && services.next() >= bound => return 0,
+            None => {
+                let service = Service { services, medium: &mut Steady, delay, gone, happened: 0 };
+                port.accept(Batch { packets, bound, service })
+            }
+            Some(medium) => {
+                let service = Service { services, medium: &mut **medium, delay, gone, happened: 0 };
+                Batch { packets, bound, service }.visit(port.typed())
+            }
+        };
         traffic.take_back(&mut gone[before..]);
-        served
+        happened
     }
 }
 
 /// Packets arrive at a port, which is served until `bound`.
-struct Batch<'a> {
+struct Batch<'a, M> {
     packets: &'a [SimPacket],
     bound: Instant,
-    services: Serving<'a>,
+    service: Service<'a, M>,
 }
 
-impl PortVisitor<SimPacket> for Batch<'_> {
+impl<M: Medium> PortVisitor<SimPacket> for Batch<'_, M> {
     type Output = u64;
 
     fn visit<D: Discipline<SimPacket>>(self, mut port: TypedPort<'_, D>) -> u64 {
-        let Self { packets, bound, mut services } = self;
+        let Self { packets, bound, mut service } = self;
         for packet in packets {
             let now = packet.at();
-            services.serve_before(&mut port, now.later(JUST_AFTER)); // The port was there first.
+            service.act_before(&mut port, now.just_after()); // The port was there first.
             let offered = port.offer(*packet, now);
             while let Some((packet, _)) = port.shed(now) {
-                services.lose(packet);
+                service.lose(packet);
             }
             match offered {
                 Offered::Queued => {}
-                Offered::Idle => services.begin(now),
-                Offered::Dropped(packet, _) => services.lose(packet),
+                Offered::Idle => service.begin(now),
+                Offered::Dropped(packet, _) => service.lose(packet),
             }
         }
-        let begun = packets.last().map_or(Instant::ZERO, |last| last.at() + JUST_AFTER);
-        services.serve_before(&mut port, bound.max(begun));
-        services.served
+        let begun = packets.last().map_or(Instant::ZERO, |last| last.at().just_after());
+        service.act_before(&mut port, bound.max(begun));
+        service.happened
     }
 }
 
-/// What the service of a port needs and leaves.
-struct Serving<'a> {
-    services: &'a mut Services,
-    gone: &'a mut Vec<SimPacket>,
-    delay: Duration,
-    served: u64,
+/// What lies between a port and the far end of its link.
+trait Medium {
+    /// Returns the time of the link's next change; [`Instant::NEVER`] if there is none.
+    fn next_change(&self) -> Instant;
+
+    /// Makes the next change, if it comes by `now`. Returns whether the port must be served for it, and `None` without a change.
+    fn change<D>(&mut self, port: &mut TypedPort<'_, D>, delay: &mut Duration, now: Instant) -> Option<bool>;
+
+    /// Notes that the queue was empty up to `now`.
+    fn idle(&mut self, now: Instant);
+
+    /// Serves the port, if the link may send now.
+    fn serve<P: Packet, D: Discipline<P>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) -> Served<P>;
+
+    /// Takes a packet, which is sent from `now` on, to the far end, at `at` if it is neither lost nor delayed.
+    fn carry(&mut self, packet: &mut SimPacket, now: Instant, at: Instant);
 }
 
-impl Serving<'_> {
+/// A medium that never changes, loses nothing and delays all packets alike.
+struct Steady;
+
+impl Medium for Steady {
+    #[inline(always)]
+    fn next_change(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    #[inline(always)]
+    fn change<D>(&mut self, _: &mut TypedPort<'_, D>, _: &mut Duration, _: Instant) -> Option<bool> {
+        None
+    }
+
+    #[inline(always)]
+    fn idle(&mut self, _: Instant) {}
+
+    #[inline(always)]
+    fn serve<P: Packet, D: Discipline<P>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) -> Served<P> {
+        port.serve(now)
+    }
+
+    #[inline(always)]
+    fn carry(&mut self, packet: &mut SimPacket, _: Instant, at: Instant) {
+        packet.put_off(at);
+    }
+}
+
+impl Medium for MediumState {
+    fn next_change(&self) -> Instant {
+        self.next().unwrap_or(Instant::NEVER)
+    }
+
+    fn change<D>(&mut self, port: &mut TypedPort<'_, D>, delay: &mut Duration, now: Instant) -> Option<bool> {
+        self.pop_due(now).map(|event| self.apply(event, port, delay))
+    }
+
+    fn idle(&mut self, now: Instant) {
+        self.idle(now);
+    }
+
+    fn serve<P: Packet, D: Discipline<P>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) -> Served<P> {
+        self.serve(port, now)
+    }
+
+    fn carry(&mut self, packet: &mut SimPacket, now: Instant, at: Instant) {
+        match self.pass(now, at) {
+            Some(at) => packet.put_off(at),
+            None => packet.lose_in_transit(),
+        }
+    }
+}
+
+/// The service of a port: when it is due, the medium, and the packets that leave.
+struct Service<'a, M> {
+    services: &'a mut Services,
+    medium: &'a mut M,
+    delay: &'a mut Duration,
+    gone: &'a mut Vec<SimPacket>,
+    /// How often the port was served, or the link changed.
+    happened: u64,
+}
+
+impl<M: Medium> Service<'_, M> {
     /// The link is free and a packet waits: the port is to be served at once, which is no event of its own.
     #[inline(always)]
     fn begin(&mut self, now: Instant) {
+        self.medium.idle(now);
         self.services.push(now);
-        self.served = self.served.wrapping_sub(1);
+        self.happened = self.happened.wrapping_sub(1);
     }
 
-    /// Serves the port as often as that is due before `bound`.
+    /// Changes the link and serves the port as often as that is due before `bound`; at the same time the link changes first.
     #[inline(always)]
-    fn serve_before<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
-        while self.services.next() < bound {
-            let now = self.services.next();
-            self.services.pop();
-            self.served = self.served.wrapping_add(1);
-            self.serve(port, now);
+    fn act_before<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
+        loop {
+            let now = self.services.next().min(self.medium.next_change());
+            if now >= bound {
+                return;
+            }
+            self.happened = self.happened.wrapping_add(1);
+            match self.medium.change(port, self.delay, now) {
+                Some(false) => {}
+                Some(true) => self.serve(port, now),
+                None => {
+                    self.services.pop();
+                    self.serve(port, now);
+                }
+            }
         }
     }
 
@@ -440,10 +516,11 @@ impl Serving<'_> {
     #[inline(always)]
     fn serve<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) {
         loop {
-            match port.serve(now) {
-                Served::Sent(packet, free_at) => {
+            match self.medium.serve(port, now) {
+                Served::Sent(mut packet, free_at) => {
                     self.services.push(free_at);
-                    return self.gone.push(packet.due(free_at + self.delay));
+                    self.medium.carry(&mut packet, now, free_at + *self.delay);
+                    return self.gone.push(packet);
                 }
                 Served::Dropped(packet, _) => self.lose(packet),
                 Served::Later(at) => return self.services.push(at),

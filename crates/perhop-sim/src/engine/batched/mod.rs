@@ -13,7 +13,6 @@ mod acceptance;
 mod arrivals;
 mod border;
 mod calendar;
-mod changing;
 mod departures;
 mod fixed_delay;
 mod flow;
@@ -147,7 +146,7 @@ impl Batched {
 
     /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a batch.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
-        let beyond = until + Duration::from_nanos(1);
+        let beyond = until.just_after();
         let completed = if self.hosts_are_independent {
             self.run_in_windows(beyond, watch, progress)
         } else {
@@ -317,7 +316,7 @@ impl Batched {
     /// Starts to use the return paths whose delays are fixed by now.
     #[cold]
     fn fix_delays(&mut self) {
-        let beyond = self.end() + Duration::from_nanos(1);
+        let beyond = self.end().just_after();
         let mut small = None;
         for place in (0..self.return_paths.len()).rev() {
             let Self { return_paths, traffic, links, .. } = &mut *self;
@@ -507,8 +506,6 @@ impl Ports for Vec<Link> {
         self[link].port().expect("measured links have a port")
     }
 }
-
-const JUST_AFTER: Duration = Duration::from_nanos(1);
 
 /// Handled events between two checks whether the delays of return paths are fixed.
 const FIX_INTERVAL: u64 = 4096;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
-use perhop_core::{Duration, Instant};
+use perhop_core::Instant;
 
 use super::flow::Outlet;
 use super::traffic::Traffic;
@@ -95,16 +95,15 @@ impl Traffic {
     #[inline(never)]
     pub(super) fn wake_now(&mut self, number: usize, now: Instant) {
         if let Some(user) = self.users.owner(number) {
-            self.wake_owned(user, number, now, now + Duration::from_nanos(1));
+            self.wake_owned(user, number, now, now.just_after());
             return;
         }
         self.flows[number].scheduled = Instant::NEVER;
         self.take_held(number, now);
         let Self { flows, links, waiting, channels, events, .. } = self;
         let flow = &mut flows[number];
-        let just_after = now + Duration::from_nanos(1);
         let mut outward = links.first(waiting, flow.first_ack_link());
-        let acks = flow.send_late_acks(just_after, now, &mut outward);
+        let acks = flow.send_late_acks(now.just_after(), now, &mut outward);
         flow.find_due();
         let first = links.first(waiting, flow.first_data_link());
         let sent = flow.wake_sender(now, Outlet { first, channels, events });

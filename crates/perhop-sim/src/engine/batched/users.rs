@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use perhop_core::{Duration, Instant};
+use perhop_core::Instant;
 
 use super::flow::Outlet;
 use super::traffic::Traffic;
@@ -24,8 +24,6 @@ use crate::outcome::ApplicationOutcome;
 use crate::packet::Content;
 use crate::sampling::Recorder;
 use crate::transport::Ack;
-
-const JUST_AFTER: Duration = Duration::from_nanos(1);
 
 /// What users have recorded is put in the order of time when there is so much more of it.
 const MUCH: usize = 1024;
@@ -293,12 +291,12 @@ impl Traffic {
 
     /// The same, where nothing but what happens now is known.
     pub(super) fn wake_user_now(&mut self, user: usize, now: Instant) {
-        self.wake_user(user, now, now + JUST_AFTER);
+        self.wake_user(user, now, now.just_after());
     }
 
     /// All that happens to a user before `limit`, if nothing else can happen to its flows until then; else up to `now`.
     fn take_users_turn(&mut self, user: usize, now: Instant, limit: Instant) -> u64 {
-        let limit = if self.users.turns[user].takes_turns { limit } else { now + JUST_AFTER };
+        let limit = if self.users.turns[user].takes_turns { limit } else { now.just_after() };
         self.act_for(user, Moment::of(limit))
     }
 
@@ -344,7 +342,7 @@ impl Traffic {
         let Self { flows, links, waiting, channels, events, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;
         let flow = &mut flows[number];
-        let limit = if moment.wakes.is_some() { moment.at + JUST_AFTER } else { moment.at };
+        let limit = if moment.wakes.is_some() { moment.at.just_after() } else { moment.at };
         let first = links.first(waiting, flow.first_data_link());
         flow.take_turn(limit, Outlet { first, channels, events: &mut *events }, (&*times, &mut *series));
         if moment.wakes.is_none() && moment.is_after_acks_of(number) {
@@ -359,7 +357,7 @@ impl Traffic {
         let (mut happened, limit) = if self.users.turns[user].takes_turns {
             (self.take_users_turn(user, now, limit), limit)
         } else {
-            (self.act_for(user, Moment::behind_packets_at(now)), now + JUST_AFTER)
+            (self.act_for(user, Moment::behind_packets_at(now)), now.just_after())
         };
         let Self { flows, links, waiting, channels, events, recorder, .. } = self;
         let Recorder { times, series, .. } = recorder;

@@ -88,7 +88,7 @@ pub(super) fn run(
         over: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
         lookahead,
-        beyond: until + Duration::from_nanos(1),
+        beyond: until.just_after(),
     };
     std::thread::scope(|scope| {
         for part in 1..parts {

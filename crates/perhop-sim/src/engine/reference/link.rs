@@ -11,10 +11,9 @@ use super::{Pending, Reference};
 use crate::control::Post;
 use crate::engine::setup::Step;
 use crate::engine::stepping::retuning;
-use crate::medium::{self, MediumState};
+use crate::medium::{LinkEvent, MediumState};
 use crate::network::LinkSpec;
 use crate::packet::SimPacket;
-use crate::rate_trace::Timetable;
 use crate::timed::Timed;
 use crate::wire::Wire;
 
@@ -44,10 +43,6 @@ struct Managed {
     /// When the port is to be served.
     services: Pending<ServiceTime>,
     delay: Duration,
-    /// There is an outage.
-    is_down: bool,
-    /// When the link can send how much; `None` if its rate says so.
-    timetable: Option<Timetable>,
 }
 
 /// A time at which a port is to be served.
@@ -77,18 +72,8 @@ impl Link {
                 spec.medium.note_rates(port.rates());
                 let meters = AggregateMeters::new(&spec.meters, streams);
                 let services = Pending::default();
-                let delay = spec.delay;
-                let timetable = spec.medium.trace.as_ref().map(Timetable::new);
-                let shared = spec.rate;
-                Queue::Managed(Box::new(Managed {
-                    port,
-                    shared,
-                    meters,
-                    services,
-                    delay,
-                    is_down: false,
-                    timetable,
-                }))
+                let (shared, delay) = (spec.rate, spec.delay);
+                Queue::Managed(Box::new(Managed { port, shared, meters, services, delay }))
             }
         };
         Self { arrivals: Pending::default(), queue, medium }
@@ -177,16 +162,6 @@ impl Link {
     }
 }
 
-impl Managed {
-    /// Serves the port, if the link can begin to send a packet now.
-    fn serve(&mut self, now: Instant) -> Served<SimPacket> {
-        match &mut self.timetable {
-            Some(timetable) => timetable.serve(&mut self.port, now),
-            None => self.port.serve(now),
-        }
-    }
-}
-
 impl Reference {
     /// Handles all that happens at a link now: it changes, is served, then takes packets.
     pub(super) fn run_link(&mut self, number: usize) {
@@ -214,18 +189,13 @@ impl Reference {
     }
 
     /// A link changes.
-    fn change(&mut self, number: usize, event: medium::Event) {
-        let Queue::Managed(managed) = &mut self.links[number].queue else {
+    fn change(&mut self, number: usize, event: LinkEvent) {
+        let Link { queue: Queue::Managed(managed), medium: Some(medium), .. } = &mut self.links[number]
+        else {
             unreachable!("links that change have a port")
         };
-        match event {
-            medium::Event::Rate(rate) => managed.port.set_rate(rate),
-            medium::Event::Delay(delay) => managed.delay = delay,
-            medium::Event::Down => managed.is_down = true,
-            medium::Event::Up => {
-                managed.is_down = false;
-                self.serve(number);
-            }
+        if medium.apply(event, &mut managed.port.typed(), &mut managed.delay) {
+            self.serve(number);
         }
     }
 
@@ -272,7 +242,8 @@ impl Reference {
 
     /// A packet arrives at the queue of a link.
     fn enqueue(&mut self, number: usize, packet: SimPacket) {
-        match &mut self.links[number].queue {
+        let Link { queue, medium, .. } = &mut self.links[number];
+        match queue {
             Queue::Unlimited(wire) => {
                 let starts = wire.busy_until().max(self.now);
                 let at = wire.pass(packet.size(), self.now);
@@ -284,8 +255,8 @@ impl Reference {
                     let flow = &self.flows[packet.flow()];
                     tap.arrival(number, packet, &offered, &managed.port, flow, self.now);
                 }
-                if let (Offered::Idle, Some(timetable)) = (&offered, &mut managed.timetable) {
-                    timetable.idle(self.now);
+                if let (Offered::Idle, Some(medium)) = (&offered, medium) {
+                    medium.idle(self.now);
                 }
                 self.drop_shed(number);
                 match offered {
@@ -319,11 +290,12 @@ impl Reference {
     /// Serves a port until it has sent something or has nothing to send.
     fn serve(&mut self, number: usize) {
         loop {
-            let Queue::Managed(managed) = &mut self.links[number].queue else { return };
-            if managed.is_down {
-                return; // The end of the outage serves it.
-            }
-            match managed.serve(self.now) {
+            let Link { queue: Queue::Managed(managed), medium, .. } = &mut self.links[number] else { return };
+            let served = match medium {
+                Some(medium) => medium.serve(&mut managed.port.typed(), self.now),
+                None => managed.port.serve(self.now),
+            };
+            match served {
                 Served::Sent(packet, free_at) => {
                     managed.services.push(ServiceTime(free_at));
                     let at = free_at + managed.delay;

@@ -4,15 +4,13 @@
 //! and late ACKs of the receiver up to its end take place now, and an event need only say which flow has a turn. The packets of one
 //! flow are in order then, and those of several are not: the arrival queue of their first link puts them in order.
 
-use perhop_core::{Duration, Instant};
+use perhop_core::Instant;
 
 use super::{BatchedFlow, FEW, Outlet};
 use crate::control::Post;
 use crate::flow::Turn;
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
-
-const JUST_AFTER: Duration = Duration::from_nanos(1);
 
 impl BatchedFlow {
     /// All that happens to its sender by itself before `limit`, unless a control message comes first; ACKs that are held also beyond,
@@ -27,7 +25,7 @@ impl BatchedFlow {
         let mut happened = 0;
         loop {
             if self.base.sending.feedback().is_none() {
-                let until = (self.sender_sample + JUST_AFTER).min(self.base.next_command());
+                let until = self.sender_sample.just_after().min(self.base.next_command());
                 let until = if self.is_owned { until.min(limit) } else { until };
                 let turn = Turn { held: &mut self.rare.held, limit, until };
                 happened += self.base.act(turn, Post { channels, events }, &mut first);
