@@ -139,8 +139,9 @@ class Builder:
             "",
             *([textwrap.fill(more, WIDTH), ""] if more else []),
             *([textwrap.fill(f"{source.strip()} {origin}", WIDTH), ""] if source else []),
-            "Attributes:",
         ]
+        if any("const" not in value for value in schema["properties"].values()):
+            doc.append("Attributes:")
         for key, value in schema["properties"].items():
             kind = self.type_of(value)
             if "const" in value:
@@ -155,14 +156,14 @@ class Builder:
                 if "default" in value and value["default"] != "":
                     meaning += f" Default: {repr_(value['default'])}."
             doc += textwrap.wrap(meaning, WIDTH, initial_indent="    ", subsequent_indent="        ")
-        body = textwrap.indent("\n".join(doc), "    ").replace("\n    \n", "\n\n").lstrip()
+        body = textwrap.indent("\n".join(doc).rstrip(), "    ").replace("\n    \n", "\n\n").lstrip()
         lines = [
             "@dataclass(frozen=True, kw_only=True, repr=False)",
             f"class {name}(Table):",
             f'    """{body}\n    """',
             "",
             *tags,
-            *([""] if tags else []),
+            *([""] if tags and (given or open_) else []),
             *given,
             *open_,
         ]

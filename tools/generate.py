@@ -146,6 +146,7 @@ def keys_table(part: Schema, named: dict[str, Schema]) -> str:
             value.get("description", ""),
         ]
         for key, value in part["properties"].items()
+        if not value.get("deprecated")
     ]
     return table(["key", "value", "default", "meaning"], rows)
 
@@ -157,7 +158,11 @@ ROLES = {"aqm": "aqm", "marker": "meter", "model": "application", "control": "co
 def choice_list(part: Schema, named: dict[str, Schema]) -> str:
     """The alternatives of a choice, one line each."""
     lines = []
-    for option in part.get("oneOf") or part["anyOf"]:
+    options = part.get("oneOf") or part["anyOf"]
+    titles = {option["title"] for option in options if "title" in option}
+    for option in options:
+        if option.get("const") in titles:
+            continue  # The table of this name says the same, and what its keys are.
         if "const" in option:
             lines.append(f"- `{option['const']}`: {option.get('description', '')}")
         elif "title" in option:

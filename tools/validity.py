@@ -81,7 +81,7 @@ PEERS: Mapping[str, Peer] = {
         "where they come at random and wait for the end of a reduction, x^2 = 2 (1 - p_L) (x + 1). "
         "The peer's number is the middle between both, the margin the way to either. With a target, "
         "flows with shorter round trips grow as one of 25 ms. The law holds while windows are at "
-        'least two segments, CUBIC (RFC 9438\'s: `cubic-alpha = "raised"`) is in its Reno-friendly '
+        'least two segments, CUBIC (RFC 9438\'s: `alpha = "raised"`) is in its Reno-friendly '
         "region, and no single flow moves p'; where windows have five to seven segments, it is coarse. "
         "With one flow of each, p' swings with CUBIC's window, and either flow gets up to about three times "
         "the other's rate.\n"

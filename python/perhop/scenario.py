@@ -27,6 +27,8 @@ __all__ = [
     "AggregateMeter",
     "ArrivalTable",
     "Arrivals",
+    "Bbr",
+    "Bbr3",
     "Between",
     "Blue",
     "Call",
@@ -36,6 +38,8 @@ __all__ = [
     "Codel",
     "Codepoints",
     "Congestion",
+    "Cubic",
+    "Dctcp",
     "DropProfile",
     "DropTail",
     "Drr",
@@ -61,6 +65,7 @@ __all__ = [
     "Isp",
     "Jitter",
     "LabelSwitchedPath",
+    "Ledbat",
     "Link",
     "Live",
     "Llq",
@@ -74,6 +79,7 @@ __all__ = [
     "ParetoSizes",
     "Pi2",
     "Pie",
+    "Prague",
     "Precedences",
     "Priority",
     "PriorityQueue",
@@ -84,6 +90,7 @@ __all__ = [
     "Rap",
     "RateTrace",
     "Red",
+    "Reno",
     "ReplayTable",
     "ReplayedPackets",
     "RequestResponse",
@@ -92,6 +99,7 @@ __all__ = [
     "Rio",
     "RioPlusOut",
     "RioThree",
+    "Scalable",
     "Scenario",
     "Scheduler",
     "Setting",
@@ -113,6 +121,7 @@ __all__ = [
     "Tsw",
     "Tswtcm",
     "Twam",
+    "TwoWindows",
     "Udp",
     "Unmatched",
     "Video",
@@ -1958,8 +1967,151 @@ class Access(Table):
     delay: str
 
 
-Congestion: TypeAlias = str | PythonCongestionControl
-"""Which rule moves the congestion window."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TwoWindows(Table):
+    """Reno that keeps its reserved window where an OUT packet is lost, and halves the rest.
+
+    Source: Yeom & Reddy 1999, figure 7 (a reproduced paper's, 1999).
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "two-windows")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reno(Table):
+    """One segment more each round trip, half the window after a loss.
+
+    Source: RFC 5681, section 3.1 (classic, 1990); `reno` in Linux since 2.6.13.
+
+    Attributes:
+        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves 80 % of the
+            window, more than a lost one (RFC 8511, Alternative Backoff with ECN). Default: False.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "reno")
+
+    ecn_backoff: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Cubic(Table):
+    """A cubic function of the time since the last loss, which leaves 70 % of the window.
+
+    Source: RFC 9438 (classic, 2005); `cubic` in Linux since 2.6.16.
+
+    Attributes:
+        alpha: How the window grows in the Reno-friendly region beyond the window before the last
+            reduction: `raised`, the default, or `constant`, the default of `tcp = "linux"`.
+        hystart: The first slow start ends as Linux's CUBIC ends it, when the round trip has grown by an
+            eighth, or when ACKs have come in a row for half of it (`HyStart`, Ha & Rhee 2011). Default:
+            false; with `tcp = "linux"` true, unless its `slow-start` says how the first slow start
+            ends. Refused beside that key.
+        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the
+            window, more than a lost one (RFC 8511, Alternative Backoff with ECN). Default: False.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "cubic")
+
+    alpha: Literal["raised", "constant"] | None = None
+    hystart: bool | None = None
+    ecn_backoff: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Scalable(Table):
+    """0.01 segments more for each ACK, 7/8 of the window after a loss; up to 16 segments, as Reno.
+
+    Source: Kelly 2003, section 3 (classic, 2003); `scalable` in Linux since 2.6.13.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "scalable")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dctcp(Table):
+    """Marks reduce the window by half the share of packets that are marked, losses by half.
+
+    Source: RFC 8257 (today's, 2010); `dctcp` in Linux since 3.18.
+
+    Attributes:
+        estimation_gain: The weight g of the last window in the estimate of the share of marked packets,
+            above 0 (1/16: RFC 8257, section 4.2). Default: 0.0625.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "dctcp")
+
+    estimation_gain: float | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Bbr(Table):
+    """Version 1: paced at the rate that the path delivers, twice its bandwidth-delay product in flight.
+
+    Source: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux (today's, 2016); `bbr` in Linux
+    since 4.9.
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "bbr")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Bbr3(Table):
+    """Version 3: paced at the rate that the path delivers, probes by turns, backs off above 2 % of loss.
+
+    Source: draft-ietf-ccwg-bbr-06 (today's, 2023).
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "bbr3")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Prague(Table):
+    """L4S: marks reduce the window by half the share of packets that are marked; paced, ECT(1).
+
+    Source: RFC 9331, section 4, and L4S Linux (today's, 2019); `prague` in a patched Linux.
+
+    Attributes:
+        target_rtt: After 500 round trips, flows with a shorter round trip than this grow as one that
+            has it, so that they get the same rate (Linux's `prague_rtt_target`); at most 100ms, and
+            `0s` leaves out this independence. Default: "25ms".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "prague")
+
+    target_rtt: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Ledbat(Table):
+    """The window follows the queueing delay towards a target, as background traffic that yields.
+
+    Source: RFC 6817 (today's, 2009).
+
+    Attributes:
+        target_delay: The queueing delay at which the control aims (TARGET), from 1ms to 100ms (RFC
+            6817, section 2.5). Default: "100ms".
+    """
+
+    TAG: ClassVar[tuple[str, str] | None] = ("control", "ledbat")
+
+    target_delay: str | None = None
+
+
+Congestion: TypeAlias = (
+    str
+    | TwoWindows
+    | Reno
+    | Cubic
+    | Scalable
+    | Dctcp
+    | Bbr
+    | Bbr3
+    | Prague
+    | Ledbat
+    | PythonCongestionControl
+)
+"""Which rule moves the congestion window: its name, or a table with its name under `control` and its
+parameters, such as `{ control = "dctcp", estimation-gain = 0.1 }`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1975,17 +2127,17 @@ class Tcp(Table):
         window: The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-
             tuning` the most that it grows to. A packet's payload is `packet` less `ack`. An agent of
             ns-2 has 20 packets; the papers' rates need more. Default: "1000p".
-        window_tuning: How large a window the receiver offers. Default: "none".
+        window_tuning: The size of the window that the receiver offers. Default: "none".
         send_buffer: The sender's buffer, in packets or in bytes of payload: no more is sent and not yet
             acknowledged. Default: unlimited.
         initial_window: The congestion window at the start. Default: "1p".
         initial_ssthresh: The slow-start threshold at the start; the largest window that `window` and
             `send-buffer` allow unless given. Refused like `slow-start`.
         tick: The granularity of the clock that measures round trips. Default: "10ms".
-        rtt_arithmetic: In what numbers the smoothed round trip and its variation are kept. Default:
-            "real".
+        rtt_arithmetic: The numbers in which the smoothed round trip and its variation are kept.
+            Default: "real".
         min_rto: The shortest retransmission timeout. Default: "200ms".
-        min_rto_bounds: What `min-rto` bounds. Default: "timeout".
+        min_rto_bounds: The quantity that `min-rto` bounds. Default: "timeout".
         initial_rto: The retransmission timeout before the first round trip is known. Default: "3s".
         max_rto: The longest retransmission timeout. Default: "60s".
         delayed_ack: How long an in-order segment may wait for a second one before it is acknowledged;
@@ -1995,8 +2147,8 @@ class Tcp(Table):
             which has it. Default: "0p".
         newreno_timer: Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or
             `"two-windows"` and with `sack`, which have none, the key is refused. Default: "impatient".
-        partial_window_deflation: What a partial acknowledgement takes out of NewReno's window. Refused
-            like `newreno-timer`. Default: "by-acknowledged".
+        partial_window_deflation: The part of NewReno's window that a partial acknowledgement takes out.
+            Refused like `newreno-timer`. Default: "by-acknowledged".
         handshake: Exchange a SYN before the first data. After a SYN that was sent again the first
             window is one segment (RFC 5681, section 3.1; with `tcp = "linux"` only if it was sent more
             than twice, as by Linux), and the first timeout 3 s, or `initial-rto` if that is longer (RFC
@@ -2011,38 +2163,25 @@ class Tcp(Table):
             `bbr3`, except with `tcp = "linux"`, which has it. Default: False.
         loss_detection: How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which
             require `sack`.
-        congestion: How the window grows beyond the slow-start threshold, and how far a loss lowers it.
-            A key of its own, as on Linux and in RFC 9438: it goes with every way to recover from
-            losses, except that `two-windows` has its own. Default: "reno".
+        congestion: The congestion control: how the window grows beyond the slow-start threshold, and
+            how far a loss lowers it. Its name, or a table with its name as `control` and its
+            parameters. A key of its own, as on Linux and in RFC 9438: it goes with every way to recover
+            from losses, except that `two-windows` has its own. Default: "reno".
         byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements,
             which makes up for those that were delayed (RFC 3465, without its limit L, as Linux does).
             Refused with congestion controls that count so always or not at all (all but `reno`, `two-
             windows`, `scalable` and `dctcp`), except with `tcp = "linux"`, which has it. A class in
             Python may read it. Default: False.
-        ecn_backoff: Where ECN is in use (the flow's key `ecn`): a marked packet leaves more of the
-            window than a lost one, 80 % with `reno` and 85 % with `cubic` (RFC 8511, Alternative
-            Backoff with ECN). Refused with other congestion controls.
         accecn: With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused
             without.
         slow_start: How slow start ends, besides by a loss or a mark: `standard`, the default, or
             another. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
-        cubic_alpha: With `congestion = "cubic"`: how it grows in its Reno-friendly region beyond the
-            window before the last reduction: `raised`, the default, or `constant`, the default of `tcp
-            = "linux"`. Refused with other congestion controls.
         reduction: How a reduction of the window is carried out, and its growth counted: `exact`, the
             default, or `linux`, the default of `tcp = "linux"`. Refused with congestion controls that
             set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`,
             which has it.
-        target_rtt: With `congestion = "prague"`: after 500 round trips, flows with a shorter round trip
-            than this grow as one that has it, so that they get the same rate; `0s` leaves out this
-            independence, and 25ms is the default. Refused with other congestion controls.
-        estimation_gain: With `congestion = "dctcp"`: the weight g of the last window in the estimate of
-            the share of marked packets, above 0 and at most 1; 0.0625 (1/16, RFC 8257, section 4.2)
-            unless given. Refused with other congestion controls.
-        target_delay: With `congestion = "ledbat"`: the queueing delay that it aims at (RFC 6817's
-            TARGET), from 1ms to 100ms, which is the default. Refused with other congestion controls.
-        pacing: What spaces segments: `none`, the default, or `window`. Refused with congestion controls
-            that set a rate themselves: `bbr`, `bbr3` and `prague`.
+        pacing: The spacing of segments: `none`, the default, or `window`. Refused with congestion
+            controls that set a rate themselves: `bbr`, `bbr3` and `prague`.
         idle_restart: Where an application hands the data over in steps: what becomes of the window
             after a retransmission timeout without sending; `rfc5681`, the default, or `none`. Refused
             without an `application`, and with `bbr` and `bbr3`.
@@ -2051,6 +2190,11 @@ class Tcp(Table):
             with `bbr` and `bbr3`.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
             against phase effects. Refused where segments are paced. Default: "0s".
+        ecn_backoff: Deprecated: the parameter `ecn-backoff` in the table `congestion`.
+        cubic_alpha: Deprecated: the parameter `alpha` in the table `congestion`.
+        estimation_gain: Deprecated: the parameter `estimation-gain` in the table `congestion`.
+        target_rtt: Deprecated: the parameter `target-rtt` in the table `congestion`.
+        target_delay: Deprecated: the parameter `target-delay` in the table `congestion`.
     """
 
     tcp: Literal["reno", "newreno", "two-windows", "linux", "quic", "ns-1998"]
@@ -2078,18 +2222,18 @@ class Tcp(Table):
     loss_detection: Literal["duplicate-acks", "rack", "quic"] | None = None
     congestion: Congestion | None = None
     byte_counting: bool | None = None
-    ecn_backoff: bool | None = None
     accecn: Literal["exact", "ace"] | None = None
-    slow_start: Literal["standard", "hystart", "hystart++"] | None = None
-    cubic_alpha: Literal["raised", "constant"] | None = None
+    slow_start: Literal["standard", "hystart++"] | None = None
     reduction: Literal["exact", "linux"] | None = None
-    target_rtt: str | None = None
-    estimation_gain: float | str | None = None
-    target_delay: str | None = None
     pacing: Literal["none", "window"] | None = None
     idle_restart: Literal["rfc5681", "none"] | None = None
     cwnd_validation: Literal["rfc7661", "none"] | None = None
     send_jitter: str | None = None
+    ecn_backoff: bool | float | str | None = None
+    cubic_alpha: bool | float | str | None = None
+    estimation_gain: bool | float | str | None = None
+    target_rtt: bool | float | str | None = None
+    target_delay: bool | float | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -5,7 +5,7 @@
   packet of 1500 bytes takes 3 ms at 4 Mbit/s, and an L4S packet is not marked for its sojourn while at most
   `Th_len` packets wait (RFC 9332, appendix A): there the promise cannot hold.
 - **Coupling**: L4S packets are marked with k p', classic ones dropped with p'^2 (RFC 9332, appendix A).
-- **Rates**: what both response functions make of the same p' (`Law`). CUBIC is RFC 9438's (`cubic-alpha =
+- **Rates**: what both response functions make of the same p' (`Law`). CUBIC is RFC 9438's (`alpha =
   "raised"`, `reduction = "exact"`), which the law cites; with Linux's, which raises its increase less, Prague
   gets a tenth more.
 - **Overload**: flows that do not react lose the same part in both queues, what is too much for the link.
@@ -288,8 +288,8 @@ def beside_cubic(
     """Prague's flows, ECT(1), and as many of CUBIC without ECN."""
     tcp = {"tcp": "linux", "packet": f"{packet_bytes}B", "window": "20000p"}
     access = {"access": {"rate": "1Gbps", "delay": "500us"}}
-    prague = {**tcp, "congestion": "prague", "target-rtt": target}
-    cubic = {**tcp, "congestion": "cubic", "cubic-alpha": "raised", "reduction": "exact"}
+    prague = {**tcp, "congestion": {"control": "prague", "target-rtt": target}}
+    cubic = {**tcp, "congestion": {"control": "cubic", "alpha": "raised"}, "reduction": "exact"}
     return _link(
         rate_mbps,
         rtt_ms,

@@ -219,7 +219,7 @@ def flow(name: str, end: End) -> dict[str, Any]:
         "window": "2172p",
     }
     if control == "prague":
-        transport["target-rtt"] = "0s"
+        transport["congestion"] = {"control": control, "target-rtt": "0s"}
     found: dict[str, Any] = {
         **between(end.rtt_ms),
         "name": name,

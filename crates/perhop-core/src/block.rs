@@ -173,11 +173,11 @@ impl BlockInfo {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! register_params {
-    ($role:expr, $tag:literal, $params:ident, $($variant:ident($block:ty),)+) => {
+    ($role:expr, $tag:literal, $params:ident, $($(#[$when:meta])? $variant:ident($block:ty),)+) => {
         /// The parameters of any registered block of this role.
         #[derive(Clone, Debug, PartialEq)]
         pub enum $params {
-            $(#[doc = concat!("See [`", stringify!($variant), "`].")] $variant(<$block as $crate::Block>::Params),)+
+            $($(#[$when])? #[doc = concat!("See [`", stringify!($variant), "`].")] $variant(<$block as $crate::Block>::Params),)+
         }
 
         impl serde::Serialize for $params {
@@ -190,7 +190,7 @@ macro_rules! register_params {
                     params: &'a P,
                 }
                 match self {
-                    $(Self::$variant(params) => Table { name: self.name(), params }.serialize(serializer),)+
+                    $($(#[$when])? Self::$variant(params) => Table { name: self.name(), params }.serialize(serializer),)+
                 }
             }
         }
@@ -214,48 +214,48 @@ macro_rules! register_params {
 
         /// The blocks of this role.
         pub fn registered() -> Vec<$crate::BlockInfo> {
-            vec![$($crate::BlockInfo::of::<$block>($role)),+]
+            Vec::from([$($(#[$when])? $crate::BlockInfo::of::<$block>($role)),+])
         }
 
         impl $params {
             /// The key that names the block in a scenario's table.
             pub const TAG: &'static str = $tag;
             /// The names of the blocks of this role.
-            pub const NAMES: &'static [&'static str] = &[$(<$block as $crate::Block>::NAME),+];
+            pub const NAMES: &'static [&'static str] = &[$($(#[$when])? <$block as $crate::Block>::NAME),+];
 
             /// The block's name.
             pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
+                match self { $($(#[$when])? Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
             }
 
             /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
             pub fn idle_keys(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-                match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
+                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
             }
 
             /// Parameters that have no effect where the queue is served at this rate: each with its key and the reason.
             pub fn idle_keys_at(&self, rate: $crate::Bitrate) -> Vec<(&'static str, String)> {
-                match self { $(Self::$variant(params) => <$block as $crate::Block>::idle_keys_at(params, rate),)+ }
+                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::idle_keys_at(params, rate),)+ }
             }
 
             /// The most that waits in its queue where it is served at this rate: [`Block::limit`](crate::Block::limit).
             pub fn limit(&self, rate: $crate::Bitrate) -> Option<$crate::Depth> {
-                match self { $(Self::$variant(params) => <$block as $crate::Block>::limit(params, rate),)+ }
+                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::limit(params, rate),)+ }
             }
 
             /// The queueing delays at which it aims: [`Block::onsets`](crate::Block::onsets).
             pub fn onsets(&self) -> Vec<$crate::Onset> {
-                match self { $(Self::$variant(params) => <$block as $crate::Block>::onsets(params),)+ }
+                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::onsets(params),)+ }
             }
 
             /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).
             pub fn batched(&self) -> bool {
-                match self { $(Self::$variant(_) => <$block as $crate::Block>::BATCHED,)+ }
+                match self { $($(#[$when])? Self::$variant(_) => <$block as $crate::Block>::BATCHED,)+ }
             }
 
             /// Whether the block requires the control messages of a label-switched path.
             pub fn follows_paths(&self) -> bool {
-                match self { $(Self::$variant(_) => <$block as $crate::Block>::FOLLOWS_PATHS,)+ }
+                match self { $($(#[$when])? Self::$variant(_) => <$block as $crate::Block>::FOLLOWS_PATHS,)+ }
             }
 
             /// Reads the parameters of the block `name` from its table (without the tag); `None` if no block has the name.
@@ -263,7 +263,7 @@ macro_rules! register_params {
                 name: &str,
                 table: D,
             ) -> Option<Result<Self, D::Error>> {
-                $(if name == <$block as $crate::Block>::NAME {
+                $($(#[$when])? if name == <$block as $crate::Block>::NAME {
                     return Some(<<$block as $crate::Block>::Params as serde::Deserialize>::deserialize(table).and_then(|params| {
                         <$block as $crate::Block>::check(&params).map_err(serde::de::Error::custom)?;
                         Ok(Self::$variant(params))

@@ -27,6 +27,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 pub use crate::between::{Between, Demand, Weights};
+use crate::error::Problem;
 use crate::topology::Plan;
 pub use crate::topology::{FatTree, Graph, GraphLink, Isp, Links, TierLink, Topology, TopologyLink};
 
@@ -69,6 +70,9 @@ pub struct Scenario {
     /// The routers and links of the topology.
     #[serde(skip)]
     pub(crate) plan: Option<Arc<Plan>>,
+    /// Notices about former keys that the text has, which are others by now.
+    #[serde(skip)]
+    pub(crate) former_keys: Vec<Problem>,
 }
 
 /// Declares the settings of one direction of a link: its own keys, those of its medium, which both directions have, and more own ones.

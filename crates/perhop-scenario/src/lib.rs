@@ -11,6 +11,7 @@ mod directions;
 mod error;
 mod files;
 pub mod format;
+mod former;
 mod hints;
 mod limits;
 mod matrix;
@@ -41,8 +42,7 @@ pub use plugins::{Plugins, simulated_only};
 pub use read::{notices_in, read_json, read_toml};
 pub use topology::{Shape, Tier};
 
-use perhop_core::{Origin, Role};
-use perhop_sim::transport::tcp::{Congestion, presets};
+use perhop_sim::transport::tcp::{congestion, presets};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -58,19 +58,24 @@ pub fn schema() -> Value {
 /// parameter its type, default and description.
 pub fn blocks() -> Value {
     let applications = perhop_sim::application::registered();
-    let blocks = perhop_core::registry().chain(applications).map(|block| {
+    let blocks = perhop_core::registry().chain(applications).chain(congestion::registered());
+    let listed = blocks.map(|block| {
         let mut generator = SchemaSettings::draft2020_12().into_generator();
         let parameters = (block.parameters)(&mut generator).to_value();
         let definitions = Value::Object(generator.take_definitions(true));
         let parameters = describe(&parameters, &definitions);
-        listed(block.name, &json!(block.role), block.summary, &block.origin, &parameters)
+        json!({
+            "name": block.name,
+            "role": block.role,
+            "summary": block.summary,
+            "era": block.origin.era,
+            "year": block.origin.year,
+            "source": block.origin.source,
+            "linux": block.origin.linux,
+            "parameters": parameters,
+        })
     });
-    let controls = Congestion::ALL.iter().chain([&Congestion::Foreign]).map(|control| {
-        let control = control.info();
-        let role = json!(Role::CongestionControl);
-        listed(control.name, &role, control.summary, &control.origin, &json!({}))
-    });
-    blocks.chain(controls).collect()
+    listed.collect()
 }
 
 /// Every preset of TCP: its defaults, where each comes from, and since when that is so.
@@ -83,19 +88,6 @@ pub fn tcp_presets() -> Value {
         json!({ "name": preset.name, "system": preset.system, "defaults": defaults.collect::<Value>() })
     });
     presets.collect()
-}
-
-fn listed(name: &str, role: &Value, summary: &str, origin: &Origin, parameters: &Value) -> Value {
-    json!({
-        "name": name,
-        "role": role,
-        "summary": summary,
-        "era": origin.era,
-        "year": origin.year,
-        "source": origin.source,
-        "linux": origin.linux,
-        "parameters": parameters,
-    })
 }
 
 fn describe(parameters: &Value, definitions: &Value) -> Value {

@@ -4,8 +4,7 @@ use perhop_core::aqm::{AqmParams, Foreign};
 use perhop_core::meter::MeterParams;
 use perhop_core::{Block, Role};
 use perhop_sim::application::ApplicationParams;
-use perhop_sim::transport::tcp::Congestion;
-use perhop_sim::transport::tcp::congestion::ForeignCongestionParams;
+use perhop_sim::transport::tcp::CongestionParams;
 use serde_json::{Map, Value};
 
 use crate::error::{KeyPart, Problem, steps};
@@ -99,14 +98,14 @@ fn complete_congestion(
         transport.insert(KEY.into(), class);
     }
     let named = match transport.get(KEY) {
-        Some(Value::String(name)) if !Congestion::NAMES.contains(&&**name) && name != Foreign::NAME => {
-            Map::from_iter([(ForeignCongestionParams::TAG.to_owned(), Value::from(name.clone()))])
+        Some(Value::String(name)) if !CongestionParams::NAMES.contains(&&**name) => {
+            Map::from_iter([(CongestionParams::TAG.to_owned(), Value::from(name.clone()))])
         }
         Some(Value::Object(table)) => table.clone(),
         _ => return Ok(()),
     };
     let mut table = named.clone();
-    let control = (Role::CongestionControl, ForeignCongestionParams::TAG, Congestion::NAMES);
+    let control = (Role::CongestionControl, CongestionParams::TAG, CongestionParams::NAMES);
     // A name has no table in which a key could be wrong.
     let place = at(if by_tcp { "tcp" } else { KEY });
     complete_table(&mut table, control, plugins, &place)?;
@@ -291,7 +290,7 @@ transport = {transport}
             ),
             (
                 r#"{ tcp = "newreno", congestion = { control = "yours" } }"#,
-                "transport.congestion.control: no class",
+                "transport.congestion.control: unknown control `yours`",
             ),
             (
                 r#"{ tcp = "newreno", congestion = { limit = "9p" } }"#,

@@ -11,6 +11,7 @@ use crate::check::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 use crate::files::{Files, NoFiles, read_files};
 use crate::format::Scenario;
+use crate::former;
 use crate::hints;
 use crate::limits;
 use crate::matrix::read_matrices;
@@ -68,9 +69,12 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let prepare = |value: &mut Value| {
             files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))?;
-            limits::in_bytes(value)
+            let former_keys = former::replace(value)?;
+            limits::in_bytes(value)?;
+            Ok(former_keys)
         };
-        read_tables(syntax, text, origin, prepare, |scenario: &mut Self| {
+        read_tables(syntax, text, origin, prepare, |scenario: &mut Self, former_keys| {
+            scenario.former_keys = former_keys;
             scenario.expand(files)?;
             read_files(scenario, files)?;
             read_matrices(scenario, files)?;
@@ -93,7 +97,7 @@ pub fn read_json<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_tables(Syntax::Json, text, origin, |_| Ok(()), |read| check(read))
+    read_tables(Syntax::Json, text, origin, |_| Ok(()), |read, ()| check(read))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
@@ -106,16 +110,17 @@ pub fn read_toml<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_tables(Syntax::Toml, text, origin, |_| Ok(()), |read| check(read))
+    read_tables(Syntax::Toml, text, origin, |_| Ok(()), |read, ()| check(read))
 }
 
-/// Reads tables in TOML or JSON: parses the text, has `prepare` change the values before they get types, and `complete` what then has been read.
-fn read_tables<T: DeserializeOwned>(
+/// Reads tables in TOML or JSON: parses the text, has `prepare` change the values before they get types, and
+/// `complete` what then has been read, with what `prepare` has returned.
+fn read_tables<T: DeserializeOwned, P>(
     syntax: Syntax,
     text: &str,
     origin: &str,
-    prepare: impl FnOnce(&mut Value) -> Result<(), Problem>,
-    complete: impl FnOnce(&mut T) -> Result<(), Problem>,
+    prepare: impl FnOnce(&mut Value) -> Result<P, Problem>,
+    complete: impl FnOnce(&mut T, P) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
     let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
     syntax.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
@@ -127,9 +132,9 @@ fn read_tables<T: DeserializeOwned>(
     };
     let value = value.map_err(|(line, text)| error(line, String::new(), text))?;
     let read = value.and_then(|mut value| {
-        prepare(&mut value)?;
+        let prepared = prepare(&mut value)?;
         let mut read = deserialize(&value)?;
-        complete(&mut read)?;
+        complete(&mut read, prepared)?;
         Ok(read)
     });
     read.map_err(|problem| {

@@ -12,6 +12,7 @@ mod seeds;
 mod story;
 
 mod applications;
+mod former;
 mod inputs;
 mod media;
 mod messages;

@@ -644,8 +644,8 @@ fn ecn_is_refused_where_it_cannot_act() {
         (TCP, capable("accurate", TCP), "flows[0].ecn: counts of marks travel"),
         (
             "packet = \"1000B\"",
-            "packet = \"1000B\", ecn-backoff = true".into(),
-            "flows[0].transport.ecn-backoff: without `ecn` no packet",
+            "packet = \"1000B\", congestion = { control = \"reno\", ecn-backoff = true }".into(),
+            "flows[0].transport.congestion: without `ecn` no packet",
         ),
         (
             "packet = \"1000B\"",

@@ -1,7 +1,7 @@
 //! Valid scenarios are read, written and read again; the schema describes all of them.
 
 use perhop_scenario::Scenario;
-use perhop_sim::transport::tcp::Congestion;
+use perhop_sim::transport::tcp::CongestionParams;
 
 use crate::messages::{GOOD, TRANSPORT};
 
@@ -57,8 +57,8 @@ fn the_schema_knows_every_block_and_every_key() {
             assert!(schema.contains(&format!("\"const\":\"{}\"", block.name)), "{}", block.name);
         }
     }
-    for name in Congestion::NAMES {
-        assert!(schema.contains(&format!("\"const\":\"{name}\"")), "{name}");
+    for control in CongestionParams::all() {
+        assert!(schema.contains(&format!("\"const\":\"{}\"", control.name())), "{}", control.name());
     }
     for key in [
         "initial-window",

@@ -474,7 +474,7 @@ impl Network {
     /// The congestion controls that are implemented outside, each with the name of its flow.
     pub fn foreign_controls(&self) -> impl Iterator<Item = (&str, &ForeignCongestionParams)> {
         self.flows.iter().filter_map(|flow| match &flow.transport {
-            TransportSpec::Tcp(params) => Some((&*flow.name, params.class.as_deref()?)),
+            TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign()?)),
             _ => None,
         })
     }
@@ -482,7 +482,7 @@ impl Network {
     /// The same, to give them their implementation.
     pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
-            TransportSpec::Tcp(params) => Some((&*flow.name, params.class.as_deref_mut()?)),
+            TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign_mut()?)),
             _ => None,
         })
     }

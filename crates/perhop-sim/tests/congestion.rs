@@ -160,7 +160,7 @@ fn prague_keeps_the_link_busy_over_a_queue_of_a_few_packets() {
 fn a_target_round_trip_gives_short_ones_the_rate_of_longer_ones() {
     let rates = |target: &str| {
         let transport = format!(
-            r#"{{"tcp": "newreno", "sack": true, "congestion": "prague", "target-rtt": "{target}"}}"#
+            r#"{{"tcp": "newreno", "sack": true, "congestion": {{"control": "prague", "target-rtt": "{target}"}}}}"#
         );
         let mut network = narrow(&[(transport.as_str(), TcpEcn::Accurate); 2], SHALLOW, 60);
         for link in &mut network.links {
@@ -197,7 +197,8 @@ fn hystart_ends_slow_start_before_a_buffer_overflows() {
 
 #[test]
 fn ledbat_keeps_a_queue_of_its_target_and_yields_to_reno() {
-    let transport = r#"{"tcp": "newreno", "sack": true, "congestion": "ledbat", "target-delay": "50ms"}"#;
+    let transport =
+        r#"{"tcp": "newreno", "sack": true, "congestion": {"control": "ledbat", "target-delay": "50ms"}}"#;
     let ledbat = (transport, TcpEcn::Off);
     let alone = run(&narrow(&[ledbat], DEEP, 60));
     assert!(utilization(&alone) > 0.98, "{}", utilization(&alone));

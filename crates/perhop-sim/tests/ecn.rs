@@ -2,7 +2,7 @@
 
 use crate::common::{aqm, duplex, flow, scheduler, tcp, udp};
 use perhop_core::{Duration, Ecn};
-use perhop_sim::transport::tcp::{Congestion, TcpEcn};
+use perhop_sim::transport::tcp::{CongestionParams, TcpEcn};
 use perhop_sim::{Engine, FlowOutcome, Network, Outcome, Simulation};
 use proptest::prelude::*;
 
@@ -61,10 +61,10 @@ fn both_engines_agree_mark_by_mark() {
             TcpEcn::Classic,
         ),
         (
-            r#"{"tcp": "newreno", "sack": true, "prr": true, "ecn-backoff": true, "initial-rto": "1s"}"#,
+            r#"{"tcp": "newreno", "sack": true, "prr": true, "congestion": {"control": "reno", "ecn-backoff": true}, "initial-rto": "1s"}"#,
             TcpEcn::Classic,
         ),
-        (r#"{"tcp": "linux", "ecn-backoff": true}"#, TcpEcn::Accurate),
+        (r#"{"tcp": "linux", "congestion": {"control": "cubic", "ecn-backoff": true}}"#, TcpEcn::Accurate),
         (r#"{"tcp": "newreno", "sack": true, "send-jitter": "1ms", "accecn": "ace"}"#, TcpEcn::Accurate),
         (r#"{"tcp": "newreno"}"#, TcpEcn::Off),
     ];
@@ -168,13 +168,14 @@ proptest! {
 
     #[test]
     fn both_engines_agree_with_any_congestion_control(
-        flows in prop::collection::vec((0..Congestion::ALL.len(), 0_usize..3, any::<[bool; 4]>()), 1..8),
+        flows in prop::collection::vec((0..CongestionParams::all().count(), 0_usize..3, any::<[bool; 4]>()), 1..8),
         narrow_back in any::<bool>(),
     ) {
         let transports: Vec<_> = flows.into_iter().map(|(control, ecn, [sack, counting, delays, opens])| {
-            let name = Congestion::NAMES[control];
+            let control = CongestionParams::all().nth(control).unwrap();
+            let name = control.name();
             let ecn = [TcpEcn::Off, TcpEcn::Classic, if sack { TcpEcn::Accurate } else { TcpEcn::Classic }][ecn];
-            let is_new = counting && Congestion::ALL[control].info().slow_start;
+            let is_new = counting && control.info().slow_start;
             let slow_start = if is_new { "hystart++" } else { "standard" };
             let delay = if delays { "40ms" } else { "0s" };
             let transport = format!(

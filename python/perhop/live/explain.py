@@ -96,7 +96,9 @@ SIMULATED = (
         "simulated",
         transport={"sack": True, "prr": True, "loss-detection": "rack"},
     ),
-    Variation("hystart", "HyStart", "simulated", transport={"slow-start": "hystart"}),
+    Variation(
+        "hystart", "HyStart", "simulated", transport={"congestion": {"control": "cubic", "hystart": True}}
+    ),
     Variation(
         "linux",
         "all of Linux's TCP that is modelled",
@@ -169,10 +171,21 @@ def _tcp(flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return transport if "tcp" in transport else None
 
 
+def _control(tcp: Mapping[str, Any]) -> dict[str, Any]:
+    """The congestion control of a TCP transport as a table, with what the scenario says of its parameters."""
+    given = tcp.get("congestion", "reno")
+    return {"control": given} if isinstance(given, str) else dict(given)
+
+
 def _transport(flow: Mapping[str, Any], variation: Variation) -> dict[str, Any]:
     keeps = variation.keeps
     kept = {key: value for key, value in flow["transport"].items() if keeps is None or key in keeps}
     changed = kept | dict(variation.transport)
+    if isinstance(given := variation.transport.get("congestion"), dict):  # parameters of one control
+        ours = _control(flow["transport"])
+        if ours["control"] != given["control"]:
+            return dict(flow["transport"])
+        changed["congestion"] = ours | given
     if changed.get("sack"):
         changed = {key: value for key, value in changed.items() if _OF_NEWRENO.get(key) != value}
     if changed["tcp"] == "linux":
@@ -244,7 +257,7 @@ def _otherwise(tcp: Mapping[str, Any], congestion: str | None) -> Iterator[str]:
         )
     elif tcp.get("loss-detection") != "rack":
         yield "Loss detection: by RACK and tail loss probes (RFC 8985), too; simulated: by ACKs alone."
-    ours = tcp.get("congestion", "reno")
+    ours = _control(tcp)["control"]
     congestion = congestion or ours
     if congestion != ours:
         yield f"Congestion control: {congestion}; simulated: {ours}."
@@ -293,6 +306,8 @@ def _other_sending(tcp: Mapping[str, Any], congestion: str, ours: str) -> Iterat
     else:
         pacing = "by the rate of the window" if tcp.get("pacing") == "window" else "none"
         yield f"Pacing: none for reno and cubic, unless under the scheduler fq; simulated: {pacing}."
-    if congestion == "cubic" and tcp.get("slow-start") != "hystart":
-        end = "by another rule (HyStart++)" if tcp.get("slow-start") == "hystart++" else "at the first loss"
+    slow_start = tcp.get("slow-start")
+    has_hystart = _control(tcp).get("hystart", tcp["tcp"] == "linux" and slow_start is None)
+    if congestion == "cubic" and not has_hystart:
+        end = "by another rule (HyStart++)" if slow_start == "hystart++" else "at the first loss"
         yield f"Slow start: ends early when round-trip times grow (HyStart); simulated: {end}."

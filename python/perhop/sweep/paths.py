@@ -92,6 +92,8 @@ def put(
             table[keys[-1]] = value
             entries.changed(table, keys[-1])
             return keys
+        if name == "congestion" and isinstance(table[name], str):  # a control's name stands for its table
+            table[name] = {"control": table[name]}
         table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
 

@@ -31,6 +31,16 @@ CONGESTION = [
     block["name"] for block in json.loads(_engine.blocks()) if block["role"] == "congestion-control"
 ]
 
+PARAMETERS = [
+    {"control": "reno", "ecn-backoff": True},
+    {"control": "cubic", "ecn-backoff": True},
+    {"control": "cubic", "hystart": True},
+    {"control": "dctcp", "estimation-gain": 0.5},
+    {"control": "ledbat", "target-delay": "5ms"},
+    {"control": "prague", "target-rtt": "50ms"},
+]
+"""Congestion controls with other parameters than their defaults."""
+
 TODAYS: dict[str, dict[str, Sequence[Any]]] = {
     "fq-codel": {
         "flows": [2],
@@ -151,11 +161,10 @@ class Draw:
                     send_jitter=["1us", "10ms"],
                     min_rto=["10ms"],
                     initial_rto=["500ms"],
-                    congestion=CONGESTION,
+                    congestion=[*CONGESTION, *PARAMETERS],
                     byte_counting=[True],
-                    slow_start=["hystart++", "hystart"],
+                    slow_start=["hystart++"],
                     pacing=["window"],
-                    ecn_backoff=[True],
                     accecn=["ace"],
                     quick_acks=["3p"],
                     rtt_arithmetic=["fixed-point"],

@@ -165,7 +165,7 @@ def test_its_parameters_can_be_set_during_a_run() -> None:
     assert simulation.flows["tcp/3"].window == 4
     for key, value, problem in (
         ("segments", "wide", "congestion.segments: expected a number, not 'wide'"),
-        ("control", "reno", "write `congestion = "),
+        ("control", "reno", "congestion.source: unknown key `source`"),
         ("class", f"{MODULE}:Reno", "has changed since this was written|unknown key `segments`"),
     ):
         with pytest.raises(PerhopError, match=problem):
@@ -212,7 +212,10 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
             {"congestion": {"control": f"{MODULE}:Reno", "needs": ["pacing"]}},
             "congestion.needs: .*says this itself",
         ),
-        ({"congestion": {"control": "reno"}}, 'write `congestion = "reno"`'),
+        (
+            {"congestion": {"control": "reno", "left": 2}},
+            "congestion.left: unknown key `left` .*: ecn-backoff",
+        ),
         ({"congestion": "renoo"}, "unknown value `renoo`; did you mean `reno`"),
         ({"congestion": f"{MODULE}:Needy"}, r"NEEDS is \('luck',\); write a tuple"),
         ({"congestion": f"{MODULE}:Taken"}, "`window` is state that the sender reads; rename the parameter"),
@@ -231,8 +234,8 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
             {"congestion": f"{MODULE}:Owner", "idle-restart": "none"},
             "idle-restart: `.*:Owner` has a model of the path instead",
         ),
-        ({"congestion": f"{MODULE}:Reno", "ecn-backoff": True}, "ecn-backoff: RFC 8511 speaks of"),
-        ({"congestion": f"{MODULE}:Reno", "target-delay": "5ms"}, "target-delay: only `ledbat` aims"),
+        ({"congestion": f"{MODULE}:Reno", "ecn-backoff": True}, "ecn-backoff: only `reno` or `cubic` has it"),
+        ({"congestion": f"{MODULE}:Reno", "target-delay": "5ms"}, "target-delay: only `ledbat` has it"),
         ({"tcp": f"{MODULE}:Reno", "congestion": "cubic"}, "congestion: `tcp` names a class"),
         ({"congestion": "tests.python.plugins.rules:Blue"}, "is no subclass of perhop.CongestionControl"),
     ],

@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::OnceLock;
 
-use perhop_sim::transport::tcp::{Congestion, TcpParams};
+use perhop_sim::transport::tcp::TcpParams;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -197,10 +197,13 @@ struct Walk {
 
 /// What a TCP transport has where its keys are left out: its preset may have other defaults than the schema.
 fn preset(table: &Value) -> Option<Value> {
-    let (tcp, congestion) =
-        (table.get("tcp")?, table.get("congestion").filter(|control| control.is_string()));
-    let congestion = congestion.cloned().unwrap_or_else(|| Congestion::default().info().name.into());
-    let params: TcpParams = serde_json::from_value(json!({ "tcp": tcp, "congestion": congestion })).ok()?;
+    let tcp = table.get("tcp")?;
+    let with = |congestion: &Value| {
+        serde_json::from_value::<TcpParams>(json!({ "tcp": tcp, "congestion": congestion })).ok()
+    };
+    let given = table.get("congestion").and_then(with);
+    let params =
+        given.or_else(|| serde_json::from_value(json!({ "tcp": tcp, "congestion": "reno" })).ok())?;
     serde_json::to_value(params).ok()
 }
 
@@ -452,6 +455,7 @@ pub fn set(scenario: &Value, toml: &str, path: &str, value: &str) -> Result<Stri
         "aqm" => alternatives(definition_of("Aqm")),
         "scheduler" => alternatives(definition_of("Scheduler")),
         "marker" => alternatives(definition_of("Meter")),
+        "control" => alternatives(definition_of("Congestion")),
         _ => None,
     };
     let find = |name: &str| blocks?.iter().find(|one| one["properties"][key]["const"] == name);

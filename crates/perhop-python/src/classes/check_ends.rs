@@ -8,6 +8,7 @@ use perhop_sim::application::{
     Action, ApplicationParams, Commands, Direction, Event, Foreign, Recorded, User,
 };
 use perhop_sim::transport::tcp::TcpParams;
+use perhop_sim::transport::tcp::Variant;
 use perhop_sim::transport::tcp::congestion::{
     AckSample, CongestionEvent, CongestionImplementation, DeliverySample, ForeignCongestion,
     ForeignCongestionParams, LostSegment, Need, Setup,
@@ -85,11 +86,12 @@ pub(crate) fn check_congestion_control(py: Python<'_>, table: &str, sequences: u
     let table: Value = serde_json::from_str(table).map_err(|error| unreadable(&error))?;
     let transport: TcpParams = serde_json::from_value(json!({"tcp": "newreno", "congestion": table}))
         .map_err(|error| unreadable(&error))?;
-    let params = transport.class.ok_or_else(|| PyValueError::new_err("it names no class"))?;
+    let params = transport.congestion.0.foreign();
+    let params = params.ok_or_else(|| PyValueError::new_err("it names no class"))?;
     let mut found = Findings::default();
     for seed in 0..sequences {
         py.check_signals()?;
-        if !found.compare(py, seed, |copied| windows(py, &params, seed, copied))? {
+        if !found.compare(py, seed, |copied| windows(py, params, seed, copied))? {
             break;
         }
     }
@@ -110,18 +112,14 @@ fn windows(
     let controls = PythonControls { parameters, needs, place, fault: fault.clone() };
     let mut rng = Rng::stream(seed, "events");
     let setup = Setup {
+        tcp: Variant::NewReno,
         window: 1.0 + rng.up_to(9) as f64,
         threshold: [2.0, 20.0, 1000.0][rng.up_to(2) as usize],
         most: [1, 50, 1000][rng.up_to(2) as usize],
         counts_acks: rng.chance(0.5),
         packet: Bytes::new(1500),
         reserved: None,
-        ecn_backoff: false,
-        raises_alpha: true,
         whole_segments: false,
-        target_rtt: Duration::ZERO,
-        estimation_gain: 1.0 / 16.0,
-        target_delay: Duration::from_millis(100),
         selective_acks: true,
         seed,
     };

@@ -286,26 +286,26 @@ fn check_ecn(flow: &Flow) -> Allowed {
         let text = "only TCP feeds marks back to its sender, and UDP may send `ecn = \"l4s\"` without; leave this key out";
         return if flow.ecn.is_off() || datagrams { Ok(()) } else { Err(("ecn", text.into())) };
     };
-    let control = params.control().info();
-    if params.is_l4s() && !flow.ecn.counts() {
+    let control = params.control();
+    if params.needs().l4s && !flow.ecn.counts() {
         let text = format!(
             "`{}` requires exact counts of marks: give the flow `ecn = \"accurate\"`, and the transport `sack = true`",
-            params.control_name()
+            params.control().label()
         );
         return Err(("ecn", text));
     }
     if params.needs().marks && flow.ecn.is_off() {
-        let name = params.control_name();
+        let name = params.control().label();
         let text = format!(
             "`{name}` reduces its window by the share of packets that are marked, and without ECN none is: give the flow `ecn = \
              \"classic\"`, or another `congestion`",
         );
         return Err(("ecn", text));
     }
-    if !control.answers_marks && !flow.ecn.is_off() {
+    if !control.info().answers_marks && !flow.ecn.is_off() {
         let text = format!(
             "`{}` does not react to marks; leave this key out, or take another `congestion`",
-            control.name
+            control.name()
         );
         return Err(("ecn", text));
     }
@@ -314,9 +314,11 @@ fn check_ecn(flow: &Flow) -> Allowed {
                     `ecn = \"classic\"`";
         return Err(("ecn", text.into()));
     }
-    if params.ecn_backoff && flow.ecn.is_off() {
-        let text = "without `ecn` no packet of the flow is marked; leave this key out, or give the flow `ecn = \"classic\"`";
-        return Err(("transport.ecn-backoff", text.into()));
+    if let (Some(key), true) = (control.key_of_marks(), flow.ecn.is_off()) {
+        let text = format!(
+            "without `ecn` no packet of the flow is marked; leave `{key}` out, or give the flow `ecn = \"classic\"`"
+        );
+        return Err(("transport.congestion", text));
     }
     if params.accecn == AccEcn::Ace && !flow.ecn.counts() {
         let text = "the ACE field is part of Accurate ECN; leave this key out, or give the flow `ecn = \"accurate\"`";

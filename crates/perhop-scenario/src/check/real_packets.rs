@@ -86,7 +86,7 @@ fn check_classes(scenario: &Scenario) -> Checked {
         };
         let control = match &flow.transport {
             Transport::Tcp(params) => {
-                params.class.as_ref().map(|params| ("transport.congestion", &params.class))
+                params.congestion.0.foreign().map(|params| ("transport.congestion", &params.class))
             }
             _ => None,
         };

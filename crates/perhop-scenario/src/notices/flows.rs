@@ -41,7 +41,7 @@ pub(super) fn papers_windows(scenario: &Scenario, reduced: &OneFlowPerGroup) -> 
             let text = format!(
                 "`{}` beside `tcp = \"{}\"`, which has the papers' packets of {} and window of {}: at most {:.3} Mbit/s in a round \
                  trip of {round_trip}, less than its share of link {}; `tcp = \"linux\"` has those of hosts of today, or give `window`",
-                params.control_name(),
+                params.control().label(),
                 if params.tcp == Variant::Reno { "reno" } else { "newreno" },
                 params.packet,
                 params.window,

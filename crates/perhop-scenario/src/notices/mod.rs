@@ -25,7 +25,8 @@ impl Scenario {
     pub fn notices(&self) -> Vec<Problem> {
         let reduced = OneFlowPerGroup::of(self);
         let sizes = sizes(&reduced.network);
-        let mut notices = queues::of_queues(self, &reduced, &sizes);
+        let mut notices = self.former_keys.clone();
+        notices.extend(queues::of_queues(self, &reduced, &sizes));
         notices.extend(links::ended_traces(self));
         notices.extend(flows::idle_demands(self));
         notices.extend(links::named_backwards(self));

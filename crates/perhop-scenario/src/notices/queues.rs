@@ -260,7 +260,7 @@ fn below(key: &str, inner: &str) -> String {
 
 /// Whether new data of the flow is ECT(1).
 fn sends_ect_1(flow: &FlowSpec) -> bool {
-    let is_l4s = matches!(&flow.transport, TransportSpec::Tcp(params) if params.is_l4s());
+    let is_l4s = matches!(&flow.transport, TransportSpec::Tcp(params) if params.needs().l4s);
     is_l4s && !flow.tcp_ecn.is_off() || [flow.ecn, flow.tcp_ecn.codepoint()].contains(&Ecn::Capable1)
 }
 

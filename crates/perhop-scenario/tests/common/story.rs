@@ -4,7 +4,7 @@
 use perhop_core::control::SampleInterval;
 use perhop_core::{Bitrate, Duration, Instant};
 use perhop_scenario::Scenario;
-use perhop_sim::transport::tcp::Congestion;
+use perhop_sim::transport::tcp::CongestionParams;
 use perhop_sim::{Engine, Network, Outcome, Simulation, TransportSpec};
 use serde_json::{Value, json};
 
@@ -371,7 +371,7 @@ impl Drawn<'_, '_> {
         let (kind, mut flow) = if has_users { self.users() } else { self.sender() };
         flow["name"] = format!("f{number}").into();
         let control = flow["transport"]["congestion"].as_str().unwrap_or_default().to_owned();
-        if Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.marks) {
+        if CongestionParams::named(&control).is_some_and(|control| control.needs().marks) {
             let is_selective = transport_is_selective(&flow["transport"]);
             flow["ecn"] = if is_selective { "accurate" } else { "classic" }.into();
         }
@@ -515,7 +515,7 @@ impl Drawn<'_, '_> {
         ];
         self.some(&mut transport, &keys);
         if variant != "two-windows" {
-            let controls: Vec<Value> = Congestion::NAMES.iter().map(|name| json!(name)).collect();
+            let controls: Vec<Value> = CongestionParams::all().map(|control| json!(control.name())).collect();
             let keys: [(&str, &[Value]); 3] = [
                 ("congestion", &controls),
                 ("byte-counting", &[json!(true)]),
@@ -544,7 +544,7 @@ impl Drawn<'_, '_> {
 
 fn leave_out_what_pacing_excludes(transport: &mut Value) {
     let control = transport["congestion"].as_str().unwrap_or_default();
-    let has_rate = Congestion::ALL.iter().any(|one| one.info().name == control && one.info().needs.pacing);
+    let has_rate = CongestionParams::named(control).is_some_and(|control| control.needs().pacing);
     let is_paced = has_rate
         || transport["pacing"] == "window"
         || (transport["tcp"] == "quic" && transport["pacing"] != "none");
@@ -562,13 +562,13 @@ fn leave_out_what_cannot_act(transport: &mut Value) {
         return;
     }
     let control = transport["congestion"].as_str().unwrap_or("reno");
-    let info = Congestion::ALL.iter().map(|one| one.info()).find(|one| one.name == control).expect("known");
+    let control = CongestionParams::named(control).expect("known");
     let delays = !transport["delayed-ack"].is_null();
     let Some(table) = transport.as_object_mut() else { return };
-    if !info.byte_counting {
+    if !control.info().byte_counting {
         table.remove("byte-counting");
     }
-    if info.needs.recovery {
+    if control.needs().recovery {
         table.remove("prr");
     }
     if !delays {

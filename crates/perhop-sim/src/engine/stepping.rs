@@ -16,8 +16,8 @@ use crate::flow::FlowState;
 use crate::network::{FlowSpec, LinkSpec, Network, TransportSpec};
 use crate::observer::Observation;
 use crate::outcome::Outcome;
+use crate::transport::tcp::TcpParams;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
-use crate::transport::tcp::{Congestion, TcpParams};
 use crate::transport::udp::UdpParams;
 
 /// A run in progress, with the network as it is by now. A clone is a snapshot: both go on by themselves.
@@ -414,15 +414,15 @@ fn flow_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Opt
     }
     if let (TransportSpec::Tcp(tcp), TransportSpec::Tcp(next)) = (&before.transport, &after.transport) {
         let same = FlowSpec { transport: before.transport.clone(), ..after.clone() };
-        let same_tcp = TcpParams { class: tcp.class.clone(), ..next.clone() };
-        return match (&tcp.class, &next.class) {
+        let same_tcp = TcpParams { congestion: tcp.congestion.clone(), ..next.clone() };
+        return match (tcp.congestion.0.foreign(), next.congestion.0.foreign()) {
             (Some(class), Some(changed))
                 if same == *before
                     && same_tcp == *tcp
                     && (&class.class, &class.needs) == (&changed.class, &changed.needs)
                     && before.population.is_none() =>
             {
-                Ok(Some(Change::Control(number, changed.clone())))
+                Ok(Some(Change::Control(number, Box::new(changed.clone()))))
             }
             _ => Err(refused()),
         };
@@ -448,7 +448,7 @@ fn profile_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<
     let knows = match &after.transport {
         _ if after.population.is_some() => Some("the flows of a population get it when they begin"),
         _ if after.path.is_some() => Some("the window control of a path may know it"),
-        TransportSpec::Tcp(tcp) if tcp.class.is_some() || tcp.control() == Congestion::TwoWindows => {
+        TransportSpec::Tcp(tcp) if tcp.control().info().reads_reserved_rate => {
             Some("its congestion control knows it")
         }
         _ => None,

@@ -7,7 +7,6 @@ pub mod congestion;
 mod ecn;
 mod outstanding;
 mod params;
-pub mod presets;
 mod prr;
 mod rack;
 mod receiver;
@@ -23,11 +22,11 @@ mod window_tuning;
 pub use ace::AccEcn;
 pub(crate) use acks::AckRecord;
 pub use acks::Acks;
-pub use congestion::Congestion;
+pub use congestion::{Congestion, CongestionParams};
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
-    CubicAlpha, CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing,
-    PartialWindowDeflation, Reduction, RttArithmetic, SlowStart, TcpParams, Variant, WindowTuning,
+    CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation,
+    Reduction, RttArithmetic, SlowStart, TcpParams, Variant, WindowTuning, presets,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use perhop_core::{Context, Duration, FlowId, Header, Instant, Rng};
 
-use super::{Congestion, TcpEcn, TcpParams};
+use super::{CongestionParams, TcpEcn, TcpParams};
 use crate::network::TransportSpec;
 use crate::packet::{Content, SimPacket};
 use crate::transport::metadata::Metadata;
@@ -151,22 +151,16 @@ impl Connection {
 /// Each congestion control with each way to find losses and to end slow start.
 fn kinds() -> Vec<String> {
     let mut kinds = Vec::new();
-    for control in Congestion::ALL.iter().map(|control| control.info()) {
+    for control in CongestionParams::all() {
+        let name = control.name();
         for recovery in [r#""sack": false"#, r#""sack": true"#, r#""sack": true, "loss-detection": "rack""#] {
-            for slow_start in ["standard", "hystart", "hystart++"] {
-                let fits = match slow_start {
-                    "hystart" => control.name == "cubic",
-                    "hystart++" => control.slow_start,
-                    _ => true,
-                };
-                let slow_start = if fits && slow_start != "standard" {
-                    format!(r#", "slow-start": "{slow_start}""#)
-                } else if fits {
-                    String::new()
-                } else {
-                    continue;
-                };
-                kinds.push(format!(r#"{recovery}, "congestion": "{}"{slow_start}"#, control.name));
+            kinds.push(format!(r#"{recovery}, "congestion": "{name}""#));
+            if name == "cubic" {
+                let table = r#"{"control": "cubic", "hystart": true}"#;
+                kinds.push(format!(r#"{recovery}, "congestion": {table}"#));
+            }
+            if control.info().slow_start {
+                kinds.push(format!(r#"{recovery}, "congestion": "{name}", "slow-start": "hystart++""#));
             }
         }
     }

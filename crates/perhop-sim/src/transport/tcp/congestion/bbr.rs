@@ -1,11 +1,13 @@
 //! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux's `tcp_bbr.c`, where they differ.
 
-use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
+use perhop_core::{Bitrate, Block, Duration, Instant, Origin, Rng};
 
 use super::path_model::{
     Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, ceil, floor, min, rate_of,
 };
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, Setup};
+use super::{
+    AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, Needs, NoParams, Setup,
+};
 
 /// 2/ln 2 in Linux's 256ths: the least gain at which the rate doubles in each round.
 const HIGH_GAIN: f64 = 739.0 / 256.0;
@@ -15,7 +17,7 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const WINDOW_GAIN: f64 = 2.0;
 /// The least window.
 const MIN_WINDOW: f64 = 4.0;
-/// How long the least round trip is believed, and how long the queue is drained to measure it anew.
+/// The time for which the least round trip is believed, and the time for which the queue is drained to measure it anew.
 const MIN_RTT_LASTS: Duration = Duration::from_secs(10);
 const PROBE_RTT_LASTS: Duration = Duration::from_millis(200);
 /// Aggregated ACKs raise the window by no more than what the path delivers in this time.
@@ -68,18 +70,22 @@ enum Mode {
     ProbeRtt,
 }
 
-impl Algorithm for Bbr {
+impl Block for Bbr {
+    type Params = NoParams;
     const NAME: &'static str = "bbr";
     const SUMMARY: &'static str =
         "Version 1: paced at the rate that the path delivers, twice its bandwidth-delay product in flight";
     const ORIGIN: Origin =
         Origin::published(2016, "draft-cardwell-iccrg-bbr-congestion-control-00, and Linux")
             .in_linux("bbr", "4.9");
+}
+
+impl Algorithm for Bbr {
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, pacing: true, recovery: true, ..Needs::NOTHING };
     const ANSWERS_MARKS: bool = false;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, _: &NoParams) -> Self {
         Self {
             output: Output::new(setup),
             mode: Mode::Startup,
@@ -323,7 +329,7 @@ impl Bbr {
         self.with_allowance(ceil(rate * self.min_rtt * self.gains().1) + floor(extra))
     }
 
-    /// With what offloads and delayed ACKs keep at hosts, to an even number.
+    /// Adds the allowance for offloads and delayed ACKs, and rounds up to an even number.
     fn with_allowance(&self, segments: f64) -> f64 {
         let even = 2.0 * ceil(0.5 * (segments + OFFLOAD));
         even + if self.mode == Mode::ProbeBw && self.place == 0 { 2.0 } else { 0.0 }
@@ -332,12 +338,12 @@ impl Bbr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Path, ack, loss, setup};
+    use super::super::tests::{Path, ack, begin, loss, setup};
     use super::*;
     use perhop_core::Bytes;
 
     fn bbr(seed: u64) -> Bbr {
-        Bbr::new(&Setup { packet: Bytes::new(1500), seed, ..setup() })
+        begin::<Bbr>(&Setup { packet: Bytes::new(1500), seed, ..setup() })
     }
 
     #[test]

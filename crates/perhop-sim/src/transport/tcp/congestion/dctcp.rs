@@ -2,14 +2,32 @@
 //!
 //! How the receiver echoes each mark (section 3.2) is the [receiver](crate::transport::tcp::TcpReceiver)'s.
 
-use perhop_core::Origin;
+use perhop_core::table::at_key;
+use perhop_core::units::UnitError;
+use perhop_core::{Block, Origin, Probability};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Needs, Setup, Window};
 
-/// What a loss leaves of the window (section 3.5).
+/// The part of the window that a loss leaves (section 3.5).
 const BY_LOSS: f64 = 0.5;
 
-/// The window shrinks by half the share of packets that are marked.
+/// Parameters of DCTCP.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DctcpParams {
+    /// The weight g of the last window in the estimate of the share of marked packets, above 0 (1/16: RFC 8257, section 4.2).
+    pub estimation_gain: Probability,
+}
+
+impl Default for DctcpParams {
+    fn default() -> Self {
+        Self { estimation_gain: Probability::new(1.0 / 16.0).expect("a probability") }
+    }
+}
+
+/// DCTCP: marks shrink the window by half the share of packets that are marked.
 ///
 /// ## Deviations
 /// - Windows of observation and reductions are counted in segments, not in bytes: all are full.
@@ -25,16 +43,29 @@ pub struct Dctcp {
     estimate: MarkedShare,
 }
 
-impl Algorithm for Dctcp {
+impl Block for Dctcp {
+    type Params = DctcpParams;
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str =
         "Marks reduce the window by half the share of packets that are marked, losses by half";
     const ORIGIN: Origin = Origin::published(2010, "RFC 8257").in_linux("dctcp", "3.18");
+
+    fn check(params: &DctcpParams) -> Result<(), UnitError> {
+        if params.estimation_gain.get() == 0.0 {
+            let why = "the gain is above 0 and at most 1, such as 0.0625";
+            return Err(UnitError::new(at_key("estimation-gain", why)));
+        }
+        Ok(())
+    }
+}
+
+impl Algorithm for Dctcp {
     const BYTE_COUNTING: bool = true;
     const NEEDS: Needs = Needs { marks: true, ..Needs::NOTHING };
+    const FORMER_KEYS: &'static [FormerKey] = &[FormerKey::moved("estimation-gain")];
 
-    fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), estimate: MarkedShare::new(setup.estimation_gain) }
+    fn new(setup: &Setup, params: &DctcpParams) -> Self {
+        Self { window: Window::new(setup), estimate: MarkedShare::new(params.estimation_gain.get()) }
     }
 }
 
@@ -103,7 +134,7 @@ impl MarkedShare {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ack, loss, setup};
+    use super::super::tests::{ack, begin, loss, setup};
     use super::*;
 
     /// A window of ten segments, so many of them marked, and then one that ends it.
@@ -173,7 +204,7 @@ mod tests {
         for (alpha, window, left) in
             [(1.0, 40.0, 20.0), (0.5, 40.0, 30.0), (0.1, 40.0, 38.0), (1.0, 3.0, 2.0)]
         {
-            let mut dctcp = Dctcp::new(&setup());
+            let mut dctcp = begin::<Dctcp>(&setup());
             dctcp.estimate.alpha = alpha;
             dctcp.on_congestion_experienced(&loss(window));
             assert_eq!((dctcp.window(), dctcp.window.threshold), (left, left));
@@ -184,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_was_marked_does_not_increase_the_window() {
-        let mut dctcp = Dctcp::new(&Setup { counts_acks: false, ..setup() });
+        let mut dctcp = begin::<Dctcp>(&Setup { counts_acks: false, ..setup() });
         dctcp.on_ack(&AckSample { marked: 2, ..ack(2) });
         assert_eq!(dctcp.window(), 10.0);
         dctcp.on_ack(&AckSample { marked: 1, ..ack(3) });

@@ -7,7 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use perhop_core::{Bitrate, Duration, Origin};
+use perhop_core::{Bitrate, Block, Duration, Origin};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -42,29 +43,28 @@ pub enum Need {
     Pacing,
     /// See [`Needs::recovery`].
     Recovery,
-    /// See [`Algorithm::IS_L4S`].
+    /// See [`Needs::l4s`].
     L4s,
 }
 
 /// The table of a congestion control that is implemented outside.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignCongestionParams {
-    /// The class, as `module:Class`.
+    /// The class, as `module:Class`; keys that are not listed here are its parameters.
     pub class: String,
     /// What the sender is to keep for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     pub needs: Vec<Need>,
     /// Its parameters.
     #[serde(flatten)]
+    #[schemars(skip)]
     pub parameters: Map<String, Value>,
     #[serde(skip)]
     implementation: Option<Arc<dyn CongestionImplementation>>,
 }
 
 impl ForeignCongestionParams {
-    /// The key under which the table names what it is.
-    pub const TAG: &'static str = "control";
-
     /// Gives the table its implementation.
     pub fn implement(&mut self, implementation: Arc<dyn CongestionImplementation>) {
         self.implementation = Some(implementation);
@@ -83,12 +83,8 @@ impl ForeignCongestionParams {
             marks: self.needs.contains(&Need::Marks),
             pacing: self.needs.contains(&Need::Pacing),
             recovery: self.needs.contains(&Need::Recovery),
+            l4s: self.needs.contains(&Need::L4s),
         }
-    }
-
-    /// Its data is ECT(1).
-    pub(in crate::transport::tcp) fn is_l4s(&self) -> bool {
-        self.needs.contains(&Need::L4s)
     }
 }
 
@@ -113,12 +109,6 @@ impl Clone for Foreign {
 }
 
 impl Foreign {
-    /// The control of a new connection with this table.
-    pub(in crate::transport::tcp) fn of(params: &ForeignCongestionParams, setup: &Setup) -> Self {
-        let control = params.implementation.as_ref().map(|implementation| implementation.build(setup));
-        Self { control, needs: params.needs() }
-    }
-
     /// See [`ForeignCongestion::set_parameters`].
     pub(in crate::transport::tcp) fn set_parameters(&mut self, parameters: &Map<String, Value>) {
         self.control().set_parameters(parameters);
@@ -129,19 +119,34 @@ impl Foreign {
     }
 }
 
-impl Algorithm for Foreign {
+impl Block for Foreign {
+    type Params = Box<ForeignCongestionParams>;
     const NAME: &'static str = "python";
     const SUMMARY: &'static str =
         "decides as a class in Python does, a subclass of `perhop.CongestionControl`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
-    const BYTE_COUNTING: bool = true;
+}
 
-    fn new(_: &Setup) -> Self {
-        Self { control: None, needs: Needs::NOTHING }
+impl Algorithm for Foreign {
+    const BYTE_COUNTING: bool = true;
+    const REDUCES_ITSELF: bool = true;
+    const READS_RESERVED_RATE: bool = true;
+
+    fn new(setup: &Setup, params: &Self::Params) -> Self {
+        let control = params.implementation.as_ref().map(|implementation| implementation.build(setup));
+        Self { control, needs: params.needs() }
     }
 
     fn needs(&self) -> Needs {
         self.needs
+    }
+
+    fn needs_with(params: &Self::Params) -> Needs {
+        params.needs()
+    }
+
+    fn label(params: &Self::Params) -> &str {
+        &params.class
     }
 }
 
@@ -193,8 +198,8 @@ impl CongestionControl for Foreign {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ack, loss, setup};
-    use super::super::{AnyCongestion, Congestion, Reno};
+    use super::super::tests::{ack, begin, loss, setup};
+    use super::super::{AnyCongestion, Reno};
     use super::*;
     use crate::transport::tcp::TcpParams;
 
@@ -204,7 +209,7 @@ mod tests {
 
     impl CongestionImplementation for Renos {
         fn build(&self, setup: &Setup) -> Box<dyn ForeignCongestion> {
-            Box::new(Reno::new(setup))
+            Box::new(begin::<Reno>(setup))
         }
     }
 
@@ -227,8 +232,8 @@ mod tests {
     #[test]
     fn a_table_keeps_the_parameters_of_its_class_and_says_what_it_needs() {
         let params = read(TABLE).unwrap();
-        assert_eq!((params.congestion, params.needs().pacing), (Congestion::Foreign, true));
-        let class = params.class.as_ref().unwrap();
+        assert!(params.needs().pacing);
+        let class = params.congestion.0.foreign().unwrap();
         assert_eq!((class.class.as_str(), class.is_implemented()), ("my:Reno", false));
         let written = serde_json::to_value(&params).unwrap();
         assert_eq!(written["congestion"], serde_json::from_str::<Value>(TABLE).unwrap());
@@ -236,8 +241,7 @@ mod tests {
         assert_ne!(read(&TABLE.replace("0.5", "0.6")).unwrap(), params);
         for (table, problem) in [
             (r#"{"control": "python"}"#, "missing field `class`"),
-            (r#""python""#, "names a class"),
-            (r#"{"control": "reno"}"#, "write `congestion = \"reno\"`"),
+            (r#""python""#, "missing field `class`"),
             (r#"{"beta": 0.5}"#, "key `control` is missing"),
             ("7", "congestion"),
         ] {
@@ -248,10 +252,10 @@ mod tests {
 
     #[test]
     fn a_sender_calls_its_implementation_and_copies_have_a_state_of_their_own() {
-        let mut params = read(TABLE).unwrap().class.unwrap();
-        assert_eq!(Foreign::of(&params, &setup()).window(), 1.0, "it is only looked at");
+        let mut params = Box::new(read(TABLE).unwrap().congestion.0.foreign().unwrap().clone());
+        assert_eq!(Foreign::new(&setup(), &params).window(), 1.0, "it is only looked at");
         params.implement(Arc::new(Renos));
-        let mut control = AnyCongestion::Foreign(Box::new(Foreign::of(&params, &setup())));
+        let mut control = AnyCongestion::Foreign(Box::new(Foreign::new(&setup(), &params)));
         let mut asked = None;
         let window = control.take(|needs| {
             asked = Some(needs.pacing);

@@ -1,18 +1,40 @@
 //! LEDBAT, Low Extra Delay Background Transport: RFC 6817, section 2.
 
-use perhop_core::{Duration, Instant, Origin};
+use perhop_core::table::at_key;
+use perhop_core::units::UnitError;
+use perhop_core::{Block, Duration, Instant, Origin};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Needs, Setup};
 
 /// GAIN, `ALLOWED_INCREASE` and `MIN_CWND` (section 2.5).
 const GAIN: f64 = 1.0;
 const ALLOWED_INCREASE: f64 = 1.0;
 const MIN_WINDOW: f64 = 2.0;
-/// What a loss leaves of the window.
+/// The part of the window that a loss leaves.
 const BY_LOSS: f64 = 0.5;
 /// `BASE_HISTORY` and `CURRENT_FILTER`.
 const MINUTES: usize = 10;
 const SAMPLES: usize = 4;
+
+/// The least target that can be measured, and the most that RFC 6817 allows.
+const LEAST_TARGET: Duration = Duration::from_millis(1);
+const MOST_TARGET: Duration = Duration::from_millis(100);
+
+/// Parameters of LEDBAT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LedbatParams {
+    /// The queueing delay at which the control aims (TARGET), from 1ms to 100ms (RFC 6817, section 2.5).
+    pub target_delay: Duration,
+}
+
+impl Default for LedbatParams {
+    fn default() -> Self {
+        Self { target_delay: MOST_TARGET }
+    }
+}
 
 /// Yields to other flows as soon as they make the queue longer than a target.
 ///
@@ -34,19 +56,34 @@ pub struct Ledbat {
     next: usize,
 }
 
-impl Algorithm for Ledbat {
+impl Block for Ledbat {
+    type Params = LedbatParams;
     const NAME: &'static str = "ledbat";
     const SUMMARY: &'static str =
         "The window follows the queueing delay towards a target, as background traffic that yields";
     const ORIGIN: Origin = Origin::published(2009, "RFC 6817");
+
+    fn check(params: &LedbatParams) -> Result<(), UnitError> {
+        if !(LEAST_TARGET..=MOST_TARGET).contains(&params.target_delay) {
+            return Err(UnitError::new(at_key(
+                "target-delay",
+                "a target is 1ms to 100ms (RFC 6817, section 2.5)",
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Algorithm for Ledbat {
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, ..Needs::NOTHING };
+    const FORMER_KEYS: &'static [FormerKey] = &[FormerKey::moved("target-delay")];
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, params: &LedbatParams) -> Self {
         Self {
             window: setup.window,
             most: f64::from(setup.most),
-            target: setup.target_delay.as_secs_f64(),
+            target: params.target_delay.as_secs_f64(),
             base: [f64::INFINITY; MINUTES],
             minute: 0,
             recent: [f64::INFINITY; SAMPLES],
@@ -111,11 +148,11 @@ fn least(delays: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{loss, setup};
+    use super::super::tests::{begin, loss, setup};
     use super::*;
 
     fn ledbat(window: f64) -> Ledbat {
-        Ledbat::new(&Setup { window, target_delay: Duration::from_millis(100), ..setup() })
+        begin(&Setup { window, ..setup() })
     }
 
     #[test]

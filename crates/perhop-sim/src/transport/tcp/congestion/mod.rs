@@ -3,15 +3,18 @@
 //! A congestion control decides about the window, and nothing else. The [sender](super::TcpSender) finds losses and recovers
 //! from them, keeps the timers, measures round trips and delivery rates, and paces.
 //!
-//! To add one: a file here with its state, an `impl Algorithm` (what it is), an `impl CongestionControl` (what it does) and its
-//! tests, and one line in `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it into the
-//! documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
+//! To add one: a file here with its state, its parameters ([`NoParams`] if it has none), an `impl Block` (its name and origin), an
+//! `impl Algorithm` (what others may know of it), an `impl CongestionControl` (what it does) and its tests, and one line in
+//! `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it and its parameters into
+//! the documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
 
 mod bbr;
 mod bbr3;
 mod cubic;
 mod dctcp;
 mod foreign;
+mod former;
+mod key;
 mod ledbat;
 mod path_model;
 mod prague;
@@ -20,116 +23,143 @@ mod scalable;
 mod two_windows;
 mod window;
 
-use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
 use ambassador::{Delegate, delegatable_trait, delegate_to_remote_methods};
-use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Origin};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use perhop_core::{Bitrate, Block, Bytes, Color, Duration, Instant, Origin, Role, register_params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
-pub use cubic::Cubic;
-pub use dctcp::Dctcp;
+pub use cubic::{Cubic, CubicAlpha, CubicParams};
+pub use dctcp::{Dctcp, DctcpParams};
 pub use foreign::{CongestionImplementation, Foreign, ForeignCongestion, ForeignCongestionParams, Need};
-pub use ledbat::Ledbat;
-pub use prague::Prague;
-pub use reno::Reno;
+pub use former::{FormerKey, move_former_keys};
+pub use key::Congestion;
+pub use ledbat::{Ledbat, LedbatParams};
+pub use prague::{Prague, PragueParams};
+pub use reno::{Reno, RenoParams};
 pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
 pub use window::Window;
 
+pub(super) use former::describe_former_keys;
 pub(super) use path_model::bitrate;
 
-/// The declaration of a congestion control: its name in scenarios, and what others may know of it before a connection begins.
-pub trait Algorithm: CongestionControl + Sized {
-    /// The name in scenarios.
-    const NAME: &'static str;
-    /// One line for the documentation.
-    const SUMMARY: &'static str;
-    /// Where it comes from: what it follows, how old it is, and the Linux kernel's name for it.
-    const ORIGIN: Origin;
-    /// What a mark leaves of the window where RFC 8511 says so (key `ecn-backoff`); `None` if it says nothing of this control.
-    const ECN_BACKOFF: Option<f64> = None;
-    /// It begins with a slow start, which may end by round-trip times.
+use super::Variant;
+
+/// The declaration of a congestion control beside its [`Block`]: what others may know of it before a connection begins.
+pub trait Algorithm: CongestionControl + Block {
+    /// The control begins with a slow start, which may end by round-trip times.
     const SLOW_START: bool = true;
-    /// It reacts to marks (ECN). Where it does not, a flow may not ask for any.
+    /// The control reacts to marks (ECN). Where it does not, a flow may not ask for any.
     const ANSWERS_MARKS: bool = true;
-    /// The key `byte-counting` acts: its window can grow by ACKs, or by the segments that they acknowledge.
+    /// The key `byte-counting` acts: the window can grow by ACKs, or by the segments that they acknowledge.
     const BYTE_COUNTING: bool = false;
-    /// Its data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be accurate.
-    const IS_L4S: bool = false;
-    /// What the sender has to keep for it. What no control needs costs nothing.
+    /// The control carries out the reductions of its window, so that the key `reduction` cannot act. One that paces or
+    /// [owns](Needs::recovery) its recoveries does so in any case.
+    const REDUCES_ITSELF: bool = false;
+    /// The control depends on [`Setup::reserved`], which therefore cannot change during a run.
+    const READS_RESERVED_RATE: bool = false;
+    /// The needs of the control: what the sender has to keep for it. What no control needs costs nothing.
     const NEEDS: Needs = Needs::NOTHING;
+    /// Keys of a transport that are parameters of the control by now.
+    const FORMER_KEYS: &'static [FormerKey] = &[];
 
-    /// The control of a new connection.
-    fn new(setup: &Setup) -> Self;
+    /// Returns the control of a new connection.
+    fn new(setup: &Setup, params: &Self::Params) -> Self;
 
-    /// What the sender has to keep for this one: [`NEEDS`](Self::NEEDS), except where a class outside says so.
+    /// Returns the needs of this control: [`NEEDS`](Self::NEEDS), unless its parameters decide.
     #[inline(always)]
     fn needs(&self) -> Needs {
         Self::NEEDS
     }
+
+    /// Returns the needs of a control with these parameters.
+    fn needs_with(_params: &Self::Params) -> Needs {
+        Self::NEEDS
+    }
+
+    /// Returns whether the first slow start ends by Linux's `HyStart`, unless the key `slow-start` is given, beside this value of
+    /// the key `tcp`.
+    fn has_hystart(_params: &Self::Params, _tcp: Variant) -> bool {
+        false
+    }
+
+    /// Returns a parameter that is given and acts on flows with ECN alone.
+    fn key_of_marks(_params: &Self::Params) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the name in messages and tables: [`NAME`](Block::NAME), except that a class has a name of its own.
+    fn label(_params: &Self::Params) -> &str {
+        Self::NAME
+    }
 }
+
+/// The parameters of a congestion control that has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoParams {}
 
 /// A congestion control. All windows are in segments.
 #[delegatable_trait]
 pub trait CongestionControl {
-    /// New data was acknowledged. Not called during a recovery from losses, unless the control [owns](Needs::recovery) them.
+    /// Takes an ACK of new data. Not called during a recovery from losses, unless the control [owns](Needs::recovery) them.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// A segment is lost, if the control [owns](Needs::recovery) its recoveries: before [`on_ack`](Self::on_ack) for the ACK that
-    /// shows it.
+    /// Takes a lost segment, if the control [owns](Needs::recovery) its recoveries: before [`on_ack`](Self::on_ack) for the ACK
+    /// that shows the loss.
     fn on_lost(&mut self, _lost: &LostSegment) {}
 
-    /// A loss was found, and a recovery begins: once in each.
+    /// Reacts to a loss with which a recovery begins: once in each recovery.
     fn on_loss(&mut self, event: &CongestionEvent);
 
-    /// Packets were marked (ECN): at most once in a window of data, and not during a recovery. Unless said otherwise, as a loss
+    /// Reacts to marked packets (ECN): at most once in a window of data, and not during a recovery. Unless said otherwise, as a loss
     /// (RFC 3168, section 6.1.2).
     fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
         self.on_loss(event);
     }
 
-    /// The retransmission timer expired. Unless said otherwise, the slow-start threshold is that after a loss, and slow start
+    /// Reacts to the retransmission timeout. Unless said otherwise, the slow-start threshold is that after a loss, and slow start
     /// begins with one segment (RFC 5681, section 3.1).
     fn on_timeout(&mut self, event: &CongestionEvent) {
         self.on_loss(event);
         self.set_window(1.0);
     }
 
-    /// The congestion window, at least one segment. During a recovery: the window with which the recovery is to end, or, if the
+    /// Returns the congestion window, at least one segment. During a recovery: the window with which the recovery is to end, or, if the
     /// control [owns](Needs::recovery) it, the window in force.
     fn window(&self) -> f64;
 
-    /// The sender sets the window: to the initial window when the connection is open, or after feedback of an OUT packet.
+    /// Sets the window: the sender does so when the connection opens, and after feedback of an OUT packet.
     fn set_window(&mut self, window: f64);
 
-    /// The slow-start threshold, in segments; 0 if it has no slow start.
+    /// Returns the slow-start threshold in segments; 0 if the control has no slow start.
     fn slow_start_threshold(&self) -> f64 {
         0.0
     }
 
-    /// It is in slow start: the window is below its threshold.
+    /// Returns whether the control is in slow start: the window is below its threshold.
     fn is_in_slow_start(&self) -> bool {
         self.window() < self.slow_start_threshold()
     }
 
-    /// The application has data again, after this time in which nothing was outstanding.
+    /// Takes note that the application has data again, after this time in which nothing was outstanding.
     fn on_idle(&mut self, _idle: Duration) {}
 
-    /// Slow start is over before packets were lost: congestion avoidance goes on from this window.
+    /// Ends slow start before packets are lost: congestion avoidance goes on from this window.
     fn leave_slow_start(&mut self) {}
 
-    /// The rate, headers included, at which segments may leave; unlimited if there is none. Asked only if the control
+    /// Returns the rate, headers included, at which segments may leave; `None` is unlimited. The sender asks only if the control
     /// [needs](Needs::pacing) pacing.
     fn pacing_rate(&self) -> Option<Bitrate> {
         None
     }
 }
 
-/// What a sender keeps only for a congestion control that asks for it.
+/// The needs of a congestion control: what a sender keeps only for a control that asks for it.
 #[expect(clippy::struct_excessive_bools, reason = "the needs are independent")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -147,29 +177,32 @@ pub struct Needs {
     /// The control's window is in force during recoveries, too, of which it gets each ACK, with [`AckSample::pipe`],
     /// [`lost`](AckSample::lost) and [`recovering`](AckSample::recovering), and each [loss](CongestionControl::on_lost).
     pub recovery: bool,
+    /// Data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be accurate.
+    pub l4s: bool,
 }
 
 impl Needs {
     /// Nothing besides what every sender keeps.
     pub const NOTHING: Self =
-        Self { colors: false, delivery: false, marks: false, pacing: false, recovery: false };
+        Self { colors: false, delivery: false, marks: false, pacing: false, recovery: false, l4s: false };
 
-    /// Whether the sender's fast path does all that such a control needs.
+    /// Returns whether the sender's fast path meets these needs.
     pub const fn allow_fast_path(self) -> bool {
         self.take_plain_acks(false) && !self.pacing
     }
 
-    /// Whether such a control needs nothing more of an ACK of new data in order that reports no mark than how much it is, and, of a
-    /// paced sender, what its delivery says of the path.
+    /// Returns whether an unmarked cumulative ACK can be handled with the number of delivered segments alone (a paced sender may also
+    /// need a delivery-rate sample).
     pub const fn take_plain_acks(self, is_paced: bool) -> bool {
         !self.colors && (is_paced || !(self.delivery || self.recovery))
     }
 }
 
-/// What a congestion control knows when its connection begins.
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+/// The connection for which a congestion control is made: all that the control knows then besides its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
+    /// The value of the key `tcp`: a preset may give a parameter that is left out another default.
+    pub tcp: Variant,
     /// The first window: one segment while a handshake is to come.
     pub window: f64,
     /// The slow-start threshold.
@@ -182,88 +215,76 @@ pub struct Setup {
     pub packet: Bytes,
     /// The rate of the flow's traffic profile.
     pub reserved: Option<Bitrate>,
-    /// A mark leaves what [`ECN_BACKOFF`](CongestionControl::ECN_BACKOFF) says.
-    pub ecn_backoff: bool,
-    /// CUBIC grows as Reno once it has the window before the last reduction (RFC 9438, section 4.3), not as slowly as below.
-    pub raises_alpha: bool,
     /// The window is counted in whole segments, and a reduction rounds it down, as by Linux.
     pub whole_segments: bool,
-    /// Where round-trip times up to this get the same rate, if the control makes them; zero turns that off.
-    pub target_rtt: Duration,
-    /// The weight of the last window in an estimate of the share of marked packets, if the control leaves it open.
-    pub estimation_gain: f64,
-    /// The queueing delay that the control aims at, if it aims at one.
-    pub target_delay: Duration,
     /// ACKs report what arrived beyond a gap (RFC 2018).
     pub selective_acks: bool,
-    /// What a control that decides by chance begins its random stream with: the flow's own.
+    /// The seed of a control that decides by chance: the flow's own.
     pub seed: u64,
 }
 
-/// What an ACK of new data says.
+/// An ACK of new data.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
-    /// When it came.
+    /// The time at which the ACK came.
     pub now: Instant,
     /// Segments newly acknowledged, in order or selectively.
     pub delivered: u32,
-    /// How many of them were marked, if the control [needs](Needs::marks) to know.
+    /// The number of delivered segments that were marked, if the control [needs](Needs::marks) to know.
     pub marked: u32,
     /// The first segment that is not acknowledged.
     pub acked: u32,
     /// Segments sent and not acknowledged.
     pub in_flight: u32,
-    /// Of these, segments thought to be in the network; segments found to be lost since the ACK before this; and whether losses
-    /// are being repaired. All are 0 unless the control [owns](Needs::recovery) its recoveries.
+    /// The segments of `in_flight` that are thought to be in the network. This field and the next two are 0 unless the control
+    /// [owns](Needs::recovery) its recoveries.
     pub pipe: u32,
-    /// See [`pipe`](Self::pipe).
+    /// Segments found to be lost since the ACK before this one.
     pub lost: u32,
-    /// See [`pipe`](Self::pipe).
+    /// Losses are being repaired.
     pub recovering: bool,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
     pub smoothed_rtt: f64,
-    /// How fast the network delivers, if the control [needs](Needs::delivery) to know.
+    /// A sample of the delivery rate, if the control [needs](Needs::delivery) to know.
     pub delivery: Option<DeliverySample>,
 }
 
-/// How fast the network delivered, up to the segment sent last of those that an ACK acknowledges.
+/// A sample of the delivery rate, up to the segment sent last of those that an ACK acknowledges: "the segment" below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliverySample {
-    /// Segments delivered since that segment was sent, and the time that they took: the longer of the times between
-    /// their ACKs and between their transmissions.
+    /// Segments delivered since the segment was sent.
     pub delivered: u64,
-    /// See [`delivered`](Self::delivered).
+    /// The time that `delivered` segments took: the longer of the times between their ACKs and between their transmissions.
     pub interval: Duration,
-    /// Segments delivered before it was sent.
+    /// Segments delivered before the segment was sent.
     pub prior: u64,
-    /// The segment's round trip; none if it was sent more than once.
+    /// The segment's round trip; `None` if it was sent more than once.
     pub rtt: Option<Duration>,
     /// The number of the round trip, from 1 on: another begins with the ACK of a segment sent after the last one began.
     pub round: u64,
-    /// Segments found to be lost since it was sent, and segments in the network when it was, itself included. Both are 0 unless
-    /// the control [owns](Needs::recovery) its recoveries.
+    /// Segments found to be lost since the segment was sent; 0 unless the control [owns](Needs::recovery) its recoveries.
     pub lost: u64,
-    /// See [`lost`](Self::lost).
+    /// Segments in the network when the segment was sent, itself included; 0 likewise.
     pub in_flight: u32,
-    /// It says too little of the path: the application had no more to send.
+    /// The sample says too little of the path: the application had no more to send.
     pub limited: bool,
 }
 
 /// A segment that is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSegment {
-    /// When the sender learned of it.
+    /// The time at which the sender learned of the loss.
     pub now: Instant,
-    /// Segments found to be lost since it was sent, itself included.
+    /// Segments found to be lost since the segment was sent, itself included.
     pub lost: u32,
-    /// Segments in the network when it was sent, itself included.
+    /// Segments in the network when the segment was sent, itself included.
     pub in_flight: u32,
 }
 
-/// What a sender knows when it learns of congestion.
+/// Congestion as the sender learns of it.
 #[derive(Clone, Copy, Debug)]
 pub struct CongestionEvent {
-    /// When it learned of it.
+    /// The time at which the sender learned of it.
     pub now: Instant,
     /// The window in force, at most the receiver's. Within a recovery it may differ from the control's own.
     pub window: f64,
@@ -273,42 +294,39 @@ pub struct CongestionEvent {
     pub color: Color,
 }
 
-/// A registered congestion control, as documentation and drivers see it.
+/// The declarations of a registered congestion control that do not depend on its parameters.
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 #[derive(Clone, Copy, Debug)]
 pub struct CongestionInfo {
-    /// Its name in scenarios.
+    /// See [`Block::NAME`].
     pub name: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// Where it comes from.
+    /// See [`Block::ORIGIN`].
     pub origin: Origin,
-    /// What a mark leaves of the window where RFC 8511 says so.
-    pub ecn_backoff: Option<f64>,
-    /// It begins with a slow start.
+    /// See [`Algorithm::SLOW_START`].
     pub slow_start: bool,
-    /// It reacts to marks (ECN).
+    /// See [`Algorithm::ANSWERS_MARKS`].
     pub answers_marks: bool,
-    /// The key `byte-counting` acts.
+    /// See [`Algorithm::BYTE_COUNTING`].
     pub byte_counting: bool,
-    /// Its data is ECT(1).
-    pub is_l4s: bool,
-    /// What the sender keeps for it.
-    pub needs: Needs,
+    /// See [`Algorithm::REDUCES_ITSELF`].
+    pub reduces_itself: bool,
+    /// See [`Algorithm::READS_RESERVED_RATE`].
+    pub reads_reserved_rate: bool,
+    /// See [`Algorithm::FORMER_KEYS`].
+    pub former_keys: &'static [FormerKey],
 }
 
 impl CongestionInfo {
     const fn of<C: Algorithm>() -> Self {
         Self {
             name: C::NAME,
-            summary: C::SUMMARY,
             origin: C::ORIGIN,
-            ecn_backoff: C::ECN_BACKOFF,
             slow_start: C::SLOW_START,
             answers_marks: C::ANSWERS_MARKS,
             byte_counting: C::BYTE_COUNTING,
-            is_l4s: C::IS_L4S,
-            needs: C::NEEDS,
+            reduces_itself: C::REDUCES_ITSELF,
+            reads_reserved_rate: C::READS_RESERVED_RATE,
+            former_keys: C::FORMER_KEYS,
         }
     }
 }
@@ -321,43 +339,72 @@ impl<C: CongestionControl> Box<C> {
     fn deref_mut(&mut self) -> &mut C;
 }
 
-/// Makes the enums over the names and the states of all congestion controls. Dispatch is by `match`, which `ambassador` derives
+/// Makes the enums over the parameters and the states of all congestion controls. Dispatch is by `match`, which `ambassador` derives
 /// from the trait's definition: no vtable in the packet's path.
 ///
 /// The first control, the default, is stored beside the fields that each ACK uses. Every other one is boxed, so that it does not
 /// make the sender larger.
 macro_rules! register_congestion_controls {
-    ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+; $foreign:ident($foreign_control:ty)) => {
-        /// Which congestion control moves the window.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum Congestion {
-            #[doc = concat!("See [`", stringify!($first), "`].")] #[default] $first,
-            $($(#[$when])? #[doc = concat!("See [`", stringify!($variant), "`].")] $variant,)+
-            /// One that is implemented outside: [`TcpParams::class`](super::TcpParams::class).
-            $foreign,
+    ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+) => {
+        register_params!(
+            Role::CongestionControl, "control", CongestionParams,
+            $first($first_control), $($(#[$when])? $variant($control),)+
+        );
+
+        impl Default for CongestionParams {
+            fn default() -> Self {
+                Self::$first(Default::default())
+            }
         }
 
-        impl Congestion {
-            /// Every congestion control of this crate.
-            pub const ALL: &'static [Self] = &[Self::$first, $($(#[$when])? Self::$variant),+];
-            /// Their names.
-            pub const NAMES: &'static [&'static str] =
-                &[<$first_control as Algorithm>::NAME, $($(#[$when])? <$control as Algorithm>::NAME),+];
-
-            /// What it is.
-            pub const fn info(self) -> CongestionInfo {
+        impl CongestionParams {
+            /// Returns the declarations that do not depend on the parameters.
+            pub const fn info(&self) -> CongestionInfo {
                 match self {
-                    Self::$first => CongestionInfo::of::<$first_control>(),
-                    $($(#[$when])? Self::$variant => CongestionInfo::of::<$control>(),)+
-                    Self::$foreign => CongestionInfo::of::<$foreign_control>(),
+                    Self::$first(_) => CongestionInfo::of::<$first_control>(),
+                    $($(#[$when])? Self::$variant(_) => CongestionInfo::of::<$control>(),)+
                 }
             }
 
-            pub(super) fn build(self, setup: &Setup) -> AnyCongestion {
+            /// Returns the needs of the control.
+            pub fn needs(&self) -> Needs {
                 match self {
-                    Self::$first => AnyCongestion::$first(Algorithm::new(setup)),
-                    $($(#[$when])? Self::$variant => AnyCongestion::$variant(Box::new(Algorithm::new(setup))),)+
-                    Self::$foreign => AnyCongestion::$foreign(Box::new(Algorithm::new(setup))),
+                    Self::$first(params) => <$first_control>::needs_with(params),
+                    $($(#[$when])? Self::$variant(params) => <$control>::needs_with(params),)+
+                }
+            }
+
+            /// See [`Algorithm::has_hystart`].
+            pub(super) fn has_hystart(&self, tcp: Variant) -> bool {
+                match self {
+                    Self::$first(params) => <$first_control>::has_hystart(params, tcp),
+                    $($(#[$when])? Self::$variant(params) => <$control>::has_hystart(params, tcp),)+
+                }
+            }
+
+            /// See [`Algorithm::key_of_marks`].
+            pub fn key_of_marks(&self) -> Option<&'static str> {
+                match self {
+                    Self::$first(params) => <$first_control>::key_of_marks(params),
+                    $($(#[$when])? Self::$variant(params) => <$control>::key_of_marks(params),)+
+                }
+            }
+
+            /// See [`Algorithm::label`].
+            pub fn label(&self) -> &str {
+                match self {
+                    Self::$first(params) => <$first_control>::label(params),
+                    $($(#[$when])? Self::$variant(params) => <$control>::label(params),)+
+                }
+            }
+
+            /// Returns the control of a new connection.
+            pub(super) fn build(&self, setup: &Setup) -> AnyCongestion {
+                match self {
+                    Self::$first(params) => AnyCongestion::$first(Algorithm::new(setup, params)),
+                    $($(#[$when])? Self::$variant(params) => {
+                        AnyCongestion::$variant(Box::new(Algorithm::new(setup, params)))
+                    })+
                 }
             }
         }
@@ -368,23 +415,21 @@ macro_rules! register_congestion_controls {
         pub(super) enum AnyCongestion {
             $first($first_control),
             $($(#[$when])? $variant(Box<$control>),)+
-            $foreign(Box<$foreign_control>),
         }
 
         impl AnyCongestion {
-            /// Whether it is the default control.
+            /// Returns whether it is the default control.
             #[inline(always)]
             pub(super) fn is_default(&self) -> bool {
                 matches!(self, Self::$first(_))
             }
 
-            /// Takes an ACK of new data; returns the window. `sample` makes what the control needs to know of it.
+            /// Takes an ACK of new data and returns the window. `sample` makes the sample of the ACK that meets the needs.
             #[inline(always)] // It is a part of the sender's fast path.
             pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
                     Self::$first(control) => take(control, sample),
                     $($(#[$when])? Self::$variant(control) => take(&mut **control, sample),)+
-                    Self::$foreign(control) => take(&mut **control, sample),
                 }
             }
         }
@@ -403,57 +448,35 @@ register_congestion_controls! {
     Ledbat(Ledbat),
     #[cfg(test)] // It needs all that a control may ask of the sender.
     Paced(tests::Paced),
-    ; Foreign(Foreign)
+    Foreign(Foreign),
+}
+
+impl CongestionParams {
+    /// Returns the control of this name with its defaults; `None` without such a control, or if it has a parameter without a default.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::deserialize_named(name, serde_json::json!({}))?.ok()
+    }
+
+    /// Returns every control that has defaults: all of this crate, without the one that a class implements.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().filter_map(|name| Self::named(name))
+    }
+
+    /// Returns the table of a control that is implemented outside.
+    pub fn foreign(&self) -> Option<&ForeignCongestionParams> {
+        if let Self::Foreign(params) = self { Some(params) } else { None }
+    }
+
+    /// See [`foreign`](Self::foreign).
+    pub fn foreign_mut(&mut self) -> Option<&mut ForeignCongestionParams> {
+        if let Self::Foreign(params) = self { Some(params) } else { None }
+    }
 }
 
 #[inline(always)]
 fn take<C: Algorithm>(control: &mut C, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
     control.on_ack(&sample(control.needs()));
     control.window()
-}
-
-impl Serialize for Congestion {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.info().name)
-    }
-}
-
-impl<'de> Deserialize<'de> for Congestion {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<'_, str>::deserialize(deserializer)?;
-        let known = Self::ALL.iter().chain([&Self::Foreign]).find(|control| control.info().name == name);
-        known.copied().ok_or_else(|| de::Error::unknown_variant(&name, Self::NAMES))
-    }
-}
-
-impl JsonSchema for Congestion {
-    fn schema_name() -> Cow<'static, str> {
-        "Congestion".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let choice = |control: &Self| {
-            let CongestionInfo { name, summary, origin, .. } = control.info();
-            let description = format!("{summary}. Source: {origin}.");
-            json_schema!({ "type": "string", "const": name, "description": description })
-        };
-        let mut controls = Self::ALL.to_vec();
-        controls.sort_by_key(|control| control.info().origin.era);
-        let mut choices: Vec<Schema> = controls.iter().map(choice).collect();
-        let path = "^[\\w.]+:\\w+$";
-        choices.push(json_schema!({
-            "type": "string", "pattern": path,
-            "description": "A class in Python, as `module:Class`: a subclass of `perhop.CongestionControl`.",
-        }));
-        choices.push(json_schema!({
-            "title": "python", "type": "object",
-            "description": "A class in Python with its parameters, which are the other keys.",
-            "properties": {
-                "control": { "type": "string", "description": "The class, as `module:Class`." },
-            },
-            "required": ["control"], "additionalProperties": true,
-        }));
-        json_schema!({ "oneOf": choices, "description": "Which rule moves the congestion window." })
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Rounds {
         }
     }
 
-    /// One begins now.
+    /// A round trip begins now.
     pub(super) fn restart(&mut self) {
         self.ends = self.delivered;
     }
@@ -105,7 +105,7 @@ impl FullPipe {
     }
 }
 
-/// What a model of the path sets: the window, and the rate at which segments leave. Windows in segments.
+/// The window and the pacing rate that a model of the path sets. Windows are in segments.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     packet: Bytes,
@@ -120,7 +120,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Of a new connection.
+    /// Returns the output of a new connection.
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             packet: setup.packet,
@@ -190,13 +190,13 @@ impl Limited {
         self.to = delivered + u64::from(pipe);
     }
 
-    /// It is one of them.
+    /// Returns whether the sample is one of them.
     pub(super) fn contains(&self, sample: &DeliverySample) -> bool {
         sample.limited || (self.from..=self.to).contains(&sample.prior)
     }
 }
 
-/// How much more ACKs report at once than the path delivers meanwhile (draft-ietf-ccwg-bbr-06, section 5.5.9).
+/// The excess of what ACKs report at once over what the path delivers meanwhile (draft-ietf-ccwg-bbr-06, section 5.5.9).
 #[derive(Clone, Debug)]
 pub(super) struct Aggregation {
     since: Instant,
@@ -219,7 +219,7 @@ impl Aggregation {
         self.extra.take(round, min(self.acked - expected, window));
     }
 
-    /// What came before this round counts no more.
+    /// Forgets all that came before this round.
     pub(super) fn forget(&mut self) {
         self.extra.forget();
     }

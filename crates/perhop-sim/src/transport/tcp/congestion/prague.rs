@@ -1,11 +1,15 @@
 //! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4. With `target-rtt = "0s"` it is
 //! version 0.5 of August 2020, too, which does not equalize round-trip times unless asked to (`RTT_CONTROL_NONE`).
 
-use perhop_core::{Bitrate, Bytes, Duration, Instant, Origin};
+use perhop_core::table::at_key;
+use perhop_core::units::UnitError;
+use perhop_core::{Bitrate, Block, Bytes, Duration, Instant, Origin};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, path_model};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Needs, Setup, path_model};
 
-/// One segment, and the share of all: both are counted in 2^-20.
+/// The unit of windows and shares: 2^-20 segments, and 2^-20 of all packets.
 const BITS: u32 = 20;
 const ONE: u64 = 1 << BITS;
 /// g = 2^-4: the weight of the last round in the estimate.
@@ -18,7 +22,25 @@ const MOST_SCALED: u64 = 100_000 >> RTT_SHIFT;
 /// Round trips are counted in 2^7 µs.
 const RTT_SHIFT: u32 = 7;
 
-/// As DCTCP, with a window in fractions that grows by each segment that was not marked, paced, and with ECT(1).
+/// The longest target: Linux scales no longer round trips.
+const LONGEST_TARGET: Duration = Duration::from_millis(100);
+
+/// Parameters of TCP Prague.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PragueParams {
+    /// After 500 round trips, flows with a shorter round trip than this grow as one that has it, so that they get the same rate
+    /// (Linux's `prague_rtt_target`); at most 100ms, and `0s` leaves out this independence.
+    pub target_rtt: Duration,
+}
+
+impl Default for PragueParams {
+    fn default() -> Self {
+        Self { target_rtt: Duration::from_millis(25) }
+    }
+}
+
+/// TCP Prague: as DCTCP, with a window in fractions that grows by each segment that was not marked, paced, and with ECT(1).
 ///
 /// ## Deviations
 /// - Segments leave one by one; Linux sends bursts of up to 2^-12 s.
@@ -46,22 +68,33 @@ pub struct Prague {
     round_began: Instant,
     /// Rounds since slow start.
     rounds: u32,
-    /// What a segment without a mark adds in a window's worth of them.
+    /// The growth for a window's worth of segments without a mark.
     increase: u64,
     reduced: Option<Instant>,
     target: Duration,
 }
 
-impl Algorithm for Prague {
+impl Block for Prague {
+    type Params = PragueParams;
     const NAME: &'static str = "prague";
     const SUMMARY: &'static str =
         "L4S: marks reduce the window by half the share of packets that are marked; paced, ECT(1)";
     const ORIGIN: Origin =
         Origin::published(2019, "RFC 9331, section 4, and L4S Linux").in_patched_linux("prague");
-    const NEEDS: Needs = Needs { marks: true, pacing: true, ..Needs::NOTHING };
-    const IS_L4S: bool = true;
 
-    fn new(setup: &Setup) -> Self {
+    fn check(params: &PragueParams) -> Result<(), UnitError> {
+        if params.target_rtt > LONGEST_TARGET {
+            return Err(UnitError::new(at_key("target-rtt", "at most 100ms, such as 25ms; 0s turns it off")));
+        }
+        Ok(())
+    }
+}
+
+impl Algorithm for Prague {
+    const NEEDS: Needs = Needs { marks: true, pacing: true, l4s: true, ..Needs::NOTHING };
+    const FORMER_KEYS: &'static [FormerKey] = &[FormerKey::moved("target-rtt")];
+
+    fn new(setup: &Setup, params: &PragueParams) -> Self {
         Self {
             packet: setup.packet,
             most: u64::from(setup.most) << BITS,
@@ -78,7 +111,7 @@ impl Algorithm for Prague {
             rounds: 0,
             increase: ONE,
             reduced: None,
-            target: setup.target_rtt,
+            target: params.target_rtt,
         }
     }
 }
@@ -127,7 +160,7 @@ impl CongestionControl for Prague {
         self.threshold = self.window;
     }
 
-    /// A window in a round trip, twice that far below the threshold.
+    /// Returns the rate of a window in each round trip, and of twice that far below the threshold.
     fn pacing_rate(&self) -> Option<Bitrate> {
         let gain = if self.window < self.threshold / 2 { 2.0 } else { 1.0 };
         let segments = self.window as f64 / ONE as f64;
@@ -140,7 +173,7 @@ impl CongestionControl for Prague {
 }
 
 impl Prague {
-    /// So many segments came without a mark.
+    /// Grows by this number of segments, which came without a mark.
     fn grow(&mut self, segments: u64) {
         let slow = (segments << BITS).min(self.threshold.saturating_sub(self.window));
         self.window += slow;
@@ -182,7 +215,7 @@ fn fraction(segments: f64) -> u64 {
     (segments * ONE as f64) as u64
 }
 
-/// What a segment adds where a round trip, in µs, is to get what the target gets: its square.
+/// Returns the growth with which a round trip, in µs, gets the rate of the target: its square.
 fn increase(rtt: u64, target: u64) -> u64 {
     let (rtt, target) = (rtt >> RTT_SHIFT, (target >> RTT_SHIFT).max(1));
     if rtt == 0 || rtt >= target || rtt > MOST_SCALED {
@@ -192,13 +225,13 @@ fn increase(rtt: u64, target: u64) -> u64 {
     ((rtt << BITS) * rtt + square / 2) / square
 }
 
-/// alpha, upscaled, after a round of which so much was marked.
+/// Returns alpha, upscaled, after a round of `acked` segments of which `marked` were marked.
 fn averaged(upscaled: u64, acked: u64, marked: u64) -> u64 {
     let share = (marked << BITS) / acked.max(1);
     (upscaled - (upscaled >> GAIN_SHIFT) + share).min(ONE << GAIN_SHIFT)
 }
 
-/// The window without half of its share alpha, rounded to the nearest.
+/// Returns the window without half of its share alpha, rounded to the nearest.
 fn after_mark(window: u64, alpha: u64) -> u64 {
     window - ((alpha * window + ONE) >> (BITS + 1))
 }
@@ -209,7 +242,11 @@ mod tests {
     use super::*;
 
     fn prague() -> Prague {
-        Prague::new(&setup())
+        with_target(0, &setup())
+    }
+
+    fn with_target(millis: u64, setup: &Setup) -> Prague {
+        Prague::new(setup, &PragueParams { target_rtt: Duration::from_millis(millis) })
     }
 
     #[test]
@@ -277,14 +314,14 @@ mod tests {
 
     #[test]
     fn slow_start_takes_the_window_to_the_threshold() {
-        let mut prague = Prague::new(&Setup { threshold: 12.0, ..setup() });
+        let mut prague = with_target(0, &Setup { threshold: 12.0, ..setup() });
         prague.on_ack(&ack(3));
         assert_eq!(prague.window, (12 << BITS) + (ONE + 6) / 12, "two of three segments");
     }
 
     #[test]
     fn after_500_rounds_round_trips_below_the_target_grow_by_it_and_cut_once_in_it() {
-        let mut prague = Prague::new(&Setup { target_rtt: Duration::from_millis(25), ..setup() });
+        let mut prague = with_target(25, &setup());
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let round = |prague: &mut Prague, millis: u64, acked: u32| {
             prague.on_ack(&AckSample {

@@ -4,13 +4,24 @@
 
 #![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
 
-use perhop_core::Origin;
+use perhop_core::{Block, Origin};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Setup, Window};
 
-/// What a loss leaves of the window, and a mark where RFC 8511 is asked for.
+/// The parts of the window that a loss and, with `ecn-backoff`, a mark leave.
 const BY_LOSS: f64 = 0.5;
 const BY_MARK: f64 = 0.8;
+
+/// Parameters of Reno's congestion control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RenoParams {
+    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 80 % of the window, more than a lost one (RFC 8511,
+    /// Alternative Backoff with ECN).
+    pub ecn_backoff: bool,
+}
 
 /// Additive increase, multiplicative decrease.
 ///
@@ -23,15 +34,23 @@ pub struct Reno {
     window: Window,
 }
 
-impl Algorithm for Reno {
+impl Block for Reno {
+    type Params = RenoParams;
     const NAME: &'static str = "reno";
     const SUMMARY: &'static str = "One segment more each round trip, half the window after a loss";
     const ORIGIN: Origin = Origin::published(1990, "RFC 5681, section 3.1").in_linux("reno", "2.6.13");
-    const BYTE_COUNTING: bool = true;
-    const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
+}
 
-    fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup) }
+impl Algorithm for Reno {
+    const BYTE_COUNTING: bool = true;
+    const FORMER_KEYS: &'static [FormerKey] = &[FormerKey::moved("ecn-backoff")];
+
+    fn new(setup: &Setup, params: &RenoParams) -> Self {
+        Self { window: Window::new(setup).with_ecn_backoff(params.ecn_backoff) }
+    }
+
+    fn key_of_marks(params: &RenoParams) -> Option<&'static str> {
+        params.ecn_backoff.then_some("ecn-backoff")
     }
 }
 
@@ -78,12 +97,12 @@ impl Reno {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ack, loss, setup};
+    use super::super::tests::{ack, begin, loss, setup};
     use super::*;
 
     #[test]
     fn slow_start_adds_one_for_each_ack_and_congestion_avoidance_one_for_each_window() {
-        let mut reno = Reno::new(&Setup { window: 2.0, threshold: 4.0, ..setup() });
+        let mut reno = begin::<Reno>(&Setup { window: 2.0, threshold: 4.0, ..setup() });
         reno.on_ack(&ack(1));
         reno.on_ack(&ack(2)); // An ACK of two segments is one ACK.
         assert_eq!(reno.window(), 4.0);
@@ -95,7 +114,7 @@ mod tests {
 
     #[test]
     fn byte_counting_grows_by_segments_across_the_threshold() {
-        let mut reno = Reno::new(&Setup { window: 3.0, threshold: 4.0, counts_acks: false, ..setup() });
+        let mut reno = begin::<Reno>(&Setup { window: 3.0, threshold: 4.0, counts_acks: false, ..setup() });
         // One of three segments takes the window to the threshold; the two others add 2/4.
         reno.on_ack(&ack(3));
         assert_eq!(reno.window(), 4.5);
@@ -103,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_loss_halves_the_window_in_force_and_a_timeout_begins_again() {
-        let mut reno = Reno::new(&Setup { window: 40.0, ..setup() });
+        let mut reno = begin::<Reno>(&Setup { window: 40.0, ..setup() });
         reno.on_loss(&loss(30.0));
         assert_eq!((reno.window(), reno.window.threshold), (15.0, 15.0));
         reno.on_loss(&loss(3.0));
@@ -120,10 +139,10 @@ mod tests {
             (true, 1.0, 3.0, 3.0 * 0.8),
             (true, 50.0, 40.0, 20.0),
         ] {
-            let mut reno = Reno::new(&Setup { window, threshold, ecn_backoff, ..setup() });
+            let mut reno = Reno::new(&Setup { window, threshold, ..setup() }, &RenoParams { ecn_backoff });
             reno.on_congestion_experienced(&loss(window));
             assert_eq!(reno.window(), left);
-            let mut reno = Reno::new(&Setup { window, threshold, ecn_backoff, ..setup() });
+            let mut reno = Reno::new(&Setup { window, threshold, ..setup() }, &RenoParams { ecn_backoff });
             reno.on_loss(&loss(window));
             assert_eq!(reno.window(), (window / 2.0).max(2.0));
         }
@@ -131,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_receivers_window_is_the_limit() {
-        let mut reno = Reno::new(&Setup { window: 9.95, most: 10, ..setup() });
+        let mut reno = begin::<Reno>(&Setup { window: 9.95, most: 10, ..setup() });
         reno.on_ack(&ack(1));
         assert_eq!(reno.window(), 10.0);
     }

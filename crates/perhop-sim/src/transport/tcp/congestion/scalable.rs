@@ -1,17 +1,17 @@
 //! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section 3.
 
-use perhop_core::Origin;
+use perhop_core::{Block, Origin};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, NoParams, Setup, Window};
 
 /// 1/a: ACKs that add a segment to the window.
 const PER_SEGMENT: f64 = 100.0;
-/// 1 - b: what a loss leaves of the window.
+/// 1 - b: the part of the window that a loss leaves.
 const LEFT: f64 = 7.0 / 8.0;
 /// lwnd: a window up to this grows and shrinks as Reno's.
 const LEGACY_WINDOW: f64 = 16.0;
 
-/// After a loss the window recovers in as many round trips, however large it is.
+/// Scalable TCP: the number of round trips in which the window recovers from a loss does not depend on its size.
 ///
 /// ## Deviations
 /// - Linux adds 1/min(cwnd, 100) for each ACK and leaves 7/8 at every window; here, as in the paper, the legacy window
@@ -21,14 +21,18 @@ pub struct Scalable {
     window: Window,
 }
 
-impl Algorithm for Scalable {
+impl Block for Scalable {
+    type Params = NoParams;
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str =
         "0.01 segments more for each ACK, 7/8 of the window after a loss; up to 16 segments, as Reno";
     const ORIGIN: Origin = Origin::published(2003, "Kelly 2003, section 3").in_linux("scalable", "2.6.13");
+}
+
+impl Algorithm for Scalable {
     const BYTE_COUNTING: bool = true;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, _: &NoParams) -> Self {
         Self { window: Window::new(setup) }
     }
 }
@@ -67,22 +71,22 @@ impl CongestionControl for Scalable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ack, loss, setup};
+    use super::super::tests::{ack, begin, loss, setup};
     use super::*;
 
     #[test]
     fn above_the_legacy_window_each_ack_adds_a_hundredth() {
-        let mut scalable = Scalable::new(&Setup { window: 200.0, ..setup() });
+        let mut scalable = begin::<Scalable>(&Setup { window: 200.0, ..setup() });
         scalable.on_ack(&ack(1));
         assert_eq!(scalable.window(), 200.01);
-        let mut by_segments = Scalable::new(&Setup { window: 200.0, counts_acks: false, ..setup() });
+        let mut by_segments = begin::<Scalable>(&Setup { window: 200.0, counts_acks: false, ..setup() });
         by_segments.on_ack(&ack(2));
         assert_eq!(by_segments.window(), 200.02);
     }
 
     #[test]
     fn a_loss_leaves_seven_eighths() {
-        let mut scalable = Scalable::new(&setup());
+        let mut scalable = begin::<Scalable>(&setup());
         scalable.on_loss(&loss(200.0));
         assert_eq!(scalable.window(), 175.0);
         scalable.on_timeout(&loss(80.0));
@@ -91,7 +95,7 @@ mod tests {
 
     #[test]
     fn up_to_the_legacy_window_it_is_reno() {
-        let mut scalable = Scalable::new(&Setup { window: 16.0, ..setup() });
+        let mut scalable = begin::<Scalable>(&Setup { window: 16.0, ..setup() });
         scalable.on_ack(&ack(1));
         assert_eq!(scalable.window(), 16.0625);
         scalable.on_ack(&ack(1));
@@ -104,7 +108,7 @@ mod tests {
     fn a_window_recovers_in_the_same_number_of_round_trips_whatever_its_size() {
         // From 7/8 back to the whole: ln(8/7) / ln(1.01) = 13.4 round trips of one ACK for each segment.
         for size in [200.0, 2000.0] {
-            let mut scalable = Scalable::new(&Setup { most: 9999, ..setup() });
+            let mut scalable = begin::<Scalable>(&Setup { most: 9999, ..setup() });
             scalable.on_loss(&loss(size));
             let mut trips = 0;
             while scalable.window() < size {

@@ -10,21 +10,22 @@ use proptest::prelude::*;
 /// A connection that has been open for long: congestion avoidance from a window of ten.
 pub(super) fn setup() -> Setup {
     Setup {
+        tcp: Variant::NewReno,
         window: 10.0,
         threshold: 1.0,
         most: 1000,
         counts_acks: true,
         packet: Bytes::new(1000),
         reserved: None,
-        ecn_backoff: false,
-        raises_alpha: true,
         whole_segments: false,
-        target_rtt: Duration::ZERO,
-        estimation_gain: 1.0 / 16.0,
-        target_delay: Duration::from_millis(100),
         selective_acks: true,
         seed: 1,
     }
+}
+
+/// A new connection's control, with the defaults of its parameters.
+pub(super) fn begin<C: Algorithm<Params: Default>>(setup: &Setup) -> C {
+    C::new(setup, &Default::default())
 }
 
 /// An ACK of so many segments.
@@ -183,15 +184,19 @@ pub(in crate::transport::tcp) struct Paced {
     rounds: u64,
 }
 
-impl Algorithm for Paced {
+impl Block for Paced {
+    type Params = NoParams;
     const NAME: &'static str = "paced";
     const SUMMARY: &'static str = "Reno's window, paced by delivery rates";
     const ORIGIN: Origin = Origin::published(2000, "a stand-in of the tests");
+}
+
+impl Algorithm for Paced {
     const NEEDS: Needs = Needs { delivery: true, pacing: true, ..Needs::NOTHING };
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, _: &NoParams) -> Self {
         let rate = "100kbps".parse().unwrap();
-        Self { reno: Reno::new(setup), packet: setup.packet, rate, rounds: 0 }
+        Self { reno: begin(setup), packet: setup.packet, rate, rounds: 0 }
     }
 }
 
@@ -231,16 +236,61 @@ impl AnyCongestion {
 
 #[test]
 fn names_are_unique_and_survive_a_round_trip() {
-    for (place, control) in Congestion::ALL.iter().enumerate() {
-        let info = control.info();
-        assert_eq!(Congestion::NAMES[place], info.name);
-        assert!(!Congestion::NAMES[..place].contains(&info.name), "{}", info.name);
-        assert!(!info.summary.is_empty() && !info.origin.source.is_empty() && !info.summary.ends_with('.'));
-        let written = serde_json::to_string(control).unwrap();
-        assert_eq!(written, format!("\"{}\"", info.name));
-        assert_eq!(serde_json::from_str::<Congestion>(&written).unwrap(), *control);
+    let all: Vec<_> = CongestionParams::all().collect();
+    assert_eq!(all.len() + 1, CongestionParams::NAMES.len(), "all but that of a class");
+    for (place, control) in all.into_iter().enumerate() {
+        let (name, block) = (control.name(), &registered()[place]);
+        assert_eq!((CongestionParams::NAMES[place], block.name), (name, name));
+        assert!(!CongestionParams::NAMES[..place].contains(&name), "{name}");
+        assert!(
+            !block.summary.is_empty() && !block.origin.source.is_empty() && !block.summary.ends_with('.')
+        );
+        let key = Congestion(control);
+        let written = serde_json::to_string(&key).unwrap();
+        assert_eq!(written, format!("\"{name}\""));
+        assert_eq!(serde_json::from_str::<Congestion>(&written).unwrap(), key);
+        let table = format!(r#"{{"control": "{name}"}}"#);
+        assert_eq!(serde_json::from_str::<Congestion>(&table).unwrap(), key);
     }
-    assert_eq!(Congestion::default().info().name, "reno");
+    assert_eq!(CongestionParams::default().name(), "reno");
+}
+
+#[test]
+fn a_control_with_other_parameters_is_written_as_a_table() {
+    for table in [
+        r#"{"control":"dctcp","estimation-gain":0.1}"#,
+        r#"{"control":"cubic","alpha":"constant","hystart":false,"ecn-backoff":true}"#,
+        r#"{"control":"prague","target-rtt":"0s"}"#,
+        r#"{"control":"ledbat","target-delay":"25ms"}"#,
+        r#"{"control":"reno","ecn-backoff":true}"#,
+    ] {
+        let read: Congestion = serde_json::from_str(table).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), table);
+    }
+    let default: Congestion =
+        serde_json::from_str(r#"{"control":"dctcp","estimation-gain":0.0625}"#).unwrap();
+    assert_eq!(serde_json::to_string(&default).unwrap(), r#""dctcp""#);
+}
+
+#[test]
+fn parameters_out_of_range_and_those_of_other_controls_are_refused() {
+    for (table, key, text) in [
+        (r#"{"control":"dctcp","estimation-gain":0}"#, "estimation-gain", "such as 0.0625"),
+        (r#"{"control":"prague","target-rtt":"101ms"}"#, "target-rtt", "at most 100ms"),
+        (r#"{"control":"ledbat","target-delay":"101ms"}"#, "target-delay", "1ms to 100ms"),
+        (r#"{"control":"ledbat","target-delay":"0s"}"#, "target-delay", "1ms to 100ms"),
+        (r#"{"control":"dctcp","target-rtt":"25ms"}"#, "target-rtt", "expected `estimation-gain`"),
+        (r#"{"control":"bbr","hystart":true}"#, "hystart", "there are no fields"),
+        (r#"{"control":"qubic"}"#, "control", "unknown control `qubic`, expected one of `reno`, `cubic`"),
+        (r#"{"estimation-gain":0.1}"#, "", "key `control` is missing; it names one of reno, cubic"),
+    ] {
+        let refused = serde_json::from_str::<Congestion>(table).unwrap_err().to_string();
+        let (at, said) = perhop_core::table::split_key(&refused);
+        assert!(
+            (at.is_empty() || at == key) && said.contains(text) && refused.contains(key),
+            "{table}: {refused}"
+        );
+    }
 }
 
 #[test]
@@ -254,7 +304,7 @@ proptest! {
     /// one), grows on ACKs in slow start if it has one, and comes out of a loss with no more than it had.
     #[test]
     fn every_control_keeps_its_window_within_bounds(
-        number in 0..Congestion::ALL.len(),
+        number in 0..CongestionParams::NAMES.len() - 1,
         (most, first, counts_acks) in (1_u32..300, 1_u32..20, any::<bool>()),
         steps in prop::collection::vec((0_u8..12, 1_u32..20, 0_u64..400), 1..200),
     ) {
@@ -266,8 +316,9 @@ proptest! {
             reserved: Some("1Mbps".parse().unwrap()),
             ..setup()
         };
-        let info = Congestion::ALL[number].info();
-        let mut control = Congestion::ALL[number].build(&setup);
+        let params = CongestionParams::all().nth(number).expect("all but that of a class have defaults");
+        let info = params.info();
+        let mut control = params.build(&setup);
         let most = f64::from(most);
         let mut now = Instant::ZERO;
         for (what, delivered, millis) in steps {

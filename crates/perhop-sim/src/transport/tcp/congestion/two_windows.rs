@@ -1,8 +1,8 @@
 //! Two-windows TCP: Yeom & Reddy 1999, figure 7.
 
-use perhop_core::{Color, Origin};
+use perhop_core::{Block, Color, Origin};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, NoParams, Setup, Window};
 
 /// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of an IN packet the
 /// whole window.
@@ -21,15 +21,20 @@ pub struct TwoWindows {
     segment: f64,
 }
 
-impl Algorithm for TwoWindows {
+impl Block for TwoWindows {
+    type Params = NoParams;
     const NAME: &'static str = "two-windows";
     const SUMMARY: &'static str =
         "Reno that keeps its reserved window where an OUT packet is lost, and halves the rest";
     const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, figure 7");
+}
+
+impl Algorithm for TwoWindows {
+    const READS_RESERVED_RATE: bool = true;
     const BYTE_COUNTING: bool = true;
     const NEEDS: Needs = Needs { colors: true, ..Needs::NOTHING };
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, _: &NoParams) -> Self {
         Self {
             window: Window::new(setup),
             reserved: setup.reserved.map_or(0.0, |rate| rate.as_bps() as f64),
@@ -77,13 +82,13 @@ impl TwoWindows {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ack, loss, setup};
+    use super::super::tests::{ack, begin, loss, setup};
     use super::*;
     use perhop_core::Bytes;
 
     fn with_reserved(rate: Option<&str>) -> TwoWindows {
         let reserved = rate.map(|rate| rate.parse().unwrap());
-        TwoWindows::new(&Setup { window: 12.0, packet: Bytes::new(1000), reserved, ..setup() })
+        begin::<TwoWindows>(&Setup { window: 12.0, packet: Bytes::new(1000), reserved, ..setup() })
     }
 
     #[test]
@@ -107,7 +112,7 @@ mod tests {
     #[test]
     fn without_a_reserved_rate_it_is_reno() {
         let (mut control, mut reno) =
-            (with_reserved(None), super::super::Reno::new(&Setup { window: 12.0, ..setup() }));
+            (with_reserved(None), begin::<super::super::Reno>(&Setup { window: 12.0, ..setup() }));
         for step in 0..200 {
             if step % 50 == 49 {
                 let window = control.window();

@@ -4,7 +4,7 @@
 
 use super::Setup;
 
-/// After a loss the slow-start threshold is no lower than this (RFC 5681, equation 4).
+/// The least slow-start threshold after a loss (RFC 5681, equation 4).
 const LEAST_THRESHOLD: f64 = 2.0;
 
 /// A window of whole segments counts the segments that were acknowledged since it grew (`snd_cwnd_cnt`) in the rest of its number:
@@ -24,23 +24,28 @@ pub struct Window {
     whole_segments: bool,
 }
 
-/// Every sender has one among the fields that each ACK touches.
+/// A window is among the fields of a sender that each ACK touches, so its size counts.
 const _: () = assert!(size_of::<Window>() == 24);
 
 impl Window {
-    /// The window of a new connection.
+    /// Returns the window of a new connection.
     pub fn new(setup: &Setup) -> Self {
-        let &Setup { window, threshold, most, counts_acks, ecn_backoff, whole_segments, .. } = setup;
-        Self { now: window, threshold, most, counts_acks, ecn_backoff, whole_segments }
+        let &Setup { window, threshold, most, counts_acks, whole_segments, .. } = setup;
+        Self { now: window, threshold, most, counts_acks, ecn_backoff: false, whole_segments }
     }
 
-    /// One that grows by segments, whatever the connection says (RFC 3465, without its limit L).
+    /// Returns a window that grows by segments, whatever the connection says (RFC 3465, without its limit L).
     pub fn by_segments(setup: &Setup) -> Self {
         Self { counts_acks: false, ..Self::new(setup) }
     }
 
-    /// Grows by slow start for an ACK of so many segments. Returns what is left of it for congestion avoidance: segments, or,
-    /// where the window grows by ACKs, one or none.
+    /// Sets whether a mark leaves more of the window than a loss (RFC 8511).
+    pub fn with_ecn_backoff(self, ecn_backoff: bool) -> Self {
+        Self { ecn_backoff, ..self }
+    }
+
+    /// Grows by slow start for an ACK of `delivered` segments. Returns the rest for congestion avoidance: segments, or, where the
+    /// window grows by ACKs, one or none.
     #[inline(always)]
     pub fn slow_start(&mut self, delivered: u32) -> f64 {
         if self.counts_acks {
@@ -96,18 +101,18 @@ impl Window {
         self.now = if self.now < most { self.now } else { most };
     }
 
-    /// What a mark leaves of the window: as much as a loss, or more in congestion avoidance with the backoff of RFC 8511,
-    /// section 3.
+    /// Returns the part of the window that a mark leaves: as much as a loss, or more in congestion avoidance with the backoff of
+    /// RFC 8511, section 3.
     pub fn left_by_mark(&self, by_loss: f64, by_mark: f64) -> f64 {
         if self.ecn_backoff && self.now >= self.threshold { by_mark } else { by_loss }
     }
 
-    /// Congestion avoidance goes on from here.
+    /// Ends slow start: congestion avoidance goes on from this window.
     pub fn leave_slow_start(&mut self) {
         self.threshold = self.now;
     }
 
-    /// A loss leaves this window, from which congestion avoidance goes on.
+    /// Reduces the window to `left`, from which congestion avoidance goes on.
     pub fn reduce_to(&mut self, left: f64) {
         let left = if self.whole_segments { (left as u32).into() } else { left };
         self.threshold = left.max(LEAST_THRESHOLD);

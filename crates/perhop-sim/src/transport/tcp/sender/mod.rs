@@ -32,10 +32,9 @@ mod timer;
 mod transmit;
 
 use perhop_core::control::Message;
-use perhop_core::{Bitrate, Bytes, Color, Duration, Instant, Probability};
+use perhop_core::{Bitrate, Bytes, Color, Duration, Instant};
 
 use super::congestion::{AnyCongestion, CongestionControl, ForeignCongestionParams, Needs, Setup};
-use super::params::{DEFAULT_ESTIMATION_GAIN, DEFAULT_TARGET_RTT, MOST_TARGET_DELAY};
 use super::rack::Timer;
 use super::window_tuning::WindowTuner;
 use super::{RtoEstimator, TcpEcn, TcpParams};
@@ -167,7 +166,7 @@ impl TcpSender {
             next: 0,
             highest: 0,
             duplicates: 0,
-            control: params.build_control(&setup(&params, reserved, seed)),
+            control: params.control().build(&setup(&params, reserved, seed)),
             expiry: Instant::NEVER,
             timeout: rto.timeout(),
             timed: UNTIMED,
@@ -192,7 +191,7 @@ impl TcpSender {
                 rto,
                 trips: RoundTrips::from_segment(handshake),
                 recovery: Recovery::default(),
-                ecn: EcnState::new(ecn, params.accecn, params.is_l4s(), needs.marks),
+                ecn: EcnState::new(ecn, params.accecn, needs.l4s, needs.marks),
                 delivery: None,
                 early_exit: None,
                 has_own_pace: needs.pacing,
@@ -359,6 +358,7 @@ impl TcpSender {
 
 fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
     Setup {
+        tcp: params.tcp,
         window: if params.handshake { 1.0 } else { params.initial_window.get() as f64 },
         threshold: params
             .initial_ssthresh
@@ -367,12 +367,7 @@ fn setup(params: &TcpParams, reserved: Option<Bitrate>, seed: u64) -> Setup {
         counts_acks: !params.byte_counting,
         packet: params.packet,
         reserved,
-        ecn_backoff: params.ecn_backoff,
-        raises_alpha: params.raises_alpha(),
         whole_segments: params.reduces_as_linux(),
-        target_rtt: params.target_rtt.unwrap_or(DEFAULT_TARGET_RTT),
-        estimation_gain: params.estimation_gain.map_or(DEFAULT_ESTIMATION_GAIN, Probability::get),
-        target_delay: params.target_delay.unwrap_or(MOST_TARGET_DELAY),
         selective_acks: params.sack,
         seed,
     }

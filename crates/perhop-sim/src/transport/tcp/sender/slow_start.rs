@@ -29,9 +29,11 @@ pub(super) enum EarlyExit {
 impl EarlyExit {
     /// The one of these parameters, if they have one. The first round ends with the ACK of segment `first_round` - 1.
     pub(super) fn new(params: &TcpParams, first_round: u32) -> Option<Self> {
+        if params.has_hystart() {
+            return Some(Self::Linux(LinuxHyStart::new(params.is_paced())));
+        }
         match params.slow_start? {
             SlowStart::Standard => None,
-            SlowStart::Hystart => Some(Self::Linux(LinuxHyStart::new(params.is_paced()))),
             SlowStart::HystartPlusPlus => Some(Self::PlusPlus(HyStart::new(first_round, params.is_paced()))),
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use perhop_core::{Context, Ecn, Rng};
 use proptest::prelude::*;
 
-use crate::transport::tcp::Congestion;
+use crate::transport::tcp::CongestionParams;
 use crate::transport::{Ack, Transmit};
 
 struct Wire {
@@ -142,10 +142,10 @@ fn dctcp_counts_marks_while_its_window_waits_as_on_linux() {
 
 #[test]
 fn rfc_8511_leaves_80_percent_after_a_mark_and_half_after_a_loss() {
-    let (mut wire, _) = with_ecn(r#","ecn-backoff": true"#);
+    let (mut wire, _) = with_ecn(r#","congestion": {"control": "reno", "ecn-backoff": true}"#);
     echo(&mut wire, 1, true);
     assert_eq!(wire.sender.window(), 8.0);
-    let (mut wire, _) = with_ecn(r#","ecn-backoff": true"#);
+    let (mut wire, _) = with_ecn(r#","congestion": {"control": "reno", "ecn-backoff": true}"#);
     (0..3).for_each(|_| drop(echo(&mut wire, 0, false)));
     assert_eq!(wire.sender.window(), 5.0);
 }
@@ -192,20 +192,17 @@ fn data_is_ect_0_or_of_an_l4s_control_ect_1() {
 #[test]
 fn retransmissions_of_a_control_that_needs_ecn_are_capable_and_others_are_not() {
     // tcp_ecn_send() clears ECT of a retransmission unless tcp_ca_needs_ecn(): of DCTCP and Prague in Linux.
-    for control in
-        Congestion::ALL.iter().map(|control| control.info()).filter(|control| control.answers_marks)
-    {
+    for control in CongestionParams::all().filter(|control| control.info().answers_marks) {
+        let (name, needs) = (control.name(), control.needs());
         let mut extra = String::new();
-        if control.name == "two-windows" {
+        if name == "two-windows" {
             continue; // it needs a traffic profile
         }
-        if control.needs.delivery {
+        if needs.delivery {
             extra += r#", "sack": true"#;
         }
-        let params = format!(
-            r#"{{"tcp": "newreno", "initial-window": "10p", "congestion": "{}"{extra}}}"#,
-            control.name
-        );
+        let params =
+            format!(r#"{{"tcp": "newreno", "initial-window": "10p", "congestion": "{}"{extra}}}"#, name);
         let params: TcpParams = serde_json::from_str(&params).unwrap();
         for ecn in [TcpEcn::Off, TcpEcn::Classic, TcpEcn::Accurate, TcpEcn::L4s] {
             let sender = TcpSender::new(params.clone(), None, None, ecn, 1);
@@ -220,14 +217,9 @@ fn retransmissions_of_a_control_that_needs_ecn_are_capable_and_others_are_not() 
                     break again;
                 }
             };
-            let expected =
-                if ["dctcp", "prague"].contains(&control.name) { new.ecn } else { Ecn::NotCapable };
-            assert_eq!(timed.ecn, expected, "{}, {ecn:?}", control.name);
-            assert!(
-                fast.is_none_or(|again| again.ecn == expected && !again.reduced),
-                "{}, {ecn:?}",
-                control.name
-            );
+            let expected = if ["dctcp", "prague"].contains(&name) { new.ecn } else { Ecn::NotCapable };
+            assert_eq!(timed.ecn, expected, "{}, {ecn:?}", name);
+            assert!(fast.is_none_or(|again| again.ecn == expected && !again.reduced), "{}, {ecn:?}", name);
         }
     }
 }

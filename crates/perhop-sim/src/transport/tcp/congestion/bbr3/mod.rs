@@ -1,11 +1,13 @@
 //! BBR, version 3: draft-ietf-ccwg-bbr-06 of 6 July 2026. Names in capitals and dots are the draft's.
 
-use perhop_core::{Bitrate, Duration, Instant, Origin, Rng};
+mod model;
+mod states;
 
-use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, floor, rate_of};
-use super::{
-    AckSample, Algorithm, CongestionControl, CongestionEvent, DeliverySample, LostSegment, Needs, Setup,
-};
+use perhop_core::{Bitrate, Block, Duration, Instant, Origin, Rng};
+
+use super::path_model::{Aggregation, FullPipe, Limited, Output, RecentMax, Rounds, rate_of};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, LostSegment, Needs, NoParams, Setup};
+use model::inflight_at_loss;
 
 /// Section 2.8 and 5.6.1: gains of the pacing rate and the window by state.
 const STARTUP_GAIN: f64 = 2.77;
@@ -85,7 +87,7 @@ enum State {
     ProbeRtt,
 }
 
-/// What an ACK tells of the bandwidth probe (`ack_phase`).
+/// The meaning of an ACK for the bandwidth probe (`ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     None,
@@ -95,7 +97,7 @@ enum Feedback {
     Stopping,
 }
 
-/// The least round trip, and when to look for it.
+/// The least round trip, and the times of its probes.
 #[derive(Clone, Debug)]
 struct MinRtt {
     seconds: f64,
@@ -110,7 +112,7 @@ struct MinRtt {
     limited: Limited,
 }
 
-/// What limits the model: `bw_shortterm`, `inflight_shortterm`, `inflight_longterm`.
+/// The limits of the model: `bw_shortterm`, `inflight_shortterm`, `inflight_longterm`.
 #[derive(Clone, Debug)]
 struct Bounds {
     rate: f64,
@@ -127,7 +129,7 @@ struct Latest {
     starts: bool,
     ends: u64,
     losses: u32,
-    /// How many segments were in flight when the newest delivered one was sent.
+    /// The number of segments that were in flight when the newest delivered one was sent.
     in_flight: f64,
 }
 
@@ -150,15 +152,19 @@ struct Probe {
     wait: Duration,
 }
 
-impl Algorithm for Bbr3 {
+impl Block for Bbr3 {
+    type Params = NoParams;
     const NAME: &'static str = "bbr3";
     const SUMMARY: &'static str =
         "Version 3: paced at the rate that the path delivers, probes by turns, backs off above 2 % of loss";
     const ORIGIN: Origin = Origin::published(2023, "draft-ietf-ccwg-bbr-06");
+}
+
+impl Algorithm for Bbr3 {
     const SLOW_START: bool = false;
     const NEEDS: Needs = Needs { delivery: true, pacing: true, recovery: true, ..Needs::NOTHING };
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Setup, _: &NoParams) -> Self {
         let mut bbr = Self {
             output: Output::new(setup),
             selective: setup.selective_acks,
@@ -269,329 +275,6 @@ impl CongestionControl for Bbr3 {
     }
 }
 
-/// Section 5.5: the model of the path.
-impl Bbr3 {
-    fn update_model(&mut self, ack: &AckSample, sample: &DeliverySample, rate: f64) {
-        self.rounds.take(Some(sample));
-        self.probe.rounds_since += u64::from(self.rounds.starts);
-        self.note_use(ack);
-        self.latest.take(sample, rate, self.rounds.delivered);
-        if rate > 0.0 && (rate >= self.rate.get() || !self.min_rtt.limited.contains(sample)) {
-            self.rate.take(self.cycle, rate);
-        }
-        if self.latest.starts {
-            self.adapt_short_term();
-        }
-        if self.rounds.starts && !self.is_full {
-            self.aggregation.forget();
-        }
-        self.aggregation.take(ack, self.bandwidth(), self.output.window, self.rounds.count);
-        if self.rounds.starts && !self.is_full_now && !self.min_rtt.limited.contains(sample) {
-            self.is_full_now = self.pipe.is_full_at(rate);
-            self.is_full |= self.is_full_now;
-        }
-    }
-
-    fn note_use(&mut self, ack: &AckSample) {
-        if self.rounds.starts {
-            self.uses_window = [false, self.uses_window[0]];
-        }
-        self.uses_window[0] |= f64::from(ack.pipe + ack.delivered + ack.lost) >= floor(self.output.window);
-    }
-
-    /// Section 5.5.10.3: once a round with losses, unless the flow is probing.
-    fn adapt_short_term(&mut self) {
-        let has_loss = std::mem::take(&mut self.latest.has_loss);
-        if !has_loss || matches!(self.state, State::Startup | State::Refill | State::Up) {
-            return;
-        }
-        let rate = if self.bounds.rate.is_finite() { self.bounds.rate } else { self.rate.get() };
-        let inflight =
-            if self.bounds.inflight.is_finite() { self.bounds.inflight } else { self.output.window };
-        self.bounds.rate = self.latest.rate.max(BETA * rate);
-        self.bounds.inflight = self.latest.inflight.max(BETA * inflight);
-    }
-
-    fn reset_short_term(&mut self) {
-        (self.bounds.rate, self.bounds.inflight) = (f64::INFINITY, f64::INFINITY);
-    }
-
-    fn note_loss(&mut self) {
-        if !self.latest.has_loss {
-            self.latest.ends = self.rounds.delivered;
-        }
-        self.latest.has_loss = true;
-    }
-
-    /// Section 5.5.10.2.
-    fn is_too_high(&self, lost: f64, in_flight: f64) -> bool {
-        lost > in_flight * LOSS_THRESHOLD || (lost > 0.0 && !self.selective)
-    }
-
-    fn back_off(&mut self, in_flight: f64, now: Instant) {
-        self.probe.was_too_high = true;
-        self.probe.is_sampled = false;
-        self.bounds.long_term = in_flight.max(self.target_inflight() * BETA);
-        if self.state == State::Up {
-            self.start_down(now);
-        }
-    }
-
-    fn reset_full_pipe(&mut self, rate: f64) {
-        self.pipe = FullPipe { rate, stalled: 0 };
-        self.is_full_now = false;
-    }
-
-    /// `BBR.bw`.
-    fn bandwidth(&self) -> f64 {
-        self.rate.get().min(self.bounds.rate)
-    }
-
-    fn bdp(&self, rate: f64) -> f64 {
-        if self.min_rtt.seconds.is_finite() { rate * self.min_rtt.seconds } else { self.output.initial }
-    }
-
-    fn target_inflight(&self) -> f64 {
-        self.bdp(self.bandwidth()).min(self.output.window)
-    }
-
-    /// `QuantizationBudget`.
-    fn with_allowance(&self, inflight: f64) -> f64 {
-        inflight.max(MIN_WINDOW) + if self.state == State::Up { 2.0 } else { 0.0 }
-    }
-
-    fn with_headroom(&self) -> f64 {
-        let long_term = self.bounds.long_term;
-        if long_term.is_finite() {
-            (long_term - (HEADROOM * long_term).max(1.0)).max(MIN_WINDOW)
-        } else {
-            long_term
-        }
-    }
-}
-
-/// Section 5.3: the states.
-impl Bbr3 {
-    fn update_state(&mut self, ack: &AckSample, sample: &DeliverySample, rate: f64) {
-        self.check_startup(ack, sample);
-        let is_drained = f64::from(ack.pipe) <= self.with_allowance(self.bdp(self.bandwidth()));
-        if self.state == State::Drain && (is_drained || self.rounds.count > self.drain_began + DRAIN_ROUNDS) {
-            self.start_down(ack.now);
-        }
-        if self.is_full && !self.adapt_long_term(ack, sample) {
-            self.advance_cycle(ack, rate);
-        }
-        self.update_min_rtt(ack, sample);
-        self.check_probe_rtt(ack);
-    }
-
-    /// Sections 5.3.1.1 and 5.3.1.3.
-    fn check_startup(&mut self, ack: &AckSample, sample: &DeliverySample) {
-        self.latest.losses += u32::from(ack.lost > 0);
-        let is_lossy = if self.selective {
-            self.latest.starts
-                && self.latest.losses >= STARTUP_LOSSES
-                && self.is_too_high(sample.lost as f64, f64::from(sample.in_flight))
-        } else {
-            ack.lost > 0
-        };
-        if self.latest.starts {
-            self.latest.losses = 0;
-        }
-        if self.state == State::Startup && !self.is_full && ack.recovering && is_lossy {
-            self.is_full = true;
-            self.bounds.long_term = self.bdp(self.bandwidth()).max(self.latest.inflight);
-        }
-        if self.state == State::Startup && self.is_full {
-            self.state = State::Drain;
-            self.drain_began = self.rounds.count;
-        }
-    }
-
-    /// Section 5.3.3.9: what the probe's feedback says of the long-term bound. Says whether it has changed the state.
-    fn adapt_long_term(&mut self, ack: &AckSample, sample: &DeliverySample) -> bool {
-        let starts = self.rounds.starts;
-        if self.probe.feedback == Feedback::Starting && starts {
-            self.probe.feedback = Feedback::Comes;
-        }
-        if self.probe.feedback == Feedback::Stopping && starts {
-            self.probe.is_sampled = false;
-            self.probe.feedback = Feedback::None;
-            if self.is_probing_bandwidth() {
-                if !self.min_rtt.limited.contains(sample) {
-                    self.cycle += 1;
-                    self.rate.advance(self.cycle);
-                }
-                if self.probe.was_precautionary && !self.probe.was_too_high {
-                    self.start_refill();
-                    return true;
-                }
-            }
-        }
-        let in_flight = f64::from(sample.in_flight);
-        if !self.is_too_high(sample.lost as f64, in_flight) && self.bounds.long_term.is_finite() {
-            self.bounds.long_term = self.bounds.long_term.max(in_flight);
-            if self.state == State::Up {
-                self.raise_long_term(ack);
-            }
-        }
-        false
-    }
-
-    /// `IsInAProbeBWState`.
-    fn is_probing_bandwidth(&self) -> bool {
-        matches!(self.state, State::Down | State::Cruise | State::Refill | State::Up)
-    }
-
-    fn fills_long_term(&self) -> bool {
-        self.uses_window.contains(&true) && self.output.window >= self.bounds.long_term
-    }
-
-    fn raise_long_term(&mut self, ack: &AckSample) {
-        if !self.fills_long_term() {
-            return;
-        }
-        self.probe.acked += f64::from(ack.delivered);
-        if self.probe.acked >= self.probe.step {
-            let steps = (self.probe.acked / self.probe.step).floor();
-            self.probe.acked -= steps * self.probe.step;
-            self.bounds.long_term += steps;
-        }
-        if self.rounds.starts {
-            self.raise_slope();
-        }
-    }
-
-    fn raise_slope(&mut self) {
-        self.probe.step = (self.output.window / (1_u64 << self.probe.rounds) as f64).max(1.0);
-        self.probe.rounds = (self.probe.rounds + 1).min(30);
-    }
-
-    fn advance_cycle(&mut self, ack: &AckSample, rate: f64) {
-        if self.state == State::Up && self.is_time_to_go_down(ack, rate) {
-            self.probe.was_too_high = false;
-            self.start_down(ack.now);
-            return;
-        }
-        match self.state {
-            State::Down | State::Cruise if self.is_time_to_probe(ack.now) => self.start_refill(),
-            State::Down => {
-                let pipe = f64::from(ack.pipe);
-                if pipe <= self.with_headroom() && pipe <= self.with_allowance(self.bdp(self.rate.get())) {
-                    self.state = State::Cruise;
-                }
-            }
-            State::Refill if self.rounds.starts => {
-                self.probe.is_sampled = true;
-                self.start_up(rate);
-            }
-            _ => {}
-        }
-    }
-
-    fn is_time_to_probe(&self, now: Instant) -> bool {
-        now > self.probe.began + self.probe.wait
-            || self.probe.rounds_since as f64 >= self.target_inflight().min(MOST_ROUNDS)
-    }
-
-    fn is_time_to_go_down(&mut self, ack: &AckSample, rate: f64) -> bool {
-        let before = f64::from(ack.pipe + ack.delivered + ack.lost);
-        if self.probe.was_too_high && before >= self.bounds.long_term.floor() {
-            self.probe.was_precautionary = true;
-            return true;
-        }
-        if self.fills_long_term() {
-            self.reset_full_pipe(rate);
-            return false;
-        }
-        self.is_full_now
-    }
-
-    fn start_down(&mut self, now: Instant) {
-        self.latest.reset();
-        self.probe.step = f64::INFINITY;
-        self.probe.rounds_since = self.rng.up_to(1);
-        self.probe.wait = Duration::from_nanos(2_000_000_000 + self.rng.up_to(1_000_000_000));
-        self.probe.began = now;
-        self.probe.feedback = Feedback::Stopping;
-        self.rounds.restart();
-        self.state = State::Down;
-    }
-
-    fn start_refill(&mut self) {
-        self.reset_short_term();
-        (self.probe.rounds, self.probe.acked) = (0, 0.0);
-        self.probe.was_precautionary = false;
-        self.probe.feedback = Feedback::Refilling;
-        self.rounds.restart();
-        self.state = State::Refill;
-    }
-
-    fn start_up(&mut self, rate: f64) {
-        self.probe.feedback = Feedback::Starting;
-        self.rounds.restart();
-        self.reset_full_pipe(rate);
-        self.state = State::Up;
-        self.raise_slope();
-    }
-
-    /// Section 5.3.4.3.
-    fn update_min_rtt(&mut self, ack: &AckSample, sample: &DeliverySample) {
-        let least = &mut self.min_rtt;
-        least.expired = ack.now > least.probed_at + PROBE_RTT_EACH;
-        if let Some(rtt) = sample.rtt
-            && (rtt.as_secs_f64() < least.probed || least.expired)
-        {
-            (least.probed, least.probed_at) = (rtt.as_secs_f64(), ack.now);
-        }
-        if least.probed < least.seconds || ack.now > least.at + MIN_RTT_LASTS {
-            (least.seconds, least.at) = (least.probed, least.probed_at);
-        }
-    }
-
-    fn check_probe_rtt(&mut self, ack: &AckSample) {
-        if self.state != State::ProbeRtt && self.min_rtt.expired && !self.was_idle {
-            self.save_window(self.output.window);
-            self.state = State::ProbeRtt;
-            self.min_rtt.ends = None;
-            self.min_rtt.limited.begin(self.rounds.delivered);
-            self.probe.feedback = Feedback::Stopping;
-            self.rounds.restart();
-        }
-        if self.state == State::ProbeRtt {
-            self.probe_rtt(ack);
-        }
-    }
-
-    fn probe_rtt(&mut self, ack: &AckSample) {
-        self.min_rtt.limited.extend(self.rounds.delivered, ack.pipe);
-        let Some(ends) = self.min_rtt.ends else {
-            if f64::from(ack.pipe) <= self.probe_rtt_window() {
-                self.min_rtt.ends = Some(ack.now + PROBE_RTT_LASTS);
-                self.min_rtt.passed_a_round = false;
-                self.rounds.restart();
-            }
-            return;
-        };
-        self.min_rtt.passed_a_round |= self.rounds.starts;
-        if self.min_rtt.passed_a_round && ack.now > ends {
-            self.min_rtt.probed_at = ack.now;
-            self.output.restore_window();
-            self.leave_probe_rtt(ack.now);
-        }
-    }
-
-    fn leave_probe_rtt(&mut self, now: Instant) {
-        self.reset_short_term();
-        if self.is_full {
-            self.start_down(now);
-            self.state = State::Cruise;
-        } else {
-            self.state = State::Startup;
-        }
-    }
-}
-
 /// Section 5.6: what the model means for the sender.
 impl Bbr3 {
     fn gains(&self) -> (f64, f64) {
@@ -646,29 +329,6 @@ impl Bbr3 {
     fn save_window(&mut self, window: f64) {
         self.output.save_window(window, self.recovering || self.state == State::ProbeRtt);
     }
-}
-
-impl Latest {
-    fn take(&mut self, sample: &DeliverySample, rate: f64, delivered: u64) {
-        self.rate = self.rate.max(rate);
-        self.inflight = self.inflight.max(sample.delivered as f64);
-        self.in_flight = f64::from(sample.in_flight);
-        self.starts = sample.prior >= self.ends;
-        if self.starts {
-            self.ends = delivered;
-        }
-    }
-
-    /// `ResetCongestionSignals`.
-    fn reset(&mut self) {
-        (self.rate, self.inflight, self.has_loss) = (0.0, 0.0, false);
-    }
-}
-
-/// How much was in flight when losses passed the threshold (section 5.5.10.2).
-fn inflight_at_loss(lost: f64, in_flight: f64) -> f64 {
-    let (before, lost_before) = (in_flight - 1.0, lost - 1.0);
-    before + (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-use super::super::tests::{Path, ack, loss, setup};
+use super::super::DeliverySample;
+use super::super::tests::{Path, ack, begin, loss, setup};
 use super::*;
 use perhop_core::Bytes;
 
 fn bbr(seed: u64) -> Bbr3 {
-    Bbr3::new(&Setup { packet: Bytes::new(1500), seed, ..setup() })
+    begin::<Bbr3>(&Setup { packet: Bytes::new(1500), seed, ..setup() })
 }
 
 const LINK: f64 = 50e6 / 12_000.0;

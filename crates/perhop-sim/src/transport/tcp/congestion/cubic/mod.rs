@@ -13,19 +13,51 @@
 
 mod segments;
 
-use perhop_core::{Duration, Instant, Origin};
+use perhop_core::{Block, Duration, Instant, Origin};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use self::segments::Segments;
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Setup, Window};
+use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Setup, Window};
+use crate::transport::tcp::Variant;
 
 /// The constant C: how steep the function is, in segments per cubic second.
 const C: f64 = 0.4;
-/// beta: what a loss leaves of the window.
+/// beta: the part of the window that a loss leaves.
 const BETA: f64 = 0.7;
-/// What a mark leaves where RFC 8511 is asked for.
+/// The part of the window that a mark leaves with `ecn-backoff`.
 const BY_MARK: f64 = 0.85;
 /// alpha: additive increase that gets as much as Reno with that decrease (section 4.3, figure 4).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// How CUBIC grows in its Reno-friendly region once it has the window that it had before the last reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CubicAlpha {
+    /// As Reno, by one segment a round trip (RFC 9438, section 4.3).
+    Raised,
+    /// As before, by 9/17 of a segment a round trip (RFC 8312, section 4.2, and Linux).
+    Constant,
+}
+
+/// Parameters of CUBIC. Beside `tcp = "linux"` they have the defaults of Linux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CubicParams {
+    /// How the window grows in the Reno-friendly region beyond the window before the last reduction: `raised`, the default, or
+    /// `constant`, the default of `tcp = "linux"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<CubicAlpha>,
+    /// The first slow start ends as Linux's CUBIC ends it, when the round trip has grown by an eighth, or when ACKs have come in a row
+    /// for half of it (`HyStart`, Ha & Rhee 2011). Default: false; with `tcp = "linux"` true, unless its `slow-start` says how the
+    /// first slow start ends. Refused beside that key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hystart: Option<bool>,
+    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the window, more than a lost one (RFC 8511,
+    /// Alternative Backoff with ECN).
+    #[serde(default)]
+    pub ecn_backoff: bool,
+}
 
 /// The window is a cubic function of the time since the last loss. Windows in segments, times in seconds.
 #[derive(Clone, Debug)]
@@ -37,14 +69,14 @@ pub struct Cubic {
 /// How the window grows in congestion avoidance.
 #[derive(Clone, Debug)]
 enum Growth {
-    /// In fractions of segments, as RFC 9438 has it.
+    /// The growth of RFC 9438, in fractions of segments.
     Exact(Curve),
-    /// In whole segments, as Linux has it.
+    /// The growth of Linux, in whole segments.
     Whole(Segments),
 }
 
 impl Growth {
-    /// The threshold after a loss or a mark with this window, of which so much is left.
+    /// Returns the threshold after a loss or a mark with this window, of which the part `left` remains.
     fn decrease(&mut self, window: f64, left: f64) -> f64 {
         match self {
             Self::Exact(curve) => curve.decrease(window, left),
@@ -67,20 +99,38 @@ impl Growth {
     }
 }
 
-impl Algorithm for Cubic {
+impl Block for Cubic {
+    type Params = CubicParams;
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str =
         "A cubic function of the time since the last loss, which leaves 70 % of the window";
     const ORIGIN: Origin = Origin::published(2005, "RFC 9438").in_linux("cubic", "2.6.16");
-    const ECN_BACKOFF: Option<f64> = Some(BY_MARK);
+}
 
-    fn new(setup: &Setup) -> Self {
+impl Algorithm for Cubic {
+    const FORMER_KEYS: &'static [FormerKey] = &[
+        FormerKey::renamed("cubic-alpha", "alpha"),
+        FormerKey::moved("ecn-backoff"),
+        FormerKey { key: "slow-start", value: Some("hystart"), parameter: "hystart" },
+    ];
+
+    fn new(setup: &Setup, params: &CubicParams) -> Self {
+        let default = if setup.tcp == Variant::Linux { CubicAlpha::Constant } else { CubicAlpha::Raised };
+        let raises_alpha = params.alpha.unwrap_or(default) == CubicAlpha::Raised;
         let growth = if setup.whole_segments {
-            Growth::Whole(Segments::new(setup.raises_alpha))
+            Growth::Whole(Segments::new(raises_alpha))
         } else {
-            Growth::Exact(Curve::new(if setup.raises_alpha { 1.0 } else { ALPHA }))
+            Growth::Exact(Curve::new(if raises_alpha { 1.0 } else { ALPHA }))
         };
-        Self { window: Window::by_segments(setup), growth }
+        Self { window: Window::by_segments(setup).with_ecn_backoff(params.ecn_backoff), growth }
+    }
+
+    fn has_hystart(params: &CubicParams, tcp: Variant) -> bool {
+        params.hystart.unwrap_or(tcp == Variant::Linux)
+    }
+
+    fn key_of_marks(params: &CubicParams) -> Option<&'static str> {
+        params.ecn_backoff.then_some("ecn-backoff")
     }
 }
 
@@ -131,7 +181,7 @@ impl CongestionControl for Cubic {
         self.window.threshold
     }
 
-    /// The time does not count (RFC 9438, section 5.8, and Linux).
+    /// Leaves the idle time out of the epoch (RFC 9438, section 5.8, and Linux).
     fn on_idle(&mut self, idle: Duration) {
         let epoch = self.growth.epoch_mut();
         *epoch = epoch.map(|epoch| epoch + idle);
@@ -142,14 +192,14 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// The function, and what it remembers.
+/// The cubic function and its state.
 #[derive(Clone, Debug)]
 struct Curve {
     /// `W_max`: the plateau. Zero before the first loss, and after a timeout.
     plateau: f64,
     /// K: when the function reaches it.
     reach: f64,
-    /// When this congestion avoidance began.
+    /// The time when this congestion avoidance began.
     epoch: Option<Instant>,
     /// `W_est`: the window that Reno would have.
     reno: f64,
@@ -164,7 +214,7 @@ impl Curve {
         Self { plateau: 0.0, reach: 0.0, epoch: None, reno: 0.0, prior: 0.0, raised }
     }
 
-    /// The window after `acked` segments were acknowledged at `now`, in congestion avoidance (sections 4.2 to 4.5).
+    /// Returns the window after `acked` segments were acknowledged at `now`, in congestion avoidance (sections 4.2 to 4.5).
     fn increase(&mut self, window: f64, acked: f64, now: Instant, rtt: f64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, now));
         let time = now.since(epoch).as_secs_f64();
@@ -177,7 +227,7 @@ impl Curve {
         window + (target - window) * (acked / window).min(1.0)
     }
 
-    /// The threshold after a loss or a mark with this window, of which so much is left (sections 4.6 and 4.7, fast convergence).
+    /// Returns the threshold after a loss or a mark with this window, of which the part `left` remains (sections 4.6 and 4.7, fast convergence).
     fn decrease(&mut self, window: f64, left: f64) -> f64 {
         self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
         self.prior = window;
@@ -185,7 +235,7 @@ impl Curve {
         window * left
     }
 
-    /// The loss was found by a timeout: the next congestion avoidance starts from its own window (section 4.8).
+    /// Prepares for congestion avoidance after a timeout: the next congestion avoidance starts from its own window (section 4.8).
     fn on_timeout(&mut self) {
         self.plateau = 0.0;
     }
@@ -220,9 +270,29 @@ fn cube_root(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ack, loss, setup};
+    use super::super::tests::{ack, begin, loss, setup};
     use super::*;
     use proptest::prelude::*;
+
+    /// Parameters with this increase beyond the window before the last reduction.
+    pub(super) fn with_alpha(raised: bool) -> CubicParams {
+        let alpha = if raised { CubicAlpha::Raised } else { CubicAlpha::Constant };
+        CubicParams { alpha: Some(alpha), ..CubicParams::default() }
+    }
+
+    #[test]
+    fn beside_linux_the_parameters_have_the_defaults_of_linux() {
+        let alpha = |tcp, params: CubicParams| {
+            let cubic = Cubic::new(&Setup { tcp, ..setup() }, &params);
+            if let Growth::Exact(curve) = cubic.growth { curve.raised } else { unreachable!() }
+        };
+        let (default, raised) = (CubicParams::default(), with_alpha(true));
+        assert_eq!((alpha(Variant::NewReno, default), alpha(Variant::Linux, default)), (1.0, ALPHA));
+        assert_eq!((alpha(Variant::Linux, raised), alpha(Variant::NewReno, with_alpha(false))), (1.0, ALPHA));
+        let hystart = |hystart, tcp| Cubic::has_hystart(&CubicParams { hystart, ..default }, tcp);
+        assert!(!hystart(None, Variant::NewReno) && hystart(None, Variant::Linux));
+        assert!(!hystart(Some(false), Variant::Linux) && hystart(Some(true), Variant::Quic));
+    }
 
     fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
@@ -262,7 +332,7 @@ mod tests {
 
     #[test]
     fn it_grows_by_segments_and_a_loss_leaves_70_percent() {
-        let mut cubic = Cubic::new(&Setup { window: 98.0, threshold: 100.0, ..setup() });
+        let mut cubic = begin::<Cubic>(&Setup { window: 98.0, threshold: 100.0, ..setup() });
         // Two of three segments take slow start to its threshold; the third adds what Reno's estimate does at first.
         cubic.on_ack(&ack(3));
         assert_close(cubic.window(), 100.0 + 1.0 / 100.0);
@@ -276,7 +346,10 @@ mod tests {
     #[test]
     fn a_mark_leaves_85_percent_with_rfc_8511() {
         for (ecn_backoff, left) in [(false, 28.0), (true, 34.0)] {
-            let mut cubic = Cubic::new(&Setup { window: 40.0, ecn_backoff, ..setup() });
+            let mut cubic = Cubic::new(
+                &Setup { window: 40.0, ..setup() },
+                &CubicParams { ecn_backoff, ..CubicParams::default() },
+            );
             cubic.on_congestion_experienced(&loss(40.0));
             assert_close(cubic.window(), left);
         }
@@ -284,7 +357,7 @@ mod tests {
 
     #[test]
     fn idle_time_does_not_count() {
-        let mut cubic = Cubic::new(&Setup { window: 10.0, threshold: 10.0, ..setup() });
+        let mut cubic = begin::<Cubic>(&Setup { window: 10.0, threshold: 10.0, ..setup() });
         cubic.on_idle(Duration::from_secs(5));
         assert_eq!(curve(&mut cubic).epoch, None, "congestion avoidance has not begun");
         curve(&mut cubic).begin(10.0, at(1000));
@@ -322,7 +395,8 @@ mod tests {
     #[test]
     fn with_a_constant_alpha_they_go_on_as_before() {
         let grown = [true, false].map(|raises_alpha| {
-            let mut cubic = Cubic::new(&Setup { window: 10.0, threshold: 10.0, raises_alpha, ..setup() });
+            let mut cubic =
+                Cubic::new(&Setup { window: 10.0, threshold: 10.0, ..setup() }, &with_alpha(raises_alpha));
             cubic.on_loss(&loss(10.0));
             curve(&mut cubic).begin(7.0, Instant::ZERO);
             (cubic.window.now, curve(&mut cubic).reno) = (10.0, 10.0);

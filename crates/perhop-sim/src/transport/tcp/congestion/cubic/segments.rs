@@ -6,7 +6,7 @@
 //! ## Deviations from Linux
 //! - The least round trip is the least of the smoothed ones, not of all.
 //! - Times are exact, not in ticks of the kernel's clock. K is the integer part of the cube root; Linux's is up to 0.2 % off.
-//! - `cubic-alpha = "raised"`, which Linux does not have, raises the Reno-friendly window by a segment for each window that is
+//! - `alpha = "raised"`, which Linux does not have, raises the Reno-friendly window by a segment for each window that is
 //!   acknowledged once it has reached the window before the last reduction.
 
 use perhop_core::{Duration, Instant};
@@ -15,16 +15,16 @@ use perhop_core::{Duration, Instant};
 const SECOND: u64 = 1024;
 /// C in segments per cubic second and 1024 (`bic_scale * 10`): 0.4004.
 const STEEPNESS: u64 = 410;
-/// What a loss leaves of the window, of [`SCALE`] (`beta`): 0.7002.
+/// `beta`: the part of the window that a loss leaves, in units of 1/[`SCALE`]: 0.7002.
 const BETA: u64 = 717;
 /// The whole of what a loss leaves (`BICTCP_BETA_SCALE`).
 const SCALE: u64 = 1024;
 /// The Reno-friendly window grows by a segment for so many eighths of a window that are acknowledged (`beta_scale`):
 /// 8 (1 + 0.7) / 3 (1 - 0.7), rounded down.
 const EIGHTHS: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// With `cubic-alpha = "raised"` the Reno-friendly window grows, as Reno does, by a segment for a whole window.
+/// With `alpha = "raised"` the Reno-friendly window grows, as Reno does, by a segment for a whole window.
 const EIGHTHS_RAISED: u64 = 8;
-/// Before the first loss, and after a timeout, the window grows by a segment for so many at least: 5 % in a round trip.
+/// The most acknowledged segments for each segment of growth before the first loss and after a timeout: 5 % in a round trip.
 const MOST_UNKNOWN: u64 = 20;
 /// The window grows by a segment for so many at most: by half in a round trip.
 const LEAST: u64 = 2;
@@ -32,7 +32,7 @@ const LEAST: u64 = 2;
 const ROUNDS_ABOVE: u64 = 100;
 /// While the window stays the same, the number of segments is found anew after this time (`HZ / 32`).
 const AGAIN: Duration = Duration::from_nanos(1_000_000_000 / 32);
-/// After the beginning of congestion avoidance no round trip counts for so long: the queue of before the loss is in it.
+/// The time after the beginning of congestion avoidance in which no round trip counts: the queue of before the loss is in it.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// The state (`struct bictcp`). Windows in segments, times in 1/1024 s unless they have a type.
@@ -40,7 +40,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 pub(super) struct Segments {
     /// The window before the last loss, or less by fast convergence (`last_max_cwnd`). Zero before the first, and after a timeout.
     plateau: u64,
-    /// When this congestion avoidance began (`epoch_start`).
+    /// The time when this congestion avoidance began (`epoch_start`).
     pub(super) epoch: Option<Instant>,
     /// The window around which the function is symmetric (`bic_origin_point`), and K, when it gets there (`bic_K`).
     origin: u64,
@@ -166,8 +166,9 @@ fn cube_root(x: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tests::{ack, loss, setup};
+    use super::super::super::tests::{ack, begin, loss, setup};
     use super::super::Cubic;
+    use super::super::tests::with_alpha;
     use super::*;
     use crate::transport::tcp::congestion::{AckSample, Algorithm, CongestionControl, Setup};
     use proptest::prelude::*;
@@ -178,7 +179,7 @@ mod tests {
 
     /// A control in congestion avoidance which counts whole segments.
     fn cubic(window: f64) -> Cubic {
-        Cubic::new(&Setup { window, whole_segments: true, raises_alpha: false, ..setup() })
+        Cubic::new(&Setup { window, whole_segments: true, ..setup() }, &with_alpha(false))
     }
 
     /// The window after an ACK of so many segments at this time, in milliseconds.
@@ -232,7 +233,8 @@ mod tests {
 
     #[test]
     fn an_ack_that_slow_start_uses_up_begins_no_congestion_avoidance() {
-        let mut cubic = Cubic::new(&Setup { window: 4.0, threshold: 100.0, whole_segments: true, ..setup() });
+        let mut cubic =
+            begin::<Cubic>(&Setup { window: 4.0, threshold: 100.0, whole_segments: true, ..setup() });
         assert_eq!(acknowledged(&mut cubic, 96, 10), 100);
         assert_eq!(*cubic.growth.epoch_mut(), None);
         assert_eq!(acknowledged(&mut cubic, 20, 20), 101);
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn the_control_has_whole_windows() {
         let mut cubic =
-            Cubic::new(&Setup { window: 98.0, threshold: 100.0, whole_segments: true, ..setup() });
+            begin::<Cubic>(&Setup { window: 98.0, threshold: 100.0, whole_segments: true, ..setup() });
         cubic.on_ack(&ack(3));
         assert_eq!(cubic.window() as u32, 100);
         cubic.on_loss(&loss(100.0));
@@ -301,7 +303,7 @@ mod tests {
             steps in prop::collection::vec((0_u64..400, 1_u32..20, any::<bool>()), 1..60),
             raises_alpha in any::<bool>(),
         ) {
-            let mut cubic = Cubic::new(&Setup { window: 20.0, whole_segments: true, raises_alpha, ..setup() });
+            let mut cubic = Cubic::new(&Setup { window: 20.0, whole_segments: true, ..setup() }, &with_alpha(raises_alpha));
             let (mut window, mut now) = (20, 0);
             for (millis, acked, loses) in steps {
                 now += millis;

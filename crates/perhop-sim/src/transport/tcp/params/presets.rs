@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::congestion::Congestion;
+use super::Variant;
+use crate::transport::tcp::congestion::{Congestion, CongestionParams};
 
 /// A preset: the system that one value of the key `tcp` names, and its defaults.
 #[derive(Clone, Copy, Debug)]
@@ -12,20 +13,20 @@ pub struct Preset {
     pub name: &'static str,
     /// The system, in one line.
     pub system: &'static str,
-    /// Its defaults; of those that `tcp = "newreno"` has, too, only what it needs beside others.
+    /// The defaults. A default of `tcp = "newreno"` is repeated only where it is needed beside other keys.
     pub defaults: &'static [PresetDefault],
 }
 
 /// One default of a preset.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetDefault {
-    /// The key.
+    /// The key; of a parameter of a congestion control `congestion.` and the parameter.
     pub key: &'static str,
-    /// Its value.
+    /// The value.
     pub value: Given,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: &'static str,
-    /// Since when that is so: a version, or a year.
+    /// The version or year since which the default holds.
     pub since: &'static str,
 }
 
@@ -36,7 +37,7 @@ pub enum Given {
     Text(&'static str),
     /// True or false.
     Flag(bool),
-    /// What the sender does where the key is left out. The key itself stays out, since it would be refused beside other keys.
+    /// A rule of the sender for a key that is left out. Canonical text has no such key, since it would be refused beside others.
     Rule(&'static str),
 }
 
@@ -122,7 +123,6 @@ const PAPERS: Preset = Preset {
         rule("loss-detection", "duplicate-acks", "RFC 5681, section 3.2, and RFC 6675", "1990"),
         text("congestion", "reno", "RFC 5681", "1990"),
         flag("byte-counting", false, "RFC 5681, section 3.1: by ACKs", "1990"),
-        flag("ecn-backoff", false, "RFC 3168, section 6.1.2: a mark is as a loss", "2001"),
         text(
             "accecn",
             "exact",
@@ -130,16 +130,9 @@ const PAPERS: Preset = Preset {
             "perhop 0.1",
         ),
         rule("slow-start", "standard", "RFC 5681, section 3.1", "1990"),
-        rule("cubic-alpha", "raised", "RFC 9438, section 4.3 (`congestion = \"cubic\"`)", "2023"),
+        rule("congestion.alpha", "raised", "RFC 9438, section 4.3 (`congestion = \"cubic\"`)", "2023"),
+        rule("congestion.hystart", "false", "RFC 9438 has none (`congestion = \"cubic\"`)", "2005"),
         rule("reduction", "exact", "RFC 5681, section 3.2", "1990"),
-        rule("target-rtt", "25ms", "Linux's Prague, `prague_rtt_target` (`congestion = \"prague\"`)", "2021"),
-        rule("estimation-gain", "0.0625", "RFC 8257, section 4.2 (`congestion = \"dctcp\"`)", "2010"),
-        rule(
-            "target-delay",
-            "100ms",
-            "RFC 6817, section 2.5: the most allowed (`congestion = \"ledbat\"`)",
-            "2012",
-        ),
         rule(
             "pacing",
             "none",
@@ -205,14 +198,14 @@ const LINUX: Preset = Preset {
             "RFC 3465 without its limit (`tcp_slow_start`, `tcp_cong_avoid_ai`)",
             "Linux 4.0",
         ),
-        text("slow-start", "hystart", "Ha & Rhee 2011 (`tcp_cubic.c`, `hystart` = 1)", "Linux 2.6.29"),
         text(
             "reduction",
             "linux",
             "`snd_cwnd` in whole segments (`tcp_cong_avoid_ai`, `bictcp_update`), and the state CWR (`tcp_input.c`)",
             "Linux 2.4",
         ),
-        rule("cubic-alpha", "constant", "RFC 8312, section 4.2 (`bictcp_update`)", "Linux 2.6.19"),
+        rule("congestion.alpha", "constant", "RFC 8312, section 4.2 (`bictcp_update`)", "Linux 2.6.19"),
+        rule("congestion.hystart", "true", "Ha & Rhee 2011 (`tcp_cubic.c`, `hystart` = 1)", "Linux 2.6.29"),
     ],
 };
 
@@ -328,7 +321,7 @@ const NS_1998: Preset = Preset {
 /// All presets; the first has every key.
 pub const PRESETS: [&Preset; 4] = [&PAPERS, &LINUX, &QUIC, &NS_1998];
 
-/// Fills in what a table leaves out of its preset, as far as it has a place beside what is given.
+/// Fills in the defaults of a table's preset, except for those that would be refused beside the keys that are given.
 pub(super) fn complete(table: &mut Map<String, Value>) {
     let name = table.get("tcp").and_then(Value::as_str);
     let Some(preset) = PRESETS[1..].iter().find(|preset| Some(preset.name) == name) else { return };
@@ -343,38 +336,37 @@ pub(super) fn complete(table: &mut Map<String, Value>) {
     }
 }
 
-/// What a table says of keys that others are a part of.
-#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+/// The congestion control of the preset of this name.
+pub(in crate::transport::tcp) fn congestion_of(name: &str) -> Option<&'static str> {
+    let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+    Some(preset.defaults.iter().find(|default| default.key == "congestion")?.value.text())
+}
+
+/// The keys of a table on which the defaults of other keys depend.
 struct Beside {
     sack: bool,
-    cubic: bool,
     slow_start: bool,
     pacing: bool,
 }
 
 impl Beside {
     fn of(table: &Map<String, Value>) -> Self {
-        let control = table.get("congestion");
-        let named = control.and_then(Value::as_str);
-        let info =
-            named.and_then(|name| Congestion::ALL.iter().map(|one| one.info()).find(|one| one.name == name));
-        // A class says in its table what it needs.
-        let needs = control.and_then(|control| control.get("needs")).and_then(Value::as_array);
-        let paces = needs.is_some_and(|needs| needs.iter().any(|need| need == "pacing"));
+        // What cannot be read is refused later, whatever is filled in.
+        let control = table.get("congestion").cloned().and_then(|key| serde_json::from_value(key).ok());
+        let control = control.map(|Congestion(control)| control);
+        let ends_slow_start = |control: &CongestionParams| control.has_hystart(Variant::NewReno);
         Self {
             sack: table.get("sack") != Some(&Value::Bool(false)),
-            cubic: control.is_none_or(|control| control == "cubic"),
-            slow_start: info.is_none_or(|info| info.slow_start),
-            pacing: !paces && info.is_none_or(|info| !info.needs.pacing),
+            slow_start: control.as_ref().is_none_or(|one| one.info().slow_start && !ends_slow_start(one)),
+            pacing: control.is_none_or(|control| !control.needs().pacing),
         }
     }
 
     fn leaves_place(&self, default: &PresetDefault) -> bool {
-        match (default.key, default.value.text()) {
-            ("loss-detection", _) => self.sack,
-            ("slow-start", "hystart") => self.cubic,
-            ("slow-start", _) => self.slow_start,
-            ("pacing", _) => self.pacing,
+        match default.key {
+            "loss-detection" => self.sack,
+            "slow-start" => self.slow_start,
+            "pacing" => self.pacing,
             _ => true,
         }
     }
@@ -401,9 +393,11 @@ mod tests {
         let read: TcpParams = serde_json::from_value(table.into()).unwrap();
         assert_eq!(read, TcpParams::new(Variant::NewReno));
         let schema = schemars::schema_for!(TcpParams).to_value();
+        let properties = schema["properties"].as_object().unwrap().iter();
         let known: BTreeSet<&str> =
-            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        let declared = PAPERS.defaults.iter().map(|default| default.key).chain(["tcp"]).collect();
+            properties.filter(|(_, one)| one["deprecated"] != true).map(|(key, _)| key.as_str()).collect();
+        let declared = PAPERS.defaults.iter().map(|default| default.key).chain(["tcp"]);
+        let declared = declared.filter(|key| !key.starts_with("congestion.")).collect();
         assert_eq!(known, declared, "every key has a line in the table of defaults");
     }
 
@@ -439,8 +433,9 @@ mod tests {
         for preset in PRESETS {
             let params: TcpParams =
                 serde_json::from_value(serde_json::json!({ "tcp": preset.name })).unwrap();
-            let alpha = rule(preset, "cubic-alpha").or(rule(&PAPERS, "cubic-alpha"));
-            assert_eq!(alpha == Some("raised"), params.raises_alpha(), "{}", preset.name);
+            let hystart = rule(preset, "congestion.hystart").or(rule(&PAPERS, "congestion.hystart"));
+            let cubic = CongestionParams::named("cubic").unwrap();
+            assert_eq!(hystart == Some("true"), cubic.has_hystart(params.tcp), "{}", preset.name);
             let idle = rule(preset, "idle-restart").or(rule(&PAPERS, "idle-restart"));
             assert_eq!(idle == Some("rfc5681"), params.restarts_after_idle(), "{}", preset.name);
         }

@@ -1,0 +1,77 @@
+//! The key `congestion` of a TCP transport: the name of a congestion control, or a table with its name and its parameters.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+use super::{CongestionParams, registered};
+
+/// The value of the key `congestion`. It is written as a name if all parameters have their defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Congestion(pub CongestionParams);
+
+impl Serialize for Congestion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = self.0.name();
+        if CongestionParams::named(name).as_ref() == Some(&self.0) {
+            serializer.serialize_str(name)
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Congestion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(name) => {
+                let read = CongestionParams::deserialize_named(&name, serde_json::json!({}));
+                read.ok_or_else(|| de::Error::unknown_variant(&name, CongestionParams::NAMES))?
+                    .map_err(de::Error::custom)
+            }
+            table @ Value::Object(_) => CongestionParams::deserialize(table).map_err(de::Error::custom),
+            other => {
+                Err(de::Error::custom(format!("invalid type: {}, expected string or map", kind(&other))))
+            }
+        }
+        .map(Self)
+    }
+}
+
+/// A value in the words of serde's messages.
+fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(value) => format!("boolean `{value}`"),
+        Value::Array(_) => "sequence".into(),
+        other => format!("integer `{other}`"),
+    }
+}
+
+impl JsonSchema for Congestion {
+    fn schema_name() -> Cow<'static, str> {
+        "Congestion".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut blocks = registered();
+        blocks.retain(|block| CongestionParams::named(block.name).is_some());
+        blocks.sort_by_key(|block| block.origin.era);
+        let names = blocks.iter().map(|block| {
+            let description = format!("{}. Source: {}.", block.summary, block.origin);
+            serde_json::json!({ "type": "string", "const": block.name, "description": description })
+        });
+        let class = serde_json::json!({
+            "type": "string", "pattern": "^[\\w.]+:\\w+$",
+            "description": "A class in Python, as `module:Class`: a subclass of `perhop.CongestionControl`.",
+        });
+        let tables = CongestionParams::json_schema(generator).to_value();
+        let tables = tables["oneOf"].as_array().cloned().unwrap_or_default();
+        let choices: Vec<Value> = names.chain([class]).chain(tables).collect();
+        let description = "Which rule moves the congestion window: its name, or a table with its name under `control` and its \
+                           parameters, such as `{ control = \"dctcp\", estimation-gain = 0.1 }`.";
+        json_schema!({ "oneOf": choices, "description": description })
+    }
+}

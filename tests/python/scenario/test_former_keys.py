@@ -1,0 +1,62 @@
+"""Parameters of congestion controls: keys of the transport once, and of the table `congestion` now."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import perhop
+from perhop import Tcp
+from perhop.scenario import Congestion, Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
+from perhop.sweep.paths import put
+
+
+def scenario(transport: Tcp | dict[str, Any], ecn: str | None = None) -> Scenario:
+    """Two flows over a link of 2 Mbit/s."""
+    return Scenario(
+        duration="3s",
+        links={
+            "line": Link(
+                from_="a",
+                to="b",
+                rate="2Mbps",
+                delay="5ms",
+                queue=perhop.Codel(limit="50p", ecn=ecn is not None),
+            )
+        },
+        flows=[Flow(name="f", count=2, from_="a", to="b", transport=transport, ecn=ecn)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("former", "now", "ecn"),
+    [
+        ({"congestion": "dctcp", "estimation_gain": 0.5}, Dctcp(estimation_gain=0.5), "classic"),
+        ({"congestion": "prague", "target_rtt": "50ms"}, Prague(target_rtt="50ms"), "accurate"),
+        ({"congestion": "ledbat", "target_delay": "5ms"}, Ledbat(target_delay="5ms"), None),
+        ({"congestion": "cubic", "cubic_alpha": "constant"}, Cubic(alpha="constant"), None),
+        ({"congestion": "cubic", "slow_start": "hystart"}, Cubic(hystart=True), None),
+        ({"ecn_backoff": True}, Reno(ecn_backoff=True), "classic"),
+    ],
+)
+def test_former_keys_give_the_run_of_the_parameters(
+    former: dict[str, Any], now: Congestion, ecn: str | None
+) -> None:
+    with pytest.warns(perhop.PerhopWarning, match=r"by now: write congestion = \{ control = "):
+        before = perhop.run(scenario(Tcp(tcp="newreno", sack=True, **former), ecn), runs=1)
+    after = perhop.run(scenario(Tcp(tcp="newreno", sack=True, congestion=now), ecn), runs=1)
+    assert before.scenario == after.scenario
+    written = json.loads(after.scenario)["flows"][0]["transport"]["congestion"]
+    assert written | now.to_dict() == written
+    assert before.flows.equals(after.flows)
+
+
+def test_a_sweep_sets_a_parameter_of_a_control_that_is_named() -> None:
+    plain = {"flows": [{"name": "f", "transport": {"tcp": "newreno", "congestion": "dctcp"}}]}
+    put(plain, "flows.f.transport.congestion.estimation-gain", 0.5, "here")
+    assert plain["flows"][0]["transport"] == {
+        "tcp": "newreno",
+        "congestion": {"control": "dctcp", "estimation-gain": 0.5},
+    }
