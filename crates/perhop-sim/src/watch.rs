@@ -53,6 +53,13 @@ impl Watch {
     }
 }
 
+/// The watch has stopped a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// Handled events between two checks of a watch: much less than a tenth of a second of work.
+pub(crate) const WATCH_INTERVAL: u64 = 4096;
+
 /// The progress that a run has reported to its watch, in parts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress(u64);

@@ -10,7 +10,7 @@
 
 use perhop_core::Instant;
 
-use crate::engine::setup::Home;
+use crate::engine::setup::PopulationPlace;
 use crate::flow::{Counts, Flow, Place};
 use crate::network::{FlowSpec, Network};
 use crate::observer::Origin;
@@ -40,7 +40,7 @@ pub(super) struct Populations {
 struct Population {
     /// What its flows are made from.
     spec: FlowSpec,
-    home: Home,
+    home: PopulationPlace,
     headers: u16,
     draws: Draws,
     next: Option<Arrival>,
@@ -92,7 +92,7 @@ pub(super) struct Beginning {
 }
 
 impl Populations {
-    pub(super) fn new(network: &Network, homes: Vec<Home>, seed: u64) -> Self {
+    pub(super) fn new(network: &Network, homes: Vec<PopulationPlace>, seed: u64) -> Self {
         let specs = network.flows.iter().filter_map(|spec| Some((spec, spec.population.as_ref()?)));
         let window @ (_, end) = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
         let all = specs.zip(homes).map(|((spec, workload), home)| {

@@ -1,6 +1,6 @@
 //! A network at time zero: what both engines start from.
 
-use perhop_core::Instant;
+use perhop_core::{Bytes, Instant};
 
 use crate::control::{Channels, Destination};
 use crate::events::{Event, Schedule, Sources};
@@ -10,8 +10,8 @@ use crate::routing::Routes as AllRoutes;
 use crate::sampling::{Recorder, SampleTimes};
 use crate::window_control::WindowControls;
 
-use super::{Failure, WATCH_INTERVAL};
-use crate::watch::Watch;
+use super::failure::Failure;
+use crate::watch::{Stopped, WATCH_INTERVAL, Watch};
 
 /// One step of a route. Hosts put packets on their own wires when they send them, so a route begins behind that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) struct Routes {
 
 /// Where the flows of a population are.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct PopulationPlace {
     /// The place of the flow that stands for them.
     pub(crate) place: Place,
     pub(crate) idle: IdlePath,
@@ -61,7 +61,7 @@ pub(crate) struct Home {
 pub(crate) struct Setup {
     pub(crate) flows: Vec<Flow>,
     /// Where the flows of each population are, in the order of the flows that stand for them.
-    pub(crate) populations: Vec<Home>,
+    pub(crate) populations: Vec<PopulationPlace>,
     /// How many users applications have.
     pub(crate) users: usize,
     pub(crate) routes: Vec<Routes>,
@@ -88,7 +88,7 @@ impl Setup {
             routes.push(found);
             flows.push(Flow::new(spec, &place, seed, &recorder.times));
             if spec.population.is_some() {
-                populations.push(Home { idle: network.idle_path(spec, &links), place });
+                populations.push(PopulationPlace { idle: network.idle_path(spec, &links), place });
             }
         }
         let users = network.applications.iter().map(|spec| spec.users.len()).sum();
@@ -97,6 +97,12 @@ impl Setup {
         let controls = WindowControls::new(network, seed, &mut flows, &mut channels);
         let shared_meters = network.shared_meters.iter().map(|spec| Marker::shared(spec, seed)).collect();
         Ok(Self { flows, populations, users, routes, steps, shared_meters, channels, controls, recorder })
+    }
+
+    /// The size of the largest packet.
+    pub(crate) fn largest_packet(&self) -> Bytes {
+        let largest = self.flows.iter().map(Flow::data_size).max().unwrap_or(0);
+        Bytes::new(u64::from(largest))
     }
 
     /// How events of the run are numbered. No channel is opened later.
@@ -192,7 +198,7 @@ pub(crate) fn open_feedback(network: &Network, flows: &mut [Flow], channels: &mu
 }
 
 /// While a network is built, the watch is checked once in so many flows.
-pub(crate) fn stop_if_asked(flow: usize, watch: &Watch) -> Result<(), Failure> {
+pub(crate) fn stop_if_asked(flow: usize, watch: &Watch) -> Result<(), Stopped> {
     let asks = (flow as u64).is_multiple_of(WATCH_INTERVAL);
-    if asks && watch.is_stopped() { Err(Failure::Stopped) } else { Ok(()) }
+    if asks && watch.is_stopped() { Err(Stopped) } else { Ok(()) }
 }

@@ -6,12 +6,12 @@
 use std::fmt;
 
 use perhop_core::measure::PortView;
-use perhop_core::meter::MeterParams;
-use perhop_core::scheduler::{Retuning, SchedulerParams};
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
-use super::{Engine, Failure, Run, Simulation};
+use super::failure::Failure;
+use super::retuning::{ChangedPlace, Retuned};
+use super::simulation::{Engine, Run, Simulation};
 use crate::flow::FlowState;
 use crate::network::{FlowSpec, LinkSpec, Network, TransportSpec};
 use crate::observer::Observation;
@@ -125,43 +125,6 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
-
-/// Parameters that can be refused, of a queue or a meter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Retuned<'a> {
-    /// This link had the queue and the meters of one specification, and gets those of the other.
-    Link(usize, &'a LinkSpec, &'a LinkSpec),
-    /// The profile of this flow.
-    Profile(usize, &'a FlowSpec),
-    /// This profile, which flows share.
-    Shared(usize, &'a MeterParams),
-}
-
-/// Whose parameters were refused.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
-    Link(usize),
-    Flow(usize),
-    Shared(usize),
-}
-
-/// Other parameters for the queue of a link, if they are others. Where only those of AQMs are, its queues keep their shares of the rate
-/// `shared`; else they share that of the link now.
-pub(crate) fn retuning<'a>(
-    before: &'a LinkSpec,
-    after: &'a LinkSpec,
-    shared: &mut Bitrate,
-    now: Instant,
-) -> Option<Retuning<'a, SchedulerParams>> {
-    let (was, is) = (before.queue.as_ref()?, after.queue.as_ref()?);
-    if was == is {
-        return None;
-    }
-    if !was.differs_only_in_aqms(is) {
-        *shared = after.rate;
-    }
-    Some(Retuning { before: was, after: is, rate: *shared, now })
-}
 
 /// A change of a running network.
 #[derive(Clone, Debug)]
@@ -294,14 +257,14 @@ impl Stepping {
             Change::Link(..) | Change::Flow(..) | Change::Control(..) => None,
         };
         let retuned: Vec<Retuned<'_>> = changes.iter().filter_map(retuned).collect();
-        let refused = |(place, problem): (Place, UnitError)| {
+        let refused = |(place, problem): (ChangedPlace, UnitError)| {
             let problem = problem.to_string();
             match place {
-                Place::Link(n) => Refused::Queue { link: network.links[n].name.clone(), problem },
-                Place::Flow(n) => {
+                ChangedPlace::Link(n) => Refused::Queue { link: network.links[n].name.clone(), problem },
+                ChangedPlace::Flow(n) => {
                     Refused::Profile { owner: format!("flow `{}`", network.flows[n].name), problem }
                 }
-                Place::Shared(n) => {
+                ChangedPlace::Shared(n) => {
                     let owner = format!("profile `{}`", network.shared_meters[n].name);
                     Refused::Profile { owner, problem }
                 }

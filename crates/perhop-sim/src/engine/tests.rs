@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use super::simulation::Run;
 use super::*;
-use crate::network::{AccessSpec, FlowSpec, LinkSpec, Marking, NodeId, TransportSpec};
+use crate::network::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 use crate::packet::SimPacket;
 use crate::transport::packet_trace::{PacketTrace, TracedPacket};
 use crate::transport::udp::UdpParams;
+use crate::watch::{WATCH_INTERVAL, Watch};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Color, Dscp, Ecn, FlowId, Header};
+use perhop_core::{Color, Dscp, Duration, Ecn, FlowId, Header, Instant};
 
 /// A flow of 9 Mbit/s that comes to two links of 8 Mbit/s.
 fn two_links(ecn: Ecn, engine: Engine) -> Simulation {

@@ -1,63 +1,12 @@
 //! Which networks the batched engine accepts, and why it refuses others.
 
-use std::fmt;
-
 use perhop_core::{Bytes, Duration};
 
 use crate::application::Carrier;
+use crate::engine::failure::Refusal;
 use crate::engine::setup::{Routes, Setup};
 use crate::engine::users::{ends, is_driven};
 use crate::network::{ApplicationSpec, LinkSpec, Marking, Network};
-
-/// Why the batched engine refuses a network, which then runs on the reference engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// A packet passes this link in less than a nanosecond, the resolution of the clock.
-    NoLookahead {
-        /// The link's name.
-        link: String,
-    },
-    /// A block does not declare that it can be batched: [`Block::BATCHED`](perhop_core::Block::BATCHED).
-    Block {
-        /// Its role, such as `AQM`.
-        role: &'static str,
-        /// Its name in scenarios.
-        name: &'static str,
-        /// The link, profile or group where it is.
-        place: String,
-    },
-    /// Users of an application whose hosts no link joins.
-    Application {
-        /// The group's name.
-        group: String,
-    },
-    /// A transport does not declare that it can be batched.
-    Transport {
-        /// Its name in scenarios.
-        name: &'static str,
-        /// The flow's name.
-        flow: String,
-    },
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoLookahead { link } => {
-                write!(f, "link `{link}` leaves no look-ahead: a packet passes it in less than 1 ns")
-            }
-            Self::Block { role, name, place } => {
-                write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
-            }
-            Self::Application { group } => {
-                write!(f, "no link lies between the hosts of the users of `{group}`")
-            }
-            Self::Transport { name, flow } => {
-                write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
-            }
-        }
-    }
-}
 
 /// A network that the batched engine accepts.
 #[derive(Clone, Copy, Debug)]

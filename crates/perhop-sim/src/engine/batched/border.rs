@@ -1,4 +1,4 @@
-//! The border of a part of a network: packets that leave it for another part, and those that come from there.
+//! The border of a part of a network: packets that leave it for another part, and packets that come from there.
 //!
 //! Flows and steps of routes are numbered anew in each part, in the same order. On the border packets have their numbers in the
 //! whole network, and carry their metadata with them.
@@ -6,63 +6,63 @@
 use crate::packet::SimPacket;
 use crate::transport::metadata::Cargo;
 
-/// A packet between two parts: when it comes to the next step of its route, and what it carries.
+/// A packet between two parts of the network, due at the next step of its route.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Crossing {
+pub(in crate::engine) struct BorderPacket {
     pub(super) packet: SimPacket,
-    pub(super) cargo: Option<Cargo>,
+    /// What the packet carries besides its header.
+    pub(super) metadata: Option<Cargo>,
 }
 
-/// How a flow of a part is numbered in the whole network.
+/// The numbers of a flow in the whole network and in a part.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Passport {
+pub(in crate::engine) struct Renumbering {
     /// The flow's number in the whole network.
     pub(in crate::engine) number: u32,
-    /// The first step of its routes in the whole network, and in this part.
+    /// The first step of its routes in the whole network.
     pub(in crate::engine) first_step: u32,
+    /// The first step of its routes in this part.
     pub(in crate::engine) first_step_here: u32,
 }
 
-/// What leads to other parts.
+/// The border of a part.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Border {
-    /// Of each flow of the part.
-    passports: Vec<Passport>,
+    /// The numbers of each flow of the part.
+    flows: Vec<Renumbering>,
     /// The number here of each flow of the whole network; of no meaning for flows that do not come here.
     here: Vec<u32>,
     /// Packets that have left for each part since the last exchange.
-    pub(in crate::engine) outboxes: Vec<Vec<Crossing>>,
-}
-
-impl Passport {
-    /// The packet with its numbers in the whole network.
-    pub(super) fn outward(self, packet: SimPacket) -> SimPacket {
-        let offset = packet.step() as u32 - self.first_step_here;
-        packet.renumbered(self.number, self.first_step + offset)
-    }
+    outboxes: Vec<Vec<BorderPacket>>,
 }
 
 impl Border {
-    /// Nothing has left yet. The whole network has so many flows.
-    pub(in crate::engine) fn new(passports: Vec<Passport>, flows: usize, parts: usize) -> Self {
-        let mut here = vec![u32::MAX; flows];
-        for (number, passport) in passports.iter().enumerate() {
-            here[passport.number as usize] = number as u32;
+    /// A border of these flows that no packet has passed. The whole network has `all` flows.
+    pub(in crate::engine) fn new(flows: Vec<Renumbering>, all: usize, parts: usize) -> Self {
+        let mut here = vec![u32::MAX; all];
+        for (number, flow) in flows.iter().enumerate() {
+            here[flow.number as usize] = number as u32;
         }
-        Self { passports, here, outboxes: vec![Vec::new(); parts] }
+        Self { flows, here, outboxes: vec![Vec::new(); parts] }
     }
 
-    /// How the packet's flow is numbered.
-    #[inline]
-    pub(super) fn passport(&self, packet: SimPacket) -> Passport {
-        self.passports[packet.flow()]
+    /// Sends a packet to a part, with its numbers in the whole network.
+    pub(super) fn leave(&mut self, part: u32, packet: SimPacket, metadata: Option<Cargo>) {
+        let Renumbering { number, first_step, first_step_here } = self.flows[packet.flow()];
+        let packet = packet.renumbered(number, packet.step() as u32 - first_step_here + first_step);
+        self.outboxes[part as usize].push(BorderPacket { packet, metadata });
+    }
+
+    /// Exchanges the packets that have left for a part since the last call for an empty list.
+    pub(super) fn take_outbox(&mut self, part: usize, empty: Vec<BorderPacket>) -> Vec<BorderPacket> {
+        std::mem::replace(&mut self.outboxes[part], empty)
     }
 
     /// Gives packets the numbers of their flows in the whole network; their steps stay.
     #[inline(never)]
     pub(super) fn show(&self, packets: &mut [SimPacket]) {
         for packet in packets {
-            *packet = packet.renumbered(self.passport(*packet).number, packet.step() as u32);
+            *packet = packet.renumbered(self.flows[packet.flow()].number, packet.step() as u32);
         }
     }
 
@@ -74,10 +74,10 @@ impl Border {
         }
     }
 
-    /// A packet with its numbers in the whole network, with those of this part.
+    /// Returns a packet that comes in from another part, with its numbers in this part.
     pub(super) fn inward(&self, packet: SimPacket) -> SimPacket {
         let here = self.here[packet.flow()];
-        let Passport { first_step, first_step_here, .. } = self.passports[here as usize];
+        let Renumbering { first_step, first_step_here, .. } = self.flows[here as usize];
         packet.renumbered(here, packet.step() as u32 - first_step + first_step_here)
     }
 }

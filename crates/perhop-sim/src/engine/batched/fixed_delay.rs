@@ -1,38 +1,21 @@
 //! Return paths of fixed delay: behind a bottleneck, packets and their ACKs never queue on the way to the sender.
 //!
+//! Where all flows over a link back acknowledge at once and have equal hosts, a packet goes from the bottleneck to its ACK's arrival in
+//! one step, without a queue: so do the packets of the first rows of docs/benchmarks.md (some 25 ns each at 40 flows).
+//!
 //! Packets leave a link at intervals of at least the later one's transmission time. If no wire and no link behind it takes longer
 //! for a packet or for its ACK, and no other packets use them, no packet finds another before it. So each reaches its receiver, and
 //! its ACK the sender, a fixed time after it left the bottleneck. The engine then needs neither queues nor order there.
 
-use std::num::NonZeroU32;
-
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
+use super::flow::FixedDelay;
+use super::link::Link;
+use super::traffic::Traffic;
 use crate::network::{AccessSpec, FlowSpec, Network};
+use crate::packet::SimPacket;
 use crate::routing::Routes;
-
-/// The delays from the end of the last link of a flow's data to its receiver, and with the ACK back to the sender, in nanoseconds:
-/// less than four seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FixedDelay {
-    to_receiver: u32,
-    to_sender: NonZeroU32,
-}
-
-impl FixedDelay {
-    /// When a packet that left the link at `at` reaches its receiver.
-    #[inline]
-    pub(super) fn at_receiver(self, at: Instant) -> Instant {
-        at.later(Duration::from_nanos(u64::from(self.to_receiver)))
-    }
-
-    /// When its ACK reaches the sender.
-    #[inline]
-    pub(super) fn at_sender(self, at: Instant) -> Instant {
-        at.later(Duration::from_nanos(u64::from(self.to_sender.get())))
-    }
-}
 
 /// How long a packet takes over a wire, and how long it occupies the wire.
 #[derive(Clone, Copy, Debug)]
@@ -60,27 +43,116 @@ impl Passage {
 /// connection have [opened](super::flow::BatchedFlow::is_open) it, since the packets that do are smaller than data and so come
 /// sooner, and as soon as no packet waits behind such a packet.
 #[derive(Clone, Debug)]
-pub(super) struct ReturnPath {
-    pub(super) link: usize,
-    pub(super) delays: Vec<(usize, FixedDelay)>,
-    pub(super) opening: Vec<Opening>,
+struct ReturnPath {
+    link: usize,
+    delays: Vec<(usize, FixedDelay)>,
+    opening: Vec<Opening>,
     /// The link that all their data leaves last, and the least interval between two packets.
-    pub(super) bottleneck: usize,
-    pub(super) interval: Duration,
+    bottleneck: usize,
+    interval: Duration,
     /// The delays from there to the wire to the receiver, the wire from it, the link back, and the wire to the sender.
-    pub(super) before: [Duration; 4],
+    before: [Duration; 4],
 }
 
 /// A flow that opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opening {
-    pub(super) flow: usize,
+struct Opening {
+    flow: usize,
     /// Data may overtake the packet that opens it, if that is sent again: it may be in transit while the connection is open.
-    pub(super) may_be_overtaken: bool,
+    may_be_overtaken: bool,
 }
 
-/// The return paths of a network whose delays may become fixed.
-pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
+/// The return paths of a run whose delays may still become fixed.
+#[derive(Clone, Debug)]
+pub(super) struct ReturnPaths {
+    paths: Vec<ReturnPath>,
+    /// The number of handled events at which they are checked next.
+    pub(super) check_at: u64,
+}
+
+impl ReturnPaths {
+    /// The return paths of a whole network; a part of a network has none, since packets may come from anywhere.
+    pub(super) fn of(network: &Network, is_whole: bool) -> Self {
+        Self { paths: if is_whole { return_paths(network) } else { Vec::new() }, check_at: 0 }
+    }
+
+    /// Starts to use the return paths whose delays are fixed by now, when so many events have been handled. Returns how often links
+    /// had to do something for it, and how many packets came to them.
+    #[cold]
+    pub(super) fn fix(&mut self, links: &mut [Link], traffic: &mut Traffic, handled: u64) -> (u64, u64) {
+        let beyond = traffic.hosts.recorder.times.end().just_after();
+        let (mut small, mut counts) = (None, (0, 0));
+        for place in (0..self.paths.len()).rev() {
+            let ReturnPath { link, opening, .. } = &mut self.paths[place];
+            if !opening.iter().all(|opening| traffic.hosts.flows[opening.flow].is_open()) {
+                continue;
+            }
+            opening.retain(|opening| opening.may_be_overtaken);
+            if !opening.is_empty() {
+                let small = small.get_or_insert_with(|| flows_with_small_packets(traffic, links));
+                opening.retain(|opening| small[opening.flow]);
+            }
+            if !opening.is_empty() {
+                continue;
+            }
+            // The packets on their way to the link come before all later ones.
+            let link = *link;
+            let (happened, came) = links[link].run(link, beyond, traffic);
+            counts = (counts.0 + happened, counts.1 + came);
+            traffic.pass_all_on();
+            if self.paths[place].is_fixed(links, traffic) {
+                for (flow, delay) in self.paths.swap_remove(place).delays {
+                    traffic.hosts.flows[flow].fixed_delay = Some(delay);
+                }
+            }
+        }
+        let handled = handled + counts.0;
+        self.check_at = if self.paths.is_empty() { u64::MAX } else { handled + CHECK_INTERVAL };
+        counts
+    }
+
+    /// Returns whether all return paths whose delays may become fixed have become so.
+    #[cfg(test)]
+    pub(super) fn are_fixed(&self) -> bool {
+        self.paths.is_empty()
+    }
+}
+
+impl ReturnPath {
+    /// Returns whether the next packet that leaves the bottleneck finds every wire free, and so do all later ones.
+    fn is_fixed(&self, links: &[Link], traffic: &Traffic) -> bool {
+        let last = links[self.bottleneck].empty_from();
+        let [to_receiver, from_receiver, back, to_sender] =
+            self.before.map(|before| last + self.interval + before);
+        links[self.link].busy_until() <= back
+            && self.delays.iter().all(|&(flow, _)| {
+                let busy = traffic.hosts.flows[flow].wires_busy_until();
+                busy.iter().zip([to_receiver, from_receiver, to_sender]).all(|(&busy, next)| busy <= next)
+            })
+    }
+}
+
+/// Returns for each flow whether packets in transit to the receiver are smaller than its full ones.
+#[cold]
+fn flows_with_small_packets(traffic: &Traffic, links: &[Link]) -> Vec<bool> {
+    let flows = &traffic.hosts.flows;
+    let mut found = vec![false; flows.len()];
+    let mut note = |packet: &SimPacket| {
+        let flow = packet.flow();
+        found[flow] |= !packet.is_ack() && packet.size() < flows[flow].base.data_size();
+    };
+    traffic.inputs.packets().for_each(&mut note);
+    for link in links {
+        link.inspect(&mut note);
+    }
+    found
+}
+
+/// Handled events between two checks whether the delays of return paths are fixed.
+const CHECK_INTERVAL: u64 = 4096;
+
+/// Returns the return paths of a network whose delays may become fixed.
+fn return_paths(network: &Network) -> Vec<ReturnPath> {
     // The senders of users' flows keep to the clock.
     if network.links.iter().all(|link| link.queue.is_some()) || !network.applications.is_empty() {
         return Vec::new();
@@ -91,7 +163,7 @@ pub(super) fn return_paths(network: &Network) -> Vec<ReturnPath> {
     of_links.filter_map(|(link, users)| return_path_over(network, &routes, link, users)).collect()
 }
 
-/// The flows whose packets pass each link that has no queue; those with one are no return paths.
+/// Returns the flows whose packets pass each link that has no queue; those with one are no return paths.
 fn users(network: &Network, routes: &Routes) -> Vec<Vec<usize>> {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); network.links.len()];
     for (number, flow) in network.flows.iter().enumerate() {
@@ -132,11 +204,7 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
         let only_back = *acks == [back] && !data.contains(&back) && data.last() == Some(&(bottleneck as u32));
         let to_sender = Passage::over_access(flow.access.as_ref(), ack_size)?;
         let is_fixed = alike && only_back && to_sender.busy <= interval && may_be_fixed(network, flow);
-        let fits = |span: Duration| u32::try_from(span.as_nanos()).ok();
-        let delay = FixedDelay {
-            to_receiver: fits(to_receiver)?,
-            to_sender: NonZeroU32::new(fits(before[3] + to_sender.whole)?)?,
-        };
+        let delay = FixedDelay::new(to_receiver, before[3] + to_sender.whole)?;
         is_fixed.then_some((number, delay))
     });
     let delays: Vec<_> = delays.collect::<Option<_>>()?;
@@ -156,7 +224,7 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     Some(ReturnPath { link, delays, opening, bottleneck, interval, before })
 }
 
-/// Whether the flow's transport and path allow a fixed delay. Flows that come and go have last packets of any size.
+/// Returns whether the flow's transport and path allow a fixed delay. Flows that come and go have last packets of any size.
 fn may_be_fixed(network: &Network, flow: &FlowSpec) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
     !controlled

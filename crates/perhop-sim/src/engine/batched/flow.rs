@@ -5,6 +5,7 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
+mod fixed_delay;
 mod turn;
 
 use std::collections::VecDeque;
@@ -13,8 +14,7 @@ use perhop_core::Instant;
 use perhop_core::control::Message;
 
 use super::calendar::EventQueue;
-use super::fixed_delay::FixedDelay;
-use super::inlets::Inlet;
+use super::link_inputs::LinkInput;
 use crate::control::{Channels, Post};
 use crate::engine::setup::Routes;
 use crate::events::{Event, SourceId};
@@ -26,6 +26,7 @@ use crate::sampling::SampleTimes;
 use crate::transport::{Ack, DelayedAck, Receiver, Sender};
 use crate::window_control::WindowControls;
 use crate::wire::Wire;
+pub(super) use fixed_delay::FixedDelay;
 
 /// The next sample of a receiver that has passed the end of the run: any packet comes after it.
 const PAST_THE_END: Instant = Instant::ZERO;
@@ -35,6 +36,27 @@ const FEW: usize = 16;
 
 /// In place of a link's number: the two hosts share none.
 const NO_LINK: u32 = u32::MAX;
+
+/// Who must know of what happens at the hosts of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeper {
+    Nobody,
+    /// Its population must know when the flow is over.
+    Population,
+    /// This user of an application has the flow, hears of its data, and may let its sender act.
+    User(UserNumber),
+}
+
+/// The number of a user, as bytes: so it needs no alignment among the flags of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UserNumber([u8; 4]);
+
+impl UserNumber {
+    /// The user's number.
+    pub(super) fn get(self) -> usize {
+        u32::from_ne_bytes(self.0) as usize
+    }
+}
 
 /// One flow, and how far its hosts are ahead of the clock.
 ///
@@ -54,12 +76,10 @@ pub(super) struct BatchedFlow {
     first_ack_link: u32,
     /// The sender must not act ahead of time: something else may reach it first.
     pub(super) sender_keeps_to_clock: bool,
-    /// A user of an application has it, who may let the sender act: ACKs are held for their time.
-    pub(super) is_owned: bool,
+    /// Who must know of what happens at the hosts.
+    pub(super) keeper: Keeper,
     /// Packets to a host of it wait for their time: they may overtake one another, or carry ACKs of another flow.
     pub(super) packets_wait: bool,
-    /// It may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead.
-    pub(super) takes_turns: bool,
     /// The next time at which the sender is sampled.
     sender_sample: Instant,
     /// The next time at which the receiver is sampled, or the end of the run.
@@ -88,9 +108,9 @@ struct Rare {
     held: VecDeque<(Instant, Ack)>,
 }
 
-/// What a host needs to send: the arrival queue that its packets go to, and the channels and events of its marker's feedback.
-pub(super) struct Outlet<'a> {
-    pub(super) first: Inlet<'a>,
+/// What a sending host needs to act: the input to which its packets go, and the channels and events of its marker's feedback.
+pub(super) struct SendContext<'a> {
+    pub(super) first: LinkInput<'a>,
     pub(super) channels: &'a mut Channels,
     pub(super) events: &'a mut EventQueue,
 }
@@ -124,9 +144,8 @@ impl BatchedFlow {
             fixed_delay: None,
             first_data_link: routes.data.first_link.unwrap_or(NO_LINK),
             first_ack_link: routes.acks.first_link.unwrap_or(NO_LINK),
-            takes_turns: !sender_keeps_to_clock && routes.acks.first_link.is_some(),
             sender_keeps_to_clock,
-            is_owned: false,
+            keeper: Keeper::Nobody,
             packets_wait: is_reordered,
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
@@ -138,22 +157,31 @@ impl BatchedFlow {
         }
     }
 
-    /// It belongs to a user, whose turns it takes; if it is a direction of a connection, all that happens to it keeps to the clock.
-    pub(super) fn owned(self, is_of_connection: bool) -> Self {
-        Self {
-            is_owned: true,
-            takes_turns: false,
-            packets_wait: self.packets_wait || is_of_connection,
-            sender_keeps_to_clock: self.sender_keeps_to_clock || is_of_connection,
-            ..self
-        }
+    /// Makes it a flow of a user; if it is a direction of a connection, all that happens to it keeps to the clock.
+    pub(super) fn keep_for(&mut self, user: usize, is_of_connection: bool) {
+        self.keeper = Keeper::User(UserNumber((user as u32).to_ne_bytes()));
+        self.packets_wait |= is_of_connection;
+        self.sender_keeps_to_clock |= is_of_connection;
+    }
+
+    /// Whether it may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead, and nobody
+    /// must know of it.
+    #[inline(always)]
+    pub(super) fn takes_turns(&self) -> bool {
+        self.keeper == Keeper::Nobody && !self.sender_keeps_to_clock && self.first_ack_link != NO_LINK
+    }
+
+    /// Whether a user of an application has it, who may let the sender act: ACKs are held for their time.
+    #[inline(always)]
+    pub(super) fn is_owned(&self) -> bool {
+        matches!(self.keeper, Keeper::User(_))
     }
 
     /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be known.
     pub(super) fn begin(&mut self, now: Instant, times: &SampleTimes) {
         self.sender_sample = times.from(now);
         self.receiver_sample = self.sender_sample.min(times.end());
-        self.takes_turns = false;
+        self.keeper = Keeper::Population;
         self.find_due();
     }
 
@@ -208,7 +236,7 @@ impl BatchedFlow {
     #[inline(always)]
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
-            && !self.is_owned
+            && !self.is_owned()
             && arrival < self.due // First, since the sender's own state is elsewhere.
             && arrival < self.base.sender.wake()
             && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
@@ -218,7 +246,7 @@ impl BatchedFlow {
     /// [`acknowledge`](Self::acknowledge) does of nearly every one, in a few steps. Returns false, having done nothing, if it
     /// cannot.
     #[inline(always)]
-    pub(super) fn acknowledge_fast(&mut self, expected: u32, at: Instant, mut first: Inlet<'_>) -> bool {
+    pub(super) fn acknowledge_fast(&mut self, expected: u32, at: Instant, mut first: LinkInput<'_>) -> bool {
         if at >= self.sender_fast_until {
             return false;
         }
@@ -232,7 +260,7 @@ impl BatchedFlow {
 
     /// The fast path of a sender whose packets carry more than their number: a function of its own, which keeps the other short.
     #[inline(never)]
-    fn acknowledge_carrying_fast(&mut self, number: u32, at: Instant, mut first: Inlet<'_>) -> bool {
+    fn acknowledge_carrying_fast(&mut self, number: u32, at: Instant, mut first: LinkInput<'_>) -> bool {
         let Sender::Carrying(sender) = &mut self.base.sender else { return false };
         let Some(segments) = sender.ack_fast(number, at) else { return false };
         self.base.sending.send_all(segments, at, &mut first);
@@ -245,7 +273,7 @@ impl BatchedFlow {
         &mut self,
         ack: Ack,
         at: Instant,
-        Outlet { mut first, channels, events }: Outlet<'_>,
+        SendContext { mut first, channels, events }: SendContext<'_>,
         (times, series): (&SampleTimes, &mut Series),
     ) {
         if at > self.sender_sample {
@@ -264,7 +292,7 @@ impl BatchedFlow {
         &mut self,
         content: Content,
         at: Instant,
-        mut first: Inlet<'_>,
+        mut first: LinkInput<'_>,
         events: &mut EventQueue,
     ) -> bool {
         if at >= self.rare.sender_short_until {
@@ -298,7 +326,7 @@ impl BatchedFlow {
     /// nothing, if that is not so.
     #[inline(always)]
     pub(super) fn hold_behind(&mut self, ack: Ack, at: Instant) -> bool {
-        let is_behind = at >= self.due && (self.is_owned || !self.sender_keeps_to_clock);
+        let is_behind = at >= self.due && (self.is_owned() || !self.sender_keeps_to_clock);
         if is_behind {
             self.rare.held.push_back((at, ack));
         }
@@ -322,7 +350,7 @@ impl BatchedFlow {
 
     /// Finds out until when ACKs may take the fast path. The sender's deadlines only move away meanwhile.
     fn find_senders_fast_path(&mut self, end: Instant) {
-        let free = !self.sender_keeps_to_clock && !self.is_owned && self.base.sending.feedback().is_none();
+        let free = !self.sender_keeps_to_clock && !self.is_owned() && self.base.sending.feedback().is_none();
         let is_on_fast_path = match &self.base.sender {
             Sender::Tcp(tcp) => tcp.is_on_fast_path(),
             Sender::Carrying(sender) => sender.is_on_fast_path(),
@@ -368,7 +396,7 @@ impl BatchedFlow {
     pub(super) fn wake_sender(
         &mut self,
         now: Instant,
-        Outlet { mut first, channels, events }: Outlet<'_>,
+        SendContext { mut first, channels, events }: SendContext<'_>,
     ) -> bool {
         if now < self.wake_of_sender() {
             return false; // It may be ahead of the clock.
@@ -382,7 +410,7 @@ impl BatchedFlow {
     /// The receiver sends the ACKs that it sends by itself before `bound`, and within the run. All packets that come before then
     /// must have come: the receiver may be ahead of the clock. Returns how many.
     #[inline(always)]
-    pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut Inlet<'_>) -> i64 {
+    pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut LinkInput<'_>) -> i64 {
         let mut sent = 0;
         loop {
             let due = self.late_ack_due();

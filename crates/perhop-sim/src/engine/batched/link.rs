@@ -26,13 +26,13 @@ use perhop_core::{
 };
 
 use super::departures::MANY;
-use super::traffic::Traffic;
-use crate::engine::WATCH_INTERVAL;
+use super::traffic::{Traffic, keep};
+use crate::engine::retuning::retuning;
 use crate::engine::setup::Step;
-use crate::engine::stepping::retuning;
 use crate::medium::MediumState;
 use crate::network::LinkSpec;
 use crate::packet::SimPacket;
+use crate::watch::WATCH_INTERVAL;
 use crate::wire::Wire;
 
 /// One direction of a link that flows share.
@@ -162,14 +162,14 @@ impl Link {
         }
     }
 
-    /// Handles what comes to it before `bound`, and serves it as often as that is due before. Returns how many times it
+    /// Handles what comes to the link before `bound`, and serves it as often as that is due before. Returns how many times it
     /// had to do something, and how many packets came. If the run is to end, it returns in between. Packets that leave it are among
     /// the [departures](super::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, delay, meters, queue, medium, metered, leads_on, .. } = self;
         let mut gone = traffic.departures.lend(*leads_on);
         let (mut came, mut services, mut watch_at) = (0, 0, WATCH_INTERVAL);
-        while let Some((mut packets, ready)) = traffic.links.queue(number).lend(bound) {
+        while let Some((mut packets, ready)) = traffic.inputs.queue(number).lend(bound) {
             let taken = ready.end;
             let mut ready = &mut packets[ready];
             came += ready.len() as u64;
@@ -178,7 +178,7 @@ impl Link {
                 ready = traffic.pass_first_routers(ready);
             }
             if let Some(meters) = meters {
-                ready = traffic.pass_all(meters, ready);
+                ready = keep(ready, |packet| traffic.hosts.pass_meters(meters, packet));
             }
             match queue {
                 Queue::Unlimited => {
@@ -205,9 +205,10 @@ impl Link {
                     services += served.run(ready, Instant::ZERO, (delay, medium), &mut gone, traffic);
                 }
             }
-            traffic.links.queue(number).give_back(packets, taken);
+            traffic.inputs.queue(number).give_back(packets, taken);
             if gone.len() >= MANY {
-                traffic.pass_on(&mut gone, *leads_on);
+                traffic.pass_on(&gone, *leads_on);
+                gone.clear();
             }
             if came >= watch_at {
                 if traffic.watch.is_stopped() {
@@ -220,6 +221,7 @@ impl Link {
             services += served.run(&[], bound, (delay, medium), &mut gone, traffic);
         }
         traffic.departures.give_back(gone, *leads_on);
+        traffic.inputs.settle(number, self.next_service());
         (came + services, came)
     }
 

@@ -16,12 +16,14 @@ mod calendar;
 mod departures;
 mod fixed_delay;
 mod flow;
-mod inlets;
+mod hosts;
 mod link;
+mod link_inputs;
 mod members;
 mod traffic;
-mod turns;
+mod user_events;
 mod users;
+mod wakes;
 
 use perhop_core::control::Message;
 use perhop_core::measure::{LinkOutcome, PortView};
@@ -30,12 +32,10 @@ use perhop_core::units::UnitError;
 use perhop_core::{Duration, Imbalance, Instant, prefetch};
 
 pub(super) use acceptance::Accepted;
-pub use acceptance::Refusal;
-pub(super) use border::{Border, Crossing, Passport};
+pub(super) use border::{Border, BorderPacket, Renumbering};
 
+use super::retuning::{ChangedPlace, Retuned};
 use super::setup::{Setup, schedule_probe, schedule_samples};
-use super::stepping::{Place, Retuned};
-use super::{Failure, WATCH_INTERVAL};
 use crate::control::{Destination, Post};
 use crate::events::{Event, EventSource};
 use crate::flow::Flow;
@@ -43,9 +43,10 @@ use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::probe::Series;
 use crate::sampling::Ports;
-use crate::watch::{Progress, Watch};
+use crate::watch::{Progress, Stopped, WATCH_INTERVAL, Watch};
 use crate::window_control::WindowControls;
-use fixed_delay::{ReturnPath, return_paths};
+use fixed_delay::ReturnPaths;
+use hosts::Hosts;
 use link::Link;
 use traffic::Traffic;
 
@@ -63,9 +64,7 @@ pub(super) struct Batched {
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
-    /// Return paths whose delay may become fixed, and when that is checked next, by the number of handled events.
-    return_paths: Vec<ReturnPath>,
-    fix_at: u64,
+    return_paths: ReturnPaths,
     /// When the watch is checked next, by the number of handled events.
     watch_at: u64,
     /// Memory for the links that have something to do in a window.
@@ -93,18 +92,16 @@ impl Batched {
         accepted: Accepted,
         watch: Watch,
         border: Option<Border>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Stopped> {
         let window = setup.recorder.times.measured();
         let mut links: Vec<Link> = network.links.iter().map(|spec| Link::new(spec, seed, window)).collect();
         link::set_routes(&mut links, &setup.steps);
-        // Behind a border, packets may come from anywhere.
-        let return_paths = if border.is_some() { Vec::new() } else { return_paths(network) };
-        let mut traffic = Traffic::new(network, seed, setup, watch);
-        traffic.border = border.map(Box::new);
-        if traffic.links.are_many() {
+        let return_paths = ReturnPaths::of(network, border.is_none());
+        let traffic = Traffic::new(network, seed, setup, watch, border);
+        if traffic.inputs.are_many() {
             links.iter_mut().for_each(Link::note_delays);
         }
-        let hosts_are_independent = traffic.hosts_are_independent();
+        let hosts_are_independent = traffic.hosts.are_independent();
         let mut engine = Self {
             now: Instant::ZERO,
             links,
@@ -114,11 +111,11 @@ impl Batched {
             handled: 0,
             hops: 0,
             return_paths,
-            fix_at: 0,
             watch_at: WATCH_INTERVAL,
             busy: Vec::new(),
         };
-        engine.traffic.schedule_first()?;
+        let Traffic { hosts, watch, .. } = &mut engine.traffic;
+        hosts.schedule_first(watch)?;
         engine.schedule_first_samples();
         Ok(engine)
     }
@@ -130,18 +127,20 @@ impl Batched {
 
     /// Nothing happens before this, unless a packet comes from another part of the network.
     pub(super) fn next(&self) -> Instant {
-        self.head().min(self.traffic.next_at_hosts())
+        self.head().min(self.next_at_hosts())
     }
 
     /// A packet comes from another part of the network, at a time that has not been handled.
-    pub(super) fn enter(&mut self, crossing: Crossing) {
-        self.traffic.enter(crossing);
+    pub(super) fn enter(&mut self, packet: BorderPacket) {
+        self.traffic.enter(packet);
     }
 
     /// The packets that have left for another part since the last call are exchanged for an empty list.
-    pub(super) fn leaving(&mut self, part: usize, empty: Vec<Crossing>) -> Vec<Crossing> {
-        let Some(border) = &mut self.traffic.border else { return empty };
-        std::mem::replace(&mut border.outboxes[part], empty)
+    pub(super) fn leaving(&mut self, part: usize, empty: Vec<BorderPacket>) -> Vec<BorderPacket> {
+        match &mut self.traffic.border {
+            Some(border) => border.take_outbox(part, empty),
+            None => empty,
+        }
     }
 
     /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a batch.
@@ -166,16 +165,16 @@ impl Batched {
             if self.handled >= self.watch_at && self.is_stopped(head, watch, progress) {
                 return false;
             }
-            let first = head.min(self.traffic.next_at_hosts());
+            let first = head.min(self.next_at_hosts());
             if first >= beyond {
                 return true;
             }
             let limit = self.run_hosts((first + self.lookahead).min(beyond));
             self.run_links(limit);
-            if self.handled >= self.fix_at {
+            if self.handled >= self.return_paths.check_at {
                 self.fix_delays();
             }
-            if let Some(event) = self.traffic.next_event(limit) {
+            if let Some(event) = self.traffic.hosts.next_event(limit) {
                 self.take(event, limit);
             }
         }
@@ -189,13 +188,13 @@ impl Batched {
                 return false;
             }
             let limit = (head + self.lookahead).min(beyond);
-            let host = self.traffic.waiting.peek(limit).map(|packet| packet.at());
-            let event = self.traffic.next_event(limit);
+            let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
+            let event = self.traffic.hosts.next_event(limit);
             let turn = event.map_or(limit, |event| self.links_before(event));
             let bound = host.map_or(turn, |host| host.min(turn));
             if head < bound {
                 self.run_links(bound);
-                if self.handled >= self.fix_at {
+                if self.handled >= self.return_paths.check_at {
                     self.fix_delays();
                 }
             } else if host == Some(bound) && event.is_none_or(|event| bound <= event.at) {
@@ -210,7 +209,7 @@ impl Batched {
 
     /// Handles the next event, which comes before `limit`.
     fn take(&mut self, event: Event, limit: Instant) {
-        self.traffic.events.pop(limit);
+        self.traffic.hosts.events.pop(limit);
         self.now = event.at;
         self.handled += 1;
         self.handle(event);
@@ -218,7 +217,7 @@ impl Batched {
 
     /// Handles the next packet that waits for its time at a host, which comes before `limit`.
     fn take_host(&mut self, limit: Instant) {
-        let packet = self.traffic.waiting.pop(limit).expect("it was seen");
+        let packet = self.traffic.inputs.waiting.pop(limit).expect("it was seen");
         self.handled += 1;
         self.traffic.advance(packet);
     }
@@ -227,14 +226,14 @@ impl Batched {
     /// limit; if something that concerns more than one flow comes before it, the time just after that.
     fn run_hosts(&mut self, limit: Instant) -> Instant {
         loop {
-            let host = self.traffic.waiting.peek(limit).map(|packet| packet.at());
-            let (event, happened) = self.traffic.take_turns(host.unwrap_or(limit), limit);
+            let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
+            let (event, happened) = self.wake_hosts(host.unwrap_or(limit), limit);
             self.handled += happened;
             match (host, event) {
-                (_, Some(event)) if !self.traffic.concerns_one_flow(&event) => {
+                (_, Some(event)) if !self.traffic.hosts.concerns_one_flow(&event) => {
                     let before = self.links_before(event);
                     // Which flows are over is known if nothing that comes earlier is left to do.
-                    if !self.traffic.is_arrival(&event) || self.head() < before {
+                    if !self.traffic.hosts.is_arrival(&event) || self.head() < before {
                         return before;
                     }
                     self.take(event, limit);
@@ -250,21 +249,35 @@ impl Batched {
     #[cold]
     fn is_stopped(&mut self, head: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         self.watch_at = self.handled + WATCH_INTERVAL;
-        let next = head.min(self.traffic.next_at_hosts());
+        let next = head.min(self.next_at_hosts());
         progress.report(watch, next, self.end());
         watch.is_stopped()
     }
 
-    /// No packet comes to a link, and no link is to be served, before this.
+    /// Returns the time before which nothing happens at a host.
+    #[inline]
+    fn next_at_hosts(&self) -> Instant {
+        let Traffic { hosts, inputs, .. } = &self.traffic;
+        hosts.events.next().min(inputs.waiting.next())
+    }
+
+    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, up to the first event that is something
+    /// else. Returns this event, and how often something happened.
+    fn wake_hosts(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
+        let Traffic { hosts, inputs, .. } = &mut self.traffic;
+        hosts.wake_before(bound, limit, inputs)
+    }
+
+    /// Returns the time before which no packet comes to a link, and no link is to be served.
     #[inline]
     fn head(&self) -> Instant {
-        self.traffic.links.next()
+        self.traffic.inputs.next()
     }
 
     /// Arrivals at links before this time come before the event.
     #[inline]
     fn links_before(&self, event: Event) -> Instant {
-        let source = self.traffic.sources.source(event.source);
+        let source = self.traffic.hosts.sources.source(event.source);
         let is_first =
             matches!(source, EventSource::Timer(_) | EventSource::Arrival(_) | EventSource::User(_));
         event.at + Duration::from_nanos(u64::from(!is_first))
@@ -273,13 +286,15 @@ impl Batched {
     /// Processes the arrivals at all links before `bound`.
     fn run_links(&mut self, bound: Instant) {
         let mut busy = std::mem::take(&mut self.busy);
-        self.traffic.links.find_due(bound, &mut busy);
-        let are_many = self.traffic.links.are_many();
+        self.traffic.inputs.find_due(bound, &mut busy);
+        let are_many = self.traffic.inputs.are_many();
         for (place, &link) in busy.iter().enumerate() {
             if are_many {
                 self.prefetch(&busy[place..]);
             }
-            self.run_link(link as usize, bound);
+            let (handled, came) = self.links[link as usize].run(link as usize, bound, &mut self.traffic);
+            self.handled += handled;
+            self.hops += came;
         }
         self.busy = busy;
         self.traffic.pass_all_on();
@@ -292,11 +307,11 @@ impl Batched {
         let ahead = |distance: usize| links.get(distance).map(|&link| link as usize);
         if let Some(link) = ahead(12) {
             prefetch(&self.links[link..=link]);
-            self.traffic.links.prefetch(link);
+            self.traffic.inputs.prefetch(link);
         }
         if let Some(link) = ahead(9) {
             self.links[link].prefetch();
-            self.traffic.links.prefetch_first(link);
+            self.traffic.inputs.prefetch_first(link);
         }
         for (distance, part) in [(6, Part::Queues), (4, Part::Counters), (2, Part::Packets)] {
             if let Some(link) = ahead(distance) {
@@ -305,100 +320,59 @@ impl Batched {
         }
     }
 
-    #[inline]
-    fn run_link(&mut self, link: usize, bound: Instant) {
-        let (handled, came) = self.links[link].run(link, bound, &mut self.traffic);
-        self.traffic.links.settle(link, self.links[link].next_service());
+    /// Starts to use the return paths whose delays are fixed by now.
+    fn fix_delays(&mut self) {
+        let Self { return_paths, links, traffic, .. } = self;
+        let (handled, came) = return_paths.fix(links, traffic, self.handled);
         self.handled += handled;
         self.hops += came;
     }
 
-    /// Starts to use the return paths whose delays are fixed by now.
-    #[cold]
-    fn fix_delays(&mut self) {
-        let beyond = self.end().just_after();
-        let mut small = None;
-        for place in (0..self.return_paths.len()).rev() {
-            let Self { return_paths, traffic, links, .. } = &mut *self;
-            let ReturnPath { link, opening, .. } = &mut return_paths[place];
-            if !opening.iter().all(|opening| traffic.flows[opening.flow].is_open()) {
-                continue;
-            }
-            opening.retain(|opening| opening.may_be_overtaken);
-            if !opening.is_empty() {
-                let small = small.get_or_insert_with(|| traffic.flows_with_small_packets(links));
-                opening.retain(|opening| small[opening.flow]);
-            }
-            if !opening.is_empty() {
-                continue;
-            }
-            // The packets on their way to the link come before all later ones.
-            let link = *link;
-            self.run_link(link, beyond);
-            self.traffic.pass_all_on();
-            if self.is_fixed(&self.return_paths[place]) {
-                for (flow, delay) in self.return_paths.swap_remove(place).delays {
-                    self.traffic.flows[flow].fixed_delay = Some(delay);
-                }
-            }
-        }
-        self.fix_at = if self.return_paths.is_empty() { u64::MAX } else { self.handled + FIX_INTERVAL };
-    }
-
-    /// The next packet that leaves the bottleneck finds every wire free, and so do all later ones.
-    fn is_fixed(&self, path: &ReturnPath) -> bool {
-        let last = self.links[path.bottleneck].empty_from();
-        let [to_receiver, from_receiver, back, to_sender] =
-            path.before.map(|before| last + path.interval + before);
-        self.links[path.link].busy_until() <= back
-            && path.delays.iter().all(|&(flow, _)| {
-                let busy = self.traffic.flows[flow].wires_busy_until();
-                busy.iter().zip([to_receiver, from_receiver, to_sender]).all(|(&busy, next)| busy <= next)
-            })
-    }
-
     fn handle(&mut self, event: Event) {
-        match self.traffic.sources.source(event.source) {
-            EventSource::Timer(flow) => self.traffic.wake_now(flow, self.now),
+        let Traffic { hosts, inputs, .. } = &mut self.traffic;
+        match hosts.sources.source(event.source) {
+            EventSource::Timer(flow) => hosts.wake_flow_now(flow, self.now, inputs),
             EventSource::Message(channel) => {
-                let message = self.traffic.channels.receive(channel);
+                let message = hosts.channels.receive(channel);
                 self.deliver(channel, &message);
             }
             EventSource::Control(control) => self.sample_windows(control),
             EventSource::Probe => self.sample(),
-            EventSource::Arrival(population) => self.traffic.begin_flow(population, self.now),
-            EventSource::User(user) => self.traffic.wake_user_now(user, self.now),
+            EventSource::Arrival(population) => hosts.begin_flow(population, self.now),
+            EventSource::User(user) => {
+                hosts.wake_user(user, self.now, self.now.just_after(), inputs);
+            }
         }
     }
 
     /// A control message reaches the end of its channel.
     fn deliver(&mut self, channel: usize, message: &Message) {
-        match self.traffic.channels.destination(channel) {
-            Destination::Sender(flow) => self.traffic.flows[flow].on_message(message),
+        match self.traffic.hosts.channels.destination(channel) {
+            Destination::Sender(flow) => self.traffic.hosts.flows[flow].on_message(message),
             Destination::Queue { link, label } => self.links[link].on_message(label, message),
         }
     }
 
     /// The control of a path samples its flows' windows, and sends messages to their markers and to the path's queues.
     fn sample_windows(&mut self, control: usize) {
-        let Traffic { flows, controls, .. } = &mut self.traffic;
+        let Hosts { flows, controls, .. } = &mut self.traffic.hosts;
         let decision = controls.sample(control, self.now, |flow| flows[flow].base.sender.sending_window());
         for (flow, message) in &decision.shares {
             flows[*flow].base.sending.on_meter_message(message);
         }
         for (channel, message) in decision.messages {
-            let Traffic { channels, events, .. } = &mut self.traffic;
+            let Hosts { channels, events, .. } = &mut self.traffic.hosts;
             if let Some(message) = (Post { channels, events }).send(channel, message, self.now) {
                 self.deliver(channel, &message);
             }
         }
-        let Traffic { events, controls, sources, .. } = &mut self.traffic;
+        let Hosts { events, controls, sources, .. } = &mut self.traffic.hosts;
         events.push(Event { at: controls.next(control), source: sources.control(control) });
     }
 
     /// Samples flows and queues for the probe, or because the warm-up ends.
     fn sample(&mut self) {
-        let Traffic { flows, controls, recorder, events, sources, .. } = &mut self.traffic;
+        let Hosts { flows, controls, recorder, events, sources, .. } = &mut self.traffic.hosts;
         for flow in &mut *flows {
             flow.sample(self.now, &recorder.times, &mut recorder.series);
         }
@@ -410,7 +384,7 @@ impl Batched {
 
     /// Schedules the first samples of window controls and of the probe.
     fn schedule_first_samples(&mut self) {
-        let Traffic { controls, recorder, events, sources, .. } = &mut self.traffic;
+        let Hosts { controls, recorder, events, sources, .. } = &mut self.traffic.hosts;
         schedule_samples(controls, &recorder.times, *sources, events);
     }
 
@@ -419,23 +393,23 @@ impl Batched {
     }
 
     pub(super) fn end(&self) -> Instant {
-        self.traffic.recorder.times.end()
+        self.traffic.hosts.recorder.times.end()
     }
 
     /// Queues and meters of links have other parameters: all of them or, after an error, none.
     ///
     /// # Errors
     /// Whose, and the key that cannot change.
-    pub(super) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (Place, UnitError)> {
+    pub(super) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (ChangedPlace, UnitError)> {
         let mut links = Vec::new();
         for change in changes {
             let Retuned::Link(number, before, after) = *change else { continue };
             let mut link = self.links[number].clone();
-            link.retune(before, after, self.now).map_err(|problem| (Place::Link(number), problem))?;
+            link.retune(before, after, self.now).map_err(|problem| (ChangedPlace::Link(number), problem))?;
             links.push((number, link));
         }
         for (number, link) in links {
-            self.traffic.links.settle(number, link.next_service());
+            self.traffic.inputs.settle(number, link.next_service());
             self.links[number] = link;
         }
         Ok(())
@@ -447,7 +421,7 @@ impl Batched {
     }
 
     pub(super) fn controls(&self) -> &WindowControls {
-        &self.traffic.controls
+        &self.traffic.hosts.controls
     }
 
     /// Ends the run: checks that every queue conserved its packets.
@@ -455,9 +429,9 @@ impl Batched {
     /// # Errors
     /// A queue lost or invented packets.
     pub(super) fn finish(mut self) -> Result<Outcome, Imbalance> {
-        let (now, times) = (self.now, self.traffic.recorder.times.clone());
-        let populations = std::mem::take(&mut self.traffic.populations);
-        let users = std::mem::take(&mut self.traffic.users);
+        let (now, times) = (self.now, self.traffic.hosts.recorder.times.clone());
+        let populations = std::mem::take(&mut self.traffic.hosts.populations);
+        let users = std::mem::take(&mut self.traffic.hosts.users);
         let Finished { events, hops, flows, links, mut series } = self.take_apart()?;
         let (flows, populations) = populations.finish(flows, now, &times, &mut series);
         let applications = users.finish(now);
@@ -469,7 +443,7 @@ impl Batched {
     /// # Errors
     /// A queue lost or invented packets.
     pub(super) fn take_apart(mut self) -> Result<Finished, Imbalance> {
-        let Traffic { flows, recorder, returned, .. } = self.traffic;
+        let Hosts { flows, recorder, returned, .. } = self.traffic.hosts;
         let (links, series) = recorder.finish(self.now, &mut self.links)?;
         let flows = flows.into_iter().map(|flow| flow.base).collect();
         let (events, hops) = (self.handled + returned, self.hops + returned);
@@ -481,17 +455,17 @@ impl Batched {
 impl Batched {
     /// Takes the packets on their way to a link that come before `bound`.
     pub(super) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<crate::packet::SimPacket> {
-        std::iter::from_fn(|| self.traffic.links.queue(link).pop(bound)).collect()
+        std::iter::from_fn(|| self.traffic.inputs.queue(link).pop(bound)).collect()
     }
 
     /// All return paths whose delays may become fixed have become so.
     pub(super) fn has_fixed_delays(&self) -> bool {
-        self.return_paths.is_empty()
+        self.return_paths.are_fixed()
     }
 
     /// Adds a packet on its way to a link.
     pub(super) fn add_arrival(&mut self, link: usize, packet: crate::packet::SimPacket) {
-        self.traffic.links.push(link, packet);
+        self.traffic.inputs.push(link, packet);
     }
 }
 
@@ -506,6 +480,3 @@ impl Ports for Vec<Link> {
         self[link].port().expect("measured links have a port")
     }
 }
-
-/// Handled events between two checks whether the delays of return paths are fixed.
-const FIX_INTERVAL: u64 = 4096;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use perhop_core::{Duration, Instant};
 
 use super::barrier::Barrier;
-use crate::engine::batched::{Batched, Crossing};
+use crate::engine::batched::{Batched, BorderPacket};
 use crate::watch::{Progress, Watch};
 
 /// Rounds between two decisions on whether all threads run: while all run, and while the first one runs alone.
@@ -39,7 +39,7 @@ struct Shared<'a> {
     next: Vec<AtomicU64>,
     handled: Vec<AtomicU64>,
     /// Packets on their way to each part, by the part that they come from.
-    mail: Vec<Vec<Mutex<Vec<Crossing>>>>,
+    mail: Vec<Vec<Mutex<Vec<BorderPacket>>>>,
     /// The first thread runs all parts for a while, the others wait.
     alone: AtomicBool,
     /// It came to the end.
@@ -269,11 +269,11 @@ impl<'a> Shared<'a> {
     /// What others have sent to a part comes into it.
     fn take_in(&self, part: usize, engine: &mut Batched) {
         for from in (0..self.engines.len()).filter(|&from| from != part) {
-            self.letters(from, part).drain(..).for_each(|crossing| engine.enter(crossing));
+            self.letters(from, part).drain(..).for_each(|packet| engine.enter(packet));
         }
     }
 
-    fn letters(&self, from: usize, to: usize) -> MutexGuard<'_, Vec<Crossing>> {
+    fn letters(&self, from: usize, to: usize) -> MutexGuard<'_, Vec<BorderPacket>> {
         self.mail[to][from].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

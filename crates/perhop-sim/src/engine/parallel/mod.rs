@@ -15,19 +15,18 @@ mod split;
 
 use perhop_core::{Duration, Imbalance, Instant};
 
-use super::Failure;
 use super::batched::{Accepted, Finished};
+use super::failure::OneThread;
 use super::setup::Setup;
 use crate::flow::{Ends, Flow};
 use crate::network::Network;
 use crate::outcome::Outcome;
 use crate::probe::{QueueSeries, Series};
 use crate::sampling::SampleTimes;
-use crate::watch::{Progress, Watch};
+use crate::watch::{Progress, Stopped, Watch};
 use crate::window_control::WindowControls;
 use crew::Sharing;
 use partition::Partition;
-pub use partition::{LINKS_PER_THREAD, OneThread};
 use split::Part;
 
 /// A run in progress.
@@ -74,7 +73,7 @@ impl Parallel {
         accepted: Accepted,
         partition: &Partition,
         watch: &Watch,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Stopped> {
         let times = setup.recorder.times.clone();
         let controls = setup.controls.clone();
         let parts = split::split(network, seed, setup, accepted, partition, watch)?;

@@ -6,16 +6,13 @@
 //! allows. Parts are then cut from the order in which a breadth-first search from one end of the network finds the groups.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use perhop_core::{Bytes, Duration};
 
+use crate::engine::failure::{LINKS_PER_THREAD, OneThread};
 use crate::engine::setup::{Setup, Step};
 use crate::flow::Flow;
 use crate::network::{Marking, Network, NodeId};
-
-/// A thread has at least so many links to simulate: with fewer it would mostly wait for the others.
-pub const LINKS_PER_THREAD: usize = 32;
 
 /// All links together can send so many packets at least while one crosses the border: with fewer, barriers take longer than the events between them.
 const PACKETS_PER_ROUND: f64 = 100.0;
@@ -24,73 +21,6 @@ const PACKETS_PER_ROUND: f64 = 100.0;
 const SLACK: u64 = 10;
 /// Look-aheads of the border that are tried, from the longest on.
 const TRIES: usize = 64;
-
-/// Why a network runs on one thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OneThread {
-    /// It was not asked to run on more.
-    Asked,
-    /// It has too few links.
-    Small {
-        /// How many directions of links it has.
-        links: usize,
-    },
-    /// A window control reads what happens anywhere on its path.
-    Control {
-        /// The path's name.
-        path: String,
-    },
-    /// Flows come and go.
-    Population {
-        /// The name of the flow that stands for them.
-        flow: String,
-    },
-    /// Users of an application, whose flows depend on one another.
-    Application {
-        /// The group's name.
-        group: String,
-    },
-    /// Its routers cannot be divided into parts of about equal work between which packets take time.
-    Undivided,
-    /// Its parts would have to wait for one another too often.
-    Brief {
-        /// A packet may come from one part to another so soon.
-        lookahead: Duration,
-    },
-    /// The batched engine does not run it; the reference engine uses one thread.
-    Reference,
-}
-
-impl fmt::Display for OneThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Asked => f.write_str("one thread was asked for"),
-            Self::Small { links } => {
-                write!(
-                    f,
-                    "it has {links} directions of links, and a thread needs at least {LINKS_PER_THREAD}"
-                )
-            }
-            Self::Control { path } => write!(f, "the window control of path `{path}` joins its routers"),
-            Self::Population { flow } => {
-                let group = flow.rsplit_once('/').map_or(flow.as_str(), |(group, _)| group);
-                write!(f, "flows of `{group}` come and go")
-            }
-            Self::Application { group } => {
-                write!(f, "the flows of the users of `{group}` depend on one another")
-            }
-            Self::Undivided => f.write_str(
-                "its routers cannot be divided into parts of about equal work with delay between them",
-            ),
-            Self::Brief { lookahead } => write!(
-                f,
-                "a packet may come from one part of it to another within {} ns, in which too little happens",
-                lookahead.as_nanos()
-            ),
-            Self::Reference => f.write_str("the reference engine runs it, which uses one thread"),
-        }
-    }
-}
 
 /// The parts of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,14 +2,13 @@
 
 use super::partition::Partition;
 use crate::control::Channels;
-use crate::engine::Failure;
-use crate::engine::batched::{Accepted, Batched, Border, Passport};
-use crate::engine::setup::{Route, Routes, Setup, Step, open_feedback};
+use crate::engine::batched::{Accepted, Batched, Border, Renumbering};
+use crate::engine::setup::{Route, Routes, Setup, Step, open_feedback, stop_if_asked};
 use crate::events::Sources;
 use crate::flow::{Ends, Flow};
 use crate::network::{FlowSpec, Network};
 use crate::sampling::Recorder;
-use crate::watch::Watch;
+use crate::watch::{Stopped, Watch};
 use crate::window_control::WindowControls;
 
 /// A part of a network.
@@ -27,7 +26,7 @@ struct Draft {
     network: Network,
     flows: Vec<Flow>,
     ends: Vec<(u32, Ends)>,
-    passports: Vec<Passport>,
+    numbers: Vec<Renumbering>,
     routes: Vec<Routes>,
     steps: Vec<Step>,
     measured: Vec<usize>,
@@ -51,7 +50,7 @@ pub(super) fn split(
     accepted: Accepted,
     partition: &Partition,
     watch: &Watch,
-) -> Result<Vec<Part>, Failure> {
+) -> Result<Vec<Part>, Stopped> {
     let Setup { flows, routes, steps, shared_meters, .. } = setup;
     let mut drafts: Vec<Draft> = (0..partition.parts).map(|_| Draft::of(network)).collect();
     let mut places = Vec::with_capacity(network.links.len());
@@ -68,7 +67,7 @@ pub(super) fn split(
     let ends_of_routes = ends_of_routes.chain([steps.len()]);
     let all = flows.into_iter().zip(&network.flows).zip(routes.iter().zip(ends_of_routes)).enumerate();
     for (number, ((flow, spec), (routes, end))) in all {
-        crate::engine::setup::stop_if_asked(number, watch)?;
+        stop_if_asked(number, watch)?;
         let own = &steps[routes.data.first_step as usize..end];
         let home = |node: crate::network::NodeId| partition.of_node[node.0 as usize];
         let (sends, receives) = (home(spec.from), home(spec.to));
@@ -131,7 +130,7 @@ impl Draft {
             network,
             flows: Vec::new(),
             ends: Vec::new(),
-            passports: Vec::new(),
+            numbers: Vec::new(),
             routes: Vec::new(),
             steps: Vec::new(),
             measured: Vec::new(),
@@ -161,7 +160,7 @@ impl Draft {
         let first_steps = (routes.data.first_step, routes.acks.first_step);
         self.flows.push(flow.replica(self.flows.len() as u32, first_steps, ends));
         self.ends.push((number, ends));
-        self.passports.push(Passport { number, first_step, first_step_here });
+        self.numbers.push(Renumbering { number, first_step, first_step_here });
         self.routes.push(routes);
         // Its route is known.
         self.network.flows.push(FlowSpec { path: None, ..spec.clone() });
@@ -174,8 +173,8 @@ impl Draft {
         (flows_of_all, parts): (usize, usize),
         shared_meters: Vec<crate::flow::Marker>,
         watch: &Watch,
-    ) -> Result<Part, Failure> {
-        let Self { network, mut flows, ends, passports, routes, steps, measured } = self;
+    ) -> Result<Part, Stopped> {
+        let Self { network, mut flows, ends, numbers, routes, steps, measured } = self;
         let mut channels = Channels::new(Sources::channel((0, 0), 0));
         open_feedback(&network, &mut flows, &mut channels);
         let controls = WindowControls::new(&network, seed, &mut flows, &mut channels);
@@ -191,7 +190,7 @@ impl Draft {
             controls,
             recorder,
         };
-        let border = Border::new(passports, flows_of_all, parts);
+        let border = Border::new(numbers, flows_of_all, parts);
         let engine = Batched::new(&network, seed, setup, accepted, watch.clone(), Some(border))?;
         Ok(Part { engine, flows: ends, measured })
     }

@@ -1,6 +1,6 @@
 //! Users of applications: what arrives for them, and what they command.
 
-use super::Reference;
+use super::engine::Reference;
 use crate::application::Event;
 use crate::control::Post;
 use crate::engine::users::Notification;

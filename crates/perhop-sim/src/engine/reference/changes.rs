@@ -4,8 +4,8 @@ use perhop_core::measure::PortView;
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Duration};
 
-use super::Reference;
-use crate::engine::stepping::{Place, Retuned};
+use super::engine::Reference;
+use crate::engine::retuning::{ChangedPlace, Retuned};
 use crate::flow::Flow;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::udp::UdpParams;
@@ -25,25 +25,25 @@ impl Reference {
     ///
     /// # Errors
     /// Whose, and the key that cannot change.
-    pub(crate) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (Place, UnitError)> {
+    pub(crate) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (ChangedPlace, UnitError)> {
         let (mut links, mut flows, mut shared) = (Vec::new(), Vec::new(), self.shared_meters.clone());
         for change in changes {
             match *change {
                 Retuned::Link(number, before, after) => {
                     let mut link = self.links[number].clone();
                     let retuned = link.retune(before, after, self.now);
-                    retuned.map_err(|problem| (Place::Link(number), problem))?;
+                    retuned.map_err(|problem| (ChangedPlace::Link(number), problem))?;
                     links.push((number, link));
                 }
                 Retuned::Profile(number, after) => {
                     let mut sending = self.flows[number].sending.clone();
                     let retuned = sending.retune(after, self.now);
-                    retuned.map_err(|problem| (Place::Flow(number), problem))?;
+                    retuned.map_err(|problem| (ChangedPlace::Flow(number), problem))?;
                     flows.push((number, sending));
                 }
                 Retuned::Shared(number, params) => {
                     let retuned = shared[number].retune_shared(params, self.now);
-                    retuned.map_err(|problem| (Place::Shared(number), problem))?;
+                    retuned.map_err(|problem| (ChangedPlace::Shared(number), problem))?;
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What happens at hosts: packets reach them, and their timers expire.
 
-use super::Reference;
+use super::engine::Reference;
 use crate::control::Post;
 use crate::engine::setup::Step;
 use crate::flow::PacketSink;

@@ -2,7 +2,7 @@
 
 use perhop_core::Instant;
 
-use super::Reference;
+use super::engine::Reference;
 use crate::engine::populations::Beginning;
 use crate::events::{Event, Sources};
 use crate::packet::SimPacket;

@@ -2,7 +2,7 @@
 
 use perhop_core::{Color, Instant, Offered, Port, Reason};
 
-use super::Pending;
+use super::pending::Pending;
 use crate::flow::Flow;
 use crate::observer::{Decision, Observation, Observed, PacketEvent};
 use crate::packet::SimPacket;

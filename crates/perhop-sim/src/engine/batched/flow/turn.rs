@@ -6,7 +6,7 @@
 
 use perhop_core::Instant;
 
-use super::{BatchedFlow, FEW, Outlet};
+use super::{BatchedFlow, FEW, SendContext};
 use crate::control::Post;
 use crate::flow::Turn;
 use crate::probe::Series;
@@ -19,14 +19,14 @@ impl BatchedFlow {
     pub(in super::super) fn take_turn(
         &mut self,
         limit: Instant,
-        Outlet { mut first, channels, events }: Outlet<'_>,
+        SendContext { mut first, channels, events }: SendContext<'_>,
         (times, series): (&SampleTimes, &mut Series),
     ) -> u64 {
         let mut happened = 0;
         loop {
             if self.base.sending.feedback().is_none() {
                 let until = self.sender_sample.just_after().min(self.base.next_command());
-                let until = if self.is_owned { until.min(limit) } else { until };
+                let until = if self.is_owned() { until.min(limit) } else { until };
                 let turn = Turn { held: &mut self.rare.held, limit, until };
                 happened += self.base.act(turn, Post { channels, events }, &mut first);
             }
@@ -38,8 +38,11 @@ impl BatchedFlow {
             let ack = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
             let wake = self.base.sender.wake().min(self.base.next_command());
             if ack <= wake && ack < Instant::NEVER {
-                let may =
-                    if ack < limit { ack <= message } else { !self.is_owned && ack < wake && ack < message };
+                let may = if ack < limit {
+                    ack <= message
+                } else {
+                    !self.is_owned() && ack < wake && ack < message
+                };
                 if !may {
                     break;
                 }
@@ -71,7 +74,7 @@ impl BatchedFlow {
     pub(in super::super) fn take_held_at(
         &mut self,
         at: Instant,
-        Outlet { mut first, channels, events }: Outlet<'_>,
+        SendContext { mut first, channels, events }: SendContext<'_>,
         (times, series): (&SampleTimes, &mut Series),
     ) {
         self.sample_sender_up_to(at, times, series);
@@ -97,7 +100,7 @@ impl BatchedFlow {
     pub(in super::super) fn send_what_it_may(
         &mut self,
         now: Instant,
-        Outlet { mut first, channels, events }: Outlet<'_>,
+        SendContext { mut first, channels, events }: SendContext<'_>,
     ) {
         self.base.transmit(now, Post { channels, events }, &mut first);
         self.find_due();

@@ -1,49 +1,61 @@
-//! The arrival queues of all links, and when each link has something to do next.
+//! The arrival queues of all links, and the time at which each link has something to do next.
 //!
 //! Those times stand next to one another: all of them are read once in each window of the look-ahead, and in a large network most
 //! links have nothing to do in a window. The state of a link, which is far from that of others, is read only if it has.
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 
-use perhop_core::{Duration, Instant, prefetch};
+use perhop_core::{Bytes, Instant, prefetch};
 
 use super::arrivals::ArrivalQueue;
 use crate::flow::PacketSink;
+use crate::network::Network;
 use crate::packet::SimPacket;
 
 /// The state of more links than this is prefetched.
 const FEW: usize = 128;
 
-/// The arrival queues of all links.
+/// The arrival queues of all links, and that of packets which wait before hosts.
 #[derive(Clone, Debug)]
-pub(super) struct Inlets {
+pub(super) struct LinkInputs {
     queues: Vec<ArrivalQueue<SimPacket>>,
     /// For each link: no packet comes to it, and it is not to be served, before this.
     due: Vec<Instant>,
-    /// The same of what is no link; it is never read.
+    /// Packets on their way to a step of their route before which they wait for their time: at hosts and ingresses.
+    pub(super) waiting: ArrivalQueue<SimPacket>,
+    /// The place of a time for the queue that belongs to no link; nobody reads it.
     elsewhere: Instant,
 }
 
-/// Where packets go first: a queue, and when what is behind it has something to do.
-pub(super) struct Inlet<'a> {
+/// The arrival queue to which a host's packets go first, and the time at which the link behind it has something to do.
+pub(super) struct LinkInput<'a> {
     queue: &'a mut ArrivalQueue<SimPacket>,
     due: &'a mut Instant,
 }
 
-impl Inlets {
-    /// Empty ones, of links that expect two packets to come at least about so far apart, after a delay of at most `reach`.
-    pub(super) fn expecting(gaps: impl Iterator<Item = Duration>, reach: Duration) -> Self {
+impl LinkInputs {
+    /// Empty arrival queues for the links of a network whose largest packet has this size.
+    pub(super) fn of(network: &Network, largest: Bytes) -> Self {
+        // A packet is on its way for its delay, after a window that may be as long.
+        let reach = network.longest_delay().saturating_mul(2);
+        // The interval at which packets leave a link that is full of the largest ones.
+        let gaps = network.links.iter().map(|link| link.rate.time_of(largest));
         let queues: Vec<_> = gaps.map(|gap| ArrivalQueue::expecting(gap, reach)).collect();
-        Self { due: vec![Instant::NEVER; queues.len()], queues, elsewhere: Instant::NEVER }
+        Self {
+            due: vec![Instant::NEVER; queues.len()],
+            queues,
+            waiting: ArrivalQueue::default(),
+            elsewhere: Instant::NEVER,
+        }
     }
 
-    /// There are so many links that their state is not all in the processor's second-level cache.
+    /// Whether there are so many links that their state is not all in the processor's second-level cache.
     #[inline(always)]
     pub(super) fn are_many(&self) -> bool {
         self.due.len() > FEW
     }
 
-    /// Nothing happens at any link before this.
+    /// Returns the time before which nothing happens at any link.
     pub(super) fn next(&self) -> Instant {
         self.due.iter().fold(Instant::NEVER, |first, &due| first.min(due))
     }
@@ -54,22 +66,28 @@ impl Inlets {
         links.extend((0..).zip(&self.due).filter(|&(_, &due)| due < bound).map(|(link, _): (u32, _)| link));
     }
 
-    /// A link has handled what came to it, and is to be served at `service`.
+    /// Notes that a link has handled what came to it, and is to be served at `service`.
     #[inline(always)]
     pub(super) fn settle(&mut self, link: usize, service: Instant) {
         self.due[link] = self.queues[link].next().min(service);
     }
 
-    /// A packet comes to a link, at its time.
+    /// Adds a packet on its way to a link.
     #[inline(always)]
     pub(super) fn push(&mut self, link: usize, packet: SimPacket) {
         self.queues[link].push(packet);
         self.due[link] = self.due[link].min(packet.at());
     }
 
-    /// All packets on their way to a link, in no order.
+    /// Adds a packet that waits for its time before a host or an ingress.
+    #[inline]
+    pub(super) fn wait(&mut self, packet: SimPacket) {
+        self.waiting.push(packet);
+    }
+
+    /// Returns all packets on their way to links, hosts and ingresses, in no order.
     pub(super) fn packets(&self) -> impl Iterator<Item = &SimPacket> {
-        self.queues.iter().flat_map(ArrivalQueue::iter)
+        self.queues.iter().chain([&self.waiting]).flat_map(ArrivalQueue::iter)
     }
 
     /// Asks the processor for the state of a link's arrival queue.
@@ -78,36 +96,36 @@ impl Inlets {
         prefetch(&self.queues[link..=link]);
     }
 
-    /// The same for the packets that come to it next, some time later.
+    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link next.
     #[inline]
     pub(super) fn prefetch_first(&self, link: usize) {
         self.queues[link].prefetch_first();
     }
 
-    /// The same for the packets that come to it last.
+    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link last.
     #[inline]
     pub(super) fn prefetch_last(&self, link: usize) {
         self.queues[link].prefetch_last();
     }
 
-    /// The arrival queue of a link, to take packets from.
+    /// Returns the arrival queue of a link, to take packets from.
     #[inline(always)]
     pub(super) fn queue(&mut self, link: usize) -> &mut ArrivalQueue<SimPacket> {
         &mut self.queues[link]
     }
 
-    /// Where a host's packets go first: to a link, or, if the hosts share no link, to the queue of waiting packets.
+    /// Returns the input to which a host's packets go first: that of a link, or, if the hosts share no link, the packets that wait.
     #[inline(always)]
-    pub(super) fn first<'a>(&'a mut self, waiting: &'a mut ArrivalQueue<SimPacket>, link: u32) -> Inlet<'a> {
+    pub(super) fn first(&mut self, link: u32) -> LinkInput<'_> {
         match (self.queues.get_mut(link as usize), self.due.get_mut(link as usize)) {
-            (Some(queue), Some(due)) => Inlet { queue, due },
-            _ => Inlet { queue: waiting, due: &mut self.elsewhere },
+            (Some(queue), Some(due)) => LinkInput { queue, due },
+            _ => LinkInput { queue: &mut self.waiting, due: &mut self.elsewhere },
         }
     }
 }
 
-impl Inlet<'_> {
-    /// A packet goes there, at its time.
+impl LinkInput<'_> {
+    /// Adds a packet on its way.
     #[inline(always)]
     pub(super) fn push(&mut self, packet: SimPacket) {
         self.queue.push(packet);
@@ -115,7 +133,7 @@ impl Inlet<'_> {
     }
 }
 
-impl PacketSink for Inlet<'_> {
+impl PacketSink for LinkInput<'_> {
     #[inline(always)]
     fn put(&mut self, packet: SimPacket) {
         self.push(packet);

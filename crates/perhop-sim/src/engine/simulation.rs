@@ -1,0 +1,319 @@
+//! The engine of a run: the choice between the two, and the run from its start to its outcome.
+
+use perhop_core::scheduler::SchedulerParams;
+use perhop_core::{Duration, Imbalance, Instant};
+
+use super::batched::{Accepted, Batched};
+use super::failure::{Failure, OneThread, Refusal};
+use super::parallel::Parallel;
+use super::reference::Reference;
+use super::setup::Setup;
+use crate::network::{Network, NoRoute};
+use crate::observer::Observation;
+use crate::outcome::Outcome;
+use crate::watch::{Progress, Watch};
+
+/// How an engine computes a run. Both give the same results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Links process their arrivals in batches, as far ahead of the clock as their delays allow (look-ahead of conservative
+    /// parallel simulation). For networks that it accepts.
+    Batched,
+    /// One event for each hop, in the order of time. For any network.
+    Reference,
+}
+
+impl Engine {
+    /// Both, by name.
+    pub const ALL: [Self; 2] = [Self::Batched, Self::Reference];
+
+    /// The name that users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Batched => "batched",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+/// The engine of a run, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineUsed {
+    /// The batched engine, which accepted the network.
+    Batched,
+    /// The reference engine, because it was requested.
+    Requested,
+    /// The reference engine, because the batched engine refused the network.
+    Refused(Refusal),
+    /// The reference engine, because the packets of the run were observed.
+    Observed,
+}
+
+impl EngineUsed {
+    /// The engine.
+    pub const fn engine(&self) -> Engine {
+        match self {
+            Self::Batched => Engine::Batched,
+            Self::Requested | Self::Refused(_) | Self::Observed => Engine::Reference,
+        }
+    }
+
+    /// Why the reference engine ran; `None` for the batched engine.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Batched => None,
+            Self::Requested => Some("requested".into()),
+            Self::Refused(refusal) => Some(refusal.to_string()),
+            Self::Observed => Some("its packets are recorded".into()),
+        }
+    }
+}
+
+/// A run in progress.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    pub(super) run: Run,
+    used: EngineUsed,
+    pub(super) watch: Watch,
+    progress: Progress,
+}
+
+/// The engine of a run, at the time that the run has come to.
+#[derive(Clone, Debug)]
+pub(super) enum Run {
+    Batched(Box<Batched>),
+    Parallel(Box<Parallel>),
+    Reference(Box<Reference>),
+}
+
+/// Calls the engine that runs.
+macro_rules! engine {
+    ($run:expr, $engine:ident => $call:expr) => {
+        match $run {
+            Run::Batched($engine) => $call,
+            Run::Parallel($engine) => $call,
+            Run::Reference($engine) => $call,
+        }
+    };
+}
+
+impl Simulation {
+    /// The network at time zero, on the batched engine if that accepts it, else on the reference engine.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path.
+    ///
+    /// # Panics
+    /// A block is implemented outside, and has no implementation: [`Failure::NotImplemented`].
+    pub fn new(network: &Network, seed: u64) -> Result<Self, NoRoute> {
+        match Self::start(network, seed, None, 1, Watch::default()) {
+            Ok(simulation) => Ok(simulation),
+            Err(Failure::NoRoute(refused)) => Err(refused),
+            Err(failure @ Failure::NotImplemented { .. }) => panic!("{failure}"),
+            Err(failure) => unreachable!("no engine was requested, nothing ran or was stopped: {failure}"),
+        }
+    }
+
+    /// The network at time zero, on the engine that is requested.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the batched engine refuses the network.
+    pub fn on_engine(network: &Network, seed: u64, engine: Engine) -> Result<Self, Failure> {
+        Self::start(network, seed, Some(engine), 1, Watch::default())
+    }
+
+    /// Runs a network from its beginning to its end, or until the watch stops it: on the requested engine; without a request, on
+    /// the batched engine if that accepts the network, else on the reference engine.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run(
+        network: &Network,
+        seed: u64,
+        requested: Option<Engine>,
+        watch: &Watch,
+    ) -> Result<Outcome, Failure> {
+        Self::run_on_threads(network, seed, requested, 1, watch)
+    }
+
+    /// Runs a network as [`run`](Self::run) does, on at most so many threads, if the batched engine runs the network and it can be
+    /// divided among them. The outcome does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run_on_threads(
+        network: &Network,
+        seed: u64,
+        requested: Option<Engine>,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Outcome, Failure> {
+        Self::start(network, seed, requested, threads, watch.clone())?.complete()
+    }
+
+    /// Runs a network on the reference engine, while an observer sees what becomes of packets at links. The outcome is that of any
+    /// other run.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run_observed(
+        network: &Network,
+        seed: u64,
+        watch: &Watch,
+        observation: Observation,
+    ) -> Result<Outcome, Failure> {
+        let mut simulation = Self::start(network, seed, Some(Engine::Reference), 1, watch.clone())?;
+        simulation.used = EngineUsed::Observed;
+        if let Run::Reference(engine) = &mut simulation.run {
+            engine.observe(observation);
+        }
+        simulation.complete()
+    }
+
+    /// Runs a network in parts, where each router is in the part of this number; alternates between a thread for each part and one for all.
+    ///
+    /// # Errors
+    /// See [`Failure`]; also, the routers cannot be divided so.
+    pub fn run_divided(network: &Network, seed: u64, of_node: &[u32]) -> Result<Outcome, Failure> {
+        let watch = Watch::default();
+        let setup = Setup::new(network, seed, &watch)?;
+        let accepted = Accepted::of(network, &setup).map_err(Failure::Refused)?;
+        let partition = Parallel::divide_by(network, &setup, of_node).map_err(Failure::Undivided)?;
+        let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?.alternating();
+        let run = Run::Parallel(Box::new(engine));
+        Self { run, used: EngineUsed::Batched, watch, progress: Progress::default() }.complete()
+    }
+
+    fn complete(mut self) -> Result<Outcome, Failure> {
+        self.run_to_end();
+        self.progress.end(&self.watch);
+        if self.watch.is_stopped() {
+            return Err(Failure::Stopped);
+        }
+        self.finish().map_err(Failure::Imbalance)
+    }
+
+    fn start(
+        network: &Network,
+        seed: u64,
+        requested: Option<Engine>,
+        threads: usize,
+        watch: Watch,
+    ) -> Result<Self, Failure> {
+        debug_assert!(network.duration < Duration::AGES);
+        check_implementations(network)?;
+        let setup = Setup::new(network, seed, &watch)?;
+        let accepted = match requested {
+            Some(Engine::Reference) => Err(EngineUsed::Requested),
+            Some(Engine::Batched) => Ok(Accepted::of(network, &setup).map_err(Failure::Refused)?),
+            None => Accepted::of(network, &setup).map_err(EngineUsed::Refused),
+        };
+        let (run, used) = match accepted {
+            Ok(accepted) => {
+                let run = if let Ok(partition) = Parallel::divide(network, &setup, threads) {
+                    let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?;
+                    Run::Parallel(Box::new(engine))
+                } else {
+                    let engine = Batched::new(network, seed, setup, accepted, watch.clone(), None)?;
+                    Run::Batched(Box::new(engine))
+                };
+                (run, EngineUsed::Batched)
+            }
+            Err(used) => (Run::Reference(Box::new(Reference::new(network, seed, setup))), used),
+        };
+        Ok(Self { run, used, watch, progress: Progress::default() })
+    }
+
+    /// The engine that runs a network if none is requested, and why. It does not depend on the seed.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the watch stopped the setup of the flows.
+    pub fn engine_for(network: &Network, watch: &Watch) -> Result<EngineUsed, Failure> {
+        let setup = Setup::new(network, 0, watch)?;
+        Ok(match Accepted::of(network, &setup) {
+            Ok(_) => EngineUsed::Batched,
+            Err(refusal) => EngineUsed::Refused(refusal),
+        })
+    }
+
+    /// On how many threads at most so many run a network, if no engine is requested.
+    ///
+    /// # Errors
+    /// A flow's endpoints are not connected, or not by its path; the watch stopped the setup of the flows.
+    pub fn threads_for(
+        network: &Network,
+        threads: usize,
+        watch: &Watch,
+    ) -> Result<Result<usize, OneThread>, Failure> {
+        let setup = Setup::new(network, 0, watch)?;
+        Ok(match Accepted::of(network, &setup) {
+            Ok(_) => Parallel::divide(network, &setup, threads).map(|partition| partition.parts()),
+            Err(_) => Err(OneThread::Reference),
+        })
+    }
+
+    /// The engine that runs, and why.
+    pub fn engine(&self) -> &EngineUsed {
+        &self.used
+    }
+
+    /// Handles all events up to and including `until`, and never beyond the end of the run. If its watch stops it, it stays
+    /// incomplete: no later call continues it.
+    pub fn run_until(&mut self, until: Instant) {
+        let until = until.min(self.end());
+        let Self { run, watch, progress, .. } = self;
+        engine!(run, engine => engine.run_until(until, watch, progress));
+    }
+
+    /// Handles all events of the run.
+    pub fn run_to_end(&mut self) {
+        self.run_until(self.end());
+    }
+
+    /// The time up to which all events have been handled.
+    pub fn now(&self) -> Instant {
+        engine!(&self.run, engine => engine.now())
+    }
+
+    /// When the run ends.
+    pub fn end(&self) -> Instant {
+        engine!(&self.run, engine => engine.end())
+    }
+
+    /// For each window control, the round trip of its path as last measured; `None` where the interval is fixed.
+    pub fn round_trips(&self) -> impl Iterator<Item = Option<Duration>> {
+        engine!(&self.run, engine => engine.controls()).round_trips()
+    }
+
+    /// Ends the run: checks that every queue conserved its packets, and returns what was measured. Before the end of the run, the
+    /// batched engine has counted packets, events and hops of flows ahead of the clock.
+    ///
+    /// # Errors
+    /// A queue lost or invented packets.
+    pub fn finish(self) -> Result<Outcome, Imbalance> {
+        let outcome = engine!(self.run, engine => engine.finish())?;
+        Ok(Outcome { engine: Some(self.used), ..outcome })
+    }
+}
+
+/// Every block that is implemented outside must have its implementation.
+fn check_implementations(network: &Network) -> Result<(), Failure> {
+    for link in &network.links {
+        let foreign = link.queue.iter().flat_map(SchedulerParams::foreign);
+        if let Some((_, params)) = foreign.into_iter().find(|(_, params)| !params.is_implemented()) {
+            let place = format!("link `{}`", link.name);
+            return Err(Failure::NotImplemented { class: params.class.clone(), place });
+        }
+    }
+    let meters = network.foreign_meters().into_iter();
+    let meters = meters.filter(|(_, params)| !params.is_implemented());
+    let meters = meters.map(|(place, params)| (place, params.class.clone()));
+    let controls = network.foreign_controls().filter(|(_, params)| !params.is_implemented());
+    let controls = controls.map(|(flow, params)| (format!("flow `{flow}`"), params.class.clone()));
+    let users = network.foreign_users().filter(|(_, params)| !params.is_implemented());
+    let users = users.map(|(group, params)| (format!("users of `{group}`"), params.class.clone()));
+    match meters.chain(controls).chain(users).next() {
+        Some((place, class)) => Err(Failure::NotImplemented { class, place }),
+        None => Ok(()),
+    }
+}
