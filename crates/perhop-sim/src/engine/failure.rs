@@ -7,7 +7,7 @@ use perhop_core::{Duration, Imbalance};
 use crate::network::NoRoute;
 use crate::watch::Stopped;
 
-/// Why a run gives no outcome.
+/// The reason why a run gives no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A flow's endpoints are not connected, or not by its path.
@@ -52,7 +52,7 @@ impl From<Stopped> for Failure {
     }
 }
 
-/// Why the batched engine refuses a network, which then runs on the reference engine.
+/// The reason why the batched engine refuses a network, which then runs on the reference engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A packet passes this link in less than a nanosecond, the resolution of the clock.
@@ -62,9 +62,9 @@ pub enum Refusal {
     },
     /// A block does not declare that it can be batched: [`Block::BATCHED`](perhop_core::Block::BATCHED).
     Block {
-        /// Its role, such as `AQM`.
+        /// The block's role, such as `AQM`.
         role: &'static str,
-        /// Its name in scenarios.
+        /// The name in scenarios.
         name: &'static str,
         /// The link, profile or group where it is.
         place: String,
@@ -76,7 +76,7 @@ pub enum Refusal {
     },
     /// A transport does not declare that it can be batched.
     Transport {
-        /// Its name in scenarios.
+        /// The name in scenarios.
         name: &'static str,
         /// The flow's name.
         flow: String,
@@ -105,14 +105,14 @@ impl fmt::Display for Refusal {
 /// A thread has at least so many links to simulate: with fewer it would mostly wait for the others.
 pub const LINKS_PER_THREAD: usize = 32;
 
-/// Why a network runs on one thread.
+/// The reason why a network runs on one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OneThread {
-    /// It was not asked to run on more.
+    /// One thread was asked for.
     Asked,
-    /// It has too few links.
+    /// The network has too few links.
     Small {
-        /// How many directions of links it has.
+        /// The number of directions of links.
         links: usize,
     },
     /// A window control reads what happens anywhere on its path.
@@ -122,7 +122,7 @@ pub enum OneThread {
     },
     /// Flows come and go.
     Population {
-        /// The name of the flow that stands for them.
+        /// The name of the flow that represents them.
         flow: String,
     },
     /// Users of an application, whose flows depend on one another.
@@ -130,9 +130,9 @@ pub enum OneThread {
         /// The group's name.
         group: String,
     },
-    /// Its routers cannot be divided into parts of about equal work between which packets take time.
+    /// The routers cannot be divided into parts of about equal work between which packets take time.
     Undivided,
-    /// Its parts would have to wait for one another too often.
+    /// The parts would have to wait for one another too often.
     Brief {
         /// A packet may come from one part to another so soon.
         lookahead: Duration,

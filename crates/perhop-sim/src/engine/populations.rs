@@ -38,22 +38,22 @@ pub(super) struct Populations {
 
 #[derive(Clone, Debug)]
 struct Population {
-    /// What its flows are made from.
+    /// The specification of its flows.
     spec: FlowSpec,
     home: PopulationPlace,
     headers: u16,
     draws: Draws,
     next: Option<Arrival>,
     records: Vec<FlowRecord>,
-    /// How many numbers it has taken.
+    /// The count of numbers that the population has taken.
     numbers: usize,
-    /// Those of them that are free, the lowest last.
+    /// The free ones among these numbers, the lowest last.
     free: Vec<usize>,
-    /// Those of flows that are over but whose numbers are not free yet, with the time from which on nothing has happened to them.
+    /// Numbers of flows that are over but which are not free yet, with the time from which on nothing has happened to them.
     over: Vec<(Instant, usize)>,
-    /// What flows whose numbers have become free had counted after the warm-up.
+    /// The counts after the warm-up of flows whose numbers have become free.
     counts: Counts,
-    /// How long their packets took, where that is measured.
+    /// The transit times of these flows' packets, where they are measured.
     transit: TransitMeter,
 }
 
@@ -66,7 +66,7 @@ struct Member {
     is_over: bool,
     /// The last time at which something happened at one of its hosts.
     last: Instant,
-    /// Its packets in the network; or, if an engine does not count packets of data when they are sent, how many fewer these are.
+    /// Packets in the network. The batched engine does not count data packets when they are sent; there, subtract the sender's count.
     packets: i64,
 }
 
@@ -84,7 +84,7 @@ impl Table for Vec<Flow> {
 
 /// A flow that begins.
 pub(super) struct Beginning {
-    /// Its number: that of a flow that is over, or the next after all.
+    /// The number of a flow that is over, or the next after all.
     pub(super) number: usize,
     pub(super) flow: Flow,
     /// When the next flow of its population begins.
@@ -114,40 +114,40 @@ impl Populations {
         Self { seed, first: network.flows.len(), all: all.collect(), members: Vec::new(), begun: 0 }
     }
 
-    /// When each population's first flow begins.
+    /// Returns when each population's first flow begins.
     pub(super) fn first_arrivals(&self) -> impl Iterator<Item = (usize, Instant)> {
         self.all.iter().enumerate().filter_map(|(number, population)| Some((number, population.next?.at)))
     }
 
-    /// The flow that stands for a population.
+    /// Returns the flow of the network that represents a population.
     pub(super) fn stands_for(&self, population: usize) -> usize {
         self.all[population].home.place.number
     }
 
-    /// What the flows of a population are made from.
+    /// Returns the specification of a population's flows.
     pub(super) fn spec(&self, population: usize) -> &FlowSpec {
         &self.all[population].spec
     }
 
-    /// There are none.
+    /// Returns whether there are no populations.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The flow of this number belongs to a population.
+    /// Returns whether the flow of this number belongs to a population.
     #[inline]
     pub(super) fn contains(&self, flow: usize) -> bool {
         flow >= self.first
     }
 
-    /// The next flow of a population has a number, whatever has become of others.
+    /// Returns whether the next flow of a population has a number, whatever has become of others.
     #[inline]
     pub(super) fn has_number(&self, population: usize) -> bool {
         !self.all[population].free.is_empty()
     }
 
-    /// So many packets of a flow enter the network; or leave it, if fewer than none.
+    /// Counts so many packets of a flow that enter the network; or that leave it, if the number is negative.
     #[inline]
     pub(super) fn enter(&mut self, flow: usize, packets: i64) {
         if self.contains(flow) {
@@ -155,20 +155,20 @@ impl Populations {
         }
     }
 
-    /// Something happened at a host of a flow at this time.
+    /// Notes that something happened at a host of a flow at this time.
     #[inline]
     pub(super) fn happened(&mut self, flow: usize, at: Instant) {
         let member = &mut self.members[flow - self.first];
         member.last = member.last.max(at);
     }
 
-    /// The packets of a flow that are in the network, as far as the engine counts them.
+    /// Returns the packets of a flow that are in the network, as far as the engine counts them.
     #[inline]
     pub(super) fn packets(&self, flow: usize) -> i64 {
         self.members[flow - self.first].packets
     }
 
-    /// Nothing can happen to a flow any more.
+    /// Notes that nothing can happen to a flow any more.
     pub(super) fn end(&mut self, flow: usize) {
         let Member { population, is_over, last, .. } = &mut self.members[flow - self.first];
         if !std::mem::replace(is_over, true) {
@@ -176,8 +176,8 @@ impl Populations {
         }
     }
 
-    /// The next flow of a population begins; draws the one after it. What was over before has to be known, unless the population
-    /// [has a number](Self::has_number) for it.
+    /// Begins the next flow of a population, and draws the one after it. The flows that were over before must be known, unless the
+    /// population [has a number](Self::has_number) for it.
     pub(super) fn begin(
         &mut self,
         number: usize,
@@ -240,7 +240,7 @@ impl Populations {
         }
     }
 
-    /// What became of all flows at the end of the run; `flows` are those of the network, then those of populations.
+    /// Returns the outcomes of all flows at the end of the run; `flows` are those of the network, then those of populations.
     pub(super) fn finish(
         self,
         flows: impl IntoIterator<Item = Flow>,
@@ -286,7 +286,7 @@ impl Populations {
     }
 }
 
-/// How many flows were open at once on average, from the end of the warm-up on.
+/// Returns how many flows were open at once on average, from the end of the warm-up on.
 fn mean_open(records: &[FlowRecord], now: Instant, times: &SampleTimes) -> f64 {
     let (begin, end) = times.measured();
     let open = records.iter().map(|record| {
@@ -297,7 +297,7 @@ fn mean_open(records: &[FlowRecord], now: Instant, times: &SampleTimes) -> f64 {
 }
 
 impl Population {
-    /// A flow of this size, which begins now and has this number. Adds its record.
+    /// Returns a flow of this size, which begins now and has this number. Adds its record.
     fn flow(
         &mut self,
         number: usize,

@@ -10,7 +10,7 @@ use crate::network::{FlowSpec, LinkSpec};
 /// A change of the parameters of a queue or a meter, which can be refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retuned<'a> {
-    /// This link had the queue and the meters of one specification, and gets those of the other.
+    /// This link gets the queue and the meters of the second specification in place of those of the first.
     Link(usize, &'a LinkSpec, &'a LinkSpec),
     /// The profile of this flow.
     Profile(usize, &'a FlowSpec),

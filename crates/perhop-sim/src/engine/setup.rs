@@ -32,7 +32,7 @@ pub(crate) enum Step {
     Away(u32),
 }
 
-/// The number of a route's first step and of its last, and of its first link, if it has any.
+/// The numbers of a route's first and last step, and of its first link, if it has any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     pub(crate) first_step: u32,
@@ -49,10 +49,10 @@ pub(crate) struct Routes {
     pub(crate) acks: Route,
 }
 
-/// Where the flows of a population are.
+/// The place in the network of a population's flows.
 #[derive(Clone, Debug)]
 pub(crate) struct PopulationPlace {
-    /// The place of the flow that stands for them.
+    /// The place of the flow that represents them.
     pub(crate) place: Place,
     pub(crate) idle: IdlePath,
 }
@@ -60,9 +60,9 @@ pub(crate) struct PopulationPlace {
 /// A network at time zero, without its links.
 pub(crate) struct Setup {
     pub(crate) flows: Vec<Flow>,
-    /// Where the flows of each population are, in the order of the flows that stand for them.
+    /// The places of the flows of each population, in the order of the flows that represent them.
     pub(crate) populations: Vec<PopulationPlace>,
-    /// How many users applications have.
+    /// The number of users that applications have.
     pub(crate) users: usize,
     pub(crate) routes: Vec<Routes>,
     /// All routes, end to end.
@@ -99,13 +99,13 @@ impl Setup {
         Ok(Self { flows, populations, users, routes, steps, shared_meters, channels, controls, recorder })
     }
 
-    /// The size of the largest packet.
+    /// Returns the size of the largest packet.
     pub(crate) fn largest_packet(&self) -> Bytes {
         let largest = self.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         Bytes::new(u64::from(largest))
     }
 
-    /// How events of the run are numbered. No channel is opened later.
+    /// Returns how events of the run are numbered. No channel is opened later.
     pub(crate) fn sources(&self) -> Sources {
         let Self { populations, users, channels, controls, .. } = self;
         Sources {
@@ -137,7 +137,7 @@ pub(crate) fn schedule_probe(at: Instant, times: &SampleTimes, sources: Sources,
     }
 }
 
-/// The routes of a flow, whose steps it adds, the links that its data pass, and its place.
+/// Returns the routes of a flow, whose steps it adds, the links that its data pass, and its place.
 fn route_of(
     network: &Network,
     all: &AllRoutes,
@@ -197,7 +197,7 @@ pub(crate) fn open_feedback(network: &Network, flows: &mut [Flow], channels: &mu
     }
 }
 
-/// While a network is built, the watch is checked once in so many flows.
+/// Checks the watch once in so many flows, while a network is built.
 pub(crate) fn stop_if_asked(flow: usize, watch: &Watch) -> Result<(), Stopped> {
     let asks = (flow as u64).is_multiple_of(WATCH_INTERVAL);
     if asks && watch.is_stopped() { Err(Stopped) } else { Ok(()) }

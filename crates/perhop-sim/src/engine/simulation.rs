@@ -13,7 +13,7 @@ use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::watch::{Progress, Watch};
 
-/// How an engine computes a run. Both give the same results.
+/// An engine, which computes a run. Both give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// Links process their arrivals in batches, as far ahead of the clock as their delays allow (look-ahead of conservative
@@ -24,7 +24,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Both, by name.
+    /// Both engines.
     pub const ALL: [Self; 2] = [Self::Batched, Self::Reference];
 
     /// The name that users write.
@@ -58,7 +58,7 @@ impl EngineUsed {
         }
     }
 
-    /// Why the reference engine ran; `None` for the batched engine.
+    /// The reason why the reference engine ran; `None` for the batched engine.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Batched => None,
@@ -236,7 +236,7 @@ impl Simulation {
         })
     }
 
-    /// On how many threads at most so many run a network, if no engine is requested.
+    /// Returns how many of at most so many threads run a network, if no engine is requested.
     ///
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path; the watch stopped the setup of the flows.
@@ -280,7 +280,7 @@ impl Simulation {
         engine!(&self.run, engine => engine.end())
     }
 
-    /// For each window control, the round trip of its path as last measured; `None` where the interval is fixed.
+    /// Returns for each window control the round trip of its path as last measured; `None` where the interval is fixed.
     pub fn round_trips(&self) -> impl Iterator<Item = Option<Duration>> {
         engine!(&self.run, engine => engine.controls()).round_trips()
     }
@@ -296,7 +296,7 @@ impl Simulation {
     }
 }
 
-/// Every block that is implemented outside must have its implementation.
+/// Checks that every block which is implemented outside has its implementation.
 fn check_implementations(network: &Network) -> Result<(), Failure> {
     for link in &network.links {
         let foreign = link.queue.iter().flat_map(SchedulerParams::foreign);

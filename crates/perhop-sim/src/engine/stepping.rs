@@ -37,12 +37,12 @@ pub struct Stepping {
     simulation: Simulation,
 }
 
-/// Why a flow cannot be seen.
+/// The reason why a flow cannot be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
     /// The batched engine simulates hosts ahead of the clock.
     AheadOfClock,
-    /// It stands for a population, whose flows come and go.
+    /// The flow represents a population, whose flows come and go.
     Population,
     /// There is no flow of this number.
     NoFlow,
@@ -63,7 +63,7 @@ impl fmt::Display for Unseen {
 
 impl std::error::Error for Unseen {}
 
-/// Why a network cannot change during a run.
+/// The reason why a network cannot change during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The batched engine simulates hosts ahead of the clock.
@@ -87,7 +87,7 @@ pub enum Refused {
     },
     /// A parameter of a profile: of a flow's, or of a shared one.
     Profile {
-        /// Whose, in words.
+        /// The owner of the profile, in words.
         owner: String,
         /// The reason, with a key in front as [`split_key`](perhop_core::table::split_key) takes it off.
         problem: String,
@@ -101,11 +101,11 @@ pub enum Refused {
     Other,
 }
 
-/// What can change during a run.
+/// The properties that can change during a run.
 const CHANGEABLE: &str = "a link's `rate` and `delay`, the parameters of its schedulers, AQMs and meters, those of profiles, the `rate` of a flow over \
      UDP, and the parameters of a congestion control in Python";
 
-/// What can change where hosts are simulated ahead of the clock.
+/// The properties that can change where hosts are simulated ahead of the clock.
 const CHANGEABLE_AHEAD: &str = "the batched engine simulates hosts ahead of the clock, so nothing but the parameters of a link's schedulers, AQMs and \
      meters can change during a run; use the reference engine";
 
@@ -131,9 +131,9 @@ impl std::error::Error for Refused {}
 enum Change {
     /// The queue and the meters of this link have the parameters that its new specification says.
     Queue(usize),
-    /// The same of this flow's own profile, and of the contracted rate that its packets carry.
+    /// This flow's own profile, and the contracted rate that its packets carry, are those of its new specification.
     Profile(usize),
-    /// The same of this profile, which flows share.
+    /// This profile, which flows share, is that of its new specification.
     Shared(usize),
     /// The rate and the delay of this link.
     Link(usize, Bitrate, Duration),
@@ -227,7 +227,7 @@ impl Stepping {
     /// The flow of this number.
     ///
     /// # Errors
-    /// Why it cannot be seen.
+    /// The reason why it cannot be seen.
     pub fn flow(&self, number: usize) -> Result<FlowState, Unseen> {
         let spec = self.network.flows.get(number).ok_or(Unseen::NoFlow)?;
         match &self.simulation.run {
@@ -243,7 +243,7 @@ impl Stepping {
     /// meters of links only.
     ///
     /// # Errors
-    /// What cannot change; the run then goes on as before.
+    /// The change that is refused; the run then goes on as before.
     pub fn become_network(&mut self, network: &Network) -> Result<(), Refused> {
         let changes = changes(&self.network, network)?;
         if changes.is_empty() {
@@ -306,7 +306,7 @@ impl Stepping {
     }
 }
 
-/// What makes one network of the other.
+/// Returns the changes that make one network of the other.
 fn changes(before: &Network, after: &Network) -> Result<Vec<Change>, Refused> {
     let mut changes = Vec::new();
     if (before.links.len(), before.flows.len()) != (after.links.len(), after.flows.len()) {

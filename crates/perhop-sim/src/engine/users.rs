@@ -16,7 +16,7 @@ use crate::outcome::ApplicationOutcome;
 pub(super) struct Users {
     members: Vec<Member>,
     groups: Vec<Group>,
-    /// Of each flow of the network: the user whose connection it is part of, if there is one.
+    /// The owner of each flow of the network, if it has one.
     owners: Vec<Option<Owner>>,
     warmup: Instant,
     /// Commands that are not carried out yet.
@@ -34,11 +34,11 @@ struct Member {
 #[derive(Clone, Debug)]
 struct Group {
     spec: ApplicationSpec,
-    /// By its users, in the order of time.
+    /// The records of its users, in the order of time.
     recorded: Recorded,
 }
 
-/// Whose a flow is.
+/// The owner of a flow.
 #[derive(Clone, Debug)]
 struct Owner {
     user: usize,
@@ -50,7 +50,7 @@ struct Owner {
     open: VecDeque<u32>,
 }
 
-/// What a data packet tells a user: this event, so many times.
+/// A user's event that a data packet causes, so many times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notification {
     pub(super) user: usize,
@@ -58,7 +58,7 @@ pub(super) struct Notification {
     pub(super) times: usize,
 }
 
-/// What a flow is to do for its user.
+/// A command for a flow, from its user.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
     /// Send so many bytes more.
@@ -96,19 +96,19 @@ impl Users {
         (Self { members, groups, owners, warmup, actions: Vec::new() }, begins)
     }
 
-    /// The event of a user that wakes.
+    /// Returns the event of a user that wakes.
     pub(super) fn wake(&mut self, user: usize) -> Event {
         let has_begun = std::mem::replace(&mut self.members[user].has_begun, true);
         if has_begun { Event::Wakes } else { Event::Begins }
     }
 
-    /// TCP: the flow of the other direction of a user's connection, on whose data ACKs of this one ride.
+    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one ride.
     #[inline]
     pub(super) fn other_direction(&self, number: usize) -> Option<usize> {
         self.owners.get(number)?.as_ref()?.other
     }
 
-    /// What the data packet tells a user that has just reached the receiver of a flow, if it has an owner.
+    /// Returns the event that a data packet causes which has just reached the receiver of a flow, if the flow has an owner.
     pub(super) fn notification(&mut self, number: usize, flow: &Flow) -> Option<Notification> {
         let Owner { user, connection, direction, open, .. } = self.owners.get_mut(number)?.as_mut()?;
         let (user, connection, direction) = (*user, *connection, *direction);
@@ -126,13 +126,13 @@ impl Users {
         (times > 0).then_some(Notification { user, event: Event::Arrived { connection, direction }, times })
     }
 
-    /// Tells a user of an event; returns what it commands. [`Users::done`] takes back the memory.
+    /// Hands an event to a user; returns its commands. [`Users::done`] takes back the memory.
     pub(super) fn tell(&mut self, user: usize, event: Event, now: Instant) -> Vec<Action> {
         self.call(user, now, |user, commands| user.on_event(event, commands));
         std::mem::take(&mut self.actions)
     }
 
-    /// The group of a user, and what its users have recorded so far, which is taken from it; `None` if that is nothing.
+    /// Takes what the users of a user's group have recorded so far. Returns the group and the records; `None` if there are none.
     pub(super) fn take_recorded(&mut self, user: usize) -> Option<(usize, Recorded)> {
         let group = self.members[user].group;
         let recorded = &mut self.groups[group].recorded;
@@ -140,29 +140,29 @@ impl Users {
         (!is_empty).then(|| (group, std::mem::take(recorded)))
     }
 
-    /// This is what the users of a group have recorded so far.
+    /// Sets what the users of a group have recorded so far.
     pub(super) fn set_recorded(&mut self, group: usize, recorded: Recorded) {
         self.groups[group].recorded = recorded;
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub(super) fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// The flows of users, each with its user.
+    /// Returns the flows of users, each with its user.
     pub(super) fn owned(&self) -> impl Iterator<Item = (usize, usize)> {
         let owners = self.owners.iter().enumerate();
         owners.filter_map(|(flow, owner)| Some((flow, owner.as_ref()?.user)))
     }
 
-    /// All commands have been carried out.
+    /// Takes back the memory of commands that have been carried out.
     pub(super) fn done(&mut self, mut actions: Vec<Action>) {
         actions.clear();
         self.actions = actions;
     }
 
-    /// The flow that a command of a user concerns, and what it is to do; else when the user wants to be woken.
+    /// Returns the flow that a command of a user concerns, with its order; as an error, the time at which the user wants to be woken.
     pub(super) fn order(&self, user: usize, action: Action) -> Result<(usize, Order), Instant> {
         let flow = |connection: u32, direction| {
             let Connection { request, response } = self.members[user].connections[connection as usize];
@@ -182,7 +182,7 @@ impl Users {
         }
     }
 
-    /// A flow does what its user has commanded. [`Flow::transmit`] comes next.
+    /// Carries out the order of a flow's user. [`Flow::transmit`] comes next.
     pub(super) fn carry_out(&mut self, number: usize, order: Order, flow: &mut Flow, now: Instant) {
         match order {
             Order::Send(size) => flow.send_datagram(size, now),
@@ -202,7 +202,7 @@ impl Users {
         act(&mut member.user, &mut Commands { now, warmup: *warmup, actions, recorded });
     }
 
-    /// The run ends; returns what each group has measured.
+    /// Ends the run. Returns what each group has measured.
     pub(super) fn finish(mut self, now: Instant) -> Vec<ApplicationOutcome> {
         for user in 0..self.members.len() {
             if self.members[user].has_begun {
@@ -213,17 +213,17 @@ impl Users {
     }
 }
 
-/// Its users decide when its flows send what.
+/// Returns whether users decide when the flows of an application send what.
 pub(super) fn is_driven(spec: &ApplicationSpec) -> bool {
     !matches!(spec.params.carrier(), Carrier::Sources(_))
 }
 
-/// Data of one direction carries ACKs of the other. The control of a path counts ACKs as packets of their own.
+/// Returns whether data of one direction carries ACKs of the other. The control of a path counts ACKs as packets of their own.
 fn may_carry(flow: &Flow, other: &Flow) -> bool {
     !flow.is_datagrams() && flow.control().is_none() && other.control().is_none()
 }
 
-/// The flows of a connection.
+/// Returns the flows of a connection.
 pub(super) fn ends(connection: Connection) -> [(usize, Direction); 2] {
     [(connection.request, Direction::Request), (connection.response, Direction::Response)]
 }

@@ -32,7 +32,7 @@ struct UsedBlock<'a> {
     role: &'static str,
     name: &'static str,
     batched: bool,
-    /// What it belongs to: a kind and a name.
+    /// The owner: a kind and a name.
     place: (&'static str, &'a str),
 }
 
@@ -40,7 +40,7 @@ fn check_blocks(network: &Network) -> Result<(), Refusal> {
     queue_blocks(network).chain(meters(network)).chain(applications(network)).try_for_each(UsedBlock::check)
 }
 
-/// The schedulers and AQMs of all links.
+/// Returns the schedulers and AQMs of all links.
 fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     network.links.iter().flat_map(|link| {
         let place = ("link", &*link.name);
@@ -57,7 +57,7 @@ fn queue_blocks(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     })
 }
 
-/// The meters of flows, of shared profiles and of links.
+/// Returns the meters of flows, of shared profiles and of links.
 fn meters(network: &Network) -> impl Iterator<Item = UsedBlock<'_>> {
     let own = network.flows.iter().filter_map(|flow| match &flow.marking {
         Marking::Host(meter) | Marking::Ingress(meter) => Some((meter, ("flow", &*flow.name))),
@@ -90,7 +90,7 @@ impl UsedBlock<'_> {
     }
 }
 
-/// A user's commands take effect at other hosts after the look-ahead at the earliest.
+/// Checks that a user's commands take effect at other hosts after the look-ahead at the earliest.
 fn check_applications(network: &Network, routes: &[Routes]) -> Result<(), Refusal> {
     for spec in network.applications.iter().filter(|spec| is_driven(spec)) {
         let connections = spec.users.iter().flatten();
@@ -114,8 +114,8 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
     }
 }
 
-/// The least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches its
-/// sender. Where flows that come over several links share a meter, links proceed in lockstep.
+/// Returns the least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches
+/// its sender. Where flows that come over several links share a meter, links proceed in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
     let smallest = smallest(network, setup);
     let passage = |link: &LinkSpec| link.medium.least_passage((link.rate, link.delay), smallest);
@@ -132,7 +132,7 @@ fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
     Ok(feedback.fold(pass, Duration::min))
 }
 
-/// The size of the smallest packet.
+/// Returns the size of the smallest packet.
 fn smallest(network: &Network, setup: &Setup) -> Bytes {
     let smallest = setup.flows.iter().zip(&network.flows).map(|(flow, spec)| match &spec.population {
         None => flow.smallest_packet(),
@@ -142,12 +142,12 @@ fn smallest(network: &Network, setup: &Setup) -> Bytes {
     Bytes::new(u64::from(smallest))
 }
 
-/// Whether users send datagrams, of any size.
+/// Returns whether users send datagrams, of any size.
 fn sends_datagrams(network: &Network) -> bool {
     network.applications.iter().any(|spec| matches!(spec.params.carrier(), Carrier::Datagrams { .. }))
 }
 
-/// Whether flows that come over different first links share a meter.
+/// Returns whether flows that come over different first links share a meter.
 fn shares_meter_across_links(network: &Network, routes: &[Routes]) -> bool {
     let mut leads_to = vec![None; network.shared_meters.len()];
     network.flows.iter().zip(routes).any(|(spec, routes)| {

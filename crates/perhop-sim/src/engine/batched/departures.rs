@@ -18,7 +18,7 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    /// Those of links that lead on, or of those that do not; packets may be added until they are
+    /// Lends the packets of links that lead on, or of links that do not; packets may be added until they are
     /// [given back](Self::give_back).
     pub(super) fn lend(&mut self, leads_on: bool) -> Vec<SimPacket> {
         std::mem::take(self.of(leads_on))

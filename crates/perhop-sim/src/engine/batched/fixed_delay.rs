@@ -17,7 +17,7 @@ use crate::network::{AccessSpec, FlowSpec, Network};
 use crate::packet::SimPacket;
 use crate::routing::Routes;
 
-/// How long a packet takes over a wire, and how long it occupies the wire.
+/// The time that a packet takes over a wire, and the time for which it occupies the wire.
 #[derive(Clone, Copy, Debug)]
 struct Passage {
     whole: Duration,
@@ -25,7 +25,7 @@ struct Passage {
 }
 
 impl Passage {
-    /// `None` if that is no whole number of nanoseconds, and so not always the same.
+    /// The passage over a wire; `None` if it takes no whole number of nanoseconds, and so not always the same time.
     fn over(rate: Bitrate, delay: Duration, size: u16) -> Option<Self> {
         let bits = u128::from(size) * 8_000_000_000;
         let rate = u128::from(rate.as_bps());

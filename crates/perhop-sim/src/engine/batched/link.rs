@@ -132,7 +132,7 @@ impl Link {
         }
     }
 
-    /// Packets come soon: asks the processor for the link's queue.
+    /// Asks the processor for the link's queue, to which packets come soon.
     pub(super) fn prefetch(&self) {
         match &self.queue {
             Queue::Unlimited => {}
@@ -144,7 +144,7 @@ impl Link {
         }
     }
 
-    /// The same for a part of the queue, some time later.
+    /// Asks the processor for a part of the queue, some time after [`prefetch`](Self::prefetch).
     #[inline]
     pub(super) fn prefetch_part(&self, part: Part) {
         if let Queue::Served(served) = &self.queue {
@@ -225,7 +225,7 @@ impl Link {
         (came + services, came)
     }
 
-    /// A control message for the AQM at which the packets of this path arrive.
+    /// Hands a control message to the AQM at which the packets of this path arrive.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         match &mut self.queue {
             Queue::Unlimited => {}
@@ -234,7 +234,7 @@ impl Link {
         }
     }
 
-    /// See the reference engine's.
+    /// Gives the queue and the meters the parameters of `after`, in place of those of `before`.
     ///
     /// # Errors
     /// The key that cannot change; the link must not be used any more then.
@@ -280,7 +280,7 @@ impl Link {
         }
     }
 
-    /// What waits and what went through, if the link has a queue under an AQM. Call [`settle`](Self::settle) first.
+    /// Returns what waits and what went through, if the link has a queue under an AQM. Call [`settle`](Self::settle) first.
     pub(super) fn port(&self) -> Option<PortView<'_>> {
         let meters = self.meters.as_ref().map_or_else(Vec::new, |meters| meters.counts());
         match &self.queue {
@@ -300,7 +300,7 @@ impl Link {
     }
 }
 
-/// Sets, for each link, what its packets pass before and behind it.
+/// Notes at each link what its packets pass before and behind it.
 pub(super) fn set_routes(links: &mut [Link], steps: &[Step]) {
     for pair in steps.windows(2) {
         let (Step::Link(link) | Step::Metered(link)) = pair[0] else { continue };

@@ -19,7 +19,7 @@ const FEW: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct LinkInputs {
     queues: Vec<ArrivalQueue<SimPacket>>,
-    /// For each link: no packet comes to it, and it is not to be served, before this.
+    /// The time, for each link, before which no packet comes to it, and it is not to be served.
     due: Vec<Instant>,
     /// Packets on their way to a step of their route before which they wait for their time: at hosts and ingresses.
     pub(super) waiting: ArrivalQueue<SimPacket>,

@@ -57,21 +57,21 @@ pub(super) struct Batched {
     /// Links between routers.
     links: Vec<Link>,
     traffic: Traffic,
-    /// A packet that comes to a link changes nothing elsewhere before this has passed.
+    /// The look-ahead: a packet that comes to a link changes nothing elsewhere before this has passed.
     lookahead: Duration,
-    /// What happens at a host depends on packets that come to it, and on nothing else that links do.
+    /// Hosts depend on packets that come to them, and on nothing else that links do.
     hosts_are_independent: bool,
     /// Events so far, and packets that came to links.
     handled: u64,
     hops: u64,
     return_paths: ReturnPaths,
-    /// When the watch is checked next, by the number of handled events.
+    /// The number of handled events at which the watch is checked next.
     watch_at: u64,
     /// Memory for the links that have something to do in a window.
     busy: Vec<u32>,
 }
 
-/// What has been counted at the end of a run.
+/// The counts at the end of a run.
 pub(super) struct Finished {
     pub(super) events: u64,
     pub(super) hops: u64,
@@ -120,22 +120,22 @@ impl Batched {
         Ok(engine)
     }
 
-    /// How often something happened so far.
+    /// Returns how often something happened so far.
     pub(super) fn handled(&self) -> u64 {
         self.handled
     }
 
-    /// Nothing happens before this, unless a packet comes from another part of the network.
+    /// Returns the time before which nothing happens, unless a packet comes from another part of the network.
     pub(super) fn next(&self) -> Instant {
         self.head().min(self.next_at_hosts())
     }
 
-    /// A packet comes from another part of the network, at a time that has not been handled.
+    /// Takes in a packet from another part of the network, at a time that has not been handled.
     pub(super) fn enter(&mut self, packet: BorderPacket) {
         self.traffic.enter(packet);
     }
 
-    /// The packets that have left for another part since the last call are exchanged for an empty list.
+    /// Exchanges the packets that have left for another part since the last call for an empty list.
     pub(super) fn leaving(&mut self, part: usize, empty: Vec<BorderPacket>) -> Vec<BorderPacket> {
         match &mut self.traffic.border {
             Some(border) => border.take_outbox(part, empty),
@@ -180,7 +180,8 @@ impl Batched {
         }
     }
 
-    /// The same where links and hosts may reach one another at once: each event ends a batch of the links.
+    /// Handles all events before `beyond` where links and hosts may reach one another at once: each event ends a batch of the links.
+    /// Returns whether the watch let it complete.
     fn run_in_order(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         loop {
             let head = self.head();
@@ -274,7 +275,7 @@ impl Batched {
         self.traffic.inputs.next()
     }
 
-    /// Arrivals at links before this time come before the event.
+    /// Returns the time before which arrivals at links come before the event.
     #[inline]
     fn links_before(&self, event: Event) -> Instant {
         let source = self.traffic.hosts.sources.source(event.source);
@@ -345,7 +346,7 @@ impl Batched {
         }
     }
 
-    /// A control message reaches the end of its channel.
+    /// Delivers a control message that reaches the end of its channel.
     fn deliver(&mut self, channel: usize, message: &Message) {
         match self.traffic.hosts.channels.destination(channel) {
             Destination::Sender(flow) => self.traffic.hosts.flows[flow].on_message(message),
@@ -353,7 +354,7 @@ impl Batched {
         }
     }
 
-    /// The control of a path samples its flows' windows, and sends messages to their markers and to the path's queues.
+    /// Lets the control of a path sample its flows' windows and send messages to their markers and to the path's queues.
     fn sample_windows(&mut self, control: usize) {
         let Hosts { flows, controls, .. } = &mut self.traffic.hosts;
         let decision = controls.sample(control, self.now, |flow| flows[flow].base.sender.sending_window());
@@ -396,10 +397,10 @@ impl Batched {
         self.traffic.hosts.recorder.times.end()
     }
 
-    /// Queues and meters of links have other parameters: all of them or, after an error, none.
+    /// Changes the parameters of queues and meters of links: all of them or, after an error, none.
     ///
     /// # Errors
-    /// Whose, and the key that cannot change.
+    /// The owner of the parameters, and the key that cannot change.
     pub(super) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (ChangedPlace, UnitError)> {
         let mut links = Vec::new();
         for change in changes {
@@ -415,7 +416,7 @@ impl Batched {
         Ok(())
     }
 
-    /// A link with a queue under an AQM as it is now.
+    /// Returns a link with a queue under an AQM as it is now.
     pub(super) fn view(&mut self, link: usize) -> PortView<'_> {
         self.links.view(link, self.now)
     }
@@ -438,7 +439,7 @@ impl Batched {
         Ok(Outcome { engine: None, events, hops, flows, populations, links, applications, series })
     }
 
-    /// The same, but for what became of flows.
+    /// Ends the run as [`finish`](Self::finish) does, but leaves it to the caller what became of flows.
     ///
     /// # Errors
     /// A queue lost or invented packets.
@@ -458,7 +459,7 @@ impl Batched {
         std::iter::from_fn(|| self.traffic.inputs.queue(link).pop(bound)).collect()
     }
 
-    /// All return paths whose delays may become fixed have become so.
+    /// Returns whether all return paths whose delays may become fixed have become so.
     pub(super) fn has_fixed_delays(&self) -> bool {
         self.return_paths.are_fixed()
     }

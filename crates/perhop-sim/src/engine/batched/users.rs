@@ -11,7 +11,7 @@ use crate::flow::Flow;
 use crate::network::Network;
 use crate::outcome::ApplicationOutcome;
 
-/// What users have recorded is put in the order of time when there is so much more of it.
+/// Records are put in the order of time when there are so many more of them.
 const MUCH: usize = 1024;
 
 /// All users of a run.
@@ -19,20 +19,20 @@ const MUCH: usize = 1024;
 pub(super) struct BatchedUsers {
     pub(super) users: Users,
     pub(super) queues: Vec<UserQueue>,
-    /// What the users of each group have recorded, in the order of time.
+    /// The records of each group's users, in the order of time.
     totals: Vec<Recorded>,
-    /// What users have recorded since, with the time at which each did and the group. Users act one after another.
+    /// The records made since, each with its moment and the group. Users act one after another.
     recorded: Vec<(Moment, usize, Recorded)>,
     /// The length at which `recorded` is put in order next.
     sort_at: usize,
 }
 
-/// What a user waits for.
+/// The events that a user waits for.
 #[derive(Clone, Debug)]
 pub(super) struct UserQueue {
     /// The time at which the user wants to be woken.
     pub(super) wake: Instant,
-    /// What has come for the user, in order: when, to which flow, and what it is.
+    /// The events that have come for the user, in order, each with its time and the flow.
     pending: VecDeque<(Instant, u32, application::Event)>,
     /// The time of the user's event in the queue of events.
     pub(super) scheduled: Instant,
@@ -74,7 +74,7 @@ impl BatchedUsers {
         self.users.owned()
     }
 
-    /// TCP: returns the flow of the other direction of a user's connection, on whose data ACKs of this one ride.
+    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one ride.
     #[inline]
     pub(super) fn other_direction(&self, flow: usize) -> Option<usize> {
         self.users.other_direction(flow)

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// How often a thread looks before it sleeps: for some microseconds.
+/// The number of times that a thread looks before it sleeps: some microseconds.
 const SPINS: u32 = 2000;
 
 /// A barrier for rounds of some microseconds: where each thread has a core, nobody sleeps.
@@ -60,7 +60,7 @@ impl Barrier {
         self.opens.notify_all();
     }
 
-    /// Nobody waits any longer: a thread has panicked.
+    /// Ends all waiting, because a thread has panicked.
     pub(super) fn break_up(&self) {
         self.open(|| self.broken.store(true, Ordering::Release));
     }

@@ -24,14 +24,14 @@ const LEAST_EVENTS: u64 = 200;
 pub(super) enum Sharing {
     /// While rounds have few events.
     Adaptive {
-        /// They have few, by the last decision.
+        /// Rounds have few events, by the last decision.
         alone: bool,
     },
-    /// Every other few rounds, so that tests cover both.
+    /// In every other few rounds, so that tests cover both.
     Alternating,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared<'a> {
     barrier: Barrier,
     engines: Vec<Mutex<&'a mut Batched>>,
@@ -42,7 +42,7 @@ struct Shared<'a> {
     mail: Vec<Vec<Mutex<Vec<BorderPacket>>>>,
     /// The first thread runs all parts for a while, the others wait.
     alone: AtomicBool,
-    /// It came to the end.
+    /// The first thread came to the end.
     over: AtomicBool,
     /// The watch stopped a part.
     stopped: AtomicBool,
@@ -99,7 +99,7 @@ pub(super) fn run(
     });
 }
 
-/// How many events rounds have: what the first thread decides by.
+/// The number of events in rounds, by which the first thread decides.
 struct Pace<'a> {
     sharing: &'a mut Sharing,
     /// Rounds since the last decision, and how many events had been handled before them.
@@ -108,7 +108,7 @@ struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// Before a round, and after so many others: whether the first thread runs all parts from here on.
+    /// Decides, before a round and after so many others, whether the first thread runs all parts from here on.
     fn decide(&mut self, shared: &Shared<'_>, rounds: u64, was_alone: bool) -> bool {
         self.rounds += rounds;
         if self.rounds < self.sharing.rounds() {
@@ -128,7 +128,7 @@ impl Pace<'_> {
 }
 
 impl Sharing {
-    /// Rounds between two decisions.
+    /// Returns the number of rounds between two decisions.
     fn rounds(self) -> u64 {
         match self {
             Self::Adaptive { .. } => ROUNDS,
@@ -136,7 +136,7 @@ impl Sharing {
         }
     }
 
-    /// Rounds of one thread before it decides anew.
+    /// Returns the number of rounds of one thread before it decides anew.
     fn rounds_alone(self) -> u64 {
         match self {
             Self::Adaptive { .. } => ROUNDS_ALONE,
@@ -146,7 +146,7 @@ impl Sharing {
 }
 
 impl<'a> Shared<'a> {
-    /// The first thread: runs its part to the end, and all others while that is quicker.
+    /// Runs, on the first thread, its part to the end, and all others while that is quicker.
     fn lead(&self, mut pace: Pace<'_>, watch: &Watch, progress: &mut Progress) {
         let _guard = Guard(&self.barrier);
         let rounds_alone = pace.sharing.rounds_alone();
@@ -172,7 +172,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Another thread: runs its part to the end, or waits while the first one does.
+    /// Runs, on another thread, its part to the end, or waits while the first one does.
     fn follow(&self, part: usize, watch: &Watch) {
         let _guard = Guard(&self.barrier);
         let mut progress = Progress::default();
@@ -192,17 +192,17 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// All has been handled, or the watch stopped the run.
+    /// Returns whether all has been handled, or the watch stopped the run.
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed)
     }
 
-    /// The engine of a part. Nobody else has it while all threads keep to their rounds.
+    /// Returns the engine of a part. Nobody else has it while all threads keep to their rounds.
     fn engine(&self, part: usize) -> MutexGuard<'_, &'a mut Batched> {
         self.engines[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A part takes in the packets from other parts, and publishes the time of its next event.
+    /// Takes in the packets that come to a part, and publishes the time of its next event.
     fn begin_round(&self, part: usize) {
         let mut engine = self.engine(part);
         self.take_in(part, &mut engine);
@@ -210,14 +210,14 @@ impl<'a> Shared<'a> {
         self.handled[part].store(engine.handled(), Ordering::Relaxed);
     }
 
-    /// The end of the round, from when each part has something to do.
+    /// Returns the end of the round, by the times at which parts have something to do.
     fn bound(&self) -> Instant {
         let first = self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
         let first = Instant::from_nanos(first);
         if first < self.beyond { (first + self.lookahead).min(self.beyond) } else { self.beyond }
     }
 
-    /// A round of a part, with all other threads. Returns whether there is another one.
+    /// Runs a round of a part, with all other threads. Returns whether there is another one.
     fn run_round(&self, part: usize, watch: &Watch, progress: &mut Progress) -> bool {
         let bound = self.bound();
         self.run_part(part, bound, watch, progress);
@@ -232,7 +232,7 @@ impl<'a> Shared<'a> {
         true
     }
 
-    /// So many rounds of all parts, while the other threads wait.
+    /// Runs so many rounds of all parts, while the other threads wait.
     fn run_alone(&self, rounds: u64, watch: &Watch, progress: &mut Progress) {
         let parts = self.engines.len();
         for _ in 0..rounds {
@@ -252,7 +252,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// A part handles what happens before `bound`, and sends what leaves it.
+    /// Handles what happens in a part before `bound`, and sends what leaves it.
     fn run_part(&self, part: usize, bound: Instant, watch: &Watch, progress: &mut Progress) {
         let mut engine = self.engine(part);
         engine.run_until(Instant::from_nanos(bound.as_nanos() - 1), watch, progress);
@@ -266,7 +266,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// What others have sent to a part comes into it.
+    /// Takes in what other parts have sent to a part.
     fn take_in(&self, part: usize, engine: &mut Batched) {
         for from in (0..self.engines.len()).filter(|&from| from != part) {
             self.letters(from, part).drain(..).for_each(|packet| engine.enter(packet));

@@ -42,7 +42,7 @@ pub(super) struct Parallel {
 }
 
 impl Parallel {
-    /// How a network is divided among at most so many threads.
+    /// Divides a network among at most so many threads.
     ///
     /// # Errors
     /// Why it runs on one thread.
@@ -50,7 +50,7 @@ impl Parallel {
         Partition::of(network, setup, threads)
     }
 
-    /// The division in which each router is in the part of this number.
+    /// Returns the division in which each router is in the part of this number.
     ///
     /// # Errors
     /// Routers of different parts may affect one another at once.

@@ -14,7 +14,8 @@ use crate::engine::setup::{Setup, Step};
 use crate::flow::Flow;
 use crate::network::{Marking, Network, NodeId};
 
-/// All links together can send so many packets at least while one crosses the border: with fewer, barriers take longer than the events between them.
+/// All links together can send so many packets at least while one crosses the border: with fewer, barriers take longer than the
+/// events between them.
 const PACKETS_PER_ROUND: f64 = 100.0;
 
 /// A part may have so much more work than its share, in percent.
@@ -33,7 +34,7 @@ pub(in crate::engine) struct Partition {
 }
 
 impl Partition {
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub(in crate::engine) fn parts(&self) -> usize {
         self.parts
     }
@@ -88,7 +89,7 @@ fn check_controls(network: &Network) -> Result<(), OneThread> {
     }
 }
 
-/// Which number a flow of a population takes depends on which others are over, wherever these are.
+/// Finds what keeps a network on one thread: users, and flows of populations, whose numbers depend on which others are over.
 fn check_populations(network: &Network) -> Result<(), OneThread> {
     match network.flows.iter().find(|flow| flow.population.is_some()) {
         None => Ok(()),
@@ -103,7 +104,7 @@ fn check_applications(network: &Network) -> Result<(), OneThread> {
     }
 }
 
-/// What a division depends on.
+/// The properties of a network on which its division depends.
 struct Sizes<'a> {
     network: &'a Network,
     /// The least time in which a packet passes each link.
@@ -145,7 +146,7 @@ impl<'a> Sizes<'a> {
         Self { network, passes, largest: Bytes::new(u64::from(largest)), work, joined }
     }
 
-    /// How many of the largest packets all links together can send in this time.
+    /// Returns how many of the largest packets all links together can send in this time.
     fn most_within(&self, time: Duration) -> f64 {
         let links = self.network.links.iter();
         links.map(|link| time.as_secs_f64() / link.rate.time_of(self.largest).as_secs_f64()).sum()
@@ -231,7 +232,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// All that can be reached, nearest first.
+/// Returns everything that can be reached, nearest first.
 fn search(start: u32, neighbours: &[Vec<u32>], found: &mut [bool]) -> Vec<u32> {
     let mut order = Vec::new();
     let mut queue = VecDeque::from([start]);

@@ -91,7 +91,7 @@ pub(super) fn split(
 }
 
 impl Step {
-    /// The link onto which it leads.
+    /// Returns the link onto which it leads.
     fn link(self) -> Option<usize> {
         match self {
             Self::Link(link) | Self::Metered(link) => Some(link as usize),
@@ -99,7 +99,7 @@ impl Step {
         }
     }
 
-    /// The same step in a part of the network; the hosts that send and receive are in these parts.
+    /// Returns the step as a step in a part of the network; the hosts that send and receive are in these parts.
     fn within(self, part: u32, places: &[Location], (sends, receives): (u32, u32)) -> Self {
         let home = match self {
             Self::Link(link) | Self::Metered(link) => places[link as usize].part,
@@ -117,7 +117,7 @@ impl Step {
 }
 
 impl Draft {
-    /// Nothing of this network yet.
+    /// A part with nothing of this network yet.
     fn of(network: &Network) -> Self {
         let network = Network {
             warmup: network.warmup,

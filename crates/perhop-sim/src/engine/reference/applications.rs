@@ -7,13 +7,13 @@ use crate::engine::users::Notification;
 use crate::packet::SimPacket;
 
 impl Reference {
-    /// The time of a user has come.
+    /// Wakes a user, whose time has come.
     pub(super) fn wake_user(&mut self, user: usize) {
         let event = self.users.wake(user);
         self.tell_user(user, event);
     }
 
-    /// A data packet has reached the receiver of a flow: tells its user, if it has one, what is complete by now.
+    /// Hands the user of a flow, if it has one, what is complete by now, since a data packet has reached the receiver.
     pub(super) fn tell_owner(&mut self, flow: usize) {
         let Some(Notification { user, event, times }) = self.users.notification(flow, &self.flows[flow])
         else {
@@ -22,8 +22,8 @@ impl Reference {
         (0..times).for_each(|_| self.tell_user(user, event));
     }
 
-    /// A data packet reaches the receiver of a user's connection. It carries an ACK of the other direction. Its own ACK, if one is due at
-    /// once, waits for what its user says at this moment: data that is then sent carries it.
+    /// Delivers a data packet to the receiver of a user's connection. It carries an ACK of the other direction. Its own ACK, if one is
+    /// due at once, waits for what the user commands at this moment: data that is then sent carries it.
     pub(super) fn reach_receiver_of_connection(&mut self, number: usize, other: usize, packet: SimPacket) {
         if let Some(carried) = self.flows[number].unload_ack(packet.sequence())
             && let Some(ack) = self.flows[other].take_off(carried)
@@ -49,7 +49,7 @@ impl Reference {
         }
     }
 
-    /// A flow may have sent data, which carries an ACK of the other direction of its connection.
+    /// Lets the data that a flow may have sent carry an ACK of the other direction of its connection.
     pub(super) fn carry_ack(&mut self, number: usize) {
         let Some(other) = self.users.other_direction(number) else { return };
         let Ok([flow, of_other]) = self.flows.get_disjoint_mut([number, other]) else { return };

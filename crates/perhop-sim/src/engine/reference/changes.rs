@@ -11,20 +11,20 @@ use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::udp::UdpParams;
 
 impl Reference {
-    /// A link with a queue under an AQM as it is now.
+    /// Returns a link with a queue under an AQM as it is now.
     pub(crate) fn view(&self, link: usize) -> PortView<'_> {
         self.links[link].view()
     }
 
-    /// A flow of the network.
+    /// Returns a flow of the network.
     pub(crate) fn flow(&self, number: usize) -> &Flow {
         &self.flows[number]
     }
 
-    /// Queues and meters have other parameters: all of them or, after an error, none.
+    /// Changes the parameters of queues and meters: all of them or, after an error, none.
     ///
     /// # Errors
-    /// Whose, and the key that cannot change.
+    /// The owner of the parameters, and the key that cannot change.
     pub(crate) fn retune(&mut self, changes: &[Retuned<'_>]) -> Result<(), (ChangedPlace, UnitError)> {
         let (mut links, mut flows, mut shared) = (Vec::new(), Vec::new(), self.shared_meters.clone());
         for change in changes {
@@ -61,18 +61,18 @@ impl Reference {
         Ok(())
     }
 
-    /// A link has this rate and this delay for the packets that it begins to send from now on.
+    /// Sets the rate and the delay of a link, for the packets that it begins to send from now on.
     pub(crate) fn change_link(&mut self, number: usize, rate: Bitrate, delay: Duration) {
         self.links[number].change(rate, delay, self.now);
     }
 
-    /// A flow over UDP sends at the rate of these parameters from now on.
+    /// Lets a flow over UDP send at the rate of these parameters from now on.
     pub(crate) fn change_rate(&mut self, number: usize, params: &UdpParams) {
         self.flows[number].sender.set_rate(params, self.now);
         self.set_timer(number);
     }
 
-    /// The congestion control of a flow, which is implemented outside, has these parameters from now on.
+    /// Sets the parameters of a flow's congestion control, which is implemented outside.
     pub(crate) fn change_control(&mut self, number: usize, params: &ForeignCongestionParams) {
         self.flows[number].sender.set_control(params);
     }

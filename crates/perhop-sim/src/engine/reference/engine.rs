@@ -30,7 +30,7 @@ pub(in crate::engine) struct Reference {
     pub(super) links: Vec<Link>,
     /// Packets on their way to hosts, and to the wires before them.
     pub(super) hosts: Pending<SimPacket>,
-    /// When each flow next does something by itself.
+    /// The time at which each flow next does something by itself.
     pub(super) timers: Timers,
     /// Control messages, and samples of window controls and of the probe.
     pub(super) events: Pending<Event>,
@@ -38,7 +38,7 @@ pub(in crate::engine) struct Reference {
     /// Flows of the network, then those of populations.
     pub(super) flows: Vec<Flow>,
     pub(super) populations: Populations,
-    /// When the next flow of each population begins.
+    /// The time at which the next flow of each population begins.
     pub(super) arrivals: Pending<Event>,
     /// All routes, end to end.
     pub(super) steps: Vec<Step>,
@@ -51,7 +51,7 @@ pub(in crate::engine) struct Reference {
     pub(super) user_timers: Timers,
     /// Packets that a host has just sent.
     pub(super) sent: Vec<SimPacket>,
-    /// What an observer of the run sees through; it costs other runs a check where a packet comes to a link and leaves it.
+    /// The tap of an observer. It costs other runs a check where a packet comes to a link and leaves it.
     pub(super) tap: Option<Box<Tap>>,
     /// Events so far, and packets that came to links.
     pub(super) handled: u64,
@@ -100,7 +100,7 @@ impl Reference {
         engine
     }
 
-    /// An observer sees the packets at its links.
+    /// Shows the packets at its links to an observer.
     pub(in crate::engine) fn observe(&mut self, observation: Observation) {
         self.tap = Some(Box::new(Tap::new(observation, self.links.len())));
     }
@@ -133,7 +133,7 @@ impl Reference {
         next.is_some()
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event.
     fn next(&self) -> Option<Instant> {
         let links = self.links.iter().filter_map(Link::next);
         let others = [
@@ -168,7 +168,7 @@ impl Reference {
         }
     }
 
-    /// A packet comes to the next step of its route at `at`.
+    /// Takes a packet to the next step of its route, to which it comes at `at`.
     pub(super) fn forward(&mut self, packet: SimPacket, at: Instant) {
         let packet = packet.due(at);
         match self.steps[packet.step()] {
@@ -193,7 +193,7 @@ impl Reference {
         }
     }
 
-    /// A control message reaches the end of its channel.
+    /// Delivers a control message that reaches the end of its channel.
     fn deliver(&mut self, channel: usize, message: &Message) {
         match self.channels.destination(channel) {
             Destination::Sender(flow) => {
@@ -204,7 +204,7 @@ impl Reference {
         }
     }
 
-    /// The control of a path samples its flows' windows, and sends messages to their markers and to the path's queues.
+    /// Lets the control of a path sample its flows' windows and send messages to their markers and to the path's queues.
     fn sample_windows(&mut self, control: usize) {
         let Self { flows, controls, .. } = self;
         let decision = controls.sample(control, self.now, |flow| flows[flow].sender.sending_window());

@@ -14,7 +14,7 @@ impl PacketSink for Vec<SimPacket> {
 }
 
 impl Reference {
-    /// A packet comes, now, to a step of its route that is no link.
+    /// Takes a packet to a step of its route that is no link, to which it comes now.
     pub(super) fn reach_host(&mut self, packet: SimPacket) {
         let now = self.now;
         let number = packet.flow();
@@ -74,7 +74,7 @@ impl Reference {
         self.set_timer(number);
     }
 
-    /// The timer of a flow expires.
+    /// Handles the timer of a flow, which expires now.
     pub(super) fn expire(&mut self, number: usize) {
         let Self { flows, channels, events, sent, .. } = self;
         let flow = &mut flows[number];
@@ -88,7 +88,7 @@ impl Reference {
         self.end_flow_if_over(number);
     }
 
-    /// The packets that a host has just sent leave its wire for the first steps of their routes.
+    /// Takes the packets that a host has just sent to the first steps of their routes.
     pub(super) fn forward_sent(&mut self) {
         let mut sent = std::mem::take(&mut self.sent);
         for packet in sent.drain(..) {

@@ -77,12 +77,12 @@ impl Link {
         Self { arrivals: Pending::default(), queue, medium }
     }
 
-    /// A packet is on its way to the queue.
+    /// Adds a packet on its way to the queue.
     pub(super) fn add(&mut self, packet: SimPacket) {
         self.arrivals.push(packet);
     }
 
-    /// The next time at which a packet comes, the port is to be served, or the link changes.
+    /// Returns the next time at which a packet comes, the port is to be served, or the link changes.
     pub(super) fn next(&self) -> Option<Instant> {
         let service = match &self.queue {
             Queue::Unlimited(_) => None,
@@ -92,19 +92,19 @@ impl Link {
         self.arrivals.next().into_iter().chain(service).chain(change).min()
     }
 
-    /// Something happens at the link now.
+    /// Returns whether something happens at the link now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.next().is_some_and(|next| next <= now)
     }
 
-    /// A control message for the AQM at which the packets of this path arrive.
+    /// Hands a control message to the AQM at which the packets of this path arrive.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) {
         if let Queue::Managed(managed) = &mut self.queue {
             managed.port.on_message(label, message);
         }
     }
 
-    /// Its queue and its meters have the parameters of `after`, in place of those of `before`.
+    /// Gives the queue and the meters the parameters of `after`, in place of those of `before`.
     ///
     /// # Errors
     /// The key that cannot change; the link must not be used any more then.
@@ -122,7 +122,7 @@ impl Link {
         meters.map_err(|problem| at_inner_key("meters", &problem))
     }
 
-    /// It has this rate and this delay for the packets that it begins to send from now on.
+    /// Sets the rate and the delay, for the packets that the link begins to send from now on.
     pub(super) fn change(&mut self, rate: Bitrate, delay: Duration, now: Instant) {
         match &mut self.queue {
             Queue::Unlimited(wire) => *wire = wire.changed(rate, delay),
@@ -140,7 +140,7 @@ impl Link {
         self.arrivals.pop_due(Instant::from_nanos(bound.as_nanos() - 1))
     }
 
-    /// A sample of a measured link.
+    /// Returns a sample of a measured link.
     pub(super) fn view(&self) -> PortView<'_> {
         match &self.queue {
             Queue::Managed(managed) => PortView {

@@ -35,7 +35,7 @@ impl Reference {
         }
     }
 
-    /// A link changes.
+    /// Makes a change of a link.
     fn change(&mut self, number: usize, event: LinkEvent) {
         let Link { queue: Queue::Managed(managed), medium: Some(medium), .. } = &mut self.links[number]
         else {
@@ -46,7 +46,7 @@ impl Reference {
         }
     }
 
-    /// At its first router, a packet passes the window control of its path, and the meter that is there. `None` if the meter
+    /// Passes a packet, at its first router, through the window control of its path and the meter there. Returns `None` if the meter
     /// drops it.
     fn pass_first_router(&mut self, number: usize, packet: SimPacket) -> Option<SimPacket> {
         let Step::Metered(_) = self.steps[packet.step()] else { return Some(packet) };
@@ -69,7 +69,7 @@ impl Reference {
         passed
     }
 
-    /// A packet passes the meters of a link. `None` if one drops it.
+    /// Passes a packet through the meters of a link. Returns `None` if one drops it.
     fn pass_meters(&mut self, number: usize, packet: SimPacket) -> Option<SimPacket> {
         let Queue::Managed(managed) = &mut self.links[number].queue else { return Some(packet) };
         let mut header = packet.header();
@@ -87,7 +87,7 @@ impl Reference {
         }
     }
 
-    /// A packet arrives at the queue of a link.
+    /// Offers a packet to the queue of a link.
     fn enqueue(&mut self, number: usize, packet: SimPacket) {
         let Link { queue, medium, .. } = &mut self.links[number];
         match queue {
@@ -125,7 +125,7 @@ impl Reference {
         }
     }
 
-    /// A port has other parameters: what waits for a time may go now, or at another time.
+    /// Serves a port with other parameters: what waits for a time may go now, or at another time.
     pub(super) fn serve_retuned(&mut self, number: usize) {
         if let Queue::Managed(managed) = &self.links[number].queue
             && managed.port.is_held()
@@ -158,7 +158,7 @@ impl Reference {
         }
     }
 
-    /// A link sends a packet from `starts` on, which reaches the far end at `at` unless it is lost or delayed by jitter.
+    /// Sends a packet over a link from `starts` on; it reaches the far end at `at` unless it is lost or delayed by jitter.
     fn propagate(&mut self, number: usize, packet: SimPacket, starts: Instant, at: Instant) {
         let Link { queue, medium, .. } = &mut self.links[number];
         let arrival = medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at));
@@ -177,14 +177,14 @@ impl Reference {
         }
     }
 
-    /// A queue drops a packet that has waited.
+    /// Shows an observer that a queue drops a packet which has waited.
     fn observe_drop(&mut self, number: usize, packet: SimPacket, reason: Reason) {
         if let Some(tap) = &mut self.tap {
             tap.dropped(number, packet, reason, &self.flows[packet.flow()], self.now);
         }
     }
 
-    /// A queue dropped a packet.
+    /// Counts a packet that a queue dropped.
     fn lose(&mut self, packet: SimPacket) {
         self.flows[packet.flow()].lose(packet);
         self.leave(packet);

@@ -8,7 +8,7 @@ use crate::events::{Event, Sources};
 use crate::packet::SimPacket;
 
 impl Reference {
-    /// The next flow of a population begins.
+    /// Begins the next flow of a population.
     pub(super) fn begin_flow(&mut self, population: usize) {
         let Self { flows, timers, arrivals, populations, recorder, now, .. } = self;
         let Some(Beginning { number, flow, next }) = populations.begin(population, *now, flows, recorder)
@@ -27,7 +27,7 @@ impl Reference {
         self.set_timer(number);
     }
 
-    /// A packet of a flow leaves the network: it has reached its host, or was dropped.
+    /// Counts a packet that leaves the network: it has reached its host, or was dropped.
     #[inline]
     pub(super) fn leave(&mut self, packet: SimPacket) {
         self.populations.enter(packet.flow(), -1);

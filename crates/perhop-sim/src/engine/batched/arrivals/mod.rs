@@ -51,15 +51,15 @@ pub struct ArrivalQueue<T> {
     ///
     /// Made when it is first needed: most links of a large network need none, and it takes more memory than all the rest.
     out_of_order: Option<Box<Calendar<T>>>,
-    /// How far apart two entries are expected to be, and how far ahead of the clock.
+    /// The expected distance between two entries, and how far ahead of the clock they are expected.
     gap: Duration,
     reach: Duration,
-    /// How many entries it holds, unless they are lent; none that it ever held comes after `latest_late`.
+    /// The number of entries in the calendar, unless they are lent; none that it ever held comes after `latest_late`.
     late: usize,
     latest_late: Instant,
     /// The lent entries are the run's.
     lent: bool,
-    /// Since the last review: entries that went into the calendar, and entries of whole pieces that went into the run.
+    /// Counts since the last review: entries that went into the calendar, and entries of whole pieces that went into the run.
     missed: u64,
     sorted: u64,
     /// Queries that are left before the run is opened again, and their number next time.
@@ -124,7 +124,7 @@ impl<T: Timed> ArrivalQueue<T> {
         self.out_of_order.insert(Box::new(Calendar::expecting(self.gap, self.reach))).push(entry);
     }
 
-    /// Into a new piece of the run, before others of the last piece, or into the calendar.
+    /// Adds an entry to a new piece of the run, before others of the last piece, or to the calendar.
     #[inline(never)]
     fn push_otherwise(&mut self, entry: T) {
         if self.back.is_empty() && self.middle.is_empty() && self.push_to_front(entry) {
@@ -160,7 +160,7 @@ impl<T: Timed> ArrivalQueue<T> {
         insert(&mut self.back, 0, entry);
     }
 
-    /// Into the piece being taken, if it is the only one and few of its entries are left. So a link to which few packets come at a time
+    /// Adds an entry to the piece being taken, if it is the only one and few of its entries are left. So a link to which few packets come at a time
     /// uses little memory, and always the same. Returns whether it is there.
     fn push_to_front(&mut self, entry: T) -> bool {
         if self.lent || self.front.len() - self.taken >= FIRST_PIECE {
@@ -186,7 +186,7 @@ impl<T: Timed> ArrivalQueue<T> {
         true
     }
 
-    /// An empty piece to be added to: one that was used before, unless it is no longer than the one that has just filled.
+    /// Returns an empty piece to be added to: one that was used before, unless it is no longer than the one that has just filled.
     fn new_piece(&mut self) -> Vec<T> {
         let room = (2 * self.back.len()).clamp(FIRST_PIECE, PIECE);
         while let Some(spare) = self.spare.pop() {
@@ -214,7 +214,7 @@ impl<T: Timed> ArrivalQueue<T> {
         self.closed_for = times;
     }
 
-    /// No entry comes before this; [`Instant::NEVER`] if there is none.
+    /// Returns the time before which no entry comes; [`Instant::NEVER`] if there is none.
     #[inline]
     pub fn next(&self) -> Instant {
         debug_assert!(!self.lent);
@@ -224,7 +224,7 @@ impl<T: Timed> ArrivalQueue<T> {
         first.map_or(out_of_order, |first| first.at().min(out_of_order))
     }
 
-    /// All entries, in no order.
+    /// Returns all entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         debug_assert!(!self.lent);
         let run = self.front[self.taken..].iter().chain(self.middle.iter().flatten()).chain(&self.back);
@@ -242,7 +242,7 @@ impl<T: Timed> ArrivalQueue<T> {
         prefetch(&self.back[self.back.len().saturating_sub(1)..]);
     }
 
-    /// The same of the entries that came too late for the run.
+    /// Returns the next time of the entries that came too late for the run.
     #[inline]
     fn next_out_of_order(&self) -> Instant {
         match &self.out_of_order {
@@ -251,7 +251,7 @@ impl<T: Timed> ArrivalQueue<T> {
         }
     }
 
-    /// Takes the next of these entries if it comes before `bound`.
+    /// Takes the next of the entries that came too late for the run, if it comes before `bound`.
     #[inline]
     fn pop_out_of_order(&mut self, bound: Instant) -> Option<T> {
         let entry = self.out_of_order.as_mut()?.pop(bound)?;
@@ -259,7 +259,7 @@ impl<T: Timed> ArrivalQueue<T> {
         Some(entry)
     }
 
-    /// The first entry of the run, if it has any; it is then in the piece at the front.
+    /// Returns the first entry of the run, if it has any; it is then in the piece at the front.
     #[inline]
     fn first(&mut self) -> Option<&T> {
         debug_assert!(!self.lent);
@@ -310,7 +310,7 @@ impl<T: Timed> ArrivalQueue<T> {
         }
     }
 
-    /// The next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
+    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         self.first();
@@ -322,7 +322,7 @@ impl<T: Timed> ArrivalQueue<T> {
         }
     }
 
-    /// The run is empty: it may be opened again.
+    /// Counts a query while the run is empty: the run may be opened again.
     #[inline]
     fn count_down(&mut self) {
         if self.closed_for > 0 {

@@ -37,7 +37,7 @@ impl BitSet {
         }
     }
 
-    /// The first of its numbers from `begin` on, up to the last that there may be.
+    /// Returns the first of its numbers from `begin` on, up to the last that there may be.
     #[inline]
     pub(super) fn first_from(&self, begin: usize) -> Option<usize> {
         let first = |bits: u64| (bits != 0).then(|| bits.trailing_zeros() as usize);

@@ -31,11 +31,11 @@ const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
 /// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so
 /// that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
-/// What has room for more entries than this is not kept for other buckets: they would not fill it.
+/// Memory with room for more entries than this is not kept for other buckets: they would not fill it.
 const ROOMY: usize = 128;
 /// Up to this many entries are sorted by insertion, or by their ranks.
 const SHORT: usize = 64;
-/// How far apart two entries are, and how far ahead of the clock, for all that is known.
+/// The usual distance between two entries, and how far ahead of the clock they lie, for all that is known.
 pub(super) const USUAL_GAP: Duration = Duration::from_nanos(65_536);
 pub(super) const USUAL_REACH: Duration = Duration::from_nanos(1 << 28);
 
@@ -62,15 +62,15 @@ pub struct Calendar<T> {
     far: BinaryHeap<Far<T>>,
     /// Entries that went to the heap so far: the order of addition there.
     sent_far: u64,
-    /// By the last review.
+    /// Entries that had gone to the heap by the last review.
     sent_far_before: u64,
-    /// How far ahead any of them lay since then, in nanoseconds.
+    /// The greatest distance ahead of the clock of an entry since the last review, in nanoseconds.
     furthest: u64,
     /// Buckets to be opened before the next review.
     review_after: u64,
     /// Entries come in disorder.
     disorder: bool,
-    /// Since the last review: buckets opened, entries found in them, and about how many of them came after some that were
+    /// Counts since the last review: buckets opened, entries found in them, and about how many of them came after some that were
     /// added later.
     opened: u64,
     found: u64,
@@ -156,7 +156,7 @@ impl<T: Timed> Calendar<T> {
         self.spare = Vec::new();
     }
 
-    /// Into a bucket that has no room left, or no memory yet.
+    /// Adds an entry to a bucket that has no room left, or no memory yet.
     #[inline(never)]
     fn push_to_full(&mut self, bucket: usize, entry: T) {
         if self.wheel[bucket].capacity() == 0 {
@@ -168,13 +168,13 @@ impl<T: Timed> Calendar<T> {
         self.wheel[bucket].push(entry);
     }
 
-    /// The place in the wheel of an absolute bucket.
+    /// Returns the place in the wheel of an absolute bucket.
     #[inline(always)]
     fn bucket(&self, number: u64) -> usize {
         number as usize & (self.wheel.len() - 1)
     }
 
-    /// Into the current bucket, or beyond the wheel.
+    /// Adds an entry to the current bucket, or beyond the wheel.
     #[cold]
     fn push_elsewhere(&mut self, entry: T) {
         if entry.at().as_nanos() >> self.shift > self.number {
@@ -188,7 +188,7 @@ impl<T: Timed> Calendar<T> {
         self.current.insert(self.current.len() - behind, entry);
     }
 
-    /// No entry comes before this; exact while a bucket is open. [`Instant::NEVER`] if there is none.
+    /// Returns the time before which no entry comes, exact while a bucket is open; [`Instant::NEVER`] if there is none.
     #[inline]
     pub fn next(&self) -> Instant {
         match self.current.get(self.taken) {
@@ -199,12 +199,12 @@ impl<T: Timed> Calendar<T> {
         }
     }
 
-    /// When the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if there is none.
+    /// Returns when the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if there is none.
     pub fn latest(&self) -> Instant {
         self.iter().map(T::at).max().unwrap_or(Instant::ZERO)
     }
 
-    /// All entries, in no order.
+    /// Returns all entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         let current = self.current.get(self.taken..).unwrap_or_default();
         self.wheel.iter().flatten().chain(current).chain(self.far.iter().map(|far| &far.entry))
@@ -218,7 +218,7 @@ impl<T: Timed> Calendar<T> {
         Some(entry)
     }
 
-    /// The next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
+    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         if self.taken == self.current.len() && !self.open_next(bound) {
@@ -244,7 +244,7 @@ impl<T: Timed> Calendar<T> {
         (ready > 0).then(|| (std::mem::take(&mut self.current), begin..begin + ready))
     }
 
-    /// Takes back what was lent, of which the first `taken` are past. Returns how many are so since it was lent.
+    /// Takes back lent entries, of which the first `taken` are past. Returns how many of them are past since they were lent.
     #[inline]
     pub fn give_back(&mut self, entries: Vec<T>, taken: usize) -> usize {
         let added = std::mem::replace(&mut self.current, entries);
@@ -257,7 +257,7 @@ impl<T: Timed> Calendar<T> {
         past
     }
 
-    /// The absolute number of the first bucket after the current one that holds something.
+    /// Returns the absolute number of the first bucket after the current one that holds something.
     fn next_bucket(&self) -> Option<u64> {
         let far = self.far.peek().map(|far| far.entry.at().as_nanos() >> self.shift);
         self.next_filled().into_iter().chain(far).min()
@@ -323,7 +323,7 @@ impl<T: Timed> Calendar<T> {
         }
     }
 
-    /// The absolute number of the first bucket after the current one that holds something.
+    /// Returns the absolute number of the first bucket after the current one that holds something.
     #[inline]
     fn next_filled(&self) -> Option<u64> {
         let begin = self.bucket(self.number + 1);

@@ -40,8 +40,8 @@ impl<T: Timed> Calendar<T> {
         self.sent_far_before = self.sent_far;
     }
 
-    /// All that is pending comes after the bucket that has just ended, and goes into the wheel anew: first what was beyond it, as
-    /// if that had come into its bucket before.
+    /// Puts all that is pending, which comes after the bucket that has just ended, into the wheel anew: first what was beyond it, as if
+    /// it had come into its bucket before.
     fn rebuild(&mut self, shift: u32, size: u32) {
         let far = std::mem::take(&mut self.far).into_sorted_vec();
         let far = far.into_iter().rev().map(|far| far.entry);

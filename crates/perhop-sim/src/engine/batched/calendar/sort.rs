@@ -3,7 +3,7 @@
 use super::{Calendar, SHIFTS, SHORT};
 use crate::timed::{Timed, precedes};
 
-/// Of buckets sorted by ranks, one in so many is asked how many of its entries came late.
+/// One in so many buckets sorted by ranks is asked how many of its entries came late.
 const LATE_BY_SAMPLE: u64 = 8;
 /// A place in a short bucket and a rough time within the bucket fit into 16 bits together, of which processors compare many
 /// at once.
