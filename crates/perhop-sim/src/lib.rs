@@ -13,6 +13,7 @@
 //! ```
 
 pub mod application;
+mod choice;
 mod control;
 mod engine;
 mod events;
@@ -29,14 +30,14 @@ mod routing;
 mod sampling;
 mod timed;
 pub mod transport;
+mod unit;
 mod watch;
 mod window_control;
 mod wire;
 pub mod workload;
 
-pub use engine::{
-    Engine, EngineUsed, Failure, LINKS_PER_THREAD, OneThread, Refusal, Refused, Simulation, Stepping, Unseen,
-};
+pub use choice::{Engine, EngineUsed, Refusal};
+pub use engine::{Failure, LINKS_PER_THREAD, OneThread, Refused, Simulation, Stepping, Unseen};
 pub use flow::FlowState;
 pub use medium::Medium;
 pub use network::{

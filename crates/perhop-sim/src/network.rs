@@ -15,13 +15,16 @@ use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, R
 use crate::medium::Medium;
 use crate::outcome::{ApplicationOutcome, FlowRecord};
 use crate::transport::datagram::{DatagramReceiver, DatagramSender};
+use crate::transport::metadata::Metadata;
 use crate::transport::packet_trace::PacketTrace;
 use crate::transport::rap::{RapParams, RapSender};
 use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
+use crate::transport::transit::TransitMeter;
 use crate::transport::udp::{UdpParams, UdpSender};
 use crate::transport::{CarryingReceiver, CarryingSender, Counted, Receiver, Sender};
+pub use crate::wire::AccessSpec;
 use crate::workload::{Draws, Packets, Workload};
 
 /// A router's number.
@@ -186,15 +189,6 @@ impl LinkSpec {
     }
 }
 
-/// The private link between a flow's host and its router.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AccessSpec {
-    /// Its rate.
-    pub rate: Bitrate,
-    /// Its propagation delay.
-    pub delay: Duration,
-}
-
 /// One flow: a host that sends, a host that receives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
@@ -242,6 +236,14 @@ pub struct FlowSpec {
     /// It stands for a population of finite flows that are otherwise like it, and begin from its earliest start on until it stops.
     /// Its own volume is not used.
     pub population: Option<Box<Workload>>,
+}
+
+impl FlowSpec {
+    /// Returns the flows of the population that the flow represents, in a run that ends then.
+    pub(crate) fn draws(&self, workload: &Workload, seed: u64, end: Instant) -> Draws {
+        let until = self.stop.map_or(end, |stop| stop.min(end));
+        Draws::new(workload, &self.name, seed, self.start.0, until)
+    }
 }
 
 /// How a flow sends.
@@ -304,6 +306,15 @@ impl TransportSpec {
                 DatagramSender::Tfrc(TfrcSender::new(params, volume)),
                 DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params))),
             )),
+        }
+    }
+
+    /// Returns the place for what packets of a flow carry besides their headers.
+    pub(crate) fn metadata(&self, transit: TransitMeter) -> Metadata {
+        match self {
+            Self::Tcp(params) if params.sack => Metadata::acks(),
+            Self::Tcp(_) => Metadata::none(),
+            Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => Metadata::datagrams(transit),
         }
     }
 
@@ -560,7 +571,7 @@ impl Network {
         let workload = spec.population.as_ref()?;
         let (full, headers) = (spec.transport.packet_sizes().0, workload.headers);
         let path = self.idle_path(spec, &self.route_of(spec, false)?);
-        let draws = Draws::of(spec, workload, seed, Instant::ZERO + self.duration);
+        let draws = spec.draws(workload, seed, Instant::ZERO + self.duration);
         Some(draws.map(move |arrival| FlowRecord {
             started: arrival.at,
             size: arrival.size,

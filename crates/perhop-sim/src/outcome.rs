@@ -4,7 +4,7 @@ use perhop_core::measure::{DelayBins, FlowDelays, LinkOutcome};
 use perhop_core::{Bytes, Duration, Instant};
 
 use crate::application::Recorded;
-use crate::engine::EngineUsed;
+use crate::choice::EngineUsed;
 use crate::probe::Series;
 use crate::transport::transit::Played;
 use crate::transport::{Counted, SenderStatistics};

@@ -4,7 +4,6 @@ use perhop_core::marker::AfClass;
 use perhop_core::{Color, Direction, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
 
 use crate::timed::Timed;
-use crate::transport::packet_trace::color_of;
 
 /// A packet in transit: when it comes to the next step of its route, which step that is, and what it carries.
 ///
@@ -331,6 +330,11 @@ impl Packet for SimPacket {
     fn notify(&mut self) {
         *self = self.notified();
     }
+}
+
+/// Returns the color of a codepoint of Assured Forwarding (RFC 2597); with any other codepoint, the color stays as it is.
+pub(crate) fn color_of(dscp: Dscp, color: Color) -> Color {
+    AfClass::of(dscp).map_or(color, |(_, color)| color)
 }
 
 #[cfg(test)]

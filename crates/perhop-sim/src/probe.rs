@@ -3,8 +3,6 @@
 use perhop_core::measure::PortView;
 use perhop_core::{ClassCounters, Color, Instant};
 
-use crate::sampling::SampleTimes;
-
 /// Samples of every flow and of every queue with an AQM. Row k of a flow table is the state at `times[k]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
@@ -50,12 +48,12 @@ pub struct ClassSeries {
 }
 
 impl Series {
-    /// Makes room for all samples, so that no table is ever copied to make room for more.
-    pub(crate) fn reserve(&mut self, times: &SampleTimes) {
+    /// Makes room for so many values in each table of samples of flows, so that no table is ever copied to make room for more.
+    pub(crate) fn reserve(&mut self, values: usize) {
         for table in
             [&mut self.throughput_bps, &mut self.window_packets, &mut self.rtt_s, &mut self.seen_packets]
         {
-            table.reserve_exact(times.values());
+            table.reserve_exact(values);
         }
     }
 

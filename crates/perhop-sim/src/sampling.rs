@@ -171,7 +171,7 @@ impl Recorder {
             Some(_) => links.iter().map(|link| QueueSeries::of(&link.name)).collect(),
         };
         let mut series = Series { queues, ..Series::default() };
-        series.reserve(&times);
+        series.reserve(times.values());
         Self { times, series, links }
     }
 

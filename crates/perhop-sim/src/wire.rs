@@ -4,7 +4,14 @@
 
 use perhop_core::{Bitrate, Duration, Instant, Rng, Serializer};
 
-use crate::network::AccessSpec;
+/// The private link between a flow's host and its router.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessSpec {
+    /// Its rate.
+    pub rate: Bitrate,
+    /// Its propagation delay.
+    pub delay: Duration,
+}
 
 /// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
 /// that: endless and unobserved.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, refuse};
-use crate::measures::Unit;
+use crate::unit::Unit;
 
 /// A player: datagrams of the server's at random intervals, and of the player's at regular ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,7 @@
 
 use perhop_core::measure::{ProductLimit, quantile_with_open};
 
-use crate::measures::Unit;
+use crate::unit::Unit;
 
 /// What the users of a group have recorded, by name.
 #[derive(Clone, Debug, Default, PartialEq)]

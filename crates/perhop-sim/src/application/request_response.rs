@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, check_request, refuse,
 };
-use crate::measures::Unit;
+use crate::unit::Unit;
 
 /// A client that asks, waits for the response, thinks, and asks again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

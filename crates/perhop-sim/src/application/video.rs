@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, check_request, refuse,
 };
-use crate::measures::Unit;
+use crate::unit::Unit;
 
 /// A viewer who watches a video without end: each chunk is asked for at a rate that the buffer allows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use super::{
     Application, Carrier, Commands, Direction, Estimate, Event, Lognormal, Measure, Pareto, User,
     check_request, refuse,
 };
-use crate::measures::Unit;
+use crate::unit::Unit;
 
 /// A user who opens one page after another: a main object, then what it refers to, then a time of reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

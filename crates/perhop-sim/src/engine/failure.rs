@@ -4,6 +4,7 @@ use std::fmt;
 
 use perhop_core::{Duration, Imbalance};
 
+use crate::choice::Refusal;
 use crate::network::NoRoute;
 use crate::watch::Stopped;
 
@@ -49,56 +50,6 @@ impl std::error::Error for Failure {}
 impl From<Stopped> for Failure {
     fn from(_: Stopped) -> Self {
         Self::Stopped
-    }
-}
-
-/// The reason why the batched engine refuses a network, which then runs on the reference engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// A packet passes this link in less than a nanosecond, the resolution of the clock.
-    NoLookahead {
-        /// The link's name.
-        link: String,
-    },
-    /// A block does not declare that it can be batched: [`Block::BATCHED`](perhop_core::Block::BATCHED).
-    Block {
-        /// The block's role, such as `AQM`.
-        role: &'static str,
-        /// The name in scenarios.
-        name: &'static str,
-        /// The link, profile or group where it is.
-        place: String,
-    },
-    /// Users of an application whose hosts no link joins.
-    Application {
-        /// The group's name.
-        group: String,
-    },
-    /// A transport does not declare that it can be batched.
-    Transport {
-        /// The name in scenarios.
-        name: &'static str,
-        /// The flow's name.
-        flow: String,
-    },
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoLookahead { link } => {
-                write!(f, "link `{link}` leaves no look-ahead: a packet passes it in less than 1 ns")
-            }
-            Self::Block { role, name, place } => {
-                write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
-            }
-            Self::Application { group } => {
-                write!(f, "no link lies between the hosts of the users of `{group}`")
-            }
-            Self::Transport { name, flow } => {
-                write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
-            }
-        }
     }
 }
 

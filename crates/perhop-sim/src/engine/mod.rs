@@ -15,8 +15,8 @@ mod simulation;
 mod stepping;
 mod users;
 
-pub use failure::{Failure, LINKS_PER_THREAD, OneThread, Refusal};
-pub use simulation::{Engine, EngineUsed, Simulation};
+pub use failure::{Failure, LINKS_PER_THREAD, OneThread};
+pub use simulation::Simulation;
 pub use stepping::{Refused, Stepping, Unseen};
 
 #[cfg(test)]

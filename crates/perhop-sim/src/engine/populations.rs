@@ -96,7 +96,7 @@ impl Populations {
         let specs = network.flows.iter().filter_map(|spec| Some((spec, spec.population.as_ref()?)));
         let window @ (_, end) = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
         let all = specs.zip(homes).map(|((spec, workload), home)| {
-            let mut draws = Draws::of(spec, workload, seed, end);
+            let mut draws = spec.draws(workload, seed, end);
             Population {
                 spec: FlowSpec { population: None, stop: None, ..spec.clone() },
                 home,

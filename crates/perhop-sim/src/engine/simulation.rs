@@ -4,70 +4,15 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Duration, Imbalance, Instant};
 
 use super::batched::{Accepted, Batched};
-use super::failure::{Failure, OneThread, Refusal};
+use super::failure::{Failure, OneThread};
 use super::parallel::Parallel;
 use super::reference::Reference;
 use super::setup::Setup;
+use crate::choice::{Engine, EngineUsed};
 use crate::network::{Network, NoRoute};
 use crate::observer::Observation;
 use crate::outcome::Outcome;
 use crate::watch::{Progress, Watch};
-
-/// An engine, which computes a run. Both give the same results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// Links process their arrivals in batches, as far ahead of the clock as their delays allow (look-ahead of conservative
-    /// parallel simulation). For networks that it accepts.
-    Batched,
-    /// One event for each hop, in the order of time. For any network.
-    Reference,
-}
-
-impl Engine {
-    /// Both engines.
-    pub const ALL: [Self; 2] = [Self::Batched, Self::Reference];
-
-    /// The name that users write.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Batched => "batched",
-            Self::Reference => "reference",
-        }
-    }
-}
-
-/// The engine of a run, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EngineUsed {
-    /// The batched engine, which accepted the network.
-    Batched,
-    /// The reference engine, because it was requested.
-    Requested,
-    /// The reference engine, because the batched engine refused the network.
-    Refused(Refusal),
-    /// The reference engine, because the packets of the run were observed.
-    Observed,
-}
-
-impl EngineUsed {
-    /// The engine.
-    pub const fn engine(&self) -> Engine {
-        match self {
-            Self::Batched => Engine::Batched,
-            Self::Requested | Self::Refused(_) | Self::Observed => Engine::Reference,
-        }
-    }
-
-    /// The reason why the reference engine ran; `None` for the batched engine.
-    pub fn reason(&self) -> Option<String> {
-        match self {
-            Self::Batched => None,
-            Self::Requested => Some("requested".into()),
-            Self::Refused(refusal) => Some(refusal.to_string()),
-            Self::Observed => Some("its packets are recorded".into()),
-        }
-    }
-}
 
 /// A run in progress.
 #[derive(Clone, Debug)]

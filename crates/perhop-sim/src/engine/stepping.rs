@@ -11,7 +11,8 @@ use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
 use super::failure::Failure;
 use super::retuning::{ChangedPlace, Retuned};
-use super::simulation::{Engine, Run, Simulation};
+use super::simulation::{Run, Simulation};
+use crate::choice::Engine;
 use crate::flow::FlowState;
 use crate::network::{FlowSpec, LinkSpec, Network, TransportSpec};
 use crate::observer::Observation;

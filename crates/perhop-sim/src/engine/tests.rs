@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::simulation::Run;
 use super::*;
+use crate::choice::{Engine, EngineUsed, Refusal};
 use crate::network::{AccessSpec, FlowSpec, LinkSpec, Marking, Network, NodeId, TransportSpec};
 use crate::packet::SimPacket;
 use crate::transport::packet_trace::{PacketTrace, TracedPacket};

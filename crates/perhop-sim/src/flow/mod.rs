@@ -161,7 +161,7 @@ impl Flow {
         let (first_data_step, first_ack_step) = place.first_steps;
         let marked_at = MarkingPoint::new(spec, || stream("marker"));
         let metadata =
-            Metadata::of(&spec.transport, TransitMeter::new(times.measured()).with_play_out(spec.play_out));
+            spec.transport.metadata(TransitMeter::new(times.measured()).with_play_out(spec.play_out));
         let rare = Rare::new(spec, metadata, &mut stream("start"), place);
         let outward = |access: Option<&AccessSpec>, part| match spec.dispatch_jitter {
             None => Wire::of_access(access),

@@ -4,7 +4,6 @@ use super::datagram::{Datagrams, Envelope};
 use super::tcp::{AckRecord, Acks};
 use super::tfrc::Report;
 use super::transit::TransitMeter;
-use crate::network::TransportSpec;
 use crate::observer::Acknowledgement;
 
 /// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays for two words and
@@ -30,15 +29,19 @@ pub(crate) enum Cargo {
 }
 
 impl Metadata {
-    /// For the packets of a flow with this transport. Transit times of datagrams are measured by this meter.
-    pub(crate) fn of(transport: &TransportSpec, transit: TransitMeter) -> Self {
-        match transport {
-            TransportSpec::Tcp(params) if params.sack => Self(Some(Kind::Acks(Box::default()))),
-            TransportSpec::Tcp(_) => Self(None),
-            TransportSpec::Udp(_) | TransportSpec::Rap(_) | TransportSpec::Tfrc(_) => {
-                Self(Some(Kind::Datagrams(Box::new(Datagrams::new(transit)))))
-            }
-        }
+    /// Metadata of a flow whose packets carry nothing besides their headers.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// Metadata of ACKs with selective acknowledgements.
+    pub(crate) fn acks() -> Self {
+        Self(Some(Kind::Acks(Box::default())))
+    }
+
+    /// Metadata of datagrams, whose transit times this meter measures, and of the feedback on them.
+    pub(crate) fn datagrams(transit: TransitMeter) -> Self {
+        Self(Some(Kind::Datagrams(Box::new(Datagrams::new(transit)))))
     }
 
     pub(crate) fn of_datagrams(&mut self) -> &mut Datagrams {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use perhop_core::marker::AfClass;
 use perhop_core::{Bytes, Color, Dscp, Duration, Instant};
+
+use crate::packet::color_of;
 
 /// A packet of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,6 @@ impl PacketTrace {
     pub fn has_codepoints(&self) -> bool {
         self.codepoints != 0
     }
-}
-
-/// The color that a codepoint of Assured Forwarding stands for (RFC 2597); with any other it stays as it is.
-pub(crate) fn color_of(dscp: Dscp, color: Color) -> Color {
-    AfClass::of(dscp).map_or(color, |(_, color)| color)
 }
 
 /// How far a source is in its trace.

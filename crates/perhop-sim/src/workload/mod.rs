@@ -12,8 +12,6 @@ use perhop_core::{Bytes, Duration, Frequency, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::network::FlowSpec;
-
 pub use cdf::{Cdf, CdfFormat, CdfTable, NamedCdf, SizeCdf};
 use sizes::Distribution;
 pub use sizes::{LognormalSizes, ParetoSizes, Refused, Sizes};
@@ -159,12 +157,6 @@ enum Process {
 }
 
 impl Draws {
-    /// The flows of the population that a flow of the network stands for, in a run that ends then.
-    pub(crate) fn of(spec: &FlowSpec, workload: &Workload, seed: u64, end: Instant) -> Self {
-        let until = spec.stop.map_or(end, |stop| stop.min(end));
-        Self::new(workload, &spec.name, seed, spec.start.0, until)
-    }
-
     /// The flows of the group of this name that begin from `start` on and before `until`.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use perhop_core::{Bytes, Duration};
 
 use crate::application::Carrier;
-use crate::engine::failure::Refusal;
+use crate::choice::Refusal;
 use crate::engine::setup::{Routes, Setup};
 use crate::engine::users::{ends, is_driven};
 use crate::network::{ApplicationSpec, LinkSpec, Marking, Network};

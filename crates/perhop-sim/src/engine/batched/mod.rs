@@ -3,7 +3,7 @@
 //!
 //! A packet that passes a link needs at least the link's delay for whatever it does next. So all links may process what comes
 //! within that time one link after another, without reading each other's state. Any other event ends such a batch early: a
-//! timer, a control message, a sample, a packet that reaches a host whose turn it is. Hosts, too, act ahead of the clock where
+//! timer, a control message, a sample, a packet that waits for its time before a host. Hosts, too, act ahead of the clock where
 //! nothing else can reach them first.
 //!
 //! The results, and the order of simultaneous events, are those of the [reference engine](super::reference), which shows them
@@ -191,8 +191,8 @@ impl Batched {
             let limit = (head + self.lookahead).min(beyond);
             let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
             let event = self.traffic.hosts.next_event(limit);
-            let turn = event.map_or(limit, |event| self.links_before(event));
-            let bound = host.map_or(turn, |host| host.min(turn));
+            let end = event.map_or(limit, |event| self.links_before(event));
+            let bound = host.map_or(end, |host| host.min(end));
             if head < bound {
                 self.run_links(bound);
                 if self.handled >= self.return_paths.check_at {

@@ -2,16 +2,16 @@
 //!
 //! The routers are divided into parts ([`Partition`]). Each part is a run of the batched engine with its own links, hosts and events
 //! ([`split`]); a flow whose packets pass several parts has a replica in each. A packet that leaves a part needs at least the
-//! look-ahead of the border to reach another one. So in each round all parts run for that long without one another ([`crew`]), and
+//! look-ahead of the border to reach another one. So in each round all parts run for that long without one another ([`threads`]), and
 //! exchange their packets then.
 //!
 //! The order of simultaneous events depends on what happens and not on when it was added, and a part numbers its flows and links in
 //! the order of the network. So the outcome is the same for every number of threads.
 
 mod barrier;
-mod crew;
 mod partition;
 mod split;
+mod threads;
 
 use perhop_core::{Duration, Imbalance, Instant};
 
@@ -25,9 +25,9 @@ use crate::probe::{QueueSeries, Series};
 use crate::sampling::SampleTimes;
 use crate::watch::{Progress, Stopped, Watch};
 use crate::window_control::WindowControls;
-use crew::Sharing;
 use partition::Partition;
 use split::Part;
+use threads::Sharing;
 
 /// A run in progress.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl Parallel {
     /// Handles all events up to and including `until`, unless the watch stops the run.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
         let engines = self.parts.iter_mut().map(|part| &mut part.engine).collect();
-        crew::run(engines, (self.lookahead, until), &mut self.sharing, watch, progress);
+        threads::run(engines, (self.lookahead, until), &mut self.sharing, watch, progress);
         self.now = until;
     }
 

@@ -50,7 +50,7 @@ impl Connection {
         Self {
             sender,
             receiver,
-            metadata: Metadata::of(&transport, TransitMeter::new((Instant::ZERO, Instant::NEVER))),
+            metadata: transport.metadata(TransitMeter::new((Instant::ZERO, Instant::NEVER))),
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
             free_at: Instant::ZERO,
