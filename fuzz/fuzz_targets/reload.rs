@@ -1,4 +1,5 @@
-//! Some data plane under traffic, reloaded again and again: it keeps its books, and everything leaves in the end.
+//! Some data plane under traffic, reloaded again and again: it keeps its books, and everything leaves in the
+//! end.
 #![no_main]
 
 #[path = "../../crates/perhop-core/tests/common/parameters.rs"]

@@ -1,4 +1,5 @@
-//! Captures that are replayed: any file is read or refused, and what is read meets the same fate in both drivers.
+//! Captures that are replayed: any file is read or refused, and what is read meets the same fate in both
+//! drivers.
 #![no_main]
 
 #[path = "../../crates/perhop-replay/tests/common/inputs.rs"]

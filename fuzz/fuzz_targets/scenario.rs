@@ -1,4 +1,5 @@
-//! Text, as TOML or JSON: it is refused with a message, or it is a scenario that runs and conserves its packets.
+//! Text, as TOML or JSON: it is refused with a message, or it is a scenario that runs and conserves its
+//! packets.
 #![no_main]
 
 #[path = "../../crates/perhop-core/tests/common/choices.rs"]

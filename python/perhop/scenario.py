@@ -2713,7 +2713,7 @@ class Flow(Table):
         egress: The private access link of each receiving host, if it differs from `access`.
         dispatch_jitter: Each host hands every packet of data and every acknowledgement to its link
             after a random time: uniform from 0 to this, but no packet overtakes another of its host. It
-            stands for the operating system, against phase effects. Default: at once.
+            models the operating system, against phase effects. Default: at once.
         transport: How the flows send. Required, but refused with `replay` or an `application` that
             sends datagrams of its own (`game`, `call`).
         application: What each of `count` users does over connections of its own, in place of sending
@@ -2739,7 +2739,7 @@ class Flow(Table):
         codec: The flows are calls with this codec: tables show their rating R and mean opinion score by
             the E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the
             buffer is as long as 99 % of the packets need.
-        out_feedback: The marker tells the sender of each OUT packet after this delay, and the sender
+        out_feedback: The marker reports each OUT packet to the sender after this delay, and the sender
             then reduces its window by one packet (No-OUT). Default: no feedback.
         start: Start time of each flow: a time (`2s`), or a range from which each flow draws a time at
             random (`0s..1s`). The arrivals of a population begin at a time, `0s` by default. Default:
@@ -2786,7 +2786,7 @@ class Flow(Table):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Probes(Table):
-    """What is sampled at regular intervals.
+    """Samples that are taken at regular intervals.
 
     Attributes:
         interval: Sampling interval of throughput, windows, round-trip times, queue lengths and their
@@ -2838,7 +2838,7 @@ class Scenario(Table):
         profiles: Traffic profiles that several flows share, by name: one meter for all of them, at
             their first common router.
         flows: Groups of flows.
-        probes: What is sampled at regular intervals.
+        probes: Samples that are taken at regular intervals.
         live: Settings for real packets (`perhop live`); simulations ignore them.
     """
 

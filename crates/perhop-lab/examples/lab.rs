@@ -1,4 +1,5 @@
-//! Runs a scenario file on real packets and prints what each group got: `lab SCENARIO.toml [SEED] [tun|packet]`.
+//! Runs a scenario file on real packets and prints what each group got:
+//! `lab SCENARIO.toml [SEED] [tun|packet]`.
 
 use std::sync::atomic::AtomicBool;
 

@@ -23,7 +23,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`: says what was being done.
+    /// Returns a function for `map_err` that says what was being done.
     pub(crate) fn doing<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |error| Self::System(what.into(), error.into())
     }

@@ -11,7 +11,8 @@ use crate::hosts::{self, Joint, Progress, Side};
 use crate::sandbox;
 use crate::setting::Setting;
 
-/// Which joint to take: the wanted one, or TUN devices if they can be opened; otherwise also why they cannot.
+/// Chooses the joint to take: the wanted one, or TUN devices if they can be opened; otherwise also why they
+/// cannot.
 pub(crate) fn choose(wanted: Option<Joint>) -> Result<(Joint, Option<String>), LabError> {
     match (wanted, sandbox::probe_tun()) {
         (Some(Joint::Packet), _) => Ok((Joint::Packet, None)),
@@ -43,7 +44,8 @@ pub(crate) fn join(
     Ok(ready.iter().all(Result::is_ok).then_some(devices))
 }
 
-/// Makes a namespace between the hosts', with a pair of interfaces to each. It lives as long as the sockets that are returned.
+/// Makes a namespace between the hosts', with a pair of interfaces to each. It lives as long as the sockets
+/// that are returned.
 fn between(setting: &Setting, namespaces: &[OwnedFd; 2]) -> Result<[Ethernet; 2], LabError> {
     const ENDS: [&str; 2] = ["left", "right"];
     let make = || {

@@ -1,12 +1,12 @@
 //! The laboratory: a scenario on real packets.
 //!
-//! Two hosts, each in a network namespace of its own, talk to each other through a data plane ([`perhop_live`]) that is
-//! everything between them: access links, meters, queues, propagation delays. TCP is the kernel's; UDP, RAP and TFRC
-//! are the simulator's senders over real datagrams. What is measured comes as the simulator's [`Outcome`], so that
-//! whatever reads one reads the other.
+//! Two hosts, each in a network namespace of its own, talk to each other through a data plane
+//! ([`perhop_live`]) that is everything between them: access links, meters, queues, propagation delays. TCP
+//! is the kernel's; UDP, RAP and TFRC are the simulator's senders over real datagrams. What is measured comes
+//! as the simulator's [`Outcome`], so that whatever reads one reads the other.
 //!
-//! Nothing has a name outside: namespaces and devices belong to this process alone, and the kernel removes them with it,
-//! however it ends.
+//! Nothing has a name outside: namespaces and devices belong to this process alone, and the kernel removes
+//! them with it, however it ends.
 #![cfg(target_os = "linux")]
 
 mod error;

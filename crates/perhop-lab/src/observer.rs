@@ -90,12 +90,12 @@ impl<'a> Observer<'a> {
         observer
     }
 
-    /// The samples, at the end of the run.
+    /// Returns the samples, at the end of the run.
     pub(crate) fn into_samples(self) -> Samples {
         self.samples
     }
 
-    /// The first sampling time after `last`; none after the end.
+    /// Returns the first sampling time after `last`; none after the end.
     fn after(&self, last: Instant) -> Instant {
         if last >= self.end {
             return Instant::NEVER;

@@ -1,4 +1,5 @@
-//! The result of a run: an outcome as from a simulation, and a report on whether the machine could have changed it.
+//! The result of a run: an outcome as from a simulation, and a report on whether the machine could have
+//! changed it.
 
 use nix::sys::utsname::uname;
 use perhop_core::{Duration, Instant};
@@ -20,7 +21,8 @@ use crate::setting::{HostFlow, Kind, Population, Setting, on_wire};
 use crate::system::counts_timeouts;
 use crate::topology;
 
-/// The 99th percentile of lateness and the longest pause may always be this long, however short round trips are.
+/// The 99th percentile of lateness and the longest pause may always be this long, however short round trips
+/// are.
 const LEAST_LATENESS: Duration = Duration::from_millis(1);
 const LEAST_PAUSE: Duration = Duration::from_millis(10);
 
@@ -49,7 +51,7 @@ pub(crate) struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// The result of the run.
+    /// Returns the result of the run.
     pub(crate) fn into_run(self) -> Run {
         let report = self.report();
         let (flows, populations) = (self.flows(), self.populations());
@@ -66,7 +68,8 @@ impl Measured<'_> {
         &self.hosts[side as usize]
     }
 
-    /// The result of each flow of the network; for the flow of a population, the sum over all flows of that population.
+    /// Returns the result of each flow of the network; for the flow of a population, the sum over all flows
+    /// of that population.
     fn flows(&self) -> Vec<FlowOutcome> {
         let Self { network, setting, .. } = self;
         let timeouts = counts_timeouts();
@@ -100,7 +103,7 @@ impl Measured<'_> {
         outcomes
     }
 
-    /// What became of the flows of each population.
+    /// Returns what became of the flows of each population.
     fn populations(&self) -> Vec<PopulationOutcome> {
         let Self { network, setting, .. } = self;
         let received = &self.at(Side::Receiving).received;
@@ -121,7 +124,7 @@ impl Measured<'_> {
         setting.populations.iter().map(outcome).collect()
     }
 
-    /// Whether meters may drop packets of a flow.
+    /// Returns whether meters may drop packets of a flow.
     fn polices(&self, spec: &FlowSpec) -> bool {
         self.network.polices(spec, &self.network.route_of(spec, false).unwrap_or_default())
     }
@@ -152,7 +155,8 @@ impl Measured<'_> {
         }
     }
 
-    /// What became of the requests of a user's connection. The ACKs of responses are among the packets that were sent.
+    /// Returns what became of the requests of a user's connection. The ACKs of responses are among the
+    /// packets that were sent.
     fn requests_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
         let (sender, acked) =
             self.at(Side::Receiving).users.senders.get(&flow.number).cloned().unwrap_or_default();
@@ -161,19 +165,19 @@ impl Measured<'_> {
         FlowOutcome { acked_bps: rate(acked, self.time(spec, flow)), sender, ..self.counted(spec, flow, 1) }
     }
 
-    /// All measurements lie between these times.
+    /// Returns the times between which all measurements lie.
     fn window(&self) -> (Instant, Instant) {
         (Instant::ZERO + self.network.warmup, Instant::ZERO + self.network.duration)
     }
 
-    /// The time over which the rates of a flow are: that in which it was active; of one that comes and goes, the measured time, since
-    /// the rates of all flows of its population are added.
+    /// Returns the time over which the rates of a flow are: that in which it was active; of one that comes
+    /// and goes, the measured time, since the rates of all flows of its population are added.
     fn time(&self, spec: &FlowSpec, flow: &HostFlow) -> Duration {
         let (begin, end) = self.window();
         self.active(spec, flow).unwrap_or(end.since(begin))
     }
 
-    /// How long a flow was active in the measured time; `None` for one that comes and goes.
+    /// Returns how long a flow was active in the measured time; `None` for one that comes and goes.
     fn active(&self, spec: &FlowSpec, flow: &HostFlow) -> Option<Duration> {
         if flow.is_passing {
             return None;
@@ -188,14 +192,15 @@ impl Measured<'_> {
         Some(until.min(end).since(flow.start.max(begin)))
     }
 
-    /// Whether data of a flow can have arrived by the end, as far as its start and stop are concerned.
+    /// Returns whether data of a flow can have arrived by the end, as far as its start and stop are
+    /// concerned.
     fn can_deliver(&self, spec: &FlowSpec, flow: &HostFlow) -> bool {
         let links = |acknowledges| self.network.route_of(spec, acknowledges).unwrap_or_default();
         let first = self.network.first_data(spec, &links(false), &links(true));
         first.can_arrive(flow.start, flow.stop.unwrap_or(Instant::NEVER), self.window().1)
     }
 
-    /// What receiver and router counted of a flow: of its data, or of what goes back.
+    /// Returns what receiver and router counted of a flow: of its data, or of what goes back.
     fn counted(&self, spec: &FlowSpec, flow: &HostFlow, way: usize) -> FlowOutcome {
         let Samples { at_warmup, at_end, .. } = &self.samples;
         let number = flow.number;
@@ -290,13 +295,13 @@ impl Measured<'_> {
     }
 }
 
-/// How many of these flows were open at once, on average over a time.
+/// Returns how many of these flows were open at once, on average over a time.
 fn mean_open(flows: &[FlowRecord], (begin, end): (Instant, Instant)) -> f64 {
     let open = flows.iter().map(|flow| flow.completed.min(end).since(flow.started.max(begin)).as_nanos());
     open.map(u128::from).sum::<u128>() as f64 / end.since(begin).as_nanos() as f64
 }
 
-/// Whether and when a flow completed its volume.
+/// Returns whether and when a flow completed its volume.
 fn completion(network: &Network, spec: &FlowSpec, flow: &HostFlow, received: &Received) -> Completion {
     let route = network.route_of(spec, false).unwrap_or_default();
     let Some(idle) = network.idle_time(spec, &route) else { return Completion::Endless };
@@ -305,7 +310,7 @@ fn completion(network: &Network, spec: &FlowSpec, flow: &HostFlow, received: &Re
     Completion::of(idle, Some(flow.start), completed, window)
 }
 
-/// The sender of each group.
+/// Returns the sender of each group.
 fn senders(setting: &Setting, scenario: &Scenario) -> Vec<String> {
     let name = |group| {
         let flow = setting.flows.iter().find(|flow| flow.group == group)?;

@@ -43,7 +43,7 @@ pub struct Late {
     pub largest: Duration,
     /// The longest time in which the router did not read its devices.
     pub pause: Duration,
-    /// What is allowed of `p99`.
+    /// The greatest `p99` that is allowed.
     pub allowed: Duration,
 }
 
@@ -61,7 +61,7 @@ pub struct Drops {
 }
 
 impl LabReport {
-    /// Whether nothing that the machine did could have changed the result.
+    /// Returns whether nothing that the machine did could have changed the result.
     pub fn is_valid(&self) -> bool {
         self.invalid.is_empty()
     }

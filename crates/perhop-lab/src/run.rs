@@ -58,8 +58,8 @@ pub struct Run {
 /// The shortest and the longest interval at which the kernel is asked for windows and round-trip times.
 const ASKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 
-/// Runs a scenario on real packets, in real time. `stop` ends it early; `watch` receives glimpses of it. An ordinary user's
-/// process must have one thread.
+/// Runs a scenario on real packets, in real time. `stop` ends it early; `watch` receives glimpses of it. An
+/// ordinary user's process must have one thread.
 ///
 /// # Errors
 /// What the scenario needs and no kernel has; what this system lacks; what failed.
@@ -158,8 +158,8 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// Forwards packets on a thread of its own, which takes its priority and its CPU time with it. Passes glimpses of the run
-    /// to `watch`.
+    /// Forwards packets on a thread of its own, which takes its priority and its CPU time with it. Passes
+    /// glimpses of the run to `watch`.
     fn forward(
         &self,
         runner: Runner<AnyDevice, 2>,
@@ -185,7 +185,8 @@ impl Lab<'_> {
     }
 }
 
-/// How often to ask the kernel: often enough for the probes and for every control that samples the senders' windows.
+/// Returns how often to ask the kernel: often enough for the probes and for every control that samples the
+/// senders' windows.
 fn asks(network: &Network) -> Duration {
     let controls = network.paths.iter().filter_map(|path| path.control.as_ref());
     let by_window = controls.filter(|control| control.window == WindowSource::Sender);

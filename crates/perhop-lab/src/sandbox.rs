@@ -16,7 +16,7 @@ use crate::error::LabError;
 /// What this system lacks for running scenarios on real packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What is missing.
+    /// The thing that is missing.
     pub what: String,
     /// What would help.
     pub remedy: String,
@@ -34,7 +34,8 @@ fn missing(what: impl Into<String>, remedy: impl Into<String>) -> LabError {
 
 const TUN: &str = "/dev/net/tun";
 
-/// Tries everything that a run begins with. As a run does, it changes the process, which must have one thread.
+/// Tries everything that a run begins with. As a run does, it changes the process, which must have one
+/// thread.
 ///
 /// # Errors
 /// The first thing that is missing, with what would help.
@@ -44,7 +45,7 @@ pub fn probe() -> Result<(), LabError> {
     thread::scope(|scope| scope.spawn(enter_network_namespace).join().expect("trying does not panic"))
 }
 
-/// Whether the kernel has what a run needs.
+/// Checks that the kernel has what a run needs.
 pub(crate) fn check_kernel() -> Result<(), LabError> {
     if !Path::new("/proc/self/ns/net").exists() {
         return Err(missing(
@@ -55,7 +56,7 @@ pub(crate) fn check_kernel() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Whether TUN devices can be made.
+/// Checks that TUN devices can be made.
 ///
 /// # Errors
 /// What is missing, with what would help.
@@ -74,8 +75,8 @@ pub(crate) fn probe_tun() -> Result<(), LabError> {
     }
 }
 
-/// Gives an ordinary user the rights of root within a user namespace of this process; root has them. The process must have
-/// one thread.
+/// Gives an ordinary user the rights of root within a user namespace of this process; root has them. The
+/// process must have one thread.
 pub(crate) fn enter_user_namespace() -> Result<(), LabError> {
     let (user, group) = (geteuid(), getegid());
     if user.is_root() {
@@ -97,7 +98,8 @@ pub(crate) fn enter_user_namespace() -> Result<(), LabError> {
     write("/proc/self/gid_map", format!("0 {group} 1"))
 }
 
-/// Moves the calling thread into a network namespace of its own, which ends with the last thread and device in it.
+/// Moves the calling thread into a network namespace of its own, which ends with the last thread and device
+/// in it.
 pub(crate) fn enter_network_namespace() -> Result<(), LabError> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
         Errno::EPERM => missing(
@@ -113,7 +115,7 @@ pub(crate) fn enter_network_namespace() -> Result<(), LabError> {
     })
 }
 
-/// The calling thread's network namespace.
+/// Returns the calling thread's network namespace.
 pub(crate) fn namespace() -> Result<OwnedFd, LabError> {
     let file = fs::File::open("/proc/thread-self/ns/net");
     file.map(OwnedFd::from).map_err(LabError::doing("opening a network namespace"))
@@ -133,8 +135,8 @@ pub(crate) fn set(name: &str, value: &str) -> Result<(), LabError> {
     })
 }
 
-/// Packets that the kernel dropped on their way to the device's reader, and on their way from its writer, in the calling
-/// thread's network namespace.
+/// Packets that the kernel dropped on their way to the device's reader, and on their way from its writer, in
+/// the calling thread's network namespace.
 pub(crate) fn device_drops(name: &str) -> (u64, u64) {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let counts = table.lines().find_map(|line| {

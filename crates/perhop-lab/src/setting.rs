@@ -23,8 +23,8 @@ pub(crate) const LISTENER: u16 = 5001;
 /// The most flows that have a port.
 const MOST_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize;
 
-/// The smallest segment that Linux can be configured to send (TCP_MIN_MSS), and the size of the timestamps option in each
-/// segment (RFC 7323).
+/// The smallest segment that Linux can be configured to send (TCP_MIN_MSS), and the size of the timestamps
+/// option in each segment (RFC 7323).
 const SMALLEST_SEGMENT: u16 = 88;
 pub(crate) const TIMESTAMPS: u16 = 12;
 /// The smallest MTU of an interface with IPv6 (RFC 8200, section 5), and of one with IPv4 (RFC 791).
@@ -52,7 +52,8 @@ pub(crate) struct HostFlow {
     /// A full packet of data on the wire, and the bytes of data in it.
     pub(crate) packet: u16,
     pub(crate) payload: u16,
-    /// Bytes of data that it has to send; `None` for endless. Those of a flow of the network come in whole packets.
+    /// Bytes of data that it has to send; `None` for endless. Those of a flow of the network come in whole
+    /// packets.
     pub(crate) volume: Option<u64>,
     pub(crate) kind: Kind,
 }
@@ -105,7 +106,7 @@ pub(crate) enum Kind {
 }
 
 impl HostFlow {
-    /// The bytes on the wire of so much data from the flow's beginning on, and their packets.
+    /// Returns the bytes on the wire of so much data from the flow's beginning on, and their packets.
     pub(crate) fn on_wire(&self, data: u64) -> (u64, u64) {
         on_wire(data, self.payload, self.headers())
     }
@@ -115,12 +116,12 @@ impl HostFlow {
         self.packet - self.payload
     }
 
-    /// The sending host sends it by itself, without a user.
+    /// Returns whether the sending host sends it by itself, without a user.
     pub(crate) fn is_unattended(&self) -> bool {
         self.requests.is_none()
     }
 
-    /// The flow with this number within the population that this flow represents.
+    /// Returns the flow with this number within the population that this flow represents.
     fn member(&self, member: usize, record: &FlowRecord) -> Self {
         let number = self.number + member;
         Self {
@@ -147,7 +148,7 @@ pub(crate) struct Population {
     pub(crate) flow: usize,
     /// The number of the first one.
     pub(crate) first: usize,
-    /// What is known of them before the run.
+    /// The records of its flows as far as they are known before the run.
     pub(crate) records: Vec<FlowRecord>,
 }
 
@@ -172,7 +173,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// How the hosts run the scenario. Start times are those that the simulator draws with this seed.
+    /// Returns how the hosts run the scenario. Start times are those that the simulator draws with this seed.
     pub(crate) fn new(scenario: &Scenario, network: &Network, seed: u64) -> Result<Self, LabError> {
         if network.flows.len() > MOST_FLOWS {
             let text =
@@ -253,12 +254,12 @@ impl Setting {
         })
     }
 
-    /// Whether data of a flow that needs no user begin at this host.
+    /// Returns whether data of a flow that needs no user begin at this host.
     pub(crate) fn has_flows_from(&self, side: Side) -> bool {
         self.flows.iter().any(|flow| flow.from == side && flow.is_unattended())
     }
 
-    /// The kernel's congestion controls that flows use.
+    /// Returns the kernel's congestion controls that flows use.
     pub(crate) fn congestions(&self) -> impl Iterator<Item = &str> {
         self.flows.iter().filter_map(|flow| match &flow.kind {
             Kind::Tcp { congestion, .. } => Some(congestion.as_str()),
@@ -269,7 +270,8 @@ impl Setting {
 
 /// A direction of a user's connection.
 enum Half {
-    /// Whose other direction is this flow, with requests of so many bytes; with the user whose first connection it is.
+    /// Whose other direction is this flow, with requests of so many bytes; with the user whose first
+    /// connection it is.
     Responses {
         flow: usize,
         request: Bytes,
@@ -280,7 +282,7 @@ enum Half {
     Reversed,
 }
 
-/// The flows of users' connections, by their number in the network.
+/// Returns the flows of users' connections, by their number in the network.
 fn connections(network: &Network) -> BTreeMap<usize, Half> {
     let mut halves = BTreeMap::new();
     for (application, spec) in network.applications.iter().enumerate() {
@@ -345,7 +347,7 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         Rng::stream(self.seed, &format!("flows/{}/{part}", self.spec.name))
     }
 
-    /// The bytes of data in a packet, and the kernel's TCP that sends it.
+    /// Returns the bytes of data in a packet, and the kernel's TCP that sends it.
     fn tcp(&self, params: &TcpParams) -> Result<(u16, Kind), LabError> {
         let headers = self.network_header + 20;
         let (packet, _) = self.spec.transport.packet_sizes();
@@ -363,7 +365,7 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         Ok((payload, Kind::Tcp { congestion, segment }))
     }
 
-    /// The bytes of data in a packet, and the simulator's sender that sends it over UDP.
+    /// Returns the bytes of data in a packet, and the simulator's sender that sends it over UDP.
     fn datagrams(&self, transport: &TransportSpec) -> Result<(u16, Kind), LabError> {
         if self.congestion.is_some() {
             let text = "only TCP flows use the kernel's congestion control; leave this key out";
@@ -391,7 +393,8 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
     }
 }
 
-/// The kernel's name of a simulated sender's congestion control; otherwise the key that names it, and why there is none.
+/// Returns the kernel's name of a simulated sender's congestion control; otherwise the key that names it, and
+/// why there is none.
 fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     if params.tcp == Variant::Quic {
         let text = "no kernel has QUIC, which runs in the simulator only; name the kernel's congestion control in `live.congestion`, \
@@ -411,7 +414,7 @@ fn kernels(params: &TcpParams) -> Result<String, (&'static str, String)> {
     control.origin.linux.map(|linux| linux.name.to_owned()).ok_or_else(missing)
 }
 
-/// A note that windows and buffers act in the simulator only; `None` if the flow has its preset's.
+/// Returns a note that windows and buffers act in the simulator only; `None` if the flow has its preset's.
 fn note_of_buffers(params: &TcpParams) -> Option<String> {
     let sizes = |params: &TcpParams| (params.window, params.send_buffer, params.window_tuning);
     let text = "`window`, `send-buffer` and `window-tuning` act in the simulator only: the kernel's buffers grow up to the maxima of \
@@ -419,7 +422,7 @@ fn note_of_buffers(params: &TcpParams) -> Option<String> {
     (sizes(params) != sizes(&TcpParams::new(params.tcp))).then(|| text.into())
 }
 
-/// Where the kernel differs from the scenario.
+/// Returns where the kernel differs from the scenario.
 fn notes(scenario: &Scenario, flows: &[HostFlow]) -> Vec<String> {
     use perhop_scenario::format::{Flow, Transport};
     let tcp = || {

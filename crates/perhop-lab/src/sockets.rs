@@ -5,7 +5,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::error::LabError;
 use crate::setting::Setting;
 
-/// Files of a run besides the sockets of its flows: devices, listeners, timers, and what its process began with.
+/// Files of a run besides the sockets of its flows: devices, listeners, timers, and what its process began
+/// with.
 const OTHER_FILES: u64 = 256;
 
 /// Raises this process's limit of open files so that all flows can be open at once.
@@ -26,7 +27,7 @@ pub(crate) fn allow(setting: &Setting) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Each flow has a socket at both hosts.
+/// Returns how many files flows need: each has a socket at both hosts.
 fn needed(flows: usize) -> u64 {
     2 * flows as u64 + OTHER_FILES
 }

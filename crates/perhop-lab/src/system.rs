@@ -28,7 +28,8 @@ pub(crate) struct TcpInfo {
     pub(crate) is_recovering: bool,
     /// The receiver's window in bytes; 0 where the kernel does not say it (before Linux 6.2).
     pub(crate) receiver_window: u32,
-    /// How long data was outstanding, and of that, how long the receiver's window and the sender's buffer held it, in microseconds.
+    /// How long data was outstanding, and of that, how long the receiver's window and the sender's buffer
+    /// held it, in microseconds.
     pub(crate) busy_us: u64,
     /// See [`busy_us`](Self::busy_us).
     pub(crate) receiver_limited_us: u64,
@@ -44,8 +45,8 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: `tcp_info` is plain numbers, for which zeros are values.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = mem::size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, which is the structure's size; what an older kernel leaves out stays
-    // zero.
+    // SAFETY: the kernel writes at most `length` bytes, which is the structure's size; what an older kernel
+    // leaves out stays zero.
     let status = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -77,14 +78,15 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     })
 }
 
-/// Whether this kernel says how often a connection's retransmission timer expired (Linux 6.7).
+/// Returns whether this kernel says how often a connection's retransmission timer expired (Linux 6.7).
 pub(crate) fn counts_timeouts() -> bool {
     #[cfg(target_env = "gnu")]
     {
         let of = |socket: OwnedFd| {
             let mut info: mem::MaybeUninit<libc::tcp_info> = mem::MaybeUninit::uninit();
             let mut length = mem::size_of_val(&info) as libc::socklen_t;
-            // SAFETY: the kernel writes at most `length` bytes, which is the structure's size, and nobody reads them.
+            // SAFETY: the kernel writes at most `length` bytes, which is the structure's size, and nobody
+            // reads them.
             let status = unsafe {
                 libc::getsockopt(
                     socket.as_raw_fd(),
@@ -102,7 +104,8 @@ pub(crate) fn counts_timeouts() -> bool {
     false
 }
 
-/// Wakes whoever waits for a socket only when so many bytes can be read, or no more will come (socket(7), SO_RCVLOWAT).
+/// Wakes whoever waits for a socket only when so many bytes can be read, or no more will come (socket(7),
+/// SO_RCVLOWAT).
 pub(crate) fn set_low_water_mark(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     // SAFETY: the kernel reads an integer that lives through the call, with its size.

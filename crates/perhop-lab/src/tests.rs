@@ -49,7 +49,7 @@ impl Sink for Delivered {
     }
 }
 
-/// Every packet of the scenario's constant senders, with the time at which its host sends it.
+/// Returns every packet of the scenario's constant senders, with the time at which its host sends it.
 fn script(scenario: &Scenario, setting: &Setting) -> Vec<(Instant, Vec<u8>)> {
     let network = scenario.network();
     let mut script = Vec::new();
@@ -269,7 +269,8 @@ fn a_connection_of_a_user_is_one_flow_of_hosts_and_a_call_is_two() {
     let users = [(0, 4), (1, 7)];
     let users = users.map(|(member, first)| HostUser { application: 1, member, first, connections: 3 });
     assert_eq!(setting.users, users);
-    // The client opens the connection, and its port names both streams; what it sends has the group's codepoint.
+    // The client opens the connection, and its port names both streams; what it sends has the group's
+    // codepoint.
     let plane = topology::plane(&network, &setting.flows, setting.mtu);
     let [responses, requests] = &plane.streams[12..14] else { panic!("two streams") };
     assert_eq!((responses.device, requests.device), (topology::SENDERS, topology::RECEIVERS));

@@ -28,7 +28,7 @@ struct Builder<'a> {
     controls: Vec<Option<usize>>,
 }
 
-/// The data plane of a network. It has two streams for each flow: data, then ACKs or feedback.
+/// Returns the data plane of a network. It has two streams for each flow: data, then ACKs or feedback.
 pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpec {
     let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
     let mut builder = Builder {
@@ -77,7 +77,7 @@ impl Builder<'_> {
         Hop::Wire(self.plane.wires.len() - 1)
     }
 
-    /// The private link of a host in one direction, if it has one.
+    /// Returns the private link of a host in one direction, if it has one.
     fn access(&mut self, access: Option<&AccessSpec>) -> Option<Hop> {
         access.map(|access| self.wire(access.rate, access.delay))
     }
@@ -115,7 +115,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The two streams of a flow: data, and ACKs or feedback.
+    /// Adds the two streams of a flow: data, and ACKs or feedback.
     fn add_flow(&mut self, spec: &FlowSpec, flow: &HostFlow) {
         let (at_host, at_router) = self.meters_of(spec, &flow.name);
         let control = self.control_of(spec, flow, at_host.or(at_router));
@@ -179,7 +179,7 @@ impl Builder<'_> {
         });
     }
 
-    /// The meters of a flow: at its host, and at its first router.
+    /// Returns the meters of a flow: at its host, and at its first router.
     fn meters_of(&mut self, spec: &FlowSpec, name: &str) -> (Option<usize>, Option<usize>) {
         let own = |params: &MeterParams, rate| MeterSpec {
             name: format!("flows/{name}/marker"),
@@ -197,7 +197,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The window control of a TCP flow's path, and the flow's number there. A meter of its own receives messages.
+    /// Returns the window control of a TCP flow's path, and the flow's number there. A meter of its own
+    /// receives messages.
     fn control_of(
         &mut self,
         spec: &FlowSpec,
@@ -213,14 +214,14 @@ impl Builder<'_> {
         Some((control, members.len() - 1))
     }
 
-    /// The links that a flow's data, or its ACKs or feedback, pass.
+    /// Returns the links that a flow's data, or its ACKs or feedback, pass.
     fn links_of(&self, spec: &FlowSpec, backward: bool) -> Vec<Hop> {
         let route = self.network.route_of(spec, backward).expect("the scenario was checked");
         route.into_iter().map(|link| self.links[link]).collect()
     }
 }
 
-/// The shortest round-trip time of any flow without queues, transmission times left out.
+/// Returns the shortest round-trip time of any flow without queues, transmission times left out.
 pub(crate) fn shortest_round_trip(network: &Network) -> Duration {
     let both_ways = |access: &Option<AccessSpec>| {
         access.as_ref().map_or(Duration::ZERO, |access| access.delay + access.delay)

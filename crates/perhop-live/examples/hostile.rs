@@ -1,7 +1,9 @@
-//! A bridge under attack: `hostile SECONDS [SEED]` sends valid, truncated and hostile packets into one as fast as the machine
-//! can, over real interfaces in a private network namespace, and checks in the end that every frame is accounted for.
+//! A bridge under attack: `hostile SECONDS [SEED]` sends valid, truncated and hostile packets into one as
+//! fast as the machine can, over real interfaces in a private network namespace, and checks in the end that
+//! every frame is accounted for.
 //!
-//! Needs root, or an ordinary user's right to namespaces (`unshare --user --map-root-user --net hostile 60`), and iproute2.
+//! Needs root, or an ordinary user's right to namespaces (`unshare --user --map-root-user --net hostile 60`),
+//! and iproute2.
 
 #![expect(
     clippy::disallowed_macros,
@@ -29,10 +31,10 @@ use perhop_live::{
 };
 use script::Choices;
 
-/// Where a frame's type stands in what is kept with a packet.
+/// The place of a frame's type in what is kept with a packet.
 const TYPE: usize = HEAD - 2;
-/// What is told of at least.
-const TELLS: Duration = Duration::from_secs(60);
+/// The least interval between two progress lines.
+const PROGRESS: Duration = Duration::from_secs(60);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -101,7 +103,8 @@ fn generate(ends: &[Ethernet; 2], sent: &[AtomicU64; 2], stopped: &AtomicBool, s
     }
 }
 
-/// Both directions meet a meter and two queues, one of several classes; a direction's link is slower than its senders.
+/// Both directions meet a meter and two queues, one of several classes; a direction's link is slower than its
+/// senders.
 fn spec() -> PlaneSpec {
     let rate = |text: &str| text.parse::<Bitrate>().expect("a rate");
     let link = |name: &str, mbps: &str, queue| LinkSpec {
@@ -163,7 +166,7 @@ impl Watcher for Telling {
     fn watch(&mut self, plane: &mut Plane, _: &mut Report, now: Instant) {
         plane.balance().expect("every packet is accounted for");
         println!("{:.0} s: {} packets", now.as_secs_f64(), plane.counters().all_read());
-        self.next = now + TELLS;
+        self.next = now + PROGRESS;
     }
 }
 

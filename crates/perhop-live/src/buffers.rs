@@ -20,40 +20,40 @@ pub struct Buffers {
 pub struct Slot(u32);
 
 impl Buffers {
-    /// Room for `count` packets of at most `size` bytes.
+    /// Makes room for `count` packets of at most `size` bytes.
     pub fn new(count: u32, size: usize) -> Self {
         let memory = vec![0; count as usize * size].into_boxed_slice();
         let heads = vec![[0; HEAD]; count as usize].into_boxed_slice();
         Self { memory, heads, size, free: (0..count).rev().map(Slot).collect() }
     }
 
-    /// An empty place, if there is one.
+    /// Takes an empty place, if there is one.
     #[inline]
     pub fn take(&mut self) -> Option<Slot> {
         self.free.pop()
     }
 
-    /// The place is empty again.
+    /// Takes a place back, which is empty again.
     #[inline]
     pub fn give_back(&mut self, slot: Slot) {
         self.free.push(slot);
     }
 
-    /// All of a place.
+    /// Returns all of a place.
     #[inline]
     pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let begin = slot.0 as usize * self.size;
         &mut self.memory[begin..begin + self.size]
     }
 
-    /// What is kept with the packet of a place, and all of the place.
+    /// Returns what is kept with the packet of a place, and all of the place.
     #[inline]
     pub fn framed_mut(&mut self, slot: Slot) -> (&mut Head, &mut [u8]) {
         let begin = slot.0 as usize * self.size;
         (&mut self.heads[slot.0 as usize], &mut self.memory[begin..begin + self.size])
     }
 
-    /// How many places are taken.
+    /// Returns how many places are taken.
     pub fn taken(&self) -> u64 {
         (self.memory.len() / self.size.max(1) - self.free.len()) as u64
     }

@@ -32,13 +32,13 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The network of this address, if it has that many bits.
+    /// Returns the network of this address, if it has that many bits.
     pub fn new(address: IpAddr, bits: u8) -> Option<Self> {
         let most = if address.is_ipv4() { 32 } else { 128 };
         (bits <= most).then_some(Self { address, bits })
     }
 
-    /// Whether an address lies in it.
+    /// Returns whether an address lies in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         let agree = |ours: u128, theirs: u128, width: u32| {
             let shift = width - u32::from(self.bits);
@@ -55,7 +55,7 @@ impl Prefix {
 }
 
 impl Selector {
-    /// Whether it selects a packet.
+    /// Returns whether it selects a packet.
     pub fn selects(&self, tuple: &FiveTuple, dscp: Dscp) -> bool {
         let within = |ports: &Option<RangeInclusive<u16>>, port| {
             ports.as_ref().is_none_or(|ports| ports.contains(&port))
@@ -69,16 +69,16 @@ impl Selector {
     }
 }
 
-/// How many kinds of packets it remembers, in a direct-mapped cache: neither many rules nor a flood of new senders makes it
-/// slow or large.
+/// How many kinds of packets it remembers, in a direct-mapped cache: neither many rules nor a flood of new
+/// senders makes it slow or large.
 const REMEMBERED: usize = 4096;
 
 /// Finds the stream of each packet: the first whose selector takes it.
 #[derive(Debug)]
 pub struct Classifier {
     rules: Vec<(Selector, u32)>,
-    /// Places of rules that ask for a single source port, or else for a single destination port, in the order of ports and places:
-    /// with a rule for each of many flows, few are asked about a packet.
+    /// Places of rules that ask for a single source port, or else for a single destination port, in the order
+    /// of ports and places: with a rule for each of many flows, few are asked about a packet.
     by_source_port: Vec<(u16, usize)>,
     by_destination_port: Vec<(u16, usize)>,
     /// Places of all other rules, in order.
@@ -90,7 +90,7 @@ pub struct Classifier {
 type Remembered = (FiveTuple, Dscp, Option<u32>);
 
 impl Classifier {
-    /// One that asks these rules in order; each names a stream.
+    /// Makes a classifier that asks these rules in order; each names a stream.
     pub fn new(rules: Vec<(Selector, u32)>) -> Self {
         let single = |ports: &Option<RangeInclusive<u16>>| {
             ports.as_ref().filter(|ports| ports.start() == ports.end()).map(|ports| *ports.start())
@@ -109,7 +109,7 @@ impl Classifier {
         Self { rules, by_source_port, by_destination_port, others, recent }
     }
 
-    /// The first rule that takes a packet.
+    /// Returns the first rule that takes a packet.
     fn first(&self, fields: &Fields) -> Option<u32> {
         let selects = |place: &usize| self.rules[*place].0.selects(&fields.tuple, fields.dscp);
         let with_port = |index: &[(u16, usize)], port| {
@@ -126,7 +126,7 @@ impl Classifier {
         found.into_iter().flatten().min().map(|place| self.rules[place].1)
     }
 
-    /// The stream of a packet, if any rule takes it.
+    /// Returns the stream of a packet, if any rule takes it.
     #[inline]
     pub fn stream_of(&mut self, fields: &Fields) -> Option<u32> {
         let place = place_of(&fields.tuple, fields.dscp);
@@ -142,18 +142,19 @@ impl Classifier {
 }
 
 impl FiveTuple {
-    /// The flow that blocks see its packets as, by a hash: two five-tuples share a flow by chance once in 2^32.
+    /// Returns the flow that blocks see its packets as, by a hash: two five-tuples share a flow by chance
+    /// once in 2^32.
     pub fn flow(&self) -> FlowId {
         FlowId((mixed(self, 0) >> 32) as u32)
     }
 }
 
-/// Where a packet's stream is remembered.
+/// Returns where a packet's stream is remembered.
 fn place_of(tuple: &FiveTuple, dscp: Dscp) -> usize {
     (mixed(tuple, dscp.get()) >> 52) as usize % REMEMBERED
 }
 
-/// Fibonacci hashing: the upper bits depend on all that goes in.
+/// Hashes by Fibonacci's method: the upper bits depend on all that goes in.
 fn mixed(tuple: &FiveTuple, more: u8) -> u64 {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => u64::from(address.to_bits()),

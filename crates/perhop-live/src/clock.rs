@@ -14,7 +14,7 @@ impl Clock {
         Self(std::time::Instant::now())
     }
 
-    /// The time since it was started.
+    /// Returns the time since it was started.
     #[inline]
     pub fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))

@@ -20,7 +20,7 @@ pub enum Loss {
 const REASONS: usize = Malformed::ALL.len() + 2 + Reason::ALL.len();
 
 impl Loss {
-    /// Every kind of loss.
+    /// Returns every kind of loss.
     pub fn all() -> impl Iterator<Item = Self> {
         let malformed = Malformed::ALL.into_iter().map(Self::Malformed);
         malformed
@@ -92,7 +92,7 @@ impl PlaneCounters {
         self.lost[why.index()] += 1;
     }
 
-    /// For each device, the packets that came from it and those that left by it.
+    /// Returns for each device the packets that came from it and those that left by it.
     pub fn devices(&self) -> &[(Amount, Amount)] {
         &self.devices
     }

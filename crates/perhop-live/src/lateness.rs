@@ -24,7 +24,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// A packet left so late.
+    /// Records how late a packet left.
     #[inline]
     pub fn record(&mut self, late: Duration) {
         self.nanos.saturating_record(late.as_nanos());
@@ -43,8 +43,8 @@ impl Lateness {
         self.nanos.len()
     }
 
-    /// The least lateness that at least this share of packets does not exceed, to three digits and between the least and the largest;
-    /// zero if there were none.
+    /// Returns the least lateness that at least this share of packets does not exceed, to three digits and
+    /// between the least and the largest; zero if there were none.
     pub fn quantile(&self, share: f64) -> Duration {
         if self.nanos.is_empty() {
             Duration::ZERO
@@ -53,12 +53,12 @@ impl Lateness {
         }
     }
 
-    /// The latest.
+    /// Returns the greatest lateness.
     pub fn largest(&self) -> Duration {
         self.largest
     }
 
-    /// The longest time between two reads of the devices.
+    /// Returns the longest time between two reads of the devices.
     pub fn longest_pause(&self) -> Duration {
         self.pause
     }

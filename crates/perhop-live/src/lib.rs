@@ -1,7 +1,7 @@
 //! The Linux data plane of perhop: the blocks of `perhop-core` on real packets.
 //!
-//! [`Plane`] is the data plane without its devices: it does no I/O and reads no clock, so tests and fuzzers drive it as
-//! well as a router does. `Runner` is the loop around it on Linux, over devices such as TUN.
+//! [`Plane`] is the data plane without its devices: it does no I/O and reads no clock, so tests and fuzzers
+//! drive it as well as a router does. `Runner` is the loop around it on Linux, over devices such as TUN.
 
 mod buffers;
 mod classifier;

@@ -9,7 +9,8 @@ use std::io;
 pub fn set_fifo(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     #[expect(unsafe_code, reason = "no crate wraps it")]
-    // SAFETY: the pointer is to a value that lives through the call, which only reads it; 0 is the calling thread.
+    // SAFETY: the pointer is to a value that lives through the call, which only reads it; 0 is the calling
+    // thread.
     let result = unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters)
     };

@@ -1,5 +1,5 @@
-//! The run loop: reads packets from devices as they come, has the plane handle them, sends what is due, and sleeps until
-//! there is something to do.
+//! The run loop: reads packets from devices as they come, has the plane handle them, sends what is due, and
+//! sleeps until there is something to do.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,22 +19,22 @@ use crate::plane::{Plane, Sink};
 /// Packets read from one device before the others have their turn.
 const BURST: usize = 64;
 
-/// Under load the loop wakes no more often than this and handles all packets and events since then together, because a
-/// wake-up costs more than a packet. It delays a packet by no more than this.
+/// Under load the loop wakes no more often than this and handles all packets and events since then together,
+/// because a wake-up costs more than a packet. It delays a packet by no more than this.
 const GRAIN: Duration = Duration::from_nanos(50_000);
 /// The loop is under load after this many wake-ups in a row with less than twice that time between them.
 const HASTE: u32 = 8;
 
 /// Monitors a running plane at times of its choice: for probe samples, statistics or a new configuration.
 pub trait Watcher {
-    /// When it is to be called next; [`Instant::NEVER`] if not at all.
+    /// Returns when it is to be called next; [`Instant::NEVER`] if not at all.
     fn next(&self) -> Instant;
-    /// The time of [`next`](Self::next) has come.
+    /// Acts at the time of [`next`](Self::next).
     fn watch(&mut self, plane: &mut Plane, report: &mut Report, now: Instant);
-    /// A packet leaves.
+    /// Learns that a packet leaves.
     #[inline]
     fn sent(&mut self, _device: usize, _packet: &[u8], _now: Instant) {}
-    /// A packet is lost that came from this device.
+    /// Learns that a packet is lost that came from this device.
     #[inline]
     fn lost(&mut self, _device: usize, _packet: &[u8], _why: Loss, _now: Instant) {}
 }
@@ -99,7 +99,7 @@ impl<D: Device, W: Watcher> Sink for Output<'_, D, W> {
 }
 
 impl<D: Device, const N: usize> Runner<D, N> {
-    /// A plane between these devices, as many as it has. Its time zero is that of the clock.
+    /// Makes a plane between these devices, as many as it has. Its time zero is that of the clock.
     pub fn new(plane: Plane, devices: [D; N], clock: Clock) -> Self {
         let spare = vec![0; plane.mtu()].into_boxed_slice();
         let report = Report { aside: vec![Aside::default(); N], ..Report::default() };
@@ -194,17 +194,17 @@ impl<D: Device, const N: usize> Runner<D, N> {
         Ok(fds.map(|fd| fd.any().unwrap_or(true)))
     }
 
-    /// The plane.
+    /// Returns the plane.
     pub fn plane(&self) -> &Plane {
         &self.plane
     }
 
-    /// The plane, to be changed while the loop does not run.
+    /// Returns the plane, to be changed while the loop does not run.
     pub fn plane_mut(&mut self) -> &mut Plane {
         &mut self.plane
     }
 
-    /// How the loop did.
+    /// Returns the loop's report.
     pub fn report(&self) -> &Report {
         &self.report
     }

@@ -1,4 +1,5 @@
-//! Which packets are meant, in the form of a configuration: the router's classes, the packets of a capture that are replayed.
+//! Which packets are meant, in the form of a configuration: the router's classes, the packets of a capture
+//! that are replayed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -69,12 +70,12 @@ const PROTOCOLS: [(&str, u8); 8] = [
 ];
 
 impl Match {
-    /// Whether it takes everything.
+    /// Returns whether it takes everything.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether there can be such packets; else the key at fault.
+    /// Checks that there can be such packets; otherwise returns the key at fault.
     ///
     /// # Errors
     /// The key and what is wrong with it.
@@ -106,7 +107,7 @@ impl Match {
         Ok(())
     }
 
-    /// The same as the data plane asks it.
+    /// Returns the selection as the data plane asks it.
     pub fn selector(&self) -> Selector {
         let ports = |ports: &Option<PortRange>| ports.as_ref().map(|ports| ports.0.clone());
         Selector {
@@ -123,7 +124,7 @@ impl Match {
         }
     }
 
-    /// The codepoints that it takes.
+    /// Returns the codepoints that it takes.
     fn codepoints(&self) -> impl Iterator<Item = Dscp> {
         let agree = |dscp, codepoints: Option<Codepoints>, precedence: Option<Precedences>| {
             codepoints.is_none_or(|codepoints| codepoints.contains(dscp))

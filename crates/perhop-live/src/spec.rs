@@ -126,7 +126,7 @@ pub enum StreamFlow {
 }
 
 impl From<FlowId> for StreamFlow {
-    /// The data of one flow.
+    /// Returns the data of one flow.
     fn from(flow: FlowId) -> Self {
         Self::One(flow, Direction::Forward)
     }
@@ -135,7 +135,7 @@ impl From<FlowId> for StreamFlow {
 /// Color and codepoint of packets before they pass a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coloring {
-    /// The color that their codepoint stands for: AFn1 green, AFn2 yellow, AFn3 red (RFC 2597); any other is yellow, which
+    /// The color of their codepoint: AFn1 green, AFn2 yellow, AFn3 red (RFC 2597); any other is yellow, which
     /// is OUT, as best effort is. The codepoint stays.
     Trust,
     /// This color, and this codepoint written into them.
@@ -153,6 +153,6 @@ pub enum Hop {
     Meter(usize),
     /// The ingress of a path, whose control sees this member's data.
     Data(usize, usize),
-    /// The same, for the ACKs that come back.
+    /// As data, for the ACKs that come back.
     Ack(usize, usize),
 }

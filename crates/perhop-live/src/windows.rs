@@ -1,5 +1,5 @@
-//! Input of window control: TCP segments counted from sequence numbers, and the senders' own windows where the hosts
-//! report them.
+//! Input of window control: TCP segments counted from sequence numbers, and the senders' own windows where
+//! the hosts report them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,12 +16,13 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// A flow whose full segments have so many bytes of data.
+    /// Makes a flow whose full segments have so many bytes of data.
     pub(crate) fn new(size: u32) -> Self {
         Self { size: size.max(1), origin: None, seen: 0 }
     }
 
-    /// A segment comes: the number of the last one that its bytes of data belong to, if it has any.
+    /// Takes a segment that comes, and returns the number of the last one that its bytes of data belong to,
+    /// if it has any.
     pub(crate) fn on_data(&mut self, tcp: &Tcp) -> Option<u32> {
         if tcp.syn {
             *self = Self { origin: Some(tcp.sequence.wrapping_add(1)), seen: 0, ..*self };
@@ -30,13 +31,15 @@ impl Segments {
         if tcp.occupies == 0 {
             return None;
         }
-        self.origin.get_or_insert(tcp.sequence); // The connection began before the first packet that was seen.
+        // The connection began before the first packet that was seen.
+        self.origin.get_or_insert(tcp.sequence);
         let end = self.place_of(tcp.sequence.wrapping_add(tcp.occupies));
         self.seen = self.seen.max(end);
         Some((end.saturating_sub(1) / u64::from(self.size)) as u32)
     }
 
-    /// An acknowledgement comes: the number of the segment that the other side expects next.
+    /// Takes an acknowledgement that comes, and returns the number of the segment that the other side expects
+    /// next.
     pub(crate) fn on_ack(&mut self, tcp: &Tcp) -> Option<u32> {
         self.origin.filter(|_| tcp.ack)?;
         let expected = self.place_of(tcp.acknowledged);
@@ -45,7 +48,8 @@ impl Segments {
         Some(expected.div_ceil(u64::from(self.size)) as u32)
     }
 
-    /// Bytes from the first one to this one: of all numbers that agree with it modulo 2³², the one nearest to what was seen.
+    /// Bytes from the first one to this one: of all numbers that agree with it modulo 2³², the one nearest to
+    /// what was seen.
     fn place_of(&mut self, number: u32) -> u64 {
         let origin = *self.origin.get_or_insert(number);
         let offset = number.wrapping_sub(origin);
@@ -54,8 +58,8 @@ impl Segments {
     }
 }
 
-/// The congestion windows of the senders, as their hosts report them; shared between the thread that asks the hosts and the
-/// one that forwards.
+/// The congestion windows of the senders, as their hosts report them; shared between the thread that asks the
+/// hosts and the one that forwards.
 #[derive(Debug)]
 pub struct Windows(Vec<AtomicU32>);
 
@@ -73,7 +77,7 @@ impl Windows {
         }
     }
 
-    /// The last report.
+    /// Returns the last report.
     pub fn get(&self, flow: usize) -> Option<f64> {
         let reported = self.0.get(flow)?.load(Ordering::Relaxed);
         (reported != Self::NOT_SENDING).then_some(f64::from(reported))

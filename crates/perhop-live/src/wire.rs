@@ -1,7 +1,8 @@
-//! Bytes on the wire and what blocks see of them: parsing, classification by fields, rewriting of codepoint and ECN field.
+//! Bytes on the wire and what blocks see of them: parsing, classification by fields, rewriting of codepoint
+//! and ECN field.
 //!
-//! IPv4 (RFC 791) and IPv6 (RFC 8200), with the DS field of RFC 2474 and the ECN field of RFC 3168. Every function is
-//! total: whatever the bytes, it returns.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200), with the DS field of RFC 2474 and the ECN field of RFC 3168. Every
+//! function is total: whatever the bytes, it returns.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,19 +19,19 @@ pub struct Fields {
     pub dscp: Dscp,
     /// Its ECN field.
     pub ecn: Ecn,
-    /// Who talks to whom.
+    /// The addresses, ports and protocol.
     pub tuple: FiveTuple,
     /// What its TCP header says, if it has one.
     pub tcp: Option<Tcp>,
 }
 
-/// Source, destination, protocol and ports (RFC 2475's multi-field classifier). Ports are 0 where there are none, or where
-/// only the first fragment has them.
+/// Source, destination, protocol and ports (RFC 2475's multi-field classifier). Ports are 0 where there are
+/// none, or where only the first fragment has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FiveTuple {
     /// Who sent it.
     pub source: IpAddr,
-    /// Whom it is for.
+    /// The address that it is for.
     pub destination: IpAddr,
     /// The protocol above IP.
     pub protocol: u8,
@@ -71,7 +72,7 @@ impl Malformed {
     /// Every reason.
     pub const ALL: [Self; 3] = [Self::NotIp, Self::Truncated, Self::Checksum];
 
-    /// The reason's name in tables, metrics and captures.
+    /// Returns the reason's name in tables, metrics and captures.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotIp => "not-ip",
@@ -90,11 +91,11 @@ impl fmt::Display for Malformed {
 /// Reads a packet.
 ///
 /// # Errors
-/// Why it is no valid IP packet. What its transport header says is of no concern to a router: where that makes no sense,
-/// the packet has no ports.
+/// Why it is no valid IP packet. What its transport header says is of no concern to a router: where that
+/// makes no sense, the packet has no ports.
 pub fn parse(packet: &[u8]) -> Result<Fields, Malformed> {
-    // What lies beyond its own length is not the packet's: padding, or the rest of what says that it has no length, as a
-    // jumbogram does (RFC 2675). No queue here takes one.
+    // What lies beyond its own length is not the packet's: padding, or the rest of what says that it has no
+    // length, as a jumbogram does (RFC 2675). No queue here takes one.
     let length = match packet {
         [] => return Err(Malformed::Truncated),
         [first, _, high, low, ..] if first >> 4 == 4 => u16::from_be_bytes([*high, *low]),
@@ -154,8 +155,8 @@ pub fn parse(packet: &[u8]) -> Result<Fields, Malformed> {
     Ok(Fields { length, dscp: Dscp::new(class >> 2).unwrap_or_default(), ecn, tuple, tcp })
 }
 
-/// Writes codepoint and ECN field into a packet that [`parse`] has read, and corrects the checksum of an IPv4 header
-/// (RFC 1624, equation 3). Does nothing to bytes that are no IP header.
+/// Writes codepoint and ECN field into a packet that [`parse`] has read, and corrects the checksum of an IPv4
+/// header (RFC 1624, equation 3). Does nothing to bytes that are no IP header.
 pub fn mark(packet: &mut [u8], dscp: Dscp, ecn: Ecn) {
     let class = dscp.get() << 2 | ecn as u8;
     match packet {
@@ -177,7 +178,7 @@ pub fn mark(packet: &mut [u8], dscp: Dscp, ecn: Ecn) {
     }
 }
 
-/// The Internet checksum (RFC 1071): 0 over a header that carries the right one.
+/// Returns the Internet checksum (RFC 1071): 0 over a header that carries the right one.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
     !fold(words.map(u32::from).sum())

@@ -1,4 +1,5 @@
-//! All integration tests in one program: each program of its own would compile and link the data plane once more.
+//! All integration tests in one program: each program of its own would compile and link the data plane once
+//! more.
 
 #![expect(clippy::disallowed_macros, reason = "each test counts the allocations of its own thread")]
 

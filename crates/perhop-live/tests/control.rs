@@ -1,7 +1,8 @@
-//! Window control of a label-switched path, in the simulator and in the data plane: markers and queues are told the same.
+//! Window control of a label-switched path, in the simulator and in the data plane: markers and queues
+//! receive the same.
 //!
-//! Hosts send one segment after the other, each when the one before is acknowledged, so that a test can play them: a segment
-//! that is lost is their last within the run.
+//! Hosts send one segment after the other, each when the one before is acknowledged, so that a test can play
+//! them: a segment that is lost is their last within the run.
 
 use std::collections::VecDeque;
 
@@ -24,7 +25,7 @@ const DELAY: Duration = Duration::from_millis(3);
 const PROBES: Duration = Duration::from_millis(7);
 const END: Instant = Instant::from_nanos(400_000_000);
 const LABEL: u32 = 5;
-/// Every second flow is sold something, and marked by a meter that hears of its share.
+/// Every second flow has a contracted rate, and marked by a meter that hears of its share.
 const FLOWS: usize = 24;
 const SEGMENTS: u32 = 12;
 const HEADERS: usize = 40;
@@ -38,7 +39,7 @@ fn size(flow: usize) -> u16 {
     [576, 1000, 1500][flow % 3]
 }
 
-fn sold(flow: usize) -> Option<Bitrate> {
+fn contracted(flow: usize) -> Option<Bitrate> {
     flow.is_multiple_of(2).then(|| Bitrate::from_bps(200_000 + 10_000 * flow as u64).unwrap())
 }
 
@@ -86,12 +87,12 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
             egress: None,
             dispatch_jitter: None,
             transport: TransportSpec::Tcp(serde_json::from_str::<TcpParams>(&tcp).unwrap()),
-            marking: sold(number).map_or(Marking::None, |rate| Marking::Ingress(twam(rate))),
+            marking: contracted(number).map_or(Marking::None, |rate| Marking::Ingress(twam(rate))),
             color: Color::Yellow,
             dscp: Dscp::DEFAULT,
             ecn: Ecn::NotCapable,
-            service: sold(number),
-            reserved: sold(number),
+            service: contracted(number),
+            reserved: contracted(number),
             tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
             play_out: None,
             out_feedback: None,
@@ -124,7 +125,7 @@ fn simulated(queue: &SchedulerParams, window: &str, engine: Engine) -> Story {
         (gauges.collect(), series.seen_packets[row * FLOWS..(row + 1) * FLOWS].to_vec())
     };
     let flow = |(number, flow): (usize, &perhop_sim::FlowOutcome)| {
-        let marked = if sold(number).is_some() { flow.marked } else { [0; 3] };
+        let marked = if contracted(number).is_some() { flow.marked } else { [0; 3] };
         (flow.delivered_packets, marked, flow.dropped)
     };
     Story {
@@ -181,7 +182,7 @@ impl Hosts {
 /// The data plane of the same link, path and flows.
 fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
     let rate: Bitrate = RATE.parse().unwrap();
-    let metered: Vec<usize> = (0..FLOWS).filter(|&flow| sold(flow).is_some()).collect();
+    let metered: Vec<usize> = (0..FLOWS).filter(|&flow| contracted(flow).is_some()).collect();
     let meter_of = |flow: usize| metered.iter().position(|&number| number == flow);
     let stream = |name: String, flow: usize, device, selector, route| StreamSpec {
         name,
@@ -189,7 +190,7 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
         device,
         selector,
         coloring: Coloring::Fixed(Color::Yellow, Dscp::DEFAULT),
-        service: sold(flow).map_or(ServiceLevel::NONE, ServiceLevel::of),
+        service: contracted(flow).map_or(ServiceLevel::NONE, ServiceLevel::of),
         label: LABEL,
         route,
         leaves: 1 - device,
@@ -216,7 +217,7 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
             .iter()
             .map(|&flow| MeterSpec {
                 name: format!("flows/flow {flow}/marker"),
-                params: script::meter(("twam", &format!(r#"{{"rate": "{}"}}"#, sold(flow).unwrap()))),
+                params: script::meter(("twam", &format!(r#"{{"rate": "{}"}}"#, contracted(flow).unwrap()))),
                 rate: Bitrate::MAX,
             })
             .collect(),
@@ -227,7 +228,7 @@ fn plane_spec(queue: &SchedulerParams, window: &str) -> PlaneSpec {
             members: (0..FLOWS)
                 .map(|flow| Member {
                     flow: FlowId(flow as u32),
-                    rate: sold(flow),
+                    rate: contracted(flow),
                     meter: meter_of(flow),
                     segment: u32::from(size(flow)) - HEADERS as u32,
                 })

@@ -1,8 +1,10 @@
-//! One script of packets through the simulator and through the data plane: every packet meets the same fate at the same time.
+//! One script of packets through the simulator and through the data plane: every packet meets the same fate
+//! at the same time.
 //!
-//! In the simulator each packet is a flow of its own, on both engines; in the data plane it is bytes, distinguished
-//! by their ports, on a virtual clock. Everything that both measure is compared exactly, for every registered block.
-//! `control.rs` does the same with TCP under window control.
+//! In the simulator each packet is a flow of its own, on both engines; in the data plane it is bytes,
+//! distinguished by their ports, on a virtual clock. Everything that both measure is compared exactly, for
+//! every registered block. `control.rs` does the same with TCP under window control. One long file, since the
+//! script, its two drivers and what they are compared by belong together.
 
 use etherparse::{
     IpFragOffset, IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder,
@@ -63,7 +65,8 @@ struct Story {
     /// Packets that a meter gave each color.
     marked: [u64; 3],
     link: LinkOutcome,
-    /// At each look: packets that wait, and by class those that wait, came and were dropped; what the queue keeps track of.
+    /// At each look: packets that wait, and by class those that wait, came and were dropped; what the queue
+    /// keeps track of.
     looks: Vec<Look>,
 }
 
@@ -349,8 +352,8 @@ fn known(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
 }
 
-/// Packets that left carry the codepoint of their color, CE if a queue marked them, and the right checksum; nothing else has
-/// changed. Returns how many were newly marked with CE.
+/// Packets that left carry the codepoint of their color, CE if a queue marked them, and the right checksum;
+/// nothing else has changed. Returns how many were newly marked with CE.
 fn check_what_left(log: &Log<'_>, setting: &Setting) -> u64 {
     let mut newly_marked = 0;
     for (number, left) in log.left.iter().enumerate() {
@@ -397,7 +400,8 @@ fn came_with(number: usize) -> Dscp {
     Dscp::new((number * 7 % 64) as u8).unwrap()
 }
 
-/// A packet as bytes, the way somebody else's library writes them: every third of version 6, where it is long enough.
+/// A packet as bytes, the way somebody else's library writes them: every third of version 6, where it is long
+/// enough.
 fn bytes_of(number: usize, packet: &Scripted, dscp: Dscp, ecn: Ecn) -> Vec<u8> {
     let size = usize::from(packet.size);
     let (dscp, ecn) = (dscp.get(), ecn as u8);
@@ -464,8 +468,8 @@ fn scripted() -> impl Strategy<Value = Scripted> {
     let color = prop_oneof![Just(Color::Green), Just(Color::Yellow), Just(Color::Red)];
     let dscp = prop_oneof![Just(0_u8), Just(3), 0_u8..64].prop_map(|value| Dscp::new(value).unwrap());
     let service = prop_oneof![Just(0_u16), 1_u16..1000].prop_map(ServiceLevel::new);
-    // Together with the last one, at the very end of a transmission, within it, after a rest. Until the gaps are added up, each
-    // stands for the time.
+    // Together with the last one, at the very end of a transmission, within it, after a rest. Until the gaps
+    // are added up, each is in place of the time.
     let gap = prop_oneof![
         4 => Just(0_u64),
         3 => (1_u64..3).prop_map(|packets| packets * 1_000_000),
@@ -600,7 +604,7 @@ fn every_meter_marks_alike() {
         let story = compare(&format!("{name} {table}"), &setting, &script);
         assert_eq!(story.marked.iter().sum::<u64>(), script.len() as u64, "{name}");
         let policed = story.fates.iter().filter(|fate| matches!(fate, Fate::Policed(_))).count();
-        // No control tells this one to mark OUT.
+        // No control has this one mark OUT.
         assert_eq!(policed > 0, drops && name != "twam", "{name} {table}: {policed} policed");
     }
 }

@@ -1,4 +1,5 @@
-//! Reload of the configuration: no packet is lost, none overtakes another, and packets are conserved throughout.
+//! Reload of the configuration: no packet is lost, none overtakes another, and packets are conserved
+//! throughout.
 
 use etherparse::PacketBuilder;
 use perhop_core::meter::MeterParams;
@@ -179,8 +180,8 @@ fn unqueued() -> Vec<StreamSpec> {
 }
 
 proptest! {
-    /// Between configurations with a queue also the order of each sender's packets holds, whatever happens when; without
-    /// one, packets need no time, and overtake those that still wait.
+    /// Between configurations with a queue also the order of each sender's packets holds, whatever happens
+    /// when; without one, packets need no time, and overtake those that still wait.
     #[test]
     fn whatever_is_loaded_when_packets_are_conserved(
         steps in proptest::collection::vec((0_usize..8, 1_u8..3, 0_u64..8), 1..120)
@@ -208,7 +209,8 @@ proptest! {
         for sender in 1..3 {
             let colored = |&&(from, ..): &&(u8, u16, Instant)| from == sender;
             let order: Vec<u16> = far.left.iter().filter(colored).map(|&(_, number, _)| number).collect();
-            // Two queues tell the first sender's packets apart by color, and may well send one before another.
+            // Two queues tell the first sender's packets apart by color, and may well send one before
+            // another.
             prop_assert!(!queued || sender == 1 || order.is_sorted(), "{order:?}");
         }
         let totals: u64 = plane.link_totals().map(|link| link.classes.iter().map(|class| {

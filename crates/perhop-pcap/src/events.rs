@@ -8,8 +8,8 @@ use perhop_sim::observer::{Contents, Decision, Observed, Observer, PacketEvent};
 
 use crate::packets::{BATCH, Sink};
 
-/// The names of events, by number. An arrival is `in`, and then perhaps `drop` or `mark`; a departure is perhaps `mark`, then `out`,
-/// then perhaps `loss`.
+/// The names of events, by number. An arrival is `in`, and then perhaps `drop` or `mark`; a departure is
+/// perhaps `mark`, then `out`, then perhaps `loss`.
 pub const EVENTS: [&str; 6] = ["in", "out", "drop", "mark", "police", "loss"];
 const IN: u8 = 0;
 const OUT: u8 = 1;

@@ -42,8 +42,8 @@ pub const LINK_TYPES: &str =
 pub fn packet(link_type: u16, frame: &[u8]) -> Result<&[u8], NoPacket> {
     match link_type {
         RAW_IP | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => Ok(frame),
-        // The family's number depends on the system, in its byte order or, for LOOP, in that of the network: 2 is IPv4 everywhere,
-        // IPv6 is 10, 24, 28 or 30. The packet says the same itself.
+        // The family's number depends on the system, in its byte order or, for LOOP, in that of the network:
+        // 2 is IPv4 everywhere, IPv6 is 10, 24, 28 or 30. The packet says the same itself.
         NULL | LOOP => frame.get(4..).ok_or(NoPacket::Truncated).and_then(by_version),
         ETHERNET => above(frame, 12),
         LINUX_COOKED => above(frame, 14),

@@ -1,15 +1,17 @@
 //! Headers of IPv4 with TCP or UDP for the packets of a simulated run.
 //!
-//! Each point at which packets are captured has two networks of its own, 10.0.0.0/16 and 10.1.0.0/16 being those of the first: so
-//! the same packet at another point belongs to another conversation, and is no retransmission. In each, flow 0 is between the
-//! hosts 0.1, flow 1 between 0.2, and so on. Sequence and acknowledgement numbers count the bytes of segments, from 1 on.
-//! Checksums are those of packets whose payload is zero. The two directions of a user's connection are one of TCP, between the hosts of its
+//! Each point at which packets are captured has two networks of its own, 10.0.0.0/16 and 10.1.0.0/16 being
+//! those of the first: so the same packet at another point belongs to another conversation, and is no
+//! retransmission. In each, flow 0 is between the hosts 0.1, flow 1 between 0.2, and so on. Sequence and
+//! acknowledgement numbers count the bytes of segments, from 1 on. Checksums are those of packets whose
+//! payload is zero. The two directions of a user's connection are one of TCP, between the hosts of its
 //! requests: their data carries ACKs of one another.
 //!
 //! ## Deviations
-//! - A SYN and an ACK with ranges are as long as their options need, which may be more than the simulator counts. A shorter
-//!   header is filled with no-operation options up to the size that the simulator counts.
-//! - The simulator's third packet of a handshake is data. Under Accurate ECN its ACE field counts, as in later segments.
+//! - A SYN and an ACK with ranges are as long as their options need, which may be more than the simulator
+//!   counts. A shorter header is filled with no-operation options up to the size that the simulator counts.
+//! - The simulator's third packet of a handshake is data. Under Accurate ECN its ACE field counts, as in
+//!   later segments.
 
 use std::net::Ipv4Addr;
 
@@ -73,7 +75,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The protocol of a flow of responses, whose connection the flow of requests has opened.
+    /// Returns the protocol of a flow of responses, whose connection the flow of requests has opened.
     #[must_use]
     pub fn opened_by(self, requests: Self) -> Self {
         match (self, requests) {
@@ -84,7 +86,7 @@ impl Protocol {
         }
     }
 
-    /// That of a flow.
+    /// Returns the protocol of a flow.
     pub fn of(flow: &FlowSpec) -> Self {
         let TransportSpec::Tcp(params) = &flow.transport else { return Self::Udp };
         let packet = params.packet.get() as usize;
@@ -115,7 +117,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Those of a flow at a point of this number.
+    /// Returns the addresses of a flow at a point of this number.
     pub fn of(flow: u32, point: u32) -> Self {
         let host = flow.wrapping_add(1);
         let [more, _, high, low] = host.to_be_bytes();
@@ -140,7 +142,8 @@ pub struct Other {
     pub next: u32,
 }
 
-/// The headers of a packet at a point of this number, in place of what `out` holds. Returns the packet's length in bytes.
+/// Writes the headers of a packet at a point of this number, in place of what `out` holds. Returns the
+/// packet's length in bytes.
 pub fn write(
     observed: &Observed,
     protocol: Protocol,
@@ -170,19 +173,19 @@ pub fn write(
     length.max(size) as u32
 }
 
-/// The packet goes to the flow's sender.
+/// Returns whether the packet goes to the flow's sender.
 fn is_feedback(observed: &Observed) -> bool {
     matches!(observed.contents, Contents::Acknowledgement(_) | Contents::Feedback(_))
 }
 
-/// The first byte of the segment that an acknowledgement names.
+/// Returns the first byte of the segment that an acknowledgement names.
 fn edge(number: u32, ack: &Acknowledgement, protocol: Protocol) -> u32 {
     let (end, short) = ack.last;
     let short = if number == end { u32::from(short) } else { 0 };
     first_byte(number, protocol).wrapping_sub(short)
 }
 
-/// The first byte of a segment.
+/// Returns the first byte of a segment.
 fn first_byte(number: u32, protocol: Protocol) -> u32 {
     let Protocol::Tcp { payload, handshake, .. } = protocol else { return 0 };
     match (handshake, number) {
@@ -262,8 +265,8 @@ fn acknowledgement(
     fill(options, size, out)
 }
 
-/// The options of a SYN: maximum segment size, window scale and, with SACK, that it is permitted. Options that each segment has, such
-/// as timestamps, count as payload there (RFC 6691): 1460 of 1500 bytes.
+/// Returns the options of a SYN: maximum segment size, window scale and, with SACK, that it is permitted.
+/// Options that each segment has, such as timestamps, count as payload there (RFC 6691): 1460 of 1500 bytes.
 fn opening(headers: usize, payload: u32, sack: bool) -> Vec<u8> {
     let options = headers.saturating_sub(IP + TCP) as u32;
     let most = u16::try_from(payload + options).unwrap_or(u16::MAX);
@@ -276,7 +279,8 @@ fn opening(headers: usize, payload: u32, sack: bool) -> Vec<u8> {
     options
 }
 
-/// Adds options to the header of a packet without data, and fills it up to the packet's size, as far as that can be.
+/// Adds options to the header of a packet without data, and fills it up to the packet's size, as far as that
+/// can be.
 fn fill(mut options: Vec<u8>, size: usize, out: &mut Vec<u8>) -> usize {
     let room = size.saturating_sub(IP + TCP).min(OPTIONS) / 4 * 4;
     let length = options.len().max(room);
@@ -296,7 +300,7 @@ fn tcp((sequence, acknowledged): (u32, u32), flags: u16, protocol: Protocol, out
     out.extend([0; 4]); // checksum and urgent pointer
 }
 
-/// The field of the window: scaled once the connection is open, if it is opened.
+/// Returns the field of the window: scaled once the connection is open, if it is opened.
 fn window(flags: u16, protocol: Protocol) -> u16 {
     let Protocol::Tcp { window, scaled, .. } = protocol else { return 0 };
     let scale = if scaled && flags & SYN == 0 { u32::from(WINDOW_SCALE) } else { 0 };
@@ -346,7 +350,7 @@ fn checksum(length: usize, protocol: Protocol, out: &mut [u8]) {
     out[IP + place..IP + place + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The sum of 16-bit words (RFC 1071). Headers have whole words.
+/// Returns the sum of 16-bit words (RFC 1071). Headers have whole words.
 fn sum(bytes: &[u8]) -> u32 {
     bytes.as_chunks().0.iter().map(|&pair| u32::from(u16::from_be_bytes(pair))).sum()
 }

@@ -28,7 +28,7 @@ const POINTS: [(&str, &str); 3] = [
     ("dropped", "packets that the queue drops after it has admitted them"),
 ];
 
-/// What is captured.
+/// The run and the links whose packets are captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The network of the run.
@@ -44,7 +44,8 @@ pub struct PacketCapture<W> {
     sink: Sink<W>,
     blocks: Blocks,
     protocols: Vec<Protocol>,
-    /// Of each flow that is a direction of a user's connection: the numbers of the flows of requests and of responses.
+    /// Of each flow that is a direction of a user's connection: the numbers of the flows of requests and of
+    /// responses.
     connections: Vec<Option<(u32, u32)>>,
     /// For each point, one past the last segment of each such flow that was seen there.
     next: Vec<Vec<u32>>,
@@ -108,7 +109,7 @@ impl<W: Write + Send> PacketCapture<W> {
         self.sink.finish()
     }
 
-    /// The flows of requests and of responses of the connection that a flow belongs to, if it does.
+    /// Returns the flows of requests and of responses of the connection that a flow belongs to, if it does.
     fn connection(&self, flow: Origin) -> Option<(u32, u32)> {
         self.connections.get(flow.spec as usize).copied().flatten().filter(|_| flow.member.is_none())
     }
@@ -138,7 +139,7 @@ impl<W: Write + Send> PacketCapture<W> {
         self.blocks.clear();
     }
 
-    /// Why a packet that leaves the queue or is dropped there was marked when it came.
+    /// Returns why a packet that leaves the queue or is dropped there was marked when it came.
     fn take_mark(&mut self, observed: &Observed) -> Option<Reason> {
         if self.marked.is_empty() {
             return None;
@@ -146,7 +147,7 @@ impl<W: Write + Send> PacketCapture<W> {
         self.marked.remove(&mark_of(observed)?)
     }
 
-    /// The other direction of the connection that a packet at a point belongs to, if it does.
+    /// Returns the other direction of the connection that a packet at a point belongs to, if it does.
     fn other(&mut self, observed: &Observed, point: u32) -> Option<Other> {
         let (request, response) = self.connection(observed.flow)?;
         let own = observed.flow.spec;
@@ -214,7 +215,7 @@ impl<W: Write + Send> Observer for PacketCapture<W> {
     }
 }
 
-/// Under which key a mark is remembered. Only data is marked.
+/// Returns the key under which a mark is remembered. Only data is marked.
 fn mark_of(observed: &Observed) -> Option<(usize, u32, u32)> {
     match observed.contents {
         Contents::Segment { number, .. } | Contents::Datagram(number) => {

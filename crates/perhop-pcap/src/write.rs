@@ -1,4 +1,5 @@
-//! Writes capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router and a simulated run write.
+//! Writes capture files in the format pcapng (draft-ietf-opsawg-pcapng): the blocks that a router and a
+//! simulated run write.
 
 use std::net::Ipv4Addr;
 

@@ -27,7 +27,8 @@ macro_rules! numbers {
 }
 numbers!(u8: "=u1", u16: "=u2", u32: "=u4", u64: "=u8", i64: "=i8", f64: "=f8");
 
-/// The owner of an array's values. The array refers to it as long as anything refers to the values, and nothing else uses them.
+/// The owner of an array's values. The array refers to it as long as anything refers to the values, and
+/// nothing else uses them.
 #[pyclass(frozen, module = "perhop._engine")]
 struct Values {
     /// Where the values are, and what they are (numpy's array interface protocol).

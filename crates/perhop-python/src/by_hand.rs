@@ -115,8 +115,8 @@ impl QueueByHand {
         Ok(fates)
     }
 
-    /// The link asks for a packet: the packets that are dropped at their departure, the one that is sent if any is, and when to ask
-    /// again if the scheduler says so.
+    /// The link asks for a packet: the packets that are dropped at their departure, the one that is sent if
+    /// any is, and when to ask again if the scheduler says so.
     fn departure(&mut self, ns: u64) -> PyResult<Departure> {
         let now = Instant::from_nanos(ns);
         let mut dropped = Vec::new();

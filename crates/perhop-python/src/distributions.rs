@@ -27,7 +27,8 @@ pub(crate) fn student_t_quantile(freedom: f64, probability: f64) -> PyResult<f64
     Ok(student(freedom)?.inverse_cdf(probability))
 }
 
-/// The value that a beta variable exceeds with probability `1 - probability`, to the last digits however small it is.
+/// The value that a beta variable exceeds with probability `1 - probability`, to the last digits however
+/// small it is.
 #[pyfunction]
 pub(crate) fn beta_quantile(a: f64, b: f64, probability: f64) -> PyResult<f64> {
     check(probability)?;
@@ -54,7 +55,8 @@ pub(crate) fn beta_quantile(a: f64, b: f64, probability: f64) -> PyResult<f64> {
     Ok(f64::midpoint(low, high))
 }
 
-/// The times that ended, each once, and the share of all, with those that are open, that is at most as long; the mean of all.
+/// The times that ended, each once, and the share of all, with those that are open, that is at most as long;
+/// the mean of all.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
 pub(crate) fn product_limit(

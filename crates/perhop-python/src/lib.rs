@@ -18,7 +18,7 @@ mod watchdog;
 
 use std::path::PathBuf;
 
-use classes::{Classes, Surroundings};
+use classes::{Classes, ScenarioFiles};
 use perhop_replay::Captures;
 use perhop_scenario::{Driver, Files, Folder, NoFiles, Notice, Scenario, Syntax, notices_in};
 use perhop_sim::{Engine, Failure, Network, Simulation, Watch};
@@ -92,7 +92,8 @@ fn scenario_from_json(text: &str, origin: &str) -> PyResult<String> {
     canonical(Scenario::from_json(text, origin))
 }
 
-/// What of a text in this syntax, `toml`, `json` or `xml`, no reader takes: its line, and what it is; `None` if there is nothing.
+/// What of a text in this syntax, `toml`, `json` or `xml`, no reader takes: its line, and what it is; `None`
+/// if there is nothing.
 #[pyfunction]
 fn excess(text: &str, syntax: &str) -> PyResult<Option<(usize, String)>> {
     let known = Syntax::of(syntax);
@@ -113,8 +114,8 @@ fn canonical(read: Result<Scenario, perhop_scenario::ScenarioError>) -> PyResult
     serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// Reads a scenario in TOML that is to be simulated or, if said, run on real packets: canonical JSON, and notices. It may name
-/// files in `folder`, if that is given.
+/// Reads a scenario in TOML that is to be simulated or, if said, run on real packets: canonical JSON, and
+/// notices. It may name files in `folder`, if that is given.
 #[pyfunction]
 #[pyo3(signature = (text, origin, *, real_packets = false, folder = None))]
 fn read_toml(
@@ -127,7 +128,7 @@ fn read_toml(
     with_notices(scenario, Some(text), origin)
 }
 
-/// The same in JSON.
+/// Reads and checks a scenario in JSON.
 #[pyfunction]
 #[pyo3(signature = (text, origin, *, real_packets = false, folder = None))]
 fn read_json(
@@ -145,7 +146,7 @@ fn files(folder: Option<PathBuf>) -> Box<dyn Files> {
         Some(folder) => Box::new(Captures(Folder::new(folder))),
         None => Box::new(NoFiles),
     };
-    Box::new(Surroundings { files, classes: Classes { folder } })
+    Box::new(ScenarioFiles { files, classes: Classes { folder } })
 }
 
 fn driver(real_packets: bool) -> Driver {
@@ -157,8 +158,8 @@ fn with_notices(
     toml: Option<&str>,
     origin: &str,
 ) -> PyResult<(String, Vec<String>)> {
-    let told = read.as_ref().map_or_else(|_| Vec::new(), Scenario::notices);
-    let notices = notices_in(toml, origin, told).iter().map(Notice::to_string).collect();
+    let found = read.as_ref().map_or_else(|_| Vec::new(), Scenario::notices);
+    let notices = notices_in(toml, origin, found).iter().map(Notice::to_string).collect();
     canonical(read).map(|text| (text, notices))
 }
 
@@ -207,8 +208,9 @@ fn measures() -> String {
     perhop_scenario::measures().to_string()
 }
 
-/// Runs a scenario once, on the engine of this name; without one, on the batched engine if that accepts the network, else on the
-/// reference engine. The batched engine divides a large network among at most so many threads. Other Python threads go on meanwhile.
+/// Runs a scenario once, on the engine of this name; without one, on the batched engine if that accepts the
+/// network, else on the reference engine. The batched engine divides a large network among at most so many
+/// threads. Other Python threads go on meanwhile.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, cancel = None, *, engine = None, threads = 1))]
 fn simulate<'py>(

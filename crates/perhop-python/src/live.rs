@@ -16,8 +16,8 @@ pub(crate) fn live_probe() -> PyResult<()> {
     system::probe()
 }
 
-/// Runs a scenario once on real packets, in real time, in a process that has one thread. `watch` is called with a line of
-/// JSON every `watch_s` seconds.
+/// Runs a scenario once on real packets, in real time, in a process that has one thread. `watch` is called
+/// with a line of JSON every `watch_s` seconds.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
 #[pyo3(signature = (scenario, seed, *, real_time = true, device = "auto", watch_s = None, watch = None))]

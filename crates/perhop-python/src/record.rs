@@ -1,4 +1,5 @@
-//! A run whose packets are recorded: bytes of a capture file and of a table of events go to Python, which writes them.
+//! A run whose packets are recorded: bytes of a capture file and of a table of events go to Python, which
+//! writes them.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +44,8 @@ impl Observer for Recorder {
     }
 }
 
-/// Runs a scenario once on the reference engine, and records its packets at links: the names of both directions of each.
+/// Runs a scenario once on the reference engine, and records its packets at links: the names of both
+/// directions of each.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed, cancel = None, *, links, comment, capture = None, events = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
@@ -102,7 +104,8 @@ impl Recorder {
     }
 }
 
-/// How events are recorded: the fields of a record with their types, and the names of events and of reasons by number.
+/// How events are recorded: the fields of a record with their types, and the names of events and of reasons
+/// by number.
 #[pyfunction]
 pub(crate) fn record_format() -> (Vec<(&'static str, &'static str)>, Vec<&'static str>, Vec<&'static str>) {
     (events::FIELDS.to_vec(), events::EVENTS.to_vec(), Reason::ALL.map(Reason::name).to_vec())

@@ -36,7 +36,8 @@ impl Read for File {
     }
 }
 
-/// Replays a capture: the report as JSON, and what became of each packet if that is asked for. Other Python threads go on meanwhile.
+/// Replays a capture: the report as JSON, and what became of each packet if that is asked for. Other Python
+/// threads go on meanwhile.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
 #[pyo3(signature = (file, options, scenario = None, cancel = None, *, data_plane = false, packets = false))]

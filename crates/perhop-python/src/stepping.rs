@@ -34,7 +34,7 @@ pub(crate) struct Stepper {
     /// A class has failed: this run cannot go on.
     has_failed: bool,
     /// The notices about the scenario so far.
-    told: Vec<String>,
+    noticed: Vec<String>,
 }
 
 #[pymethods]
@@ -47,8 +47,8 @@ impl Stepper {
         let fault = classes::implement(&mut network, &Watch::default());
         let stepping =
             Stepping::new(&network, seed, engine_of(engine)?).map_err(|failure| raised(&failure))?;
-        let told = notices(&scenario);
-        let mut stepper = Self { scenario, stepping, fault, has_failed: false, told };
+        let noticed = notices(&scenario);
+        let mut stepper = Self { scenario, stepping, fault, has_failed: false, noticed };
         stepper.check()?;
         Ok(stepper)
     }
@@ -65,7 +65,8 @@ impl Stepper {
         self.stepping.end().as_nanos()
     }
 
-    /// Runs up to and including this time. A signal such as Ctrl-C ends it before; the run can go on from there.
+    /// Runs up to and including this time. A signal such as Ctrl-C ends it before; the run can go on from
+    /// there.
     fn run_until(&mut self, py: Python<'_>, ns: u64) -> PyResult<()> {
         self.check()?;
         let until = Instant::from_nanos(ns).min(self.stepping.end());
@@ -127,8 +128,8 @@ impl Stepper {
         let changed = self.stepping.become_network(&scenario.network());
         changed.map_err(|refused| ScenarioError::new_err(refused.to_string()))?;
         let mut found = notices(&scenario);
-        found.retain(|notice| !self.told.contains(notice));
-        self.told.extend_from_slice(&found);
+        found.retain(|notice| !self.noticed.contains(notice));
+        self.noticed.extend_from_slice(&found);
         let text =
             serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok((text, found))

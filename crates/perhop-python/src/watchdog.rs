@@ -1,4 +1,5 @@
-//! Threads that need no interpreter: they end the program where a class in Python stays in C code and keeps the interpreter's lock.
+//! Threads that need no interpreter: they end the program where a class in Python stays in C code and keeps
+//! the interpreter's lock.
 
 #![expect(
     clippy::disallowed_types,
@@ -35,7 +36,8 @@ fn handled_since(time: Instant) -> bool {
     HANDLED.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|handled| handled + SLACK >= time)
 }
 
-/// Starts a thread that ends the program if its handler of Ctrl-C is not called in time. Returns a descriptor for `signal.set_wakeup_fd`.
+/// Starts a thread that ends the program if its handler of Ctrl-C is not called in time. Returns a descriptor
+/// for `signal.set_wakeup_fd`.
 #[cfg(unix)]
 #[pyfunction]
 pub(crate) fn watch_interrupts() -> PyResult<i32> {

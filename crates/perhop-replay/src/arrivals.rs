@@ -23,7 +23,7 @@ pub struct Choice {
     pub packets: Selector,
     /// How much faster than captured.
     pub speed: Speed,
-    /// What is whole of a file that is cut off is replayed.
+    /// Whether the whole packets of a file that is cut off are replayed.
     pub cut: bool,
 }
 
@@ -99,9 +99,11 @@ pub struct Passed {
     pub unmatched: u64,
     /// Packets of which only the first bytes were captured, and which take part.
     pub shortened: u64,
-    /// IPv4 packets that take part and were captured before the network card filled in the checksum of their header.
+    /// IPv4 packets that take part and were captured before the network card filled in the checksum of their
+    /// header.
     pub no_checksum: u64,
-    /// Packets that take part and were captured before the network card filled in their length: that of the frame counts.
+    /// Packets that take part and were captured before the network card filled in their length: that of the
+    /// frame counts.
     pub no_length: u64,
     /// Packets that take part and are longer than [`ETHERNET`].
     pub long: u64,
@@ -113,8 +115,8 @@ pub struct Passed {
     pub several: bool,
 }
 
-/// The length of the longest IP packet in an ordinary Ethernet frame. Longer ones are of a network with jumbo frames, or several
-/// segments that a network card or a kernel has yet to divide, or has joined.
+/// The length of the longest IP packet in an ordinary Ethernet frame. Longer ones are of a network with jumbo
+/// frames, or several segments that a network card or a kernel has yet to divide, or has joined.
 pub const ETHERNET: u16 = 1500;
 
 /// Reads the arrivals of a capture.
@@ -174,7 +176,7 @@ impl Clock {
     }
 }
 
-/// A span of time in words.
+/// Returns a span of time in words.
 fn span(nanos: i128) -> String {
     match u64::try_from(nanos) {
         Ok(nanos) => Duration::from_nanos(nanos).to_string(),
@@ -198,28 +200,29 @@ impl<R: Read> Arrivals<R> {
         })
     }
 
-    /// The name of the file's format.
+    /// Returns the name of the file's format.
     pub fn format(&self) -> &'static str {
         self.capture.format()
     }
 
-    /// The names of the interfaces that the file describes.
+    /// Returns the names of the interfaces that the file describes.
     pub fn interface_names(&self) -> Vec<&str> {
         self.capture.interface_names()
     }
 
-    /// What became of the packets that did not arrive.
+    /// Returns the counts of the packets that did not arrive.
     pub fn passed(&self) -> Passed {
         self.passed
     }
 
-    /// The time of the first packet of the file, in nanoseconds since 1970, and the time that has passed since then.
+    /// Returns the time of the first packet of the file, in nanoseconds since 1970, and the time that has
+    /// passed since then.
     pub fn times(&self) -> (i128, Duration) {
         let first = self.clock.first.unwrap_or_default();
         (first, Duration::from_nanos(u64::try_from(self.clock.last - first).unwrap_or(0)))
     }
 
-    /// The next arrival; `None` behind the last one.
+    /// Reads the next arrival; `None` behind the last one.
     ///
     /// # Errors
     /// The capture cannot be read any further, its times go back, or its link type is not known.
@@ -284,7 +287,7 @@ impl<R: Read> Arrivals<R> {
 }
 
 impl Passed {
-    /// A packet of this length takes part.
+    /// Counts a packet of this length that takes part.
     fn take(&mut self, length: u16, filled: Filled) {
         self.shortened += u64::from(filled.shortened);
         self.no_checksum += u64::from(filled.checksum);
@@ -293,7 +296,8 @@ impl Passed {
         self.longest = self.longest.max(length);
     }
 
-    /// What of the file does not arrive and was not left out by choice, with how many packets that are.
+    /// Returns what of the file does not arrive and was not left out by choice, with how many packets that
+    /// are.
     pub fn left_out(&self) -> Vec<(u64, &'static str)> {
         let all = [
             (self.not_ip, "without IP"),
@@ -331,7 +335,8 @@ type Parsed = Result<(Fields, Filled), Unread>;
 fn read(record: &Record<'_>, whole: &mut [u8]) -> Result<Parsed, NoPacket> {
     let captured = frame::packet(record.link_type, record.bytes)?;
     let head = record.bytes.len() - captured.len();
-    // An IPv6 header has 40 bytes, an IPv4 header as many as it says. Without them there is nothing to replay.
+    // An IPv6 header has 40 bytes, an IPv4 header as many as it says. Without them there is nothing to
+    // replay.
     let header = match captured.first().ok_or(NoPacket::Truncated)? {
         first if first >> 4 == 4 => usize::from(first & 15) * 4,
         first if first >> 4 == 6 => IPV6_HEADER,
@@ -356,13 +361,15 @@ fn read(record: &Record<'_>, whole: &mut [u8]) -> Result<Parsed, NoPacket> {
 
 /// The length of an IPv6 header.
 const IPV6_HEADER: usize = 40;
-/// The most bytes that a frame without data has in place of an IP packet, so that it is as long as Ethernet asks for.
+/// The most bytes that a frame without data has in place of an IP packet, so that it is as long as Ethernet
+/// asks for.
 const PADDED: usize = 46;
-/// What follows an IPv6 header that says no length: TCP, UDP, or Hop-by-Hop options with that of a jumbogram (RFC 2675).
+/// What follows an IPv6 header that says no length: TCP, UDP, or Hop-by-Hop options with that of a jumbogram
+/// (RFC 2675).
 const WITHOUT_LENGTH: [u8; 3] = [0, 6, 17];
 
-/// Fills in what a network card does after a packet was captured at a host: the length of one that it is to divide
-/// (segmentation offload), and the checksum of an IPv4 header. The header is there as a whole.
+/// Fills in what a network card does after a packet was captured at a host: the length of one that it is to
+/// divide (segmentation offload), and the checksum of an IPv4 header. The header is there as a whole.
 fn fill_in(packet: &mut [u8], header: usize, on_wire: usize) -> Result<Filled, Unread> {
     let mut filled = Filled::default();
     if packet[0] >> 4 == 4 && header >= 20 {

@@ -24,10 +24,12 @@ impl Files for Captures {
     }
 }
 
-/// The packets of a capture between two times, in at most so many bytes of text: see [`Files::read_capture`].
+/// Returns the packets of a capture between two times, in at most so many bytes of text: see
+/// [`Files::read_capture`].
 ///
 /// # Errors
-/// It is no capture, is cut off or damaged, has no packet of IP in this time, or more than a scenario can hold.
+/// It is no capture, is cut off or damaged, has no packet of IP in this time, or more than a scenario can
+/// hold.
 pub fn packets(
     capture: impl Read,
     from: Duration,

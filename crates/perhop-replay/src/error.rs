@@ -1,4 +1,4 @@
-//! What is wrong with a replay, in one line.
+//! Errors of a replay, each in one line.
 
 use std::fmt;
 

@@ -91,7 +91,7 @@ impl Driver for Through {
     }
 }
 
-/// A tag as what a device keeps with a packet.
+/// Returns a tag as what a device keeps with a packet.
 fn head_of(tag: &Tag) -> Head {
     let mut head = Head::default();
     head[..8].copy_from_slice(&tag.row.to_le_bytes());

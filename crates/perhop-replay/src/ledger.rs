@@ -47,8 +47,8 @@ pub(crate) struct Forwarded {
     pub(crate) color: Option<Color>,
 }
 
-/// What became of packets that came with a codepoint: the color that the meter at the edge gave them, and the codepoint with
-/// which they left, or the reason for which they were dropped.
+/// What became of packets that came with a codepoint: the color that the meter at the edge gave them, and the
+/// codepoint with which they left, or the reason for which they were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     /// The codepoint with which they came.
@@ -99,7 +99,7 @@ impl Fates {
         }
     }
 
-    /// The mean waiting time in seconds of the packets that left.
+    /// Returns the mean waiting time in seconds of the packets that left.
     pub fn mean_wait_s(&self) -> Option<f64> {
         (self.forwarded.packets > 0).then(|| self.waited_ns as f64 / self.forwarded.packets as f64 / 1e9)
     }
@@ -142,7 +142,7 @@ impl Flows {
         self.by_number.get_mut(&tag.flow.0).map(|(_, fates)| fates)
     }
 
-    /// The flows with the most bytes, the largest first.
+    /// Returns the flows with the most bytes, the largest first.
     pub fn largest(&self, count: usize) -> Vec<&(FiveTuple, Fates)> {
         let mut flows: Vec<_> = self.by_number.values().collect();
         flows.sort_by_key(|(tuple, fates)| (std::cmp::Reverse(fates.arrived.bytes), *tuple));
@@ -150,7 +150,7 @@ impl Flows {
         flows
     }
 
-    /// How many flows are counted, and how many were forgotten.
+    /// Returns how many flows are counted, and how many were forgotten.
     pub fn count(&self) -> (u64, u64) {
         (self.by_number.len() as u64, self.forgotten)
     }
@@ -251,7 +251,7 @@ impl Ledger {
         }
     }
 
-    /// A packet comes.
+    /// Counts a packet that comes.
     pub(crate) fn arrive(&mut self, arrival: &Arrival<'_>) -> Tag {
         let fields = &arrival.fields;
         let (size, flow) = (fields.length, fields.tuple.flow());
@@ -272,7 +272,7 @@ impl Ledger {
         self.by_codepoint.entry(dscp.get()).or_default()
     }
 
-    /// A packet left. It waited from its arrival to the beginning of its transmission.
+    /// Counts a packet that left. It waited from its arrival to the beginning of its transmission.
     pub(crate) fn forward(&mut self, tag: &Tag, forwarded: &Forwarded) {
         let transmission = self.rate.map_or(Duration::ZERO, |rate| {
             let bits = u128::from(Bytes::new(u64::from(tag.size)).get()) * 8_000_000_000;
@@ -294,7 +294,7 @@ impl Ledger {
         self.end = self.end.max(forwarded.at);
     }
 
-    /// A packet was dropped.
+    /// Counts a packet that was dropped.
     pub(crate) fn lose(&mut self, tag: &Tag, at: Instant, reason: Reason, color: Option<Color>) {
         self.all.lose(reason, color);
         self.codepoint(tag.dscp).0.lose(reason, color);
@@ -312,7 +312,7 @@ impl Ledger {
         self.outcomes.entry(outcome).or_default().add(size);
     }
 
-    /// Whether every packet that came left or was dropped.
+    /// Returns whether every packet that came left or was dropped.
     pub(crate) fn is_balanced(&self) -> bool {
         let Fates { arrived, forwarded, policed, dropped, .. } = self.all;
         arrived.packets == forwarded.packets + policed + dropped

@@ -1,8 +1,10 @@
-//! Captures replayed: the packets of a pcap or pcapng file, at their times, into a meter, a queue or a link of a scenario.
+//! Captures replayed: the packets of a pcap or pcapng file, at their times, into a meter, a queue or a link
+//! of a scenario.
 //!
-//! The replay is open loop: packets come when they came, whatever becomes of them. It keeps one packet of the file at a time,
-//! and those that wait. [`By`] says what drives the blocks: virtual time as in the simulator, or the data plane, which forwards
-//! the packets' bytes; both give each packet the same verdict (`tests/parity.rs`).
+//! The replay is open loop: packets come when they came, whatever becomes of them. It keeps one packet of the
+//! file at a time, and those that wait. [`By`] says what drives the blocks: virtual time as in the simulator,
+//! or the data plane, which forwards the packets' bytes; both give each packet the same verdict
+//! (`tests/parity.rs`).
 
 mod arrivals;
 mod captures;

@@ -73,7 +73,8 @@ pub struct CaptureRow {
     pub left_out: Vec<(u64, &'static str)>,
     /// Packets that took part of which only the first bytes were captured.
     pub shortened: u64,
-    /// IPv4 packets that took part and were captured before the network card filled in the checksum of their header.
+    /// IPv4 packets that took part and were captured before the network card filled in the checksum of their
+    /// header.
     pub no_checksum: u64,
     /// Packets that took part and were captured before the network card filled in their length.
     pub no_length: u64,
@@ -102,7 +103,8 @@ pub struct FatesRow {
     pub dropped_packets: Option<u64>,
     /// Packets that left with a congestion mark that they did not come with; none without a link.
     pub marked_packets: Option<u64>,
-    /// Packets by the color that the meter at the edge gave them: green, yellow, red; none without that meter.
+    /// Packets by the color that the meter at the edge gave them: green, yellow, red; none without that
+    /// meter.
     pub colors: Option<[u64; 3]>,
     /// Mean waiting time of the packets that left, in seconds.
     pub delay_mean_s: Option<f64>,
@@ -259,12 +261,12 @@ fn several<R: Read>(arrivals: &Arrivals<R>) -> Option<String> {
     })
 }
 
-/// A part of a time; none of no time.
+/// Returns a part of a time; none of no time.
 fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// The rows of a queue's classes.
+/// Returns the rows of a queue's classes.
 fn classes(outcome: &LinkOutcome) -> Vec<QueueRow> {
     if outcome.classes.is_empty() {
         return vec![QueueRow::new("all", &outcome.counters, &outcome.delays)];
@@ -393,7 +395,7 @@ impl FlowRow {
     }
 }
 
-/// A five-tuple as `tcpdump` writes it.
+/// Returns a five-tuple as `tcpdump` writes it.
 fn text_of(tuple: &FiveTuple) -> String {
     let FiveTuple { source, destination, protocol, source_port, destination_port } = *tuple;
     let protocol = match protocol {

@@ -55,7 +55,7 @@ pub struct Request {
     /// How much faster than captured.
     #[serde(default = "one")]
     pub speed: f64,
-    /// What is whole of a file that is cut off is replayed.
+    /// Whether the whole packets of a file that is cut off are replayed.
     #[serde(default)]
     pub allow_cut: bool,
     /// Draws what blocks decide by chance.
@@ -116,8 +116,8 @@ pub struct TargetLink {
 }
 
 impl Request {
-    /// Reads a replay in JSON, and with it the scenario whose link is replayed, if that is asked for: its text, TOML, and the
-    /// name of its file.
+    /// Reads a replay in JSON, and with it the scenario whose link is replayed, if that is asked for: its
+    /// text, TOML, and the name of its file.
     ///
     /// # Errors
     /// What is wrong, with its key.
@@ -239,7 +239,7 @@ fn check_queue(queue: &Queue, rate: Bitrate) -> Result<(), Problem> {
     }
 }
 
-/// What of a queue needs label-switched paths or an interpreter: its key, and why it cannot act.
+/// Returns what of a queue needs label-switched paths or an interpreter: its key, and why it cannot act.
 fn unusable(queue: &SchedulerParams) -> Option<(String, String)> {
     if let Some((key, path)) = queue.clone().paths().first() {
         return Some((key.clone(), no_path(path.name())));
@@ -263,7 +263,7 @@ fn no_path(name: &str) -> String {
     format!("packets of a capture follow no label-switched path, such as `{name}`; match by dscp or color")
 }
 
-/// The link of a scenario that packets are replayed into.
+/// Returns the link of a scenario that packets are replayed into.
 fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, String> {
     let network = scenario.network();
     let queued: Vec<&str> =
@@ -309,7 +309,8 @@ fn link_of(scenario: &Scenario, wanted: Option<&str>) -> Result<TargetLink, Stri
 }
 
 impl Target {
-    /// What of it has no effect on packets of a capture: key and reason. `key` is the place of a key of the queue in it.
+    /// Returns what of it has no effect on packets of a capture: key and reason. `key` is the place of a key
+    /// of the queue in it.
     fn notices(&self, key: impl Fn(&str) -> String) -> Vec<(String, String)> {
         let of_meter = self.meter.iter().flat_map(|meter| meter.idle_keys(&PACKETS));
         let mut notices: Vec<_> = of_meter.map(|(key, text)| (format!("meter.{key}"), text)).collect();

@@ -29,11 +29,11 @@ pub enum By {
 
 /// Hands packets to a target and says what becomes of each.
 pub(crate) trait Driver {
-    /// A packet arrives. What became of others by then is said before.
+    /// Takes a packet that arrives. The fates of others by then come before.
     fn arrive(&mut self, arrival: &Arrival<'_>, tag: Tag, ledger: &mut Ledger) -> Result<(), ReplayError>;
-    /// No packet arrives any more; those that wait leave.
+    /// Lets the packets that wait leave: none arrives any more.
     fn finish(&mut self, ledger: &mut Ledger) -> Result<(), ReplayError>;
-    /// The link's port.
+    /// Returns the link's port.
     fn view(&self) -> Option<PortView<'_>>;
 }
 
@@ -89,7 +89,7 @@ fn drive<R: Read>(
     Ok((report, ledger.verdicts))
 }
 
-/// Why no packet arrived.
+/// Returns why no packet arrived.
 fn nothing<R: Read>(arrivals: &Arrivals<R>, interface: Option<&str>) -> String {
     let passed = arrivals.passed();
     if passed.read == 0 {

@@ -1,4 +1,5 @@
-//! The replay in virtual time: the meter, the meters of the link, and its port, as the simulator's engines drive them.
+//! The replay in virtual time: the meter, the meters of the link, and its port, as the simulator's engines
+//! drive them.
 
 use perhop_core::marker::AfClass;
 use perhop_core::measure::PortView;
@@ -120,7 +121,7 @@ impl Link {
         }
     }
 
-    /// The port is to be served at this time.
+    /// Plans that the port is served at this time.
     fn expect(&mut self, at: Instant) {
         let place = self.due.partition_point(|other| *other > at);
         if self.due.get(place) != Some(&at) {

@@ -90,7 +90,7 @@ fn a_block_of_a_gigabyte_is_passed_over_and_not_kept() {
     let mut capture = Capture::open(Endless(&start, u64::from(length) - 32)).unwrap();
     let problem = capture.read_next().unwrap_err().to_string();
     assert_eq!(problem, "is cut off after its header, before any whole packet");
-    // The same with the length that stands behind it: zeros are not that length.
+    // The same with the length behind it: zeros are not that length.
     let mut capture = Capture::open(Endless(&start, u64::from(length))).unwrap();
     let problem = capture.read_next().unwrap_err().to_string();
     assert!(problem.contains("1073741824 before it and 0 behind it"), "{problem}");

@@ -174,7 +174,8 @@ fn a_file_that_is_cut_off_tells_how_many_packets_are_whole() {
                 None => ends[packets.len()] += 1,
             }
         }
-        // pcap has an end behind its header and each packet, pcapng behind the section and the interface, too.
+        // pcap has an end behind its header and each packet, pcapng behind the section and the interface,
+        // too.
         assert!(ends[0] >= 1 && ends[1..] == [1, 1], "{ends:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked for, and what is refused with its key.
+//! Requests: which are read, and which are refused with their key.
 
 use perhop_replay::Request;
 

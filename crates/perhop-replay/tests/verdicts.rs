@@ -26,8 +26,9 @@ fn packets(times: &[(u64, u8)]) -> Vec<u8> {
 
 #[test]
 fn a_token_bucket_by_hand() {
-    // 8 Mbit/s is 1 byte a microsecond. The bucket of 2000 bytes is full at first: two packets at once are in profile, a third is
-    // not. After 999 µs it holds 999 bytes, after one more 1000; then it is empty again, and full after a rest of 2 ms.
+    // 8 Mbit/s is 1 byte a microsecond. The bucket of 2000 bytes is full at first: two packets at once are in
+    // profile, a third is not. After 999 µs it holds 999 bytes, after one more 1000; then it is empty again,
+    // and full after a rest of 2 ms.
     let times = [(0, 0), (0, 46), (0, 0), (999, 0), (1000, 0), (1001, 0), (4000, 0), (4000, 0), (4000, 10)];
     let (report, verdicts) = run(&packets(&times), BUCKET).unwrap();
     let [green, yellow] = [10, 12];
@@ -72,7 +73,8 @@ fn a_policer_by_hand_and_at_half_the_speed() {
         report.outcomes.last().map(|row| (row.color, row.reason, row.packets)),
         Some((Some("yellow"), Some("policed"), 2))
     );
-    // The packet of 999 µs now comes at 1998 µs, when the bucket holds 1998 bytes; the last one finds 998 + 2.
+    // The packet of 999 µs now comes at 1998 µs, when the bucket holds 1998 bytes; the last one finds 998 +
+    // 2.
     let slow = options.replacen('{', r#"{"speed": 0.5, "#, 1);
     let (report, verdicts) = run(&packets(&times), &slow).unwrap();
     assert_eq!(verdicts.verdict, [FORWARDED, FORWARDED, policed, FORWARDED, FORWARDED]);
@@ -81,8 +83,8 @@ fn a_policer_by_hand_and_at_half_the_speed() {
 
 #[test]
 fn a_queue_by_hand() {
-    // 1000 bytes take 1 ms. Two packets may wait beside the one that is being sent: the fourth of four at once is dropped.
-    // The one at 1.5 ms finds one waiting, and waits until 3 ms.
+    // 1000 bytes take 1 ms. Two packets may wait beside the one that is being sent: the fourth of four at
+    // once is dropped. The one at 1.5 ms finds one waiting, and waits until 3 ms.
     let options = r#"{"queue": {"aqm": "drop-tail", "limit": "2p"}, "rate": "8Mbps"}"#;
     let times = [(0, 0), (0, 0), (0, 0), (0, 0), (1500, 0), (10_000, 46)];
     let (report, verdicts) = run(&packets(&times), options).unwrap();
@@ -110,8 +112,8 @@ fn a_queue_by_hand() {
 
 #[test]
 fn marks_are_counted_where_the_queue_set_them() {
-    // CoDel with a target of zero: the first packet does not wait, the second one begins the interval, and from the third on each is
-    // notified: marked, or dropped if it is not ECN-capable.
+    // CoDel with a target of zero: the first packet does not wait, the second one begins the interval, and
+    // from the third on each is notified: marked, or dropped if it is not ECN-capable.
     let options = r#"{"queue": {"aqm": "codel", "target": "0s", "interval": "1ns", "mtu": "0B", "limit": "9p", "ecn": true},
         "rate": "8Mbps"}"#;
     let frame = |ecn| Frame::new(0, udp(5000, 1000, 0, ecn));
@@ -128,8 +130,8 @@ fn marks_are_counted_where_the_queue_set_them() {
 
 #[test]
 fn waiting_times_are_those_of_lindleys_recursion() {
-    // Sizes and gaps by chance, at a load of about 0.8: what a packet waits is what the one before waited and took, less the gap
-    // between them.
+    // Sizes and gaps by chance, at a load of about 0.8: what a packet waits is what the one before waited and
+    // took, less the gap between them.
     let mut rng = Rng::stream(1, "arrivals");
     let (mut frames, mut at) = (Vec::new(), 0_u64);
     for _ in 0..5000 {

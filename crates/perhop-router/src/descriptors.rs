@@ -9,8 +9,8 @@ use nix::unistd::{close, dup2_stdin};
 /// Where a process sees its own.
 const OWN: &str = "/proc/self/fd";
 
-/// Closes all inherited file descriptors, so that they cannot be reached through the router, except standard output and error;
-/// standard input becomes `/dev/null`. Call it before anything is opened.
+/// Closes all inherited file descriptors, so that they cannot be reached through the router, except standard
+/// output and error; standard input becomes `/dev/null`. Call it before anything is opened.
 ///
 /// # Errors
 /// What could not be closed. The router must not go on then.
@@ -30,7 +30,7 @@ pub fn close_inherited() -> Result<(), String> {
     }
 }
 
-/// Open descriptors beyond the standard ones, without that by which they are listed.
+/// Returns open descriptors beyond the standard ones, without that by which they are listed.
 #[expect(clippy::disallowed_methods, reason = "the router's own descriptors are its business")]
 fn inherited() -> io::Result<Vec<i32>> {
     let listed = fs::read_dir(OWN)?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -1,5 +1,5 @@
-//! Serves metrics over HTTP: one request, one response, and the connection is closed. One thread serves all connections at
-//! once, so that a silent connection delays no other.
+//! Serves metrics over HTTP: one request, one response, and the connection is closed. One thread serves all
+//! connections at once, so that a silent connection delays no other.
 
 #![expect(
     clippy::disallowed_types,
@@ -89,7 +89,7 @@ struct Reader {
     stream: TcpStream,
     deadline: Instant,
     request: Vec<u8>,
-    /// What is left to be said, once it is known.
+    /// The rest of the response, once it is known.
     response: Option<(Vec<u8>, usize)>,
 }
 
@@ -139,7 +139,7 @@ impl Reader {
     }
 }
 
-/// The response to a request.
+/// Returns the response to a request.
 fn response(request: Request, published: &Published) -> io::Result<String> {
     let plain = |status: &str, text: &str| whole(status, "text/plain", text);
     Ok(match request {

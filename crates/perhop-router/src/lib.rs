@@ -1,4 +1,5 @@
-//! The parts of the program `perhop-router`, as a library for its tests and fuzz targets. It is no interface for others.
+//! The parts of the program `perhop-router`, as a library for its tests and fuzz targets. It is no interface
+//! for others.
 #![cfg(target_os = "linux")]
 
 mod capture;

@@ -26,7 +26,7 @@ pub type Backlog = outlet::Backlog<Line>;
 pub struct Log(Outlet<Line>);
 
 impl Log {
-    /// A log; lines wait until they are written.
+    /// Makes a log; lines wait until they are written.
     pub fn new() -> (Self, Backlog) {
         let (outlet, backlog) = Outlet::new(WAITING);
         (Self(outlet), backlog)
@@ -56,7 +56,8 @@ impl Log {
 /// Writes lines as they come, where there is somewhere to, and says how many were dropped before.
 pub fn write(output: Option<impl Write>, error: Option<impl Write>) -> impl FnMut(Line, u64) {
     let mut reported = 0;
-    // Each line is one write, so that none is torn by another's. One who does not listen is no reason to stop.
+    // Each line is one write, so that none is torn by another's. One who does not listen is no reason to
+    // stop.
     let (mut output, mut error) = (writer(output), writer(error));
     move |line, dropped| {
         if dropped > reported {
@@ -79,7 +80,7 @@ fn writer(mut to: Option<impl Write>) -> impl FnMut(&str) {
 
 #[cfg(test)]
 impl Backlog {
-    /// The lines that wait.
+    /// Returns the lines that wait.
     pub fn lines(self) -> Vec<String> {
         let text = |line| match line {
             Line::Said(line) | Line::Warned(line) => line,
@@ -133,7 +134,7 @@ mod tests {
         let lines: Vec<_> = lines.try_iter().collect();
         assert_eq!(lines[0], "warning: log: 5 lines dropped: they were not read in time\n");
         assert_eq!(lines[1], "a\\u{1b}[2J\nb\n");
-        assert_eq!(lines.len(), WAITING + 2, "the number is told once");
+        assert_eq!(lines.len(), WAITING + 2, "the number is reported once");
         assert_eq!(lines.last().unwrap(), "later\n");
     }
 }

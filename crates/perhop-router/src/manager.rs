@@ -1,4 +1,5 @@
-//! Notifications to the service manager (`sd_notify(3)`), by a thread of its own, so that a slow manager delays nothing.
+//! Notifications to the service manager (`sd_notify(3)`), by a thread of its own, so that a slow manager
+//! delays nothing.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub enum Note {
     Ready(String),
     /// It reads its configuration again, since that time of the monotonic clock.
     Reloading(Option<NotifyState<'static>>),
-    /// It ends.
+    /// Reports that the router ends.
     Stopping,
 }
 
@@ -32,17 +33,17 @@ impl Manager {
         (Self(outlet), backlog)
     }
 
-    /// It forwards. A line's end would begin another note.
+    /// Reports that the router forwards. A line's end would begin another note.
     pub fn ready(&self, status: &str) {
         self.0.put(Note::Ready(status.replace(char::is_control, " ")));
     }
 
-    /// It reads its configuration again.
+    /// Reports that the router reads its configuration again.
     pub fn reloading(&self) {
         self.0.put(Note::Reloading(NotifyState::monotonic_usec_now().ok()));
     }
 
-    /// It ends.
+    /// Reports that the router ends.
     pub fn stopping(&self) {
         self.0.put(Note::Stopping);
     }

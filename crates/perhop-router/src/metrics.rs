@@ -46,9 +46,9 @@ enum Value {
 /// Configurations that were loaded while the router ran, or refused.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Those that it went on with.
+    /// Reloads whose configuration was taken over.
     pub applied: AtomicU64,
-    /// Those that it did not.
+    /// Reloads whose configuration was refused.
     pub refused: AtomicU64,
 }
 
@@ -68,14 +68,15 @@ pub struct Beside<'a> {
 pub struct Published(Mutex<Arc<Snapshot>>);
 
 impl Published {
-    /// Replaces it by a newer one. Does not wait: while the last one is being read, the newer one is discarded.
+    /// Replaces it by a newer one. Does not wait: while the last one is being read, the newer one is
+    /// discarded.
     pub fn publish(&self, snapshot: Snapshot) {
         if let Ok(mut newest) = self.0.try_lock() {
             *newest = Arc::new(snapshot);
         }
     }
 
-    /// The newest one as text, in the format of `OpenMetrics`, which Prometheus reads.
+    /// Returns the newest report as text, in the format of `OpenMetrics`, which Prometheus reads.
     ///
     /// # Errors
     /// None that would be known.
@@ -232,7 +233,7 @@ impl Snapshot {
         self.add("perhop_queue_delay_seconds", help, MetricType::Histogram, delays);
     }
 
-    /// The meters of links: what came is what went on and what was dropped.
+    /// Adds the meters of links: what came is what went on and what was dropped.
     fn add_meters(&mut self, links: &[LinkTotals<'_>]) {
         let by_color = |pick: fn(&MeterCounts) -> [u64; 3]| {
             let meters = links
@@ -340,7 +341,7 @@ fn in_class(link: &str, class: &str, color: Color) -> Vec<(&'static str, String)
     vec![("link", link.to_owned()), ("class", class.to_owned()), ("color", color.name().to_owned())]
 }
 
-/// The delays of one color, in fewer bins.
+/// Returns the delays of one color, in fewer bins.
 fn histogram(delays: &DelayHistogram, color: Color) -> Value {
     let (edges, counts) = delays.bins();
     let mut buckets: Vec<(f64, u64)> =
@@ -466,7 +467,8 @@ match = { protocol = "udp" }
 color = "green"
 "#;
 
-    /// The metrics of a meter of the upstream link: arrived, passed and policed packets, each by color.
+    /// Returns the metrics of a meter of the upstream link: arrived, passed and policed packets, each by
+    /// color.
     fn of_meter(plane: &Plane, meter: &str) -> [[f64; 3]; 3] {
         let report = Report { aside: vec![perhop_live::device::Aside::default(); 2], ..Report::default() };
         let names = ["in0".to_owned(), "out0".to_owned()];
@@ -485,7 +487,7 @@ color = "green"
         })
     }
 
-    /// Ten packets of 1000 bytes at once: three fit into the first bucket, two into the second.
+    /// Hands over ten packets of 1000 bytes at once: three fit into the first bucket, two into the second.
     fn ten(plane: &mut Plane, at: Instant) {
         let mut packet = Vec::new();
         PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2).write(&mut packet, &[0; 972]).unwrap();

@@ -1,4 +1,4 @@
-//! Queues between the router and those to whom it speaks, each with a thread of its own: a listener that does not read
+//! Queues between the router and its listeners, each with a thread of its own: a listener that does not read
 //! delays neither the data plane nor the end.
 
 #![expect(clippy::disallowed_types, reason = "a reader that does not listen is given up after a time")]
@@ -38,7 +38,7 @@ impl<T> Clone for Outlet<T> {
 }
 
 impl<T> Outlet<T> {
-    /// A queue for so many items.
+    /// Makes a queue for so many items.
     pub fn new(room: usize) -> (Self, Backlog<T>) {
         let (sender, receiver) = mpsc::sync_channel(room);
         let dropped = Arc::<AtomicU64>::default();
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Backlog<T> {
         spawned.map(drop)
     }
 
-    /// What waits.
+    /// Returns what waits.
     #[cfg(test)]
     pub fn waiting(self) -> Vec<T> {
         let item = |entry| match entry {
@@ -115,9 +115,9 @@ mod tests {
         let began = Instant::now();
         assert!(!outlet.finish(Duration::from_millis(50)), "nobody delivers");
         assert!(began.elapsed() < Duration::from_secs(5));
-        let (seen, told) = mpsc::channel();
+        let (seen, heard) = mpsc::channel();
         backlog.start("outlet", move |number, dropped| seen.send((number, dropped)).unwrap()).unwrap();
         assert!(outlet.finish(Duration::from_secs(20)));
-        assert_eq!(told.try_iter().collect::<Vec<_>>(), [(0, 7), (1, 7), (2, 7)]);
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(0, 7), (1, 7), (2, 7)]);
     }
 }

@@ -11,7 +11,7 @@ pub const SIDES: [&str; 2] = ["inside", "outside"];
 /// The arrival rate that meters assume.
 const INTERFACE_BPS: u64 = 10_000_000_000;
 
-/// The data plane between inside (device 0) and outside (device 1).
+/// Returns the data plane between inside (device 0) and outside (device 1).
 pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
     let mut plan = PlaneSpec {
         devices: SIDES.len(),
@@ -62,8 +62,8 @@ impl Path {
         let unmetered = fixed.unwrap_or(Coloring::Trust);
         let (coloring, service, meter) =
             class.profile.as_ref().map_or((unmetered, ServiceLevel::NONE, None), |profile| {
-                // The rate at which packets can arrive is unknown. It must not depend on the link, or a new rate of the link
-                // would replace the meter.
+                // The rate at which packets can arrive is unknown. It must not depend on the link, or a new
+                // rate of the link would replace the meter.
                 let rate = Bitrate::from_bps(INTERFACE_BPS).expect("above zero");
                 plan.meters.push(MeterSpec { name, params: profile.clone(), rate });
                 let meter = Hop::Meter(plan.meters.len() - 1);
@@ -97,12 +97,12 @@ impl Path {
     }
 }
 
-/// A class's stream in one direction.
+/// Returns a class's stream in one direction.
 fn stream_name(class: &str, direction: &str) -> String {
     format!("{class} {direction}")
 }
 
-/// The class and the direction of a stream.
+/// Returns the class and the direction of a stream.
 pub fn class_and_direction(stream: &str) -> (&str, &str) {
     stream.rsplit_once(' ').unwrap_or((stream, ""))
 }

@@ -1,4 +1,5 @@
-//! What a router needs to start, how it gives it away once everything is open, and how it makes sure that all of it is gone.
+//! What a router needs to start, how it gives it away once everything is open, and how it makes sure that all
+//! of it is gone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgroups, setgroups, setres
 /// The users that it becomes if it is started as root without `user`: the first one that exists.
 const USERS: [&str; 2] = ["perhop", "nobody"];
 
-/// What an error of opening something means: names the capability that is missing, where one is.
+/// Returns what an error of opening something means: names the capability that is missing, where one is.
 pub fn explain(error: &io::Error, needed: Capability) -> String {
     if error.kind() == io::ErrorKind::PermissionDenied && !holds(needed) {
         let name = needed.to_string();
@@ -30,7 +31,7 @@ fn holds(capability: Capability) -> bool {
     caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
 }
 
-/// Whom a router runs as once everything is open.
+/// The user as which a router runs once everything is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// The user that started it, who is not root.
@@ -42,7 +43,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// By the configuration's `user`.
+    /// Returns the user that the configuration names.
     ///
     /// # Errors
     /// There is no such user, or none at all that is not root.
@@ -80,9 +81,9 @@ fn unprivileged() -> Result<User, String> {
     Err(format!("there is neither `{first}` nor `{second}` to run as; name a user that is not root"))
 }
 
-/// Gives away, for good, what the router no longer needs: becomes the user, and keeps no capability in any set. Only the
-/// calling thread and those that it will start are meant: there must be no others yet. What comes back is to be verified
-/// once all threads run.
+/// Gives away, for good, what the router no longer needs: becomes the user, and keeps no capability in any
+/// set. Only the calling thread and those that it will start are meant: there must be no others yet. What
+/// comes back is to be verified once all threads run.
 ///
 /// # Errors
 /// What could not be given away. The router must not go on then.
@@ -148,16 +149,17 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Supplementary groups that could not be given away.
+    /// Returns supplementary groups that could not be given away.
     pub fn groups_left(&self) -> Vec<u32> {
         self.groups.iter().copied().filter(|group| *group != self.gid).collect()
     }
 
-    /// Reads back from the kernel whether all of it is gone, from every thread, and whether system calls are filtered.
+    /// Reads back from the kernel whether all of it is gone, from every thread, and whether system calls are
+    /// filtered.
     ///
     /// # Errors
     /// What is still there. The router must not go on then.
-    #[expect(clippy::disallowed_methods, reason = "the kernel tells a process of itself in files")]
+    #[expect(clippy::disallowed_methods, reason = "the kernel reports to a process of itself in files")]
     pub fn verify(&self) -> Result<(), String> {
         let tasks = Path::new("/proc/self/task");
         let explain = |error: io::Error| format!("cannot verify privileges: {}: {error}", tasks.display());
@@ -169,7 +171,7 @@ impl Dropped {
         Ok(())
     }
 
-    /// The same of one thread's `status` (proc(5)).
+    /// Checks one thread's `status` (proc(5)).
     fn check(&self, status: &str) -> Result<(), String> {
         let value = |key: &str| {
             let found = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

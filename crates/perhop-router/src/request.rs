@@ -1,20 +1,20 @@
 //! Requests for metrics: what of HTTP/1.1 (RFC 9112) is read, without a socket.
 //!
-//! A page of another site may have a browser on this host ask for `http://name.of.that.site:9477/metrics`, whose address it
-//! says is 127.0.0.1 (DNS rebinding), and read the response as its own. Such a request carries that name as its `Host`: so only
-//! names of this host are accepted.
+//! A page of another site may have a browser on this host ask for `http://name.of.that.site:9477/metrics`,
+//! whose address it says is 127.0.0.1 (DNS rebinding), and read the response as its own. Such a request
+//! carries that name as its `Host`: so only names of this host are accepted.
 
 use std::net::IpAddr;
 
 /// The longest header that is read.
 pub const LONGEST: usize = 8192;
 
-/// What is asked for.
+/// A page that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The metrics.
     Metrics,
-    /// What is at `/`.
+    /// The page at `/`.
     Front,
     /// Something else.
     Unknown,
@@ -29,7 +29,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// Reads what has come of a request; `None` if its header has not ended yet. `ours` tells names of this host.
+    /// Reads what has come of a request; `None` if its header has not ended yet. `ours` returns whether a
+    /// name is of this host.
     pub fn read(text: &[u8], ours: impl FnOnce(&str) -> bool) -> Option<Self> {
         let Some(end) = text.windows(4).position(|four| four == b"\r\n\r\n") else {
             return (text.len() > LONGEST).then_some(Self::TooLong);
@@ -61,13 +62,13 @@ impl Request {
     }
 }
 
-/// The value of a line of this name.
+/// Returns the value of a line of this name.
 fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     found.eq_ignore_ascii_case(name).then(|| value.trim_matches([' ', '\t']))
 }
 
-/// A `Host` without its port, and without the brackets of an IPv6 address.
+/// Returns a `Host` without its port, and without the brackets of an IPv6 address.
 fn name_of(host: &str) -> Option<&str> {
     let (name, rest) = match host.strip_prefix('[') {
         Some(literal) => literal.split_once(']')?,
@@ -83,13 +84,13 @@ fn name_of(host: &str) -> Option<&str> {
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Those that the user gives, beside the ones that are always known.
+    /// Returns the names that the user gives, beside the ones that are always known.
     pub fn new(names: &[String]) -> Self {
         Self(names.to_vec())
     }
 
-    /// Whether a request by this name is for us, whom the connection reached by that address: this address itself, any of
-    /// loopback, `localhost`, or what the user gives.
+    /// Returns whether a request by this name is for this host, which the connection reached by that address:
+    /// this address itself, any of loopback, `localhost`, or what the user gives.
     pub fn contains(&self, name: &str, reached: IpAddr) -> bool {
         let address = name.parse::<IpAddr>().map(|address| address.to_canonical());
         let name = name.strip_suffix('.').unwrap_or(name);
@@ -169,7 +170,8 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes, in whatever parts they come, upset it; and none of them reaches the metrics by another's name.
+        /// No bytes, in whatever parts they come, upset it; and none of them reaches the metrics by another's
+        /// name.
         #[test]
         fn any_bytes_are_read(noise in proptest::collection::vec(any::<u8>(), 0..60), at in 0_usize..100) {
             let good = b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n";

@@ -1,7 +1,7 @@
 //! Files of limited size, written in turn, that hold whole blocks whatever becomes of a write.
 //!
-//! All of them are opened before privileges go, and each begins with its header from the start: to turn to the next one is to
-//! cut it back to that header, which needs no room on the disk, no permission and no name.
+//! All of them are opened before privileges go, and each begins with its header from the start: to turn to
+//! the next one is to cut it back to that header, which needs no room on the disk, no permission and no name.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -72,17 +72,18 @@ impl<S: Storage> Ring<S> {
         Ok(Self { files, current: 0, header: length, limit, length, torn: false, ended: false, full: false })
     }
 
-    /// Whether so many more bytes go beyond the limit of the file that is being written.
+    /// Returns whether so many more bytes go beyond the limit of the file that is being written.
     pub fn exceeds(&self, more: usize) -> bool {
         self.length + more as u64 > self.limit
     }
 
-    /// Whether the only file there is has reached its limit.
+    /// Returns whether the only file there is has reached its limit.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Turns to the next file and says whether there is one; `last` is what the one before ends with, if there is room.
+    /// Turns to the next file and says whether there is one; `last` is what the one before ends with, if
+    /// there is room.
     ///
     /// # Errors
     /// A file's that cannot be cut; to be tried again.
@@ -118,7 +119,8 @@ impl<S: Storage> Ring<S> {
         Appended { blocks, error: result.err() }
     }
 
-    /// Truncates the file behind its last complete block, if a write failed within one. Call it again if it fails.
+    /// Truncates the file behind its last complete block, if a write failed within one. Call it again if it
+    /// fails.
     ///
     /// # Errors
     /// The file's.
@@ -131,7 +133,7 @@ impl<S: Storage> Ring<S> {
     }
 }
 
-/// How many bytes were written, and why no more.
+/// Returns how many bytes were written, and why no more.
 fn write_all(file: &mut impl Storage, bytes: &[u8], at: u64) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -145,7 +147,7 @@ fn write_all(file: &mut impl Storage, bytes: &[u8], at: u64) -> (usize, io::Resu
     (written, Ok(()))
 }
 
-/// The names of so many files: `all.pcapng`, `all.1.pcapng`, `all.2.pcapng`, …
+/// Returns the names of so many files: `all.pcapng`, `all.1.pcapng`, `all.2.pcapng`, …
 pub fn names(path: &Path, files: usize) -> Vec<PathBuf> {
     let name = |number: usize| {
         let mut name = path.file_stem().unwrap_or_default().to_owned();
@@ -159,8 +161,9 @@ pub fn names(path: &Path, files: usize) -> Vec<PathBuf> {
     std::iter::once(path.to_owned()).chain((1..files).map(name)).collect()
 }
 
-/// Opens a file to write to, with this mode: one that is new, or that is overwritten because it is ours. Never what a link,
-/// or a second name, leads to: where others may write to the folder, that would be a file of their choice.
+/// Opens a file to write to, with this mode: one that is new, or that is overwritten because it is ours.
+/// Never what a link, or a second name, leads to: where others may write to the folder, that would be a file
+/// of their choice.
 ///
 /// # Errors
 /// It is none of these, or the system's.
@@ -252,7 +255,7 @@ pub mod tests {
             }
         }
 
-        /// To cut a file takes no room, but may fail, too.
+        /// Cuts the file, which takes no room, but may fail, too.
         fn set_len(&mut self, length: u64) -> io::Result<()> {
             if let Fate::Fails = self.next() {
                 return Err(ErrorKind::StorageFull.into());
@@ -273,7 +276,7 @@ pub mod tests {
         proptest::collection::vec(fate, 0..60)
     }
 
-    /// Time stamps of the packets in a file that is whole to its end.
+    /// Returns the time stamps of the packets in a file that is whole to its end.
     pub fn packets(file: &[u8]) -> Vec<u64> {
         // The reader stops at a torn block without a word: so the blocks are walked through, too.
         let mut rest = file;
@@ -310,7 +313,8 @@ pub mod tests {
     }
 
     proptest! {
-        /// Whatever fails, is shortened or is torn: files are whole, and hold what was said to be in them, in order.
+        /// Whatever fails, is shortened or is torn: files are whole, and hold what was said to be in them, in
+        /// order.
         #[test]
         fn files_are_whole_whatever_becomes_of_a_write(
             fates in fates(), count in 1_usize..4, lengths in proptest::collection::vec(1_usize..300, 1..60),

@@ -1,7 +1,8 @@
 //! The system calls that a running router may make (seccomp(2)), for all of its threads.
 //!
-//! Two filters, of which the stricter one counts. What only an attack asks for, such as another program, ends the process.
-//! Whatever else is not needed fails with `EPERM`: a C library that asks for something new does not bring a network down.
+//! Two filters, of which the stricter one counts. What only an attack asks for, such as another program, ends
+//! the process. Whatever else is not needed fails with `EPERM`: a C library that asks for something new does
+//! not bring a network down.
 
 use std::fs::File;
 use std::io;
@@ -114,7 +115,7 @@ pub fn confine() -> Result<(), String> {
     acts(&to_write())
 }
 
-/// Whether an attempt that the filter forbids was refused.
+/// Checks that an attempt that the filter forbids was refused.
 fn acts(attempt: &io::Result<File>) -> Result<(), String> {
     match attempt {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -151,13 +152,13 @@ fn filter(
     filter.try_into().map_err(explain)
 }
 
-/// Needed with some arguments only.
+/// Returns the calls that are needed with some arguments only.
 fn limited() -> Result<Vec<(c_long, Vec<Rule>)>, String> {
     let changes = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
     let without = |bits: i32| Is::MaskedEq(u64::from(bits.cast_unsigned()));
     let datagrams = [(0, Is::Eq, libc::AF_UNIX), (1, Is::MaskedEq(0xf), libc::SOCK_DGRAM)];
     let calls = [
-        // To read only: the configuration, and what the kernel tells of this process.
+        // To read only: the configuration, and what the kernel reports of this process.
         (libc::SYS_openat, vec![vec![(2, without(changes), 0)]]),
         // No memory becomes code.
         (libc::SYS_mmap, vec![vec![(2, without(libc::PROT_EXEC), 0)]]),

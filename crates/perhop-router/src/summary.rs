@@ -1,4 +1,4 @@
-//! What is said at the end.
+//! The summary at the end of a run.
 
 use std::fmt;
 use std::sync::atomic::Ordering;

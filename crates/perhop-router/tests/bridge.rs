@@ -1,5 +1,5 @@
-//! The program as a user runs it, between two hosts in network namespaces of their own: needs root and iproute2, and says so
-//! where it is skipped.
+//! The program as a user runs it, between two hosts in network namespaces of their own: needs root and
+//! iproute2, and says so where it is skipped.
 
 #![cfg(target_os = "linux")]
 #![expect(

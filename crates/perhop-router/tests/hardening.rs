@@ -1,5 +1,6 @@
-//! What an attacker, or an accident, may try on a router that runs: privileges, descriptors and system calls, a log that
-//! nobody reads, a disk without room, readers of metrics. Needs root and iproute2, and says so where it is skipped.
+//! What an attacker, or an accident, may try on a router that runs: privileges, descriptors and system calls,
+//! a log that nobody reads, a disk without room, readers of metrics. Needs root and iproute2, and says so
+//! where it is skipped.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -37,7 +38,8 @@ const UNIT: &str = include_str!("../../../contrib/perhop-router.service");
 /// Generous: it is to take a fraction of a second.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// Every thread has this user and group and no other group, no capability in any set, no way to more, and the filters.
+/// Every thread has this user and group and no other group, no capability in any set, no way to more, and the
+/// filters.
 fn assert_confined(router: &Router, uid: u32, gid: u32) {
     let threads = router.threads();
     assert!(threads.len() >= 5, "{threads:#?}");

@@ -1,4 +1,5 @@
-//! Whatever comes as a configuration or a request, and whatever is captured: what fuzz targets look for at length, in short.
+//! Whatever comes as a configuration or a request, and whatever is captured: what fuzz targets look for at
+//! length, in short.
 #![cfg(target_os = "linux")]
 
 #[path = "../../perhop-core/tests/common/choices.rs"]

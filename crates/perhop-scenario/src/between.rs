@@ -14,13 +14,14 @@ use crate::matrix::Lines;
 
 /// A traffic matrix: between which routers the flows of a group go, each between its own hosts.
 ///
-/// Gravity (the default): each flow draws the router of its sender and another for its receiver, both with probabilities in proportion to
-/// `weights`. Measured: the flows are divided among pairs of routers in proportion to given rates.
+/// Gravity (the default): each flow draws the router of its sender and another for its receiver, both with
+/// probabilities in proportion to `weights`. Measured: the flows are divided among pairs of routers in
+/// proportion to given rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Between {
-    /// The routers from which gravity draws: tiers of the topology or routers by name. Default: the lowest tier, such as `edge`; without
-    /// a topology all routers.
+    /// The routers from which gravity draws: tiers of the topology or routers by name. Default: the lowest
+    /// tier, such as `edge`; without a topology all routers.
     #[serde(default, deserialize_with = "filled", skip_serializing_if = "Vec::is_empty")]
     pub among: Vec<String>,
     /// How gravity weighs a router.
@@ -29,16 +30,19 @@ pub struct Between {
     /// The weights of single routers by name, in place of that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weight: BTreeMap<String, f64>,
-    /// The seed of the draws: they are part of the network, the same in all runs. Groups of other names draw independently.
+    /// The seed of the draws: they are part of the network, the same in all runs. Groups of other names draw
+    /// independently.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seed: u32,
-    /// A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of routers in each line.
+    /// A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of routers in
+    /// each line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What a matrix that is given as `demands` is called: the file it is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A measured matrix, in place of a file: lists of two routers and a rate, such as `["Vienna", "Graz", "300Mbps"]`.
+    /// A measured matrix, in place of a file: lists of two routers and a rate, such as
+    /// `["Vienna", "Graz", "300Mbps"]`.
     #[serde(default, deserialize_with = "filled", skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<Demand>,
     /// Where the demands stand in the file, until their routers are checked.

@@ -1,5 +1,6 @@
-//! Bounds of text, in front of every reader: a text that nests too deep, or has a part with too many parts of its own, is refused before
-//! anything is made of it. Parsers and what follows them then take time in proportion to its size, and never run out of stack.
+//! Bounds of text, in front of every reader: a text that nests too deep, or has a part with too many parts of
+//! its own, is refused before anything is made of it. Parsers and what follows them then take time in
+//! proportion to its size, and never run out of stack.
 
 use std::fmt;
 
@@ -35,7 +36,7 @@ impl fmt::Display for Excess {
 }
 
 impl Syntax {
-    /// The syntax of this name.
+    /// Returns the syntax of this name.
     pub fn of(name: &str) -> Option<Self> {
         [("toml", Self::Toml), ("json", Self::Json), ("xml", Self::Xml)]
             .into_iter()
@@ -66,7 +67,8 @@ fn too_deep(what: &str) -> String {
     format!("{what} lie more than {DEEPEST} deep within each other")
 }
 
-/// How deep a place in TOML lies: within the table of a header, brackets, and the parts of a key, each of which is a table.
+/// How deep a place in TOML lies: within the table of a header, brackets, and the parts of a key, each of
+/// which is a table.
 #[derive(Default)]
 struct Nesting {
     /// How many levels each open bracket adds, with the parts of its key.
@@ -140,7 +142,7 @@ fn toml(text: &[u8]) -> Found {
     None
 }
 
-/// The place behind the string that begins here.
+/// Returns the place behind the string that begins here.
 fn behind_toml_string(text: &[u8], begun: usize) -> usize {
     let quote = text[begun];
     let (mut place, long) = match text[begun..] {
@@ -219,7 +221,7 @@ fn xml(text: &[u8]) -> Found {
     None
 }
 
-/// The place behind a tag, how many attributes it has, and whether its element is empty.
+/// Returns the place behind a tag, how many attributes it has, and whether its element is empty.
 fn tag(text: &[u8], mut place: usize) -> (usize, usize, bool) {
     let mut attributes = 0;
     while let Some(&byte) = text.get(place) {
@@ -237,7 +239,7 @@ fn tag(text: &[u8], mut place: usize) -> (usize, usize, bool) {
     (place, attributes, false)
 }
 
-/// The place behind the next occurrence of some bytes; the end, if there is none.
+/// Returns the place behind the next occurrence of some bytes; the end, if there is none.
 fn behind(text: &[u8], place: usize, wanted: &[u8]) -> usize {
     let rest = text.get(place..).unwrap_or_default();
     rest.windows(wanted.len())

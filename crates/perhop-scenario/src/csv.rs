@@ -1,4 +1,5 @@
-//! CSV: a header that names quantities with their units, then their values in each line. Lines that begin with `#` are comments.
+//! CSV: a header that names quantities with their units, then their values in each line. Lines that begin
+//! with `#` are comments.
 
 use crate::error::did_you_mean;
 use crate::text::{shortened, unmarked};
@@ -16,13 +17,13 @@ pub(crate) const SIZES: Column = &[("size_B", 1.0), ("size_kB", 1e3), ("size_MB"
 /// No number is larger.
 const MOST: f64 = 1e18;
 
-/// The lines of a text that are not empty and no comments, with their numbers from 1.
+/// Returns the lines of a text that are not empty and no comments, with their numbers from 1.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = unmarked(text).lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The units of these columns, as a header names them; `None` if it names others.
+/// Returns the units of these columns, as a header names them; `None` if it names others.
 pub(crate) fn units<const N: usize>(header: &str, columns: [Column; N]) -> Option<[f64; N]> {
     let mut units = [0.0; N];
     let mut names = header.split(',').map(str::trim);
@@ -33,7 +34,7 @@ pub(crate) fn units<const N: usize>(header: &str, columns: [Column; N]) -> Optio
     names.next().is_none().then_some(units)
 }
 
-/// A hint for a header with a name that is none of these.
+/// Returns a hint for a header with a name that is none of these.
 pub(crate) fn nearest(header: &str, columns: &[Column]) -> String {
     let known = || columns.iter().flat_map(|column| column.iter().map(|(name, _)| *name));
     let mut names = header.split(',').map(str::trim);
@@ -41,12 +42,12 @@ pub(crate) fn nearest(header: &str, columns: &[Column]) -> String {
     unknown.map_or_else(String::new, |name| did_you_mean(name, known()))
 }
 
-/// The values of a line.
+/// Returns the values of a line.
 pub(crate) fn values<'a, const N: usize>(line: &'a str, what: &str) -> Result<[&'a str; N], String> {
     exactly(line.split(',').collect(), line, what)
 }
 
-/// The values of a line, as many as there should be.
+/// Returns the values of a line, as many as there should be.
 pub(crate) fn exactly<'a, const N: usize>(
     values: Vec<&'a str>,
     line: &str,
@@ -60,7 +61,8 @@ pub(crate) fn exactly<'a, const N: usize>(
     })
 }
 
-/// The values of a line, some of which may be in quotes (RFC 4180, section 2): there a comma is part of the value, and two quotes are one.
+/// Returns the values of a line, some of which may be in quotes (RFC 4180, section 2): there a comma is part
+/// of the value, and two quotes are one.
 pub(crate) fn fields(line: &str) -> Result<Vec<String>, String> {
     let mut fields = Vec::new();
     let mut rest = Some(line);
@@ -89,7 +91,7 @@ pub(crate) fn fields(line: &str) -> Result<Vec<String>, String> {
     Ok(fields)
 }
 
-/// The value up to the closing quote, and what follows it; `None` without one.
+/// Returns the value up to the closing quote, and what follows it; `None` without one.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = text;
@@ -102,7 +104,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// A number that is not below 0.
+/// Reads a number that is not below 0.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
@@ -110,7 +112,7 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     if value < 0.0 { Err(format!("`{text}` is below 0")) } else { Ok(value) }
 }
 
-/// A number, times its unit, rounded.
+/// Reads a number, and returns it times its unit, rounded.
 pub(crate) fn scaled(text: &str, unit: f64) -> Result<u64, String> {
     let scaled = number(text)? * unit + 0.5;
     if scaled < MOST { Ok(scaled as u64) } else { Err(format!("`{}` is too large", shortened(text.trim()))) }

@@ -104,8 +104,8 @@ impl<'a> QueuePlace<'a> {
 }
 
 impl Scenario {
-    /// Returns the directions of all links that can differ from an endless constant link: a reverse one only where the link has
-    /// settings for it.
+    /// Returns the directions of all links that can differ from an endless constant link: a reverse one only
+    /// where the link has settings for it.
     pub(crate) fn directions(&self) -> impl Iterator<Item = Direction<'_>> {
         self.links.iter().flat_map(|(name, link)| {
             let direction = |reverse| Direction { scenario: self, link_name: name, link, reverse };

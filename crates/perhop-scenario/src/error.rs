@@ -1,17 +1,17 @@
-//! What is wrong with a scenario, or with another file of tables: where it stands, what is wrong, what would be right.
+//! Errors of a scenario, or of another file of tables: the place, what is wrong, and what would be right.
 
 use std::fmt;
 
 /// One clear message about one scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// The file, or what stands for it.
+    /// The file, or the name of another source.
     pub origin: String,
     /// The line in the file, from 1, if it is known.
     pub line: Option<usize>,
     /// The key's path, such as `links.bottleneck.queue.in`; empty for the whole scenario.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// One line: what is wrong, and what would be right.
     pub problem: String,
 }
 
@@ -49,7 +49,7 @@ impl std::error::Error for ScenarioError {}
 /// What a user should know of a scenario, or of another file of tables, that can be used as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The file, or what stands for it.
+    /// The file, or the name of another source.
     pub origin: String,
     /// The line in the file, from 1, if it is known.
     pub line: Option<usize>,
@@ -71,7 +71,7 @@ impl fmt::Display for Notice {
 pub struct Problem {
     /// The key's path.
     pub path: Vec<KeyPart>,
-    /// What is wrong and what would be right.
+    /// One line: what is wrong, and what would be right.
     pub text: String,
 }
 
@@ -84,7 +84,7 @@ pub enum KeyPart {
     Index(usize),
 }
 
-/// The parts of a path as blocks write it: `queues[1].match.path`.
+/// Returns the parts of a path as blocks write it: `queues[1].match.path`.
 pub fn steps(path: &str) -> impl Iterator<Item = KeyPart> {
     let parts = path.split(['.', '[']).filter(|part| !part.is_empty());
     parts.map(|part| match part.strip_suffix(']').and_then(|index| index.parse().ok()) {
@@ -93,20 +93,21 @@ pub fn steps(path: &str) -> impl Iterator<Item = KeyPart> {
     })
 }
 
-/// Returns the path of a key of the group of flows of this number, such as `transport.packet`; of the group's table if `key` is empty.
+/// Returns the path of a key of the group of flows of this number, such as `transport.packet`; of the group's
+/// table if `key` is empty.
 pub(crate) fn at_flow(number: usize, key: &str) -> impl Iterator<Item = KeyPart> {
     let group = [KeyPart::Key("flows".into()), KeyPart::Index(number)];
     group.into_iter().chain(steps(key))
 }
 
-/// Returns the path of a key, such as `reverse.loss`, of the table `[tables.NAME]`; of that table if `key` is empty. A dot in the name
-/// begins no other part.
+/// Returns the path of a key, such as `reverse.loss`, of the table `[tables.NAME]`; of that table if `key` is
+/// empty. A dot in the name begins no other part.
 pub(crate) fn at_table(tables: &str, name: &str, key: &str) -> impl Iterator<Item = KeyPart> {
     [tables, name].map(|key| KeyPart::Key(key.into())).into_iter().chain(steps(key))
 }
 
 impl Problem {
-    /// A problem at the key of this path.
+    /// Makes a problem at the key of this path.
     pub fn at(path: impl IntoIterator<Item = KeyPart>, text: impl Into<String>) -> Self {
         Self { path: path.into_iter().collect(), text: text.into() }
     }
@@ -131,8 +132,8 @@ impl Problem {
     }
 }
 
-/// ` Did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near. Case and underscores are
-/// ignored: `RIO` and `token_bucket` are near.
+/// Returns `; did you mean `x`?` for the candidate nearest to `word`, or nothing if none is near. Case and
+/// underscores are ignored: `RIO` and `token_bucket` are near.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
     candidates

@@ -1,4 +1,5 @@
-//! Files that a scenario names. The reader of scenarios does no I/O by itself: whoever calls it says where files come from.
+//! Files that a scenario names. The reader of scenarios does no I/O by itself: whoever calls it says where
+//! files come from.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
@@ -20,20 +21,20 @@ pub const LEFT_OUT: &str = "# left out: ";
 
 /// Where the files come from that a scenario names, and the classes.
 pub trait Files {
-    /// The blocks that are implemented outside; by default there are none.
+    /// Returns the blocks that are implemented outside; by default there are none.
     fn plugins(&self) -> Option<&dyn Plugins> {
         None
     }
 
-    /// The text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
     /// One line that names the file: why it cannot be read, and what to do.
     fn read(&self, name: &str) -> Result<String, String>;
 
-    /// The packets of a capture as text, in the order of time: a header, `time_s,size_B,dscp`, then these of each packet of IP. Those
-    /// before `from` after the first packet and from `to` on are left out; `from` is time zero. Where others are left out, a line with
-    /// [`LEFT_OUT`] comes first.
+    /// Reads the packets of a capture as text, in the order of time: a header, `time_s,size_B,dscp`, then
+    /// these of each packet of IP. Those before `from` after the first packet and from `to` on are left out;
+    /// `from` is time zero. Where others are left out, a line with [`LEFT_OUT`] comes first.
     ///
     /// # Errors
     /// One line that names the file: why it cannot be read, and what to do. By default no captures are read.
@@ -88,7 +89,7 @@ impl Folder {
         Self(if path == Path::new(".") { PathBuf::new() } else { path })
     }
 
-    /// The folder of a file.
+    /// Returns the folder of a file.
     pub fn of(file: impl AsRef<Path>) -> Self {
         Self(file.as_ref().parent().map_or_else(PathBuf::new, Path::to_path_buf))
     }

@@ -1,5 +1,5 @@
-//! The types of the scenario format. Field docs are the documentation that users read. It is one long file, since docs/scenario.md
-//! follows its order.
+//! The types of the scenario format. Field docs are the documentation that users read. It is one long file,
+//! since docs/scenario.md follows its order.
 
 mod forms;
 
@@ -33,9 +33,9 @@ pub use crate::topology::{FatTree, Graph, GraphLink, Isp, Links, TierLink, Topol
 
 /// A network, its traffic and what to measure.
 ///
-/// Every flow, link, profile and path has its own random stream, derived from the seed and its name. Adding one
-/// therefore does not change the random numbers of the others. Renaming one changes its random numbers: with the same
-/// seed this gives a different run, as valid as one with another seed.
+/// Every flow, link, profile and path has its own random stream, derived from the seed and its name. Adding
+/// one therefore does not change the random numbers of the others. Renaming one changes its random numbers:
+/// with the same seed this gives a different run, as valid as one with another seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
@@ -44,7 +44,8 @@ pub struct Scenario {
     pub title: String,
     /// Simulated time of one run.
     pub duration: Duration,
-    /// All statistics of flows, classes and links exclude this initial period, counts of packets and drops included.
+    /// All statistics of flows, classes and links exclude this initial period, counts of packets and drops
+    /// included.
     #[serde(default)]
     pub warmup: Duration,
     /// Routers and links by a rule: generated, or from a graph.
@@ -56,12 +57,13 @@ pub struct Scenario {
     /// Label-switched paths, by name: explicit routes that flows can use instead of the shortest one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, LabelSwitchedPath>,
-    /// Traffic profiles that several flows share, by name: one meter for all of them, at their first common router.
+    /// Traffic profiles that several flows share, by name: one meter for all of them, at their first common
+    /// router.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
     /// Groups of flows.
     pub flows: Vec<Flow>,
-    /// What is sampled at regular intervals.
+    /// Samples that are taken at regular intervals.
     #[serde(default, skip_serializing_if = "Probes::is_empty")]
     pub probes: Probes,
     /// Settings for real packets (`perhop live`); simulations ignore them.
@@ -75,7 +77,8 @@ pub struct Scenario {
     pub(crate) former_keys: Vec<Problem>,
 }
 
-/// Declares the settings of one direction of a link: its own keys, those of its medium, which both directions have, and more own ones.
+/// Declares the settings of one direction of a link: its own keys, those of its medium, which both directions
+/// have, and more own ones.
 macro_rules! direction {
     (
         $(#[$meta:meta])*
@@ -90,25 +93,31 @@ macro_rules! direction {
         $(#[$meta])*
         pub struct $name {
             $($(#[$first_meta])* pub $first: $first_type,)*
-            #[doc = concat!(" The rate of the ", $direction, " direction over time, as a file or table says: Mahimahi's packet-delivery traces, or CSV. AQMs and")]
-            /// schedulers know the `rate` of the link only; utilization refers to the mean rate of the trace. Default: the rate is constant.
+            #[doc = concat!(" The rate of the ", $direction, " direction over time, as a file or table says:")]
+            /// Mahimahi's packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link
+            /// only; utilization refers to the mean rate of the trace. Default: the rate is constant.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub rate_trace: Option<RateTrace>,
-            #[doc = concat!(" Changes of the rate and delay of the ", $direction, " direction, in the order of time. AQMs and schedulers know the `rate` of the")]
-            /// link only; utilization refers to the mean rate.
+            #[doc = concat!(" Changes of the rate and delay of the ", $direction, " direction, in the order of")]
+            /// time. AQMs and schedulers know the `rate` of the link only; utilization refers to the mean
+            /// rate.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
             pub changes: Vec<Change>,
-            #[doc = concat!(" Times during which the ", $direction, " direction begins to send no packet, in order.")]
+            #[doc = concat!(" Times during which the ", $direction, " direction begins to send no packet, in")]
+            /// order.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
             pub outages: Vec<Outage>,
-            #[doc = concat!(" The probability that the ", $direction, " direction loses a packet after it has sent it, each packet independently. Flows count lost packets apart")]
-            /// from the drops of queues. Default: none is lost.
+            #[doc = concat!(" The probability that the ", $direction, " direction loses a packet after it has sent")]
+            /// it, each packet independently. Flows count lost packets apart from the drops of queues.
+            /// Default: none is lost.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub loss: Option<Probability>,
-            #[doc = concat!(" Losses of the ", $direction, " direction in bursts, beside these of `loss`. Default: none.")]
+            #[doc = concat!(" Losses of the ", $direction, " direction in bursts, beside these of `loss`. Default:")]
+            /// none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub burst_loss: Option<GilbertElliott>,
-            #[doc = concat!(" A random delay of each packet of the ", $direction, " direction beside the propagation delay. Default: none.")]
+            #[doc = concat!(" A random delay of each packet of the ", $direction, " direction beside the")]
+            /// propagation delay. Default: none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub jitter: Option<Jitter>,
             $($($(#[$last_meta])* pub $last: $last_type,)*)?
@@ -142,8 +151,8 @@ direction! {
         /// The queue of the forward direction. Default: a queue without a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub queue: Option<Queue>,
-        /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts or other routers have
-        /// marked: each packet that of the first meter that matches it. Default: none.
+        /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts
+        /// or other routers have marked: each packet that of the first meter that matches it. Default: none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub meters: Vec<AggregateMeter>,
     }
@@ -214,17 +223,18 @@ pub struct TraceTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceFormat {
-    /// Mahimahi's packet-delivery traces: each line is the time in milliseconds at which the link delivers 1500 bytes, of one packet or of
-    /// several; what no waiting packet uses is lost. The trace ends at the last time; if it repeats, times count from there. Without
-    /// repetition nothing is sent afterwards.
+    /// Mahimahi's packet-delivery traces: each line is the time in milliseconds at which the link delivers
+    /// 1500 bytes, of one packet or of several; what no waiting packet uses is lost. The trace ends at the
+    /// last time; if it repeats, times count from there. Without repetition nothing is sent afterwards.
     Mahimahi,
-    /// A header such as `time_s,rate_Mbps` (or `time_ms`; `rate_bps`, `rate_kbps`), then in each line a time, from 0 on, and the rate from then on.
-    /// The last rate stays, or, if the trace repeats, lasts as long as the one before it. Lines that begin with `#` are comments.
+    /// A header such as `time_s,rate_Mbps` (or `time_ms`; `rate_bps`, `rate_kbps`), then in each line a time,
+    /// from 0 on, and the rate from then on. The last rate stays, or, if the trace repeats, lasts as long as
+    /// the one before it. Lines that begin with `#` are comments.
     Csv,
 }
 
 impl RateTrace {
-    /// What has been read.
+    /// Returns the text that has been read.
     pub(crate) fn read(&self) -> Option<Arc<perhop_sim::RateTrace>> {
         match self {
             Self::Table(table) => table.read.clone(),
@@ -237,29 +247,33 @@ impl RateTrace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabelSwitchedPath {
-    /// Its routers, from the ingress to the egress. If several links connect two of them, it uses the first by name.
+    /// Its routers, from the ingress to the egress. If several links connect two of them, it uses the first
+    /// by name.
     pub via: Vec<String>,
-    /// The routers of the return path, from the egress to the ingress. Default: the same routers in reverse order.
+    /// The routers of the return path, from the egress to the ingress. Default: the same routers in reverse
+    /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
-    /// The congestion windows of the path's TCP flows control their markers (`marker = "twam"`) and the queues along
-    /// the path (`aqm = "dwred"`). Flows without a profile affect the queues only. Default: no control.
+    /// The congestion windows of the path's TCP flows control their markers (`marker = "twam"`) and the
+    /// queues along the path (`aqm = "dwred"`). Flows without a profile affect the queues only. Default: no
+    /// control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<WindowControl>,
 }
 
-/// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name, with its own,
-/// over one queue or several.
+/// A queue: an AQM by name, with its parameters, over packets in order of arrival; or a scheduler by name,
+/// with its own, over one queue or several.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// What it is made of; a FIFO where only an AQM is named.
     pub scheduler: SchedulerParams,
-    /// Whether the text names the scheduler, so that the AQM of a FIFO stands in a table `rule` of its own.
+    /// Whether the text names the scheduler, so that the AQM of a FIFO is in a table `rule` of its own.
     scheduler_named: bool,
 }
 
 impl Queue {
-    /// The path in the queue's table of what the scheduler calls `inner`, such as `queues[0].rule.limit`.
+    /// Returns the path in the queue's table of what the scheduler calls `inner`, such as
+    /// `queues[0].rule.limit`.
     pub fn key(&self, inner: &str) -> String {
         let fifo = matches!(self.scheduler, SchedulerParams::Fifo(_));
         if fifo && self.scheduler_named { format!("rule.{inner}") } else { inner.into() }
@@ -267,7 +281,7 @@ impl Queue {
 }
 
 impl PartialEq for Queue {
-    /// The two ways of writing a FIFO are one queue.
+    /// Compares schedulers: the two ways of writing a FIFO are one queue.
     fn eq(&self, other: &Self) -> bool {
         self.scheduler == other.scheduler
     }
@@ -292,8 +306,8 @@ pub enum FlowProfile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
-    /// The group's name in tables, and in the names of its flows' random streams: under another name the same seed
-    /// gives a different run.
+    /// The group's name in tables, and in the names of its flows' random streams: under another name the same
+    /// seed gives a different run.
     pub name: String,
     /// How many flows it has; with an `application`, how many users.
     #[serde(default = "one", deserialize_with = "flows")]
@@ -316,68 +330,78 @@ pub struct Flow {
     /// The private access link of each receiving host, if it differs from `access`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Access>,
-    /// Each host hands every packet of data and every acknowledgement to its link after a random time: uniform from 0 to this, but no packet
-    /// overtakes another of its host. It stands for the operating system, against phase effects. Default: at once.
+    /// Each host hands every packet of data and every acknowledgement to its link after a random time:
+    /// uniform from 0 to this, but no packet overtakes another of its host. It models the operating system,
+    /// against phase effects. Default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_jitter: Option<Duration>,
-    /// How the flows send. Required, but refused with `replay` or an `application` that sends datagrams of its own (`game`, `call`).
+    /// How the flows send. Required, but refused with `replay` or an `application` that sends datagrams of
+    /// its own (`game`, `call`).
     #[serde(default, skip_serializing_if = "Transport::is_own")]
     pub transport: Transport,
-    /// What each of `count` users does over connections of its own, in place of sending all the time. Responses go from `from` to
-    /// `to`, as the data of other flows; requests go back, without a profile, in a class `NAME (reverse)`. Default: none.
+    /// What each of `count` users does over connections of its own, in place of sending all the time.
+    /// Responses go from `from` to `to`, as the data of other flows; requests go back, without a profile, in
+    /// a class `NAME (reverse)`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationParams>,
-    /// The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the name of a shared
-    /// profile. Default: none (best effort).
+    /// The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the name of a
+    /// shared profile. Default: none (best effort).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
-    /// The color of the flows' packets if they have no profile, and that with which they come to a color-aware meter. Default: the
-    /// drop precedence of their codepoint of Assured Forwarding: green for `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for
-    /// `AF13` and so on; without such a codepoint `yellow`.
+    /// The color of the flows' packets if they have no profile, and that with which they come to a
+    /// color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding: green for
+    /// `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for `AF13` and so on; without such
+    /// a codepoint `yellow`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
-    /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be green.
+    /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be
+    /// green.
     #[serde(default)]
     pub service: Service,
-    /// The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's marker writes its own
-    /// codepoint, and `service` implies one.
+    /// The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's marker
+    /// writes its own codepoint, and `service` implies one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
-    /// Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping them, and how TCP's receivers
-    /// feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does not react to marks.
+    /// Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping them, and
+    /// how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does not react
+    /// to marks.
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
-    /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that arrives for this
-    /// time, and plays every other as long after it was sent; what comes later is counted (`late_packets`) and not played. Only
-    /// for datagrams. Default: none.
+    /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that
+    /// arrives for this time, and plays every other as long after it was sent; what comes later is counted
+    /// (`late_packets`) and not played. Only for datagrams. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub play_out: Option<Duration>,
-    /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model (ITU-T G.107). It
-    /// does not set what the flows send. Without `play-out`, the buffer is as long as 99 % of the packets need.
+    /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model
+    /// (ITU-T G.107). It does not set what the flows send. Without `play-out`, the buffer is as long as 99 %
+    /// of the packets need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
-    /// The marker tells the sender of each OUT packet after this delay, and the sender then reduces its window by one
-    /// packet (No-OUT). Default: no feedback.
+    /// The marker reports each OUT packet to the sender after this delay, and the sender then reduces its
+    /// window by one packet (No-OUT). Default: no feedback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_feedback: Option<Duration>,
-    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random (`0s..1s`). The arrivals of a population begin at a
-    /// time, `0s` by default.
+    /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random
+    /// (`0s..1s`). The arrivals of a population begin at a time, `0s` by default.
     #[serde(default)]
     pub start: Start,
     /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// How much data each flow sends: payload, without headers, as the sizes of a population, rounded up to whole packets. Default: unlimited.
+    /// How much data each flow sends: payload, without headers, as the sizes of a population, rounded up to
+    /// whole packets. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
-    /// Finite flows begin again and again, from `start` until `stop`: the group is a population in place of `count` flows.
+    /// Finite flows begin again and again, from `start` until `stop`: the group is a population in place of
+    /// `count` flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
     /// How much each flow of a population sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
-    /// Each flow sends the packets of a capture again, at their times after its start, with their sizes and codepoints, whatever becomes of them:
-    /// a file by name, such as `uplink.pcapng`, or a table. In place of `transport`. Default: none.
+    /// Each flow sends the packets of a capture again, at their times after its start, with their sizes and
+    /// codepoints, whatever becomes of them: a file by name, such as `uplink.pcapng`, or a table. In place of
+    /// `transport`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayedPackets>,
     /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
@@ -387,14 +411,17 @@ pub struct Flow {
 
 /// When the flows of a population begin. One of `load`, `rate`, `every`, `list` and `trace`.
 ///
-/// Starts and sizes come from a random stream of the group's own, or from files: they are the same under every mechanism.
+/// Starts and sizes come from a random stream of the group's own, or from files: they are the same under
+/// every mechanism.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Arrivals {
-    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6` or `"60%"`: of its mean rate while flows begin, if that changes.
+    /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6` or
+    /// `"60%"`: of its mean rate while flows begin, if that changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
-    /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links not counted.
+    /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links
+    /// not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// As a Poisson process of this frequency, such as `40/s`.
@@ -403,11 +430,12 @@ pub struct Arrivals {
     /// At this interval, the first at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Duration>,
-    /// As listed: when each begins, from the start of the run on, and what it sends, such as `[["1.5s", "30kB"]]`.
+    /// As listed: when each begins, from the start of the run on, and what it sends, such as
+    /// `[["1.5s", "30kB"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<Listed>,
-    /// As measured: a file by name, such as `arrivals.csv`, or a table. Times count from `start`; flows after `stop` or the end of the run do not
-    /// begin.
+    /// As measured: a file by name, such as `arrivals.csv`, or a table. Times count from `start`; flows after
+    /// `stop` or the end of the run do not begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<MeasuredArrivals>,
 }
@@ -424,9 +452,10 @@ pub enum MeasuredArrivals {
 
 /// Measured arrivals of flows, as CSV: a line for each, after a header such as `time_s,size_B`.
 ///
-/// The header names a time (`time_s` or `time_ms`), when flows begin, and may name a size (`size_B`, `size_kB` or `size_MB`), their
-/// payload; without sizes the group needs `sizes`, from which they are drawn. Times do not go back. Lines that begin with `#` are
-/// comments. Results keep the text, so a stored scenario needs no file.
+/// The header names a time (`time_s` or `time_ms`), when flows begin, and may name a size (`size_B`,
+/// `size_kB` or `size_MB`), their payload; without sizes the group needs `sizes`, from which they are drawn.
+/// Times do not go back. Lines that begin with `#` are comments. Results keep the text, so a stored scenario
+/// needs no file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ArrivalTable {
@@ -445,7 +474,7 @@ pub struct ArrivalTable {
 }
 
 impl MeasuredArrivals {
-    /// What has been read.
+    /// Returns the text that has been read.
     pub(crate) fn read(&self) -> Option<&Arc<ArrivalTrace>> {
         match self {
             Self::Table(table) => table.read.as_ref(),
@@ -466,10 +495,12 @@ pub enum ReplayedPackets {
 
 /// Packets that flows send again, from a capture or from CSV.
 ///
-/// Of a capture all packets of IP are sent: where it has both directions, take one out (`tcpdump -r IN -w OUT src net 10.0.0.0/8`). Time
-/// zero is its first packet. CSV has a header that names a time (`time_s` or `time_ms`), the size of the IP packet (`size_B`, `size_kB` or
-/// `size_MB`) and, where packets have codepoints of their own, `dscp`, a number; then these of each packet in a line. Codepoints of
-/// Assured Forwarding give packets their color (RFC 2597). Results keep the packets as CSV, so a stored scenario needs no file.
+/// Of a capture all packets of IP are sent: where it has both directions, take one out
+/// (`tcpdump -r IN -w OUT src net 10.0.0.0/8`). Time zero is its first packet. CSV has a header that names a
+/// time (`time_s` or `time_ms`), the size of the IP packet (`size_B`, `size_kB` or `size_MB`) and, where
+/// packets have codepoints of their own, `dscp`, a number; then these of each packet in a line. Codepoints of
+/// Assured Forwarding give packets their color (RFC 2597). Results keep the packets as CSV, so a stored
+/// scenario needs no file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReplayTable {
@@ -479,10 +510,12 @@ pub struct ReplayTable {
     /// What packets that are given as `data` are called: the name of the file they are from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Packets of a capture that came earlier than this after its first one are left out. This is then time zero. Default: `0s`.
+    /// Packets of a capture that came earlier than this after its first one are left out. This is then time
+    /// zero. Default: `0s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Duration>,
-    /// Packets that came at this time after the first one of the capture, or later, are left out. Default: none is.
+    /// Packets that came at this time after the first one of the capture, or later, are left out. Default:
+    /// none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
     /// The packets as CSV, in place of a file.
@@ -494,7 +527,7 @@ pub struct ReplayTable {
 }
 
 impl ReplayedPackets {
-    /// What has been read.
+    /// Returns the text that has been read.
     pub(crate) fn read(&self) -> Option<&Arc<PacketTrace>> {
         match self {
             Self::Table(table) => table.read.as_ref(),
@@ -536,12 +569,12 @@ pub struct Live {
     /// The version of the Internet Protocol.
     #[serde(default)]
     pub ip: IpVersion,
-    /// Kernel settings of the hosts, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that each network namespace
-    /// has separately.
+    /// Kernel settings of the hosts, such as `"net.ipv4.tcp_sack" = 0`: names below `net.` that each network
+    /// namespace has separately.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, Setting>,
-    /// A run is invalid if more than 1 % of its packets left the router later than this. Default: a tenth of the
-    /// shortest round-trip time without queues.
+    /// A run is invalid if more than 1 % of its packets left the router later than this. Default: a tenth of
+    /// the shortest round-trip time without queues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lateness: Option<Duration>,
 }
@@ -657,7 +690,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// None is given.
+    /// Returns whether none is given.
     pub fn is_own(&self) -> bool {
         *self == Self::Own
     }
@@ -672,12 +705,12 @@ pub struct Start {
     pub last: Duration,
 }
 
-/// What is sampled at regular intervals.
+/// Samples that are taken at regular intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Probes {
-    /// Sampling interval of throughput, windows, round-trip times, queue lengths and their averages. Default: no
-    /// sampling.
+    /// Sampling interval of throughput, windows, round-trip times, queue lengths and their averages. Default:
+    /// no sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
 }
@@ -692,7 +725,8 @@ const fn one() -> u32 {
     1
 }
 
-/// A number of flows; one that is out of range has a message that says what is in range, be it negative or too large.
+/// Reads a number of flows; one that is out of range has a message that says what is in range, be it negative
+/// or too large.
 fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let count = i64::deserialize(deserializer)?;
     u32::try_from(count).map_err(|_| {

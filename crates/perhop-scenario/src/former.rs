@@ -1,4 +1,5 @@
-//! Former keys: those that a scenario may still have, and that are others by now. Reading replaces them and leaves a notice.
+//! Former keys: those that a scenario may still have, and that are others by now. Reading replaces them and
+//! leaves a notice.
 
 use perhop_sim::transport::tcp::congestion::move_former_keys;
 use serde_json::Value;

@@ -1,10 +1,12 @@
-//! Hints for words of other programs: a message about an unknown key, or about a value of a wrong kind, names what it is called here.
+//! Hints for words of other programs: a message about an unknown key, or about a value of a wrong kind, names
+//! what it is called here.
 
 use serde_json::Value;
 
 use crate::error::{KeyPart, Problem};
 
-/// Names that keys have elsewhere (ns-3, tc, Mininet, mahimahi, iperf), and the key. The first one that is valid in the table is meant.
+/// Names that keys have elsewhere (ns-3, tc, Mininet, mahimahi, iperf), and the key. The first one that is
+/// valid in the table is meant.
 const NAMES: [(&[&str], &str); 20] = [
     (&["bandwidth", "bw", "capacity", "speed", "data-rate", "datarate", "throughput", "bitrate"], "rate"),
     (&["latency", "propagation-delay", "prop-delay", "propagation", "owd"], "delay"),
@@ -31,7 +33,8 @@ const NAMES: [(&[&str], &str); 20] = [
     (&["min-th", "minth", "max-th", "maxth", "thresh", "minthresh", "maxthresh", "min", "max"], "thresholds"),
 ];
 
-/// Unknown keys that no single key replaces: the words, a valid key by which their table is recognized, and the hint.
+/// Unknown keys that no single key replaces: the words, a valid key by which their table is recognized, and
+/// the hint.
 const ADVICE: [(&[&str], &str, &str); 16] = [
     (&["rtt", "round-trip", "round-trip-time", "base-rtt"], "burst-loss", RTT),
     (
@@ -193,7 +196,7 @@ fn plain(word: &str) -> String {
     word.to_lowercase().replace('_', "-")
 }
 
-/// What to write in place of an unknown key of a table that has the keys `known`.
+/// Returns what to write in place of an unknown key of a table that has the keys `known`.
 pub(crate) fn for_key(key: &str, known: &[&str]) -> Option<String> {
     let word = plain(key);
     let advice = ADVICE.iter().find(|(words, beside, _)| words.contains(&&*word) && known.contains(beside));
@@ -228,7 +231,7 @@ pub(crate) fn for_value(problem: Problem) -> Problem {
     }
 }
 
-/// The word of a message about an unknown value.
+/// Returns the word of a message about an unknown value.
 fn unknown_value(text: &str) -> Option<&str> {
     text.strip_prefix("unknown value `")?.split_once('`').map(|(word, _)| word)
 }
@@ -245,7 +248,8 @@ fn with_hint(problem: &Problem, hint: &str) -> Problem {
     Problem { path: problem.path.clone(), text }
 }
 
-/// Where a word is no value of its key: the key of the same table to which it belongs, as reading says that tries one after the other.
+/// Names the key of the same table to which a word belongs that is no value of its key, as reading says that
+/// tries one after the other.
 pub(crate) fn belongs_to_another_key(
     value: &Value,
     problem: &Problem,

@@ -1,7 +1,8 @@
 //! The scenario format: what a user writes, checked and turned into a network.
 //!
-//! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]), the typed
-//! Python builder and the documentation are generated from them, and so is the reading of TOML and JSON.
+//! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]),
+//! the typed Python builder and the documentation are generated from them, and so is the reading of TOML and
+//! JSON.
 
 mod between;
 mod bounds;
@@ -46,7 +47,7 @@ use perhop_sim::transport::tcp::{congestion, presets};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema (2020-12) of the scenario format.
+/// Returns the JSON Schema (2020-12) of the scenario format.
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Scenario>();
@@ -54,8 +55,8 @@ pub fn schema() -> Value {
     schema.to_value()
 }
 
-/// Every registered block and congestion control: name, role, summary, era, year, source, Linux's version of it, and for each
-/// parameter its type, default and description.
+/// Returns every registered block and congestion control: name, role, summary, era, year, source, Linux's
+/// version of it, and for each parameter its type, default and description.
 pub fn blocks() -> Value {
     let applications = perhop_sim::application::registered();
     let blocks = perhop_core::registry().chain(applications).chain(congestion::registered());
@@ -78,7 +79,7 @@ pub fn blocks() -> Value {
     listed.collect()
 }
 
-/// Every preset of TCP: its defaults, where each comes from, and since when that is so.
+/// Returns every preset of TCP: its defaults, where each comes from, and since when that is so.
 pub fn tcp_presets() -> Value {
     let presets = presets::PRESETS.iter().map(|preset| {
         let defaults = preset.defaults.iter().map(|default| {
@@ -106,7 +107,7 @@ fn describe(parameters: &Value, definitions: &Value) -> Value {
     Value::Object(described.collect())
 }
 
-/// `number from 0 to 1`, as far as there are bounds.
+/// Returns `number from 0 to 1`, as far as there are bounds.
 fn number_range(definition: &Value) -> String {
     let bound = |word: &str, key: &str| definition[key].as_f64().map(|value| format!(" {word} {value}"));
     let bounds = [("above", "exclusiveMinimum"), ("from", "minimum"), ("to", "maximum")];
@@ -114,8 +115,9 @@ fn number_range(definition: &Value) -> String {
     std::iter::once("number".to_owned()).chain(bounds).collect()
 }
 
-/// `boolean`, a range of numbers, a quantity with an example (`Thresholds, such as 30/90/0.05`), the words that may stand
-/// there, or, for a block inside this one, the key that names it; for a list, the name of its tables in the scenario format.
+/// Returns `boolean`, a range of numbers, a quantity with an example (`Thresholds, such as 30/90/0.05`), the
+/// words that may stand there, or, for a block inside this one, the key that names it; for a list, the name
+/// of its tables in the scenario format.
 fn type_name(property: &Value, definitions: &Value) -> String {
     // What may be left out is this or null.
     if let Some(either) = property["anyOf"].as_array() {
@@ -163,7 +165,7 @@ fn type_name(property: &Value, definitions: &Value) -> String {
     example.map_or_else(|| spaced(name), |example| format!("{}, such as `{example}`", spaced(name)))
 }
 
-/// `DropCurve` as `drop curve`.
+/// Writes `DropCurve` as `drop curve`.
 fn spaced(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {

@@ -1,7 +1,7 @@
 //! Limits of queues that are given as times: what the link sends in that time at its `rate`, in bytes.
 //!
-//! The conversion precedes the typed reading: blocks have limits in packets or bytes, and a scenario in which a sweep changes
-//! the rate is read anew.
+//! The conversion precedes the typed reading: blocks have limits in packets or bytes, and a scenario in which
+//! a sweep changes the rate is read anew.
 
 use perhop_core::aqm::{AqmParams, Foreign};
 use perhop_core::scheduler::{FqCodel, SchedulerParams};
@@ -47,7 +47,8 @@ fn tables(of: Option<&mut Value>) -> impl Iterator<Item = (&String, &mut Map<Str
     all.filter_map(|(name, value)| value.as_object_mut().map(|table| (name, table)))
 }
 
-/// Returns the `rate` of a table, or `otherwise` if it has none. A rate that cannot be read is refused later, with the table.
+/// Returns the `rate` of a table, or `otherwise` if it has none. A rate that cannot be read is refused later,
+/// with the table.
 fn rate(table: &Map<String, Value>, otherwise: Option<Bitrate>) -> Option<Bitrate> {
     match table.get("rate") {
         Some(rate) => rate.as_str().and_then(|text| text.parse().ok()),
@@ -100,7 +101,7 @@ fn is(table: &Map<String, Value>, tag: &str, name: &str) -> bool {
     table.get(tag).is_some_and(|value| value == name)
 }
 
-/// The limit of this text, in bytes if it is a time.
+/// Returns the limit of this text, in bytes if it is a time.
 fn bytes(text: &str, rate: Option<Bitrate>) -> Result<String, String> {
     match text.parse().map_err(|problem: perhop_core::units::UnitError| problem.to_string())? {
         Limit::Depth(_) => Ok(text.into()),
@@ -114,7 +115,8 @@ fn bytes(text: &str, rate: Option<Bitrate>) -> Result<String, String> {
 }
 
 impl Scenario {
-    /// Returns the scenario with the `limit` of each AQM written that has one by default, for a program whose defaults are others.
+    /// Returns the scenario with the `limit` of each AQM written that has one by default, for a program whose
+    /// defaults are others.
     #[must_use]
     pub fn with_limits(mut self) -> Self {
         for link in self.links.values_mut() {

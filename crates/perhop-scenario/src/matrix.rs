@@ -21,9 +21,9 @@ pub(crate) struct Matrix {
 /// The lines of a matrix, for messages about its routers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Lines {
-    /// Those of the demands.
+    /// The line of each demand.
     pub(crate) of_demands: Vec<usize>,
-    /// Those whose rate is 0, which make no demand: their numbers and routers.
+    /// The lines whose rate is 0, which make no demand: their numbers and routers.
     pub(crate) idle: Vec<(usize, [String; 2])>,
 }
 
@@ -50,7 +50,8 @@ pub(crate) fn read_matrices(scenario: &mut Scenario, files: &dyn Files) -> Resul
     Ok(())
 }
 
-/// A header, then two routers and a rate in each line. Names may be in quotes; lines that begin with `#` are comments.
+/// Reads a header, then two routers and a rate in each line. Names may be in quotes; lines that begin with
+/// `#` are comments.
 pub(crate) fn read(text: &str) -> Result<Matrix, Refusal> {
     let mut lines = csv::lines(text);
     let form = "write a header, from,to,rate_Mbps, then two routers and a rate in each line";

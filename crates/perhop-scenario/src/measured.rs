@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::format::{ArrivalTable, Arrivals, MeasuredArrivals, ReplayTable, ReplayedPackets};
 use crate::text::{AtKey, Refusal, Source, is_csv, shortened};
 
-/// Reads the arrivals that a group names; a problem comes with the key at which it stands.
+/// Reads the arrivals that a group names; a problem comes with its key.
 pub(crate) fn read_arrivals(arrivals: &mut Arrivals, files: &dyn Files) -> Result<(), AtKey> {
     let Some(given) = arrivals.trace.take() else { return Ok(()) };
     let (is_table, table) = match given {
@@ -27,7 +27,7 @@ pub(crate) fn read_arrivals(arrivals: &mut Arrivals, files: &dyn Files) -> Resul
     Ok(())
 }
 
-/// Reads the distribution that a group's sizes name; a problem comes with the key at which it stands.
+/// Reads the distribution that a group's sizes name; a problem comes with its key.
 pub(crate) fn read_sizes(sizes: &mut Sizes, files: &dyn Files) -> Result<(), AtKey> {
     let (is_table, table) = match sizes.cdf.take() {
         Some(SizeCdf::File(file)) => (false, CdfTable { file: Some(file), ..CdfTable::default() }),
@@ -56,7 +56,7 @@ pub(crate) fn read_sizes(sizes: &mut Sizes, files: &dyn Files) -> Result<(), AtK
     Ok(())
 }
 
-/// Reads the packets that a group replays; a problem comes with the key at which it stands.
+/// Reads the packets that a group replays; a problem comes with its key.
 pub(crate) fn read_replay(replay: &mut Option<ReplayedPackets>, files: &dyn Files) -> Result<(), AtKey> {
     let Some(given) = replay.take() else { return Ok(()) };
     let (is_table, table) = match given {
@@ -99,7 +99,7 @@ pub(crate) fn read_replay(replay: &mut Option<ReplayedPackets>, files: &dyn File
 /// The names of a column of codepoints.
 const CODEPOINTS: csv::Column = &[("dscp", 1.0)];
 
-/// A header that names a time and a size, and may name a codepoint, then these in each line.
+/// Reads a header that names a time and a size, and may name a codepoint, then these in each line.
 fn packets(text: &str) -> Result<PacketTrace, Refusal> {
     let mut lines = csv::lines(text);
     let Some((first, header)) = lines.next() else {
@@ -152,7 +152,7 @@ fn packets(text: &str) -> Result<PacketTrace, Refusal> {
     PacketTrace::new(packets).ok_or_else(|| (last, text.into()))
 }
 
-/// A header that names a time, or a time and a size, then these in each line.
+/// Reads a header that names a time, or a time and a size, then these in each line.
 fn trace(text: &str) -> Result<ArrivalTrace, Refusal> {
     let mut lines = csv::lines(text);
     let Some((first, header)) = lines.next() else {
@@ -204,8 +204,8 @@ fn trace(text: &str) -> Result<ArrivalTrace, Refusal> {
 /// The columns of a probability: names, and what is 1 there.
 const PROBABILITIES: csv::Column = &[("probability", 1.0), ("percent", 100.0)];
 
-/// The unit of sizes and the probability of all flows, as a header names them. Where there is none, the last probability says whether
-/// they are in percent.
+/// Returns the unit of sizes and the probability of all flows, as a header names them. Where there is none,
+/// the last probability says whether they are in percent.
 fn size_and_probability(header: &str) -> Result<[f64; 2], String> {
     csv::units(header, [SIZES, PROBABILITIES]).ok_or_else(|| {
         let hint = csv::nearest(header, &[SIZES, PROBABILITIES]);
@@ -217,7 +217,7 @@ fn size_and_probability(header: &str) -> Result<[f64; 2], String> {
     })
 }
 
-/// A size and the probability of flows that are no larger in each line.
+/// Reads a size and the probability of flows that are no larger in each line.
 fn distribution(text: &str, format: CdfFormat) -> Result<Cdf, Refusal> {
     let mut lines = csv::lines(text).peekable();
     let Some(&(first, header)) = lines.peek() else {

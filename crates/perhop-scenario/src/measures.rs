@@ -5,8 +5,8 @@ use perhop_sim::application::all_measures;
 use perhop_sim::measures::{Compared, FLOW, LINK, Measure, QueueMeasures, Statistic, Summary, Table};
 use serde_json::{Value, json};
 
-/// Every measure of flows (`flow`), of links besides their queues (`link`), and of queues as a whole and of each class of packets
-/// that they distinguish (`queue`), in the order of their columns.
+/// Returns every measure of flows (`flow`), of links besides their queues (`link`), and of queues as a whole
+/// and of each class of packets that they distinguish (`queue`), in the order of their columns.
 pub fn measures() -> Value {
     json!({
         "flow": entries(FLOW),
@@ -16,7 +16,7 @@ pub fn measures() -> Value {
     })
 }
 
-/// The measures of each application, by its name.
+/// Returns the measures of each application, by its name.
 fn applications() -> Value {
     let models = all_measures().into_iter().map(|(model, measures)| {
         let measures: Value = measures

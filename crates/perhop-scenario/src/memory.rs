@@ -1,5 +1,5 @@
-//! The memory that a run takes, as far as its scenario determines it: flows, links, and probe samples. Packets that collect behind
-//! links without a limit need more.
+//! The memory that a run takes, as far as its scenario determines it: flows, links, and probe samples.
+//! Packets that collect behind links without a limit need more.
 
 use std::fmt;
 
@@ -9,18 +9,19 @@ use crate::directions::Direction;
 use crate::format::{Flow, Scenario, Transport};
 use crate::populations::expected_flows;
 
-/// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets. Measured at a
-/// hundred thousand flows, and rounded up.
+/// Bytes that one flow takes while a run is on: its part of the network, its two hosts, its first packets.
+/// Measured at a hundred thousand flows, and rounded up.
 const TCP_FLOW: u64 = 3100;
 const CARRYING_FLOW: u64 = 4200;
-/// Bytes that a flow of a large network adds once it sends: its packets in transit and in queues, and the waiting times of classes that grow
-/// with traffic. Measured with two to ten flows for each direction of a link, and rounded up; a second thread adds a sixth.
+/// Bytes that a flow of a large network adds once it sends: its packets in transit and in queues, and the
+/// waiting times of classes that grow with traffic. Measured with two to ten flows for each direction of a
+/// link, and rounded up; a second thread adds a sixth.
 const SENDING: u64 = 3200;
-/// Bytes that one direction of a link takes, and each queue behind it: its tables as they are read, its part of the network, its counters and
-/// histograms. Measured at ten thousand links, and rounded up.
+/// Bytes that one direction of a link takes, and each queue behind it: its tables as they are read, its part
+/// of the network, its counters and histograms. Measured at ten thousand links, and rounded up.
 const LINK: u64 = 25_000;
 const QUEUE: u64 = 15_000;
-/// Bytes of the results of a link with a queue, and as many for each class that it tells apart.
+/// Bytes of the results of a link with a queue, and as many for each class that it distinguishes.
 const LINK_RESULT: u64 = 20_000;
 /// Bytes of a flow's results.
 const FLOW_RESULT: u64 = 225;
@@ -28,11 +29,12 @@ const FLOW_RESULT: u64 = 225;
 const RECORD: u64 = 40;
 /// The memory of fewer directions of links is not worth a word, beside what a program takes.
 const MANY_LINKS: u64 = 1000;
-/// What is sampled of each flow: throughput, window, round-trip time, the window that a control has seen.
+/// The values in a sample of each flow: throughput, window, round-trip time, the window that a control has
+/// seen.
 const FLOW_VALUES: u64 = 4;
 /// What a rule keeps track of, at most.
 const GAUGES: u64 = 6;
-/// What is sampled of each class of a queue's packets.
+/// The values in a sample of each class of a queue's packets.
 const CLASS_VALUES: u64 = 3;
 /// Bytes of a value.
 const VALUE: u64 = 8;
@@ -59,19 +61,19 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// While the run is on.
+    /// Returns the bytes that are taken while the run is on.
     pub fn run(&self) -> u64 {
         let network = self.flow_bytes.saturating_add(self.link_bytes);
         network.saturating_add(self.record_bytes()).saturating_add(self.sample_bytes)
     }
 
-    /// What stays of it: its results.
+    /// Returns what stays of it: its results.
     pub fn kept(&self) -> u64 {
         let results = self.flows.saturating_mul(FLOW_RESULT).saturating_add(self.record_bytes());
         results.saturating_add(self.sample_bytes).saturating_add(self.link_result_bytes)
     }
 
-    /// The records of flows of populations.
+    /// Returns the records of flows of populations.
     fn record_bytes(&self) -> u64 {
         self.records.saturating_mul(RECORD)
     }
@@ -105,7 +107,7 @@ impl fmt::Display for Memory {
 }
 
 impl Scenario {
-    /// How much memory a run takes; packets not counted, except in large networks.
+    /// Returns how much memory a run takes; packets not counted, except in large networks.
     pub fn memory(&self) -> Memory {
         let both = |flow: &Flow| u64::from(flow.flows()) * if flow.application.is_some() { 2 } else { 1 };
         let flows: u64 = self.flows.iter().map(both).sum();
@@ -154,7 +156,8 @@ fn bytes_of(flow: &Flow) -> u64 {
 
 /// Returns how many values a sample of a direction of a link has.
 fn values_of(direction: &Direction<'_>) -> u64 {
-    // Each grows as samples come, by half of its room at a time. A scheduler without AQMs has one or two classes.
+    // Each grows as samples come, by half of its room at a time. A scheduler without AQMs has one or two
+    // classes.
     let classes = match direction.queue().map(|queue| queue.scheduler.aqms(None).len() as u64) {
         None => 1,
         Some(0) => 2,

@@ -24,7 +24,7 @@ use crate::populations::workload;
 pub(crate) const REVERSE: &str = " (reverse)";
 
 impl Scenario {
-    /// The network to simulate. Flows are numbered group by group.
+    /// Returns the network to simulate. Flows are numbered group by group.
     pub fn network(&self) -> Network {
         let nodes = self.nodes();
         let node = |name: &str| NodeId(nodes.binary_search(&name).expect("checked") as u32);
@@ -66,8 +66,8 @@ impl Scenario {
         }
     }
 
-    /// Both directions of a link. They are measured, with a `queue` or without; a reverse direction without a table `reverse` is
-    /// not.
+    /// Returns both directions of a link. They are measured, with a `queue` or without; a reverse direction
+    /// without a table `reverse` is not.
     fn link_specs(&self, name: &str, link: &Link, node: impl Fn(&str) -> NodeId) -> [LinkSpec; 2] {
         let reverse = link.reverse.as_ref();
         let forward = LinkSpec {
@@ -94,7 +94,7 @@ impl Scenario {
         [forward, backward]
     }
 
-    /// A queue with labels in place of the names of paths.
+    /// Returns a queue with labels in place of the names of paths.
     fn labelled(&self, queue: Option<&Queue>) -> Option<SchedulerParams> {
         let mut queue = queue?.scheduler.clone();
         for (_, path) in queue.paths() {
@@ -103,7 +103,7 @@ impl Scenario {
         Some(queue)
     }
 
-    /// The same of the meters of a link.
+    /// Returns the meters of a link with labels in place of the names of paths.
     fn labelled_meters(&self, meters: &[AggregateMeter]) -> Vec<AggregateMeter> {
         let mut meters = meters.to_vec();
         for path in meters.iter_mut().filter_map(AggregateMeter::path) {
@@ -112,7 +112,7 @@ impl Scenario {
         meters
     }
 
-    /// The flows of a group: those of its users' responses, then those of their requests.
+    /// Returns the flows of a group: those of its users' responses, then those of their requests.
     fn flow_specs(
         &self,
         group: &Flow,
@@ -143,7 +143,7 @@ impl Scenario {
         data.chain(requests).collect()
     }
 
-    /// The groups of users, and the numbers of their flows.
+    /// Returns the groups of users, and the numbers of their flows.
     fn applications(&self) -> Vec<ApplicationSpec> {
         let mut first = 0;
         let mut specs = Vec::new();
@@ -168,7 +168,7 @@ impl Scenario {
         specs
     }
 
-    /// The classes of flows in results, in the order of the flows.
+    /// Returns the classes of flows in results, in the order of the flows.
     pub fn classes(&self) -> Vec<Class> {
         let sharing = self.flows_of_profiles();
         let classes = self.flows.iter().flat_map(|group| {
@@ -266,7 +266,7 @@ impl Scenario {
         }
     }
 
-    /// The first and the last router of a group's flows.
+    /// Returns the first and the last router of a group's flows.
     pub(crate) fn ends<'a>(&'a self, flow: &'a Flow) -> (&'a str, &'a str) {
         let path = flow.path.as_ref().and_then(|name| self.paths.get(name));
         let end = |given: &'a Option<String>, of_path: fn(&LabelSwitchedPath) -> &str| {
@@ -275,7 +275,7 @@ impl Scenario {
         (end(&flow.from, LabelSwitchedPath::ingress), end(&flow.to, LabelSwitchedPath::egress))
     }
 
-    /// A group's profile, its own or shared.
+    /// Returns a group's profile, its own or shared.
     pub(crate) fn profile_of<'a>(&'a self, group: &'a Flow) -> Option<&'a MeterParams> {
         match group.profile.as_ref()? {
             FlowProfile::Own(profile) => Some(&profile.0),
@@ -283,12 +283,12 @@ impl Scenario {
         }
     }
 
-    /// The rate of a group's profile.
+    /// Returns the rate of a group's profile.
     fn profile_rate(&self, group: &Flow) -> Option<Bitrate> {
         self.profile_of(group).map(MeterParams::rate)
     }
 
-    /// The contracted rate of each flow of a group; with a shared profile, an equal part of its rate.
+    /// Returns the contracted rate of each flow of a group; with a shared profile, an equal part of its rate.
     pub fn reserved(&self, group: &Flow) -> Option<Bitrate> {
         self.reserved_among(group, &self.flows_of_profiles())
     }
@@ -300,7 +300,7 @@ impl Scenario {
         Bitrate::from_bps(rate.as_bps() / flows.max(1)).ok()
     }
 
-    /// How many flows each shared profile has.
+    /// Returns how many flows each shared profile has.
     fn flows_of_profiles(&self) -> BTreeMap<&str, u64> {
         let mut sharing = BTreeMap::new();
         for group in &self.flows {
@@ -354,23 +354,24 @@ impl LabelSwitchedPath {
 }
 
 impl Flow {
-    /// The color of its packets: the given one, else the drop precedence of a codepoint of Assured Forwarding (RFC 2597).
+    /// Returns the color of its packets: the given one, else the drop precedence of a codepoint of Assured
+    /// Forwarding (RFC 2597).
     pub fn color(&self) -> Color {
         let of_codepoint = || AfClass::of(self.dscp?).map(|(_, color)| color);
         self.color.or_else(of_codepoint).unwrap_or_default()
     }
 
-    /// The connections of each of its users; none without an application.
+    /// Returns the connections of each of its users; none without an application.
     pub(crate) fn connections(&self) -> u32 {
         self.application.as_ref().map_or(0, ApplicationParams::connections)
     }
 
-    /// How many flows it has, those of requests not counted.
+    /// Returns how many flows it has, those of requests not counted.
     pub fn flows(&self) -> u32 {
         self.count.saturating_mul(self.connections().max(1))
     }
 
-    /// How its flows send. A connection of an application opens in the direction of its requests.
+    /// Returns how its flows send. A connection of an application opens in the direction of its requests.
     pub(crate) fn transport_spec(&self) -> TransportSpec {
         if let Some(trace) = self.replay.as_ref().and_then(ReplayedPackets::read) {
             return TransportSpec::Udp(UdpParams::traced(trace));
@@ -385,7 +386,7 @@ impl Flow {
         }
     }
 
-    /// How requests are sent: one that fits into a packet is one packet, no larger than it.
+    /// Returns how requests are sent: one that fits into a packet is one packet, no larger than it.
     fn request_spec(&self) -> TransportSpec {
         let carrier = self.application.as_ref().map(ApplicationParams::carrier);
         match (carrier, transport(&self.transport)) {
@@ -402,7 +403,7 @@ impl Flow {
     }
 }
 
-/// How an application sends that has datagrams of its own.
+/// Returns how an application sends that has datagrams of its own.
 fn datagrams(application: &ApplicationParams) -> Option<TransportSpec> {
     match application.carrier() {
         Carrier::Tcp { .. } => None,
@@ -411,7 +412,7 @@ fn datagrams(application: &ApplicationParams) -> Option<TransportSpec> {
     }
 }
 
-/// How a flow sends; nothing of its own is checked to come from an application.
+/// Returns how a flow sends; nothing of its own is checked to come from an application.
 fn transport(transport: &Transport) -> TransportSpec {
     match transport {
         Transport::Own => TransportSpec::Udp(UdpParams::datagrams(Bytes::new(1500))),

@@ -1,4 +1,5 @@
-//! The network of a scenario with one flow of each group, from which checks and notices learn which packets come to a link.
+//! The network of a scenario with one flow of each group, from which checks and notices learn which packets
+//! come to a link.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use perhop_sim::{FlowSpec, LinkSpec, Network};
 
 use crate::format::{Flow, Scenario};
 
-/// Selects the packets to look at: those of one link, or of the whole network in place of all links of a tier.
+/// Selects the packets to look at: those of one link, or of the whole network in place of all links of a
+/// tier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkSelection<'a> {
     /// The name of the link, or of one link of the tier.
@@ -34,7 +36,8 @@ impl<'a> LinkSelection<'a> {
     }
 }
 
-/// A network with one flow of each group; with all flows of a group that a matrix spreads, where single links are looked at.
+/// A network with one flow of each group; with all flows of a group that a matrix spreads, where single links
+/// are looked at.
 pub(crate) struct OneFlowPerGroup {
     /// The network.
     pub(crate) network: Network,
@@ -170,7 +173,8 @@ impl OneFlowPerGroup {
         described.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the headers of packets that come to the queues of these links, as far as a `match` looks at them, each once.
+    /// Returns the headers of packets that come to the queues of these links, as far as a `match` looks at
+    /// them, each once.
     pub(crate) fn packets(&self, links: LinkSelection<'_>) -> Vec<Header> {
         self.all_headers(links, |headers| headers.behind)
     }
@@ -199,7 +203,8 @@ impl OneFlowPerGroup {
         self.headers(self.sent(&self.network.flows[flow]), &self.routes[flow], links)
     }
 
-    /// Returns the headers with which the packets of a flow are sent, or leave the first router if they are metered there.
+    /// Returns the headers with which the packets of a flow are sent, or leave the first router if they are
+    /// metered there.
     fn sent(&self, flow: &FlowSpec) -> Vec<Header> {
         let packet = Header { color: flow.color, label: self.label(flow), ..Header::new(FlowId(0), 0) };
         let plain = Header { dscp: flow.dscp, ..packet };
@@ -214,8 +219,8 @@ impl OneFlowPerGroup {
         }
     }
 
-    /// Returns the headers at these links of packets that are sent with the headers `sent` on a route; `None` if it does not
-    /// include the links.
+    /// Returns the headers at these links of packets that are sent with the headers `sent` on a route; `None`
+    /// if it does not include the links.
     fn headers(&self, sent: Vec<Header>, route: &[usize], links: LinkSelection<'_>) -> Option<HeadersAtLink> {
         if links.anywhere {
             // Marks of other links on the way are not followed.

@@ -1,4 +1,5 @@
-//! Blocks that are implemented outside: who reads a scenario says which there are, and checks their parameters.
+//! Blocks that are implemented outside: who reads a scenario says which there are, and checks their
+//! parameters.
 
 use perhop_core::aqm::{AqmParams, Foreign};
 use perhop_core::meter::MeterParams;
@@ -11,11 +12,12 @@ use crate::error::{KeyPart, Problem, steps};
 
 /// The blocks that are implemented outside.
 pub trait Plugins {
-    /// Completes a table, without the key that names the block: puts the class under `class`, checks the parameters and fills in
-    /// defaults. Returns false if `name` is none of these blocks.
+    /// Completes a table, without the key that names the block: puts the class under `class`, checks the
+    /// parameters and fills in defaults. Returns false if `name` is none of these blocks.
     ///
     /// # Errors
-    /// The key in the table, empty for the table itself, and one line: what is wrong, and what would be right.
+    /// The key in the table, empty for the table itself, and one line: what is wrong, and what would be
+    /// right.
     fn complete(
         &self,
         role: Role,
@@ -77,8 +79,8 @@ fn complete_table(
     Ok(())
 }
 
-/// Completes the congestion control of a TCP transport: a name or a table in `congestion`, or a class in `tcp`, which then stands for
-/// NewReno's recovery with this congestion control.
+/// Completes the congestion control of a TCP transport: a name or a table in `congestion`, or a class in
+/// `tcp`, which then is NewReno's recovery with this congestion control.
 fn complete_congestion(
     transport: &mut Map<String, Value>,
     plugins: &dyn Plugins,
@@ -244,7 +246,7 @@ transport = {{ tcp = "newreno" }}
         }
     }
 
-    /// A flow with this transport and this application.
+    /// Reads a flow with this transport and this application.
     fn read_flow(transport: &str, application: &str, driver: Driver) -> Result<String, String> {
         let application =
             if application.is_empty() { String::new() } else { format!("application = {application}") };

@@ -28,7 +28,8 @@ pub(crate) fn expected_flows(scenario: &Scenario) -> f64 {
     workloads.map(|workload| workload.expected(scenario.duration)).sum()
 }
 
-/// Returns what the simulator draws the flows of a group from; `network` has a flow at `number` that goes the same way.
+/// Returns what the simulator draws the flows of a group from; `network` has a flow at `number` that goes the
+/// same way.
 ///
 /// # Errors
 /// The key of the group that is wrong, and what would be right.

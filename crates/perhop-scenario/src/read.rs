@@ -1,4 +1,4 @@
-//! From text to a checked scenario. Problems keep the path of the key at which they stand.
+//! From text to a checked scenario. Problems keep the path of their key.
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::scheduler::SchedulerParams;
@@ -21,12 +21,12 @@ impl Scenario {
     /// Reads and checks a scenario in TOML that names no files; `origin` names the file in messages.
     ///
     /// # Errors
-    /// The first problem: where it stands, what is wrong, what would be right.
+    /// The first problem: its place, what is wrong, what would be right.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
         Self::from_toml_for(text, origin, Driver::Simulator, &NoFiles)
     }
 
-    /// Reads and checks a scenario in JSON that names no files; `origin` stands for the file in messages.
+    /// Reads and checks a scenario in JSON that names no files; `origin` names the text in messages.
     ///
     /// # Errors
     /// As [`from_toml`](Self::from_toml).
@@ -82,16 +82,18 @@ impl Scenario {
         })
     }
 
-    /// Returns the scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from it.
+    /// Returns the scenario in TOML, defaults filled in; [`from_toml`](Self::from_toml) reads the same from
+    /// it.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("text, numbers and tables all have a form in TOML")
     }
 }
 
-/// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` names the file in messages.
+/// Reads tables in JSON, a scenario's or others, and has `check` test how they fit together; `origin` names
+/// the file in messages.
 ///
 /// # Errors
-/// The first problem: where it stands, what is wrong, what would be right.
+/// The first problem: its place, what is wrong, what would be right.
 pub fn read_json<T: DeserializeOwned>(
     text: &str,
     origin: &str,
@@ -100,8 +102,8 @@ pub fn read_json<T: DeserializeOwned>(
     read_tables(Syntax::Json, text, origin, |_| Ok(()), |read, ()| check(read))
 }
 
-/// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin` names the
-/// file in messages.
+/// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin`
+/// names the file in messages.
 ///
 /// # Errors
 /// As [`read_json`].
@@ -179,7 +181,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text[..offset.min(text.len())].matches('\n').count() + 1
 }
 
-/// TOML as JSON's values. What only TOML has is refused where it stands.
+/// Turns TOML into JSON's values. Values that only TOML has are refused at their key.
 fn plain(value: toml::Value, path: &mut Vec<KeyPart>) -> Result<Value, Problem> {
     let mut inner = |step, value| {
         path.push(step);
@@ -225,7 +227,8 @@ fn deserialize<T: DeserializeOwned>(value: &Value) -> Result<T, Problem> {
     })
 }
 
-/// Beside a topology, a link may be written as if its table changed a part of one.
+/// Explains a missing key of a link beside a topology: the link may be written as if its table changed a part
+/// of one.
 fn say_what_a_link_replaces(value: &Value, problem: &Problem) -> Option<Problem> {
     let [KeyPart::Key(links), KeyPart::Key(_)] = &problem.path[..] else { return None };
     let missing = problem.text.starts_with("key `") && problem.text.ends_with("` is missing");
@@ -239,8 +242,8 @@ fn say_what_a_link_replaces(value: &Value, problem: &Problem) -> Option<Problem>
     })
 }
 
-/// Where one of several names belongs and something else stands, serde does not say which names: put there a name that is none
-/// of them, and it does.
+/// Names the choices where one of several names belongs and another value is, since serde does not say which
+/// names: put there a name that is none of them, and it does.
 fn name_the_choices(
     value: &Value,
     problem: &Problem,
@@ -351,7 +354,7 @@ const MECHANISMS: [(&[&str], &str); 10] = [
     (&["infinite", "none"], "a queue without a limit has no table: leave `queue` out"),
 ];
 
-/// A hint for who names a mechanism that is known, but not as a block of this kind.
+/// Returns a hint for who names a mechanism that is known, but not as a block of this kind.
 fn nearest_mechanism(kind: &str, word: &str) -> Option<String> {
     let (other, block) = match kind {
         "aqm" => ("scheduler", SchedulerParams::NAMES),
@@ -367,7 +370,7 @@ fn nearest_mechanism(kind: &str, word: &str) -> Option<String> {
     Some(format!("; {nearest}"))
 }
 
-/// What serde asked for.
+/// Returns what serde asked for.
 fn wanted_in_words(wanted: &str) -> String {
     let theirs_and_ours = [
         ("a nonzero u32", "a whole number from 1 to 4294967295"),
@@ -389,7 +392,7 @@ fn wanted_in_words(wanted: &str) -> String {
     })
 }
 
-/// What serde found.
+/// Returns what serde found.
 fn found_in_words(found: &str) -> String {
     let quoted = |kind: &str| found.strip_prefix(kind).map(|rest| rest.trim_matches('`'));
     match found {
@@ -405,7 +408,7 @@ fn found_in_words(found: &str) -> String {
     }
 }
 
-/// Where in a TOML text the key of this path, or the nearest table around it, begins.
+/// Returns the place in a TOML text at which the key of this path, or the nearest table around it, begins.
 fn span_of(text: &str, path: &[KeyPart]) -> Option<usize> {
     let document = toml::de::DeTable::parse(text).ok()?;
     let mut place = None;

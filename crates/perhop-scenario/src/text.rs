@@ -3,18 +3,18 @@
 /// A problem of a text: its line, and what is wrong and what would be right.
 pub(crate) type Refusal = (usize, String);
 
-/// A problem, and the key at which it stands.
+/// A problem, and its key.
 pub(crate) type AtKey = (String, String);
 
 /// What a table says of where its text is.
 pub(crate) struct Source<'a> {
     /// The table's key.
     pub(crate) key: &'a str,
-    /// What is read, such as `a trace`.
+    /// A name for what is read, such as `a trace`.
     pub(crate) what: &'a str,
     /// The name of a file, as an example.
     pub(crate) example: &'a str,
-    /// The keys of the table; a file that stands in place of the table is its `file`.
+    /// The keys of the table; a file in place of the table is its `file`.
     pub(crate) file: Option<String>,
     pub(crate) is_table: bool,
     pub(crate) name: Option<String>,
@@ -67,23 +67,23 @@ impl Source<'_> {
 }
 
 impl Text {
-    /// The file's name says that it is CSV.
+    /// Returns whether the file's name says that it is CSV.
     pub(crate) fn is_csv(&self) -> bool {
         self.name.as_deref().is_some_and(is_csv)
     }
 
-    /// A problem of the text, at its key.
+    /// Returns a problem of the text, at its key.
     pub(crate) fn refusal(&self, (line, text): Refusal) -> AtKey {
         (self.key.clone(), format!("{}{line}: {text}", self.before_line))
     }
 }
 
-/// The name of a file says that it is CSV.
+/// Returns whether the name of a file says that it is CSV.
 pub(crate) fn is_csv(name: &str) -> bool {
     name.to_lowercase().ends_with(".csv")
 }
 
-/// At most so much of a line that a message stays readable.
+/// Returns at most so much of a line that a message stays readable.
 pub(crate) fn shortened(line: &str) -> String {
     const MOST: usize = 40;
     let line = line.trim_end();
@@ -94,7 +94,7 @@ pub(crate) fn shortened(line: &str) -> String {
     }
 }
 
-/// The text without the byte order mark with which spreadsheets begin a file.
+/// Returns the text without the byte order mark with which spreadsheets begin a file.
 pub(crate) fn unmarked(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

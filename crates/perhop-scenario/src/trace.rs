@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::format::{RateTrace, TraceFormat, TraceTable};
 use crate::text::{AtKey, Refusal, Source, shortened, unmarked};
 
-/// Reads a trace; a problem comes with the key at which it stands.
+/// Reads a trace; a problem comes with its key.
 pub(crate) fn read_trace(trace: &mut Option<RateTrace>, files: &dyn Files) -> Result<(), AtKey> {
     let Some(given) = trace.take() else { return Ok(()) };
     let (is_table, table) = match given {
@@ -46,7 +46,7 @@ pub(crate) fn read_trace(trace: &mut Option<RateTrace>, files: &dyn Files) -> Re
     Ok(())
 }
 
-/// Mahimahi's format: a line for each opportunity, its time in milliseconds.
+/// Reads Mahimahi's format: a line for each opportunity, its time in milliseconds.
 fn opportunities(text: &str, repeats: bool) -> Result<Trace, Refusal> {
     let mut millis: Vec<u32> = Vec::new();
     for (number, line) in unmarked(text).lines().enumerate() {
@@ -80,7 +80,8 @@ fn opportunities(text: &str, repeats: bool) -> Result<Trace, Refusal> {
 /// The least time from one row to the next.
 const LEAST_STEP: Duration = Duration::from_nanos(1000);
 
-/// CSV: a header that names the units, then a time and a rate in each line. Lines that begin with `#` are comments.
+/// Reads CSV: a header that names the units, then a time and a rate in each line. Lines that begin with `#`
+/// are comments.
 fn rates(text: &str, repeats: bool) -> Result<Trace, Refusal> {
     let mut lines = csv::lines(text);
     let Some((first, header)) = lines.next() else {

@@ -1,4 +1,5 @@
-//! Whatever text comes as a scenario, and whatever network is drawn: what fuzz targets look for at length, in short.
+//! Whatever text comes as a scenario, and whatever network is drawn: what fuzz targets look for at length, in
+//! short.
 
 use perhop_core::Rng;
 use proptest::prelude::*;

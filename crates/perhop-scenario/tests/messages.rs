@@ -1,4 +1,5 @@
-//! Every kind of bad scenario gives one message: file and line, key, what is wrong, what would be right.
+//! Every kind of bad scenario gives one message: file and line, key, what is wrong, what would be right. The
+//! file is long because its tables are: a row is a message.
 
 use perhop_scenario::Scenario;
 
@@ -417,7 +418,8 @@ fn the_aqm_of_a_fifo_with_a_name_has_its_key() {
     assert!(named.starts_with("s.toml:10: links.bottleneck.queue.rule.aqm: `dwred` requires"), "{named}");
 }
 
-/// A word that is nearly right, or of another key, and a value of another kind: each message says what would be right.
+/// A word that is nearly right, or of another key, and a value of another kind: each message says what would
+/// be right.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn messages_name_the_choices_and_the_nearest_one() {

@@ -1,4 +1,4 @@
-//! Topologies and traffic matrices: from a short table to a network, and each problem where it stands.
+//! Topologies and traffic matrices: from a short table to a network, and each problem at its place.
 
 use std::collections::BTreeMap;
 
@@ -124,7 +124,8 @@ fn gravity_draws_in_proportion_to_the_product_of_weights() {
         network.flows.iter().for_each(|flow| *counts.entry((flow.from.0, flow.to.0)).or_default() += 1);
         counts
     };
-    // Routers in the order of their names: hub, leaf1, leaf2, leaf3. Of leaves, 6 pairs of 15000 flows; sd 112.
+    // Routers in the order of their names: hub, leaf1, leaf2, leaf3. Of leaves, 6 pairs of 15000 flows; sd
+    // 112.
     let equal = drawn("{}");
     assert_eq!(equal.len(), 6);
     assert!(

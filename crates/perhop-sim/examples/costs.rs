@@ -1,7 +1,9 @@
-//! What a packet costs under each transport and each discipline: the Table 1 setting with one of them changed.
+//! What a packet costs under each transport and each discipline: the Table 1 setting with one of them
+//! changed.
 //!
-//! `costs` prints the names of the rows. `costs ROW [SECONDS] [ENGINE]` runs one, and prints how many packets came to the bottleneck and
-//! the time that each took. The first 10 simulated seconds, in which connections open, are in neither. For instructions:
+//! `costs` prints the names of the rows. `costs ROW [SECONDS] [ENGINE]` runs one, and prints how many packets
+//! came to the bottleneck and the time that each took. The first 10 simulated seconds, in which connections
+//! open, are in neither. For instructions:
 //! `valgrind --tool=callgrind --toggle-collect='*measured*' costs ROW 10`.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times a run and says so")]

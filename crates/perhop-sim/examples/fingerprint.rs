@@ -1,5 +1,6 @@
-//! Prints the fingerprint of a run with the seed that it is given. Built for `wasm32-unknown-unknown`, it is a module of perhop's core and
-//! simulator that exports the same function: `tools/wasm.sh` checks that it imports nothing, and returns what the native program prints.
+//! Prints the fingerprint of a run with the seed that it is given. Built for `wasm32-unknown-unknown`, it is
+//! a module of perhop's core and simulator that exports the same function: `tools/wasm.sh` checks that it
+//! imports nothing, and returns what the native program prints.
 
 use perhop_core::aqm::{AqmParams, EcnMode, RioPlusOutParams};
 use perhop_core::meter::{MeterParams, Out, TokenBucketParams};

@@ -1,8 +1,9 @@
-//! A run of a large network, for a profiler and for measurements of threads: `grid ROUTERS FLOWS SECONDS THREADS`.
+//! A run of a large network, for a profiler and for measurements of threads:
+//! `grid ROUTERS FLOWS SECONDS THREADS`.
 //!
-//! Routers are on a grid twice as wide as high, with links of 10 Mbit/s and 2 to 4 ms between neighbours; each port has WFQ over
-//! two queues with WRED. Flows of TCP and UDP go to routers up to ten hops away. Prints packet-hops, and how many there were in a
-//! second of real time.
+//! Routers are on a grid twice as wide as high, with links of 10 Mbit/s and 2 to 4 ms between neighbours;
+//! each port has WFQ over two queues with WRED. Flows of TCP and UDP go to routers up to ten hops away.
+//! Prints packet-hops, and how many there were in a second of real time.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times a run and says so")]
 

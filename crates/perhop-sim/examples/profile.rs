@@ -1,7 +1,7 @@
 //! One run of the Table 1 setting, for a profiler: `profile FLOWS SECONDS [spread]`.
 //!
-//! Flows beyond 40 share a link that is as much faster; with `spread`, each flow has a delay of its own. Prints how many
-//! packets the bottleneck saw, and the user time that each took.
+//! Flows beyond 40 share a link that is as much faster; with `spread`, each flow has a delay of its own.
+//! Prints how many packets the bottleneck saw, and the user time that each took.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times a run and says so")]
 

@@ -23,7 +23,8 @@ impl ConnectionCounts {
         self.limits = LimitMeter::begin(now, ends);
     }
 
-    /// Takes what the kernel says now; `is_all`: the application has handed over all. The round-trip time is a sample if `measures` says so.
+    /// Takes what the kernel says now; `is_all`: the application has handed over all. The round-trip time is
+    /// a sample if `measures` says so.
     pub(super) fn take(&mut self, info: &TcpInfo, is_all: bool, now: Instant, measures: bool) {
         let TcpInfo { rtt_us, sent, retransmitted, timeouts, acked, receiver_window, .. } = *info;
         let (samples, sum) = self.latest.rtt_samples;

@@ -1,5 +1,5 @@
-//! The payload of UDP, RAP and TFRC datagrams: the metadata that the simulator's senders and receivers exchange in a
-//! simulation. All numbers are in network byte order.
+//! The payload of UDP, RAP and TFRC datagrams: the metadata that the simulator's senders and receivers
+//! exchange in a simulation. All numbers are in network byte order.
 
 use perhop_core::{Duration, Instant};
 use perhop_sim::transport::datagram::{Envelope, Feedback};

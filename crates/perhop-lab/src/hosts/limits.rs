@@ -1,5 +1,5 @@
-//! What kept a TCP connection of the kernel from sending more: from the times that its `TCP_INFO` counts, and from what it says at
-//! each time at which it is asked.
+//! What kept a TCP connection of the kernel from sending more: from the times that its `TCP_INFO` counts, and
+//! from what it says at each time at which it is asked.
 
 use perhop_core::{Duration, Instant};
 use perhop_sim::transport::limits::{Limit, LimitTimes};
@@ -8,27 +8,30 @@ use crate::system::TcpInfo;
 
 /// A connection's times so far.
 ///
-/// The kernel counts how long data was outstanding (`tcpi_busy_time`), and how long of that the receiver's window
-/// (`tcpi_rwnd_limited`) and the sender's buffer (`tcpi_sndbuf_limited`) held it. The rest of the time since the last question counts
-/// as recovery if losses are being repaired when it is asked, as the application's if that has handed over all, and else as the
-/// congestion control's.
+/// The kernel counts how long data was outstanding (`tcpi_busy_time`), and how long of that the receiver's
+/// window (`tcpi_rwnd_limited`) and the sender's buffer (`tcpi_sndbuf_limited`) held it. The rest of the time
+/// since the last question counts as recovery if losses are being repaired when it is asked, as the
+/// application's if that has handed over all, and else as the congestion control's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitMeter {
     times: LimitTimes,
     asked: Instant,
     /// It is over when all that it was given is acknowledged.
     ends: bool,
-    /// What the kernel had counted by then, in microseconds: busy, and of that limited by the receiver and by the buffer.
+    /// What the kernel had counted by then, in microseconds: busy, and of that limited by the receiver and by
+    /// the buffer.
     counted: [u64; 3],
 }
 
 impl LimitMeter {
-    /// The connection begins now; it is over when all that it was given is acknowledged, or it waits for more.
+    /// Begins a connection now; if `ends`, it is over when all that it was given is acknowledged, or it waits
+    /// for more.
     pub(super) fn begin(now: Instant, ends: bool) -> Self {
         Self { asked: now, ends, ..Self::default() }
     }
 
-    /// The kernel says this now, and the application has handed over all. Returns the times so far.
+    /// Takes what the kernel says now; `is_all`: the application has handed over all. Returns the times so
+    /// far.
     pub(super) fn take(&mut self, info: &TcpInfo, is_all: bool, now: Instant) -> LimitTimes {
         let elapsed = now.since(std::mem::replace(&mut self.asked, now)).as_nanos();
         let counted = [info.busy_us, info.receiver_limited_us, info.buffer_limited_us];

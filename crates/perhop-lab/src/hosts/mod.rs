@@ -35,7 +35,8 @@ pub(crate) use users::{UserResults, Users};
 
 /// The interface's name, in each of the two namespaces.
 pub(crate) const INTERFACE: &str = "perhop0";
-/// How many packets of the kernel may wait for the router: enough for every window that a scenario could have at once.
+/// How many packets of the kernel may wait for the router: enough for every window that a scenario could have
+/// at once.
 const KERNEL_QUEUE: u32 = 100_000;
 
 /// The addresses of the sending and the receiving host, which share a network.
@@ -51,7 +52,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The other host.
+    /// Returns the other host.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Sending => Self::Receiving,
@@ -129,8 +130,8 @@ pub(crate) enum Progress {
     Ready,
 }
 
-/// The channels of a host's thread: for its progress, for the signal that others have created its interface, and for the
-/// clock when all is ready.
+/// The channels of a host's thread: for its progress, for the signal that others have created its interface,
+/// and for the clock when all is ready.
 pub(crate) struct Begin {
     pub(crate) progress: Sender<Progress>,
     pub(crate) joined: Receiver<()>,
@@ -149,7 +150,8 @@ pub(crate) struct KernelDrops {
 pub(crate) struct Done {
     pub(crate) sent: Sent,
     pub(crate) received: Received,
-    /// The results of its ends of users' connections: of servers at the sending host, of clients at the receiving one.
+    /// The results of its ends of users' connections: of servers at the sending host, of clients at the
+    /// receiving one.
     pub(crate) users: UserResults,
     pub(crate) drops: KernelDrops,
 }
@@ -223,12 +225,12 @@ fn address(side: Side, ip: IpVersion, port: u16) -> SocketAddr {
     SocketAddr::new(address, port)
 }
 
-/// Moves the calling thread into a namespace with one interface, the other end of which is the router's. False if the run
-/// does not come about.
+/// Moves the calling thread into a namespace with one interface, the other end of which is the router's.
+/// False if the run does not come about.
 fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result<bool, LabError> {
     sandbox::enter_network_namespace()?;
-    // What the scenario does not ask for stays silent: each run starts without memory of the last, and the kernel sends
-    // nothing of its own.
+    // What the scenario does not ask for stays silent: each run starts without memory of the last, and the
+    // kernel sends nothing of its own.
     sandbox::set("net.ipv4.tcp_no_metrics_save", "1")?;
     if setting.ip == IpVersion::V6 {
         sandbox::set("net.ipv6.conf.default.accept_dad", "0")?;
@@ -259,7 +261,7 @@ fn move_in(setting: &Setting, side: Side, joint: Joint, begin: &Begin) -> Result
     }
 }
 
-/// A host's interface.
+/// Returns a host's interface.
 pub(crate) fn interface(setting: &Setting, side: Side) -> TunSpec {
     let six = setting.ip == IpVersion::V6;
     TunSpec {

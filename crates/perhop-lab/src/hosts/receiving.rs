@@ -19,8 +19,8 @@ use crate::system::set_low_water_mark;
 const CHUNK: usize = 1 << 18;
 /// How often a socket is read before others have their turn.
 const TURNS: usize = 4;
-/// A receiver of finite data wakes up once this many bytes are there, or all that are missing: to wake up for each packet would take
-/// time from the router. It is small beside the kernel's first receive window.
+/// A receiver of finite data wakes up once this many bytes are there, or all that are missing: to wake up for
+/// each packet would take time from the router. It is small beside the kernel's first receive window.
 pub(super) const WAKE_BYTES: u64 = 1 << 15;
 
 /// The results of a host's receivers.
@@ -71,7 +71,8 @@ pub(super) fn receive(common: Common<'_>, open: Open) -> io::Result<Received> {
     role::run(receivers, common, listener)
 }
 
-/// Opens a listener for all TCP, where it comes to, and a socket for each flow of datagrams that comes to this host.
+/// Opens a listener for all TCP, where it comes to, and a socket for each flow of datagrams that comes to
+/// this host.
 pub(super) fn open(setting: &Setting, side: Side) -> io::Result<Open> {
     let listener = (side == Side::Receiving).then(|| listen(setting, side)).transpose()?;
     let window = (Instant::ZERO + setting.warmup, Instant::ZERO + setting.duration);

@@ -14,7 +14,8 @@ use crate::setting::{FIRST_PORT, HostFlow, Kind, LISTENER, Setting};
 /// The key of the listener.
 const LISTENING: u64 = u64::MAX - 1;
 
-/// What a host's thread does: the part of a run that it plays for its flows, each of which it knows by its number.
+/// What a host's thread does: the part of a run that it plays for its flows, each of which it knows by its
+/// number.
 pub(super) trait Role: Sized {
     /// A task of its own that is due at a time.
     type Task: Ord + Copy;

@@ -157,7 +157,9 @@ impl Role for Senders<'_> {
     /// Asks the kernel, and the datagram senders, how they do.
     fn ask(&mut self, host: &Host<'_, Task>) {
         let open = std::mem::take(&mut self.open);
-        open.iter().for_each(|&number| self.ask_about(host, number));
+        for &number in &open {
+            self.ask_about(host, number);
+        }
         self.open = open;
     }
 
@@ -362,7 +364,7 @@ fn read_feedback(sender: &DatagramSender, bytes: &[u8]) -> Option<Feedback> {
     }
 }
 
-/// The length of the next datagram, if one waits.
+/// Returns the length of the next datagram, if one waits.
 fn receive(mut socket: &Socket, room: &mut [u8]) -> Option<usize> {
     io::Read::read(&mut socket, room).ok()
 }

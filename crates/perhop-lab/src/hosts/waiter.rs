@@ -23,8 +23,9 @@ pub(super) const GLANCE: Duration = Duration::from_millis(1);
 
 /// Waits for sockets, each with a key, and for tasks that are due.
 ///
-/// Being woken for each packet would cost the kernel, and with it the router, more than the packet itself. So bulk
-/// transfers, which have no need of haste, are not waited for but polled at intervals ([`glance`](Self::glance)).
+/// Being woken for each packet would cost the kernel, and with it the router, more than the packet itself. So
+/// bulk transfers, which have no need of haste, are not waited for but polled at intervals
+/// ([`glance`](Self::glance)).
 pub(super) struct Waiter<T> {
     epoll: Epoll,
     patient: Epoll,
@@ -79,14 +80,14 @@ impl<T: Ord + Copy> Waiter<T> {
         Ok((0..came).map(move |n| (events[n].data(), events[n].events())))
     }
 
-    /// The task is due at that time.
+    /// Plans a task for a time.
     pub(super) fn at(&mut self, at: Instant, task: T) {
         if at != Instant::NEVER {
             self.tasks.push(Reverse((at, task)));
         }
     }
 
-    /// The next task that is due by now, and when it was.
+    /// Returns the next task that is due by now, and when it was.
     pub(super) fn due(&mut self, now: Instant) -> Option<(Instant, T)> {
         let &Reverse((at, task)) = self.tasks.peek().filter(|Reverse((at, _))| *at <= now)?;
         self.tasks.pop();

@@ -17,8 +17,8 @@ use crate::counts::Amount;
 
 /// A device that gives and takes whole IP packets.
 pub trait Device: AsFd {
-    /// Reads the next packet into `room` and returns its length; `None` if none waits. One that is longer than the room is
-    /// cut. `head` keeps what the device wants to have back with the packet.
+    /// Reads the next packet into `room` and returns its length; `None` if none waits. One that is longer
+    /// than the room is cut. `head` keeps what the device wants to have back with the packet.
     ///
     /// # Errors
     /// The device is gone.
@@ -30,7 +30,7 @@ pub trait Device: AsFd {
     /// It was not sent, the device having no room for it or no use.
     fn send(&self, head: &Head, packet: &[u8]) -> io::Result<()>;
 
-    /// What came to it and never to the data plane.
+    /// Returns what came to it and never to the data plane.
     fn aside(&self) -> Aside {
         Aside::default()
     }

@@ -1,4 +1,5 @@
-//! Requests to the kernel's routing tables and interfaces (rtnetlink(7)), in the calling thread's network namespace.
+//! Requests to the kernel's routing tables and interfaces (rtnetlink(7)), in the calling thread's network
+//! namespace.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,12 +16,12 @@ use netlink_sys::{Socket, SocketAddr};
 /// An attribute of an interface, an address or another attribute: its number and its value.
 pub(super) type Attribute = DefaultNla;
 
-/// An attribute whose value is a number.
+/// Returns an attribute whose value is a number.
 pub(super) fn number(kind: u16, value: u32) -> Attribute {
     Attribute::new(kind, value.to_ne_bytes().to_vec())
 }
 
-/// An attribute whose value is text, with a zero at its end.
+/// Returns an attribute whose value is text, with a zero at its end.
 pub(super) fn text(kind: u16, value: &str) -> Attribute {
     Attribute::new(kind, [value.as_bytes(), &[0]].concat())
 }
@@ -79,12 +80,13 @@ pub(super) fn new_address(index: u32, address: IpAddr, prefix: u8) -> io::Result
     request(Message { kind: RTM_NEWADDR, body: with(&header, &attributes) }, NLM_F_CREATE | NLM_F_EXCL)
 }
 
-/// An interface on which these flags are set, as the kernel's `ifinfomsg`, with its attributes behind.
+/// Returns an interface on which these flags are set, as the kernel's `ifinfomsg`, with its attributes
+/// behind.
 pub(super) fn link(index: u32, flags: c_int, attributes: &[Attribute]) -> Vec<u8> {
     with(&[[0; 4], index.to_ne_bytes(), flags.to_ne_bytes(), flags.to_ne_bytes()], attributes)
 }
 
-/// A structure with attributes behind it.
+/// Returns a structure with attributes behind it.
 pub(super) fn with(structure: &[[u8; 4]], attributes: &[Attribute]) -> Vec<u8> {
     let mut bytes = structure.concat();
     let length = bytes.len();

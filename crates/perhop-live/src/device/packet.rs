@@ -1,8 +1,8 @@
 //! Ethernet interfaces joined as a transparent bridge (packet(7)): whole frames in and out.
 //!
-//! Blocks see the IP packet; its Ethernet header waits beside it. Other frames, such as ARP, bypass the blocks. The kernel
-//! reports for each frame which checksum its sender left to the hardware. The bridge passes this on when the frame leaves, and
-//! the kernel or the next interface completes the checksum.
+//! Blocks see the IP packet; its Ethernet header waits beside it. Other frames, such as ARP, bypass the
+//! blocks. The kernel reports for each frame which checksum its sender left to the hardware. The bridge
+//! passes this on when the frame leaves, and the kernel or the next interface completes the checksum.
 
 use std::cell::Cell;
 use std::io;
@@ -30,12 +30,13 @@ pub struct Ethernet {
     went_down: Cell<bool>,
 }
 
-/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, a VLAN tag if there is one, the type.
+/// Where things stand in a [`Head`]: what offloads left to be done, the addresses, a VLAN tag if there is
+/// one, the type.
 const PREAMBLE: usize = 10;
 const ADDRESSES: usize = PREAMBLE + 12;
 const TAG: usize = ADDRESSES + 4;
 
-/// What stands before the packet in what is read: the same without a tag, which the kernel takes out.
+/// The bytes before the packet in what is read, without a tag, which the kernel takes out.
 const BEFORE: usize = PREAMBLE + 14;
 
 /// The most frames that are read in a row when none is for the data plane.
@@ -48,11 +49,12 @@ const SOCKET_BUFFER: usize = 4 << 20;
 const NEEDS_CHECKSUM: u8 = 1;
 
 impl Ethernet {
-    /// Joins two interfaces, which must be up to pass anything. The kernel's own addresses on them are not in the way, but
-    /// it answers for them as ever.
+    /// Joins two interfaces, which must be up to pass anything. The kernel's own addresses on them are not in
+    /// the way, but it answers for them as ever.
     ///
     /// # Errors
-    /// An interface and what the kernel has against it; without the capability `CAP_NET_RAW` it is `PermissionDenied`.
+    /// An interface and what the kernel has against it; without the capability `CAP_NET_RAW` it is
+    /// `PermissionDenied`.
     pub fn bridge(names: [&str; 2]) -> Result<[Self; 2], (usize, io::Error)> {
         let open = |side: usize| open(names[side]).map_err(|error| (side, error));
         let (left, right) = (open(0)?, open(1)?);
@@ -68,7 +70,7 @@ impl Ethernet {
         Ok([side(names[0], &left, &right), side(names[1], &right, &left)])
     }
 
-    /// The interface's longest packet.
+    /// Returns the interface's longest packet.
     pub fn mtu(&self) -> u16 {
         self.mtu
     }
@@ -79,7 +81,7 @@ impl Ethernet {
         self.aside.set(aside);
     }
 
-    /// A frame that is no IP packet goes to the other side as it is.
+    /// Passes a frame that is no IP packet to the other side as it is.
     fn pass(&self, head: &Head, payload: &[u8]) {
         let passed = send(&self.other, head, payload).is_ok();
         self.count(|aside| {
@@ -94,7 +96,7 @@ impl Ethernet {
         });
     }
 
-    /// The interface is down, which is no reason to stop, or gone, which is one.
+    /// Returns whether the interface is gone, which is a reason to stop; to be down is none.
     fn is_gone(&self) -> bool {
         if_nametoindex(self.name.as_str()) != Ok(self.index)
     }
@@ -184,7 +186,8 @@ fn send(socket: &PacketSocket, head: &Head, packet: &[u8]) -> io::Result<()> {
     let mut preamble = [0; PREAMBLE];
     let tagged = head[ADDRESSES..ADDRESSES + 2] != [0; 2];
     if head[0] & NEEDS_CHECKSUM != 0 {
-        // Where the checksum begins counts from the begin of the frame, which a tag makes longer. In the machine's order.
+        // Where the checksum begins counts from the begin of the frame, which a tag makes longer. In the
+        // machine's order.
         let begin = u16::from_ne_bytes([head[6], head[7]]).saturating_add(if tagged { 4 } else { 0 });
         preamble[0] = NEEDS_CHECKSUM;
         preamble[6..8].copy_from_slice(&begin.to_ne_bytes());

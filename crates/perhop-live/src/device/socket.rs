@@ -29,8 +29,8 @@ pub(super) struct Received {
 const NAME: usize = libc::IFNAMSIZ;
 
 impl PacketSocket {
-    /// A socket for all frames that come to the interface, whomever they are for, but not those that leave by it. Each is
-    /// preceded by a `virtio_net_hdr` that says what offloads left to be done.
+    /// Opens a socket for all frames that come to the interface, for any address, but not those that leave by
+    /// it. Each is preceded by a `virtio_net_hdr` that says what offloads left to be done.
     ///
     /// # Errors
     /// The kernel's; without the capability `CAP_NET_RAW` it is `EPERM`.
@@ -61,7 +61,7 @@ impl PacketSocket {
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index;
-        // SAFETY: the pointer is to an address of the length told, which lives through the call.
+        // SAFETY: the pointer is to an address of the given length, which lives through the call.
         check(unsafe {
             libc::bind(socket.fd(), ptr::from_ref(&address).cast(), size_of_val(&address) as socklen_t)
         })?;
@@ -73,21 +73,22 @@ impl PacketSocket {
     }
 
     fn set<T: Copy>(&self, option: c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the pointer is to a value of the length told, which lives through the call.
+        // SAFETY: the pointer is to a value of the given length, which lives through the call.
         check(unsafe {
             let value = ptr::from_ref(value).cast::<c_void>();
             libc::setsockopt(self.fd(), libc::SOL_PACKET, option, value, size_of::<T>() as socklen_t)
         })
     }
 
-    /// The interface's longest packet.
+    /// Returns the interface's longest packet.
     pub(super) fn mtu(&self, name: &str) -> io::Result<u16> {
         // SAFETY: all zeros is a valid value of this plain C structure.
         let mut request: libc::ifreq = unsafe { mem::zeroed() };
         for (place, byte) in request.ifr_name[..NAME - 1].iter_mut().zip(name.bytes()) {
             *place = byte.cast_signed() as _;
         }
-        // SAFETY: the request lives through the call, and its name ends with a zero. The kernel answers in `ifru_mtu`.
+        // SAFETY: the request lives through the call, and its name ends with a zero. The kernel answers in
+        // `ifru_mtu`.
         let mtu = unsafe {
             check(libc::ioctl(self.fd(), libc::SIOCGIFMTU as _, ptr::from_mut(&mut request)))?;
             request.ifr_ifru.ifru_mtu
@@ -108,8 +109,8 @@ impl PacketSocket {
         // SAFETY: to take the address of the array in the union reads nothing.
         message.msg_control = unsafe { control.bytes.as_mut_ptr().cast() };
         message.msg_controllen = size_of::<Control>() as _;
-        // SAFETY: the parts are exclusive borrows that live through the call, as does the room for control messages, and
-        // their lengths are those told.
+        // SAFETY: the parts are exclusive borrows that live through the call, as does the room for control
+        // messages, and their lengths are given.
         let length = unsafe { libc::recvmsg(self.fd(), &raw mut message, libc::MSG_TRUNC) };
         let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
         Ok(Received { length, tag: tag_of(&message) })
@@ -124,7 +125,8 @@ impl PacketSocket {
         let mut message: libc::msghdr = unsafe { mem::zeroed() };
         message.msg_iov = parts.as_mut_ptr();
         message.msg_iovlen = parts.len() as _;
-        // SAFETY: the parts are borrows that live through the call, which only reads them, and their lengths are those told.
+        // SAFETY: the parts are borrows that live through the call, which only reads them, and their lengths
+        // are given.
         let sent = unsafe { libc::sendmsg(self.fd(), &raw const message, libc::MSG_NOSIGNAL) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -133,7 +135,8 @@ impl PacketSocket {
     pub(super) fn overrun(&self) -> u64 {
         let mut statistics = MaybeUninit::<libc::tpacket_stats>::zeroed();
         let mut length = size_of::<libc::tpacket_stats>() as socklen_t;
-        // SAFETY: the pointers are to room of the length told, which lives through the call; all zeros is a valid value.
+        // SAFETY: the pointers are to room of the given length, which lives through the call; all zeros is a
+        // valid value.
         unsafe {
             let room = statistics.as_mut_ptr().cast::<c_void>();
             let asked =
@@ -155,10 +158,10 @@ union Control {
     _aligned: libc::cmsghdr,
 }
 
-/// The VLAN tag that the kernel took out of a frame (`PACKET_AUXDATA`).
+/// Returns the VLAN tag that the kernel took out of a frame (`PACKET_AUXDATA`).
 fn tag_of(message: &libc::msghdr) -> Option<(u16, u16)> {
-    // SAFETY: the message is one that recvmsg filled in, and its room for control messages still lives: the macros walk
-    // within it. The auxiliary data may lie unaligned, and are as long as the header says.
+    // SAFETY: the message is one that recvmsg filled in, and its room for control messages still lives: the
+    // macros walk within it. The auxiliary data may lie unaligned, and are as long as the header says.
     let auxiliary = unsafe {
         let first = libc::CMSG_FIRSTHDR(message);
         let header = first.as_ref()?;

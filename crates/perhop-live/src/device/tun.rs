@@ -20,18 +20,19 @@ pub struct TunSpec {
     pub mtu: u16,
     /// The interface's address and the length of its network's prefix.
     pub ipv4: Option<(Ipv4Addr, u8)>,
-    /// The same for IPv6.
+    /// The interface's IPv6 address and the length of its network's prefix.
     pub ipv6: Option<(Ipv6Addr, u8)>,
     /// How many packets of the kernel may wait for us.
     pub queue: u32,
 }
 
-/// A TUN device in the network namespace of the thread that made it. It stays usable from any thread, and is gone with the
-/// last process that holds it.
+/// A TUN device in the network namespace of the thread that made it. It stays usable from any thread, and is
+/// gone with the last process that holds it.
 pub struct Tun(SyncDevice);
 
 impl Tun {
-    /// Makes the interface and brings it up. Offloads are off: queues must see packets as they are on the wire.
+    /// Makes the interface and brings it up. Offloads are off: queues must see packets as they are on the
+    /// wire.
     ///
     /// # Errors
     /// The kernel's, such as no access to `/dev/net/tun`.
@@ -50,8 +51,8 @@ impl Tun {
     }
 }
 
-/// Sets how many packets may wait in an interface's queue, by rtnetlink: the older way, an ioctl, is refused within user
-/// namespaces.
+/// Sets how many packets may wait in an interface's queue, by rtnetlink: the older way, an ioctl, is refused
+/// within user namespaces.
 fn set_queue(interface: u32, packets: u32) -> io::Result<()> {
     set_link(interface, 0, &[number(IFLA_TXQLEN, packets)])
 }

@@ -1,5 +1,5 @@
-//! Pairs of Ethernet interfaces between network namespaces (veth(4)): what a host is joined to a router by where it cannot
-//! be by a TUN device.
+//! Pairs of Ethernet interfaces between network namespaces (veth(4)): what a host is joined to a router by
+//! where it cannot be by a TUN device.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,12 +17,12 @@ use super::tun::TunSpec;
 /// The attribute of a pair that holds its far end (the kernel's `linux/veth.h`).
 const VETH_INFO_PEER: u16 = 1;
 
-/// Both hosts' interfaces have this locally administered address: a frame is for the other end of the pair, and nobody needs
-/// to ask who that is.
+/// Both hosts' interfaces have this locally administered address: a frame is for the other end of the pair,
+/// and nobody needs to ask who that is.
 const MAC: [u8; 6] = [0x02, 0x70, 0x65, 0x72, 0x68, 0x70];
 
-/// Makes a pair: the near end `near` in the calling thread's namespace, and the far end in another, as `far` says, but for
-/// its addresses. The near end is up.
+/// Makes a pair: the near end `near` in the calling thread's namespace, and the far end in another, as `far`
+/// says, but for its addresses. The near end is up.
 ///
 /// # Errors
 /// The kernel's.
@@ -48,7 +48,8 @@ pub fn join(near: &str, far: &TunSpec, namespace: BorrowedFd<'_>) -> io::Result<
     new_link(IFF_UP, &near)
 }
 
-/// Brings up the far end of a pair, in whose namespace the calling thread is, with the addresses that it is to have.
+/// Brings up the far end of a pair, in whose namespace the calling thread is, with the addresses that it is
+/// to have.
 ///
 /// # Errors
 /// The kernel's.

@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 
 use perhop_core::{Duration, Instant};
 
-/// A pending event. Simultaneous events have the simulator's order: packets leave, ports are served, packets reach links,
-/// control messages arrive, window controls sample; among packets, those of the flow with the lower number come first.
+/// A pending event. Simultaneous events have the simulator's order: packets leave, ports are served, packets
+/// reach links, control messages arrive, window controls sample; among packets, those of the flow with the
+/// lower number come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event {
     pub(super) at: Instant,
@@ -40,9 +41,9 @@ impl Event {
     }
 }
 
-/// All pending events, in two parts. External events (a packet leaves, a control reads the senders' windows) must happen at
-/// their time. Internal events need not: nothing outside depends on when the driver lets them happen, as long as that is
-/// before the first packet that leaves because of them.
+/// All pending events, in two parts. External events (a packet leaves, a control reads the senders' windows)
+/// must happen at their time. Internal events need not: nothing outside depends on when the driver lets them
+/// happen, as long as that is before the first packet that leaves because of them.
 #[derive(Debug)]
 pub(super) struct Agenda {
     external: BinaryHeap<Reverse<Event>>,
@@ -68,7 +69,7 @@ impl Agenda {
         }
     }
 
-    /// The next event, if it comes no later than events of this kind at this time.
+    /// Takes the next event, if it comes no later than events of this kind at this time.
     #[inline]
     pub(super) fn pop(&mut self, limit: (Instant, Kind)) -> Option<Event> {
         let first = |heap: &BinaryHeap<Reverse<Event>>| heap.peek().map(|&Reverse(event)| event);
@@ -82,7 +83,7 @@ impl Agenda {
         Some(event)
     }
 
-    /// By when the driver must let events happen; [`Instant::NEVER`] if none is pending.
+    /// Returns the time by which the driver must let events happen; [`Instant::NEVER`] if none is pending.
     pub(super) fn next(&self) -> Instant {
         let at =
             |heap: &BinaryHeap<Reverse<Event>>| heap.peek().map_or(Instant::NEVER, |Reverse(event)| event.at);

@@ -50,8 +50,9 @@ impl Plane {
         self.buffers.taken()
     }
 
-    /// Checks that every packet is accounted for: read = delivered + lost(reason) + inside, and for every queue and color
-    /// arrived = sent + dropped + waiting, and for every meter of a link arrived = passed + policed.
+    /// Checks that every packet is accounted for: read = delivered + lost(reason) + inside, and for every
+    /// queue and color arrived = sent + dropped + waiting, and for every meter of a link arrived = passed +
+    /// policed.
     ///
     /// # Errors
     /// The first identity that does not hold.

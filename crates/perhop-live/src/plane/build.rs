@@ -18,7 +18,7 @@ use crate::spec::{Hop, PlaneSpec, StreamSpec};
 use crate::windows::Windows;
 
 impl Plane {
-    /// An empty data plane at time zero. Its blocks have the same random streams as in the simulator.
+    /// Makes an empty data plane at time zero. Its blocks have the same random streams as in the simulator.
     pub fn new(spec: PlaneSpec, seed: u64) -> Self {
         let PlaneSpec { devices, mtu, buffers, window, links, wires, meters, controls, streams } = spec;
         let Routing { streams, routes, selectors } = Routing::new(streams, devices);

@@ -1,4 +1,5 @@
-//! Window control of label-switched paths: what the ingress reads of TCP, and the messages to markers and queues.
+//! Window control of label-switched paths: what the ingress reads of TCP, and the messages to markers and
+//! queues.
 
 use std::collections::VecDeque;
 
@@ -31,7 +32,7 @@ pub(super) struct Channel {
 }
 
 impl Control {
-    /// The control of a path; adds its channels to the list of all channels.
+    /// Returns the control of a path; adds its channels to the list of all channels.
     pub(super) fn new(spec: ControlSpec, seed: u64, channels: &mut Vec<Channel>) -> Self {
         let members = spec.members.iter().map(|member| (member.flow.0 as usize, member.rate));
         let rng = Rng::stream(seed, &format!("paths/{}/control", spec.name));
@@ -49,7 +50,7 @@ impl Control {
 }
 
 impl Plane {
-    /// The number of the segment that a packet carries or asks for, if its path has a window control.
+    /// Returns the number of the segment that a packet carries or asks for, if its path has a window control.
     pub(super) fn segment_of(&mut self, frame: &Frame, fields: &Fields) -> Option<u32> {
         let tcp = fields.tcp.filter(|_| !self.controls.is_empty())?;
         for entry in &self.routes[frame.step as usize..] {
@@ -73,7 +74,8 @@ impl Plane {
         self.agenda.push(Event::sample(at, number));
     }
 
-    /// A control samples the windows of its path's flows, and sends messages to their meters and to the path's queues.
+    /// Samples the windows of the flows of a control's path, and sends messages to their meters and to the
+    /// path's queues.
     pub(super) fn sample_windows(&mut self, number: usize, now: Instant) {
         let Self { controls, meters, channels, agenda, windows, .. } = self;
         let Control { steering, members, channels: to_queues } = &mut controls[number];
@@ -98,7 +100,7 @@ impl Plane {
         self.schedule_sample(number);
     }
 
-    /// The first message of a channel reaches its queue.
+    /// Hands the first message of a channel to its queue.
     pub(super) fn receive_message(&mut self, number: usize) {
         let channel = &mut self.channels[number];
         let Some((_, message)) = channel.in_transit.pop_front() else { return };

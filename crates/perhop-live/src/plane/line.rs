@@ -27,8 +27,8 @@ impl Line {
         self.delay = delay;
     }
 
-    /// Puts a packet on the line that is sent at `sent`. Returns its arrival time if no packet is ahead of it. A delay that
-    /// has become shorter lets no packet overtake another.
+    /// Puts a packet on the line that is sent at `sent`. Returns its arrival time if no packet is ahead of
+    /// it. A delay that has become shorter lets no packet overtake another.
     #[inline]
     pub(super) fn push(&mut self, sent: Instant, frame: Frame) -> Option<Instant> {
         let last = self.in_transit.back().map_or(Instant::ZERO, |&(last, _)| last);
@@ -44,7 +44,7 @@ impl Line {
         self.in_transit.pop_front().map(|(_, frame)| frame)
     }
 
-    /// The packet that arrives next, and when.
+    /// Returns the packet that arrives next, and when.
     #[inline]
     pub(super) fn first(&self) -> Option<(Instant, &Frame)> {
         self.in_transit.front().map(|(at, frame)| (*at, frame))

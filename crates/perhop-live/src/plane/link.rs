@@ -1,4 +1,5 @@
-//! A link: its queue, the queues of earlier configurations that still hold packets, and its propagation delay.
+//! A link: its queue, the queues of earlier configurations that still hold packets, and its propagation
+//! delay.
 
 use std::collections::VecDeque;
 
@@ -37,7 +38,7 @@ pub struct LinkTotals<'a> {
     pub rate: Bitrate,
     /// The counters of each class of packets that its queues distinguish.
     pub classes: Vec<ClassTotals<'a>>,
-    /// The counts of its meters, by name.
+    /// Returns the counts of its meters, by name.
     pub meters: Vec<(&'a str, MeterCounts)>,
     /// Its queue as it is now.
     pub view: PortView<'a>,
@@ -90,8 +91,8 @@ impl Link {
         are_new
     }
 
-    /// Takes over another configuration of queue, rate and delay. Returns whether the queue or the rate is new: then the present queue is drained
-    /// before its successor is served.
+    /// Takes over another configuration of queue, rate and delay. Returns whether the queue or the rate is
+    /// new: then the present queue is drained before its successor is served.
     pub(super) fn reconfigure(&mut self, spec: LinkSpec, seed: u64, window: (Instant, Instant)) -> bool {
         self.line.set_delay(spec.delay);
         if (self.rate, &self.queue) == (spec.rate, &spec.queue) {
@@ -104,7 +105,7 @@ impl Link {
         true
     }
 
-    /// The counts of its meters over all configurations.
+    /// Returns the counts of its meters over all configurations.
     fn meter_totals(&self) -> Vec<(&str, MeterCounts)> {
         let present = self.meters.counts().into_iter();
         let mut totals: Vec<(&str, MeterCounts)> =
@@ -118,13 +119,13 @@ impl Link {
         totals
     }
 
-    /// A sample of its present port and its meters.
+    /// Returns a sample of its present port and its meters.
     pub(super) fn view(&self) -> PortView<'_> {
         PortView { meters: self.meters.counts(), ..self.port.view() }
     }
 
-    /// The port that is to be served. A port of an earlier configuration goes before later ones, and is removed when it is
-    /// empty and the link is free.
+    /// Returns the port that is to be served. A port of an earlier configuration goes before later ones, and
+    /// is removed when it is empty and the link is free.
     #[inline]
     pub(super) fn active_port(&mut self, now: Instant) -> &mut Port<Frame> {
         if self.earlier.is_empty() { &mut self.port } else { self.earliest_port(now) }

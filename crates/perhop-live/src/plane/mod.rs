@@ -1,9 +1,10 @@
-//! The data plane without its devices: packets come in, pass meters, queues and wires, and leave at their time.
+//! The data plane without its devices: packets come in, pass meters, queues and wires, and leave at their
+//! time.
 //!
-//! It does no I/O and reads no clock. A driver passes in packets and the time ([`Plane::arrive`], [`Plane::advance`]) and
-//! receives the packets to send through a [`Sink`]. All service is in virtual time: the time at which a link becomes free
-//! does not depend on how late the driver calls, so lateness does not add up. Once its queues have grown to their size, it
-//! allocates no memory for a packet.
+//! It does no I/O and reads no clock. A driver passes in packets and the time ([`Plane::arrive`],
+//! [`Plane::advance`]) and receives the packets to send through a [`Sink`]. All service is in virtual time:
+//! the time at which a link becomes free does not depend on how late the driver calls, so lateness does not
+//! add up. Once its queues have grown to their size, it allocates no memory for a packet.
 
 mod agenda;
 mod balance;
@@ -61,31 +62,32 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// When it must next be given the time, if no packet comes before; [`Instant::NEVER`] if nothing is pending.
+    /// Returns when it must next be given the time, if no packet comes before; [`Instant::NEVER`] if nothing
+    /// is pending.
     #[inline]
     pub fn next(&self) -> Instant {
         self.agenda.next()
     }
 
-    /// The longest packet that it takes, in bytes.
+    /// Returns the longest packet that it takes, in bytes.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
 
-    /// Where hosts report the congestion windows that window controls sample.
+    /// Returns the place to which hosts report the congestion windows that window controls sample.
     pub fn windows(&self) -> Arc<Windows> {
         Arc::clone(&self.windows)
     }
 
-    /// A buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet. `None` while every
-    /// buffer is taken.
+    /// Returns a buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet.
+    /// `None` while every buffer is taken.
     #[inline]
     pub fn room(&mut self) -> Option<(Slot, &mut [u8])> {
         let slot = self.buffers.take()?;
         Some((slot, self.buffers.bytes_mut(slot)))
     }
 
-    /// The same, with room for the device's link-layer data.
+    /// Returns a buffer as [`room`](Self::room) does, with room for the device's link-layer data.
     #[inline]
     pub fn framed_room(&mut self) -> Option<(Slot, &mut Head, &mut [u8])> {
         let slot = self.buffers.take()?;
@@ -98,16 +100,16 @@ impl Plane {
         self.buffers.give_back(slot);
     }
 
-    /// A packet came from a device and was lost, because no buffer was free.
+    /// Counts a packet that came from a device and was lost, because no buffer was free.
     pub fn overrun(&mut self, device: usize, packet: &[u8], sink: &mut impl Sink) {
         self.counters.read(device, packet.len());
         self.counters.lose(Loss::NoBuffer);
         sink.lose_from(device, packet, Loss::NoBuffer, self.now);
     }
 
-    /// A packet, `length` bytes in `slot`, comes from a device at `now`, which must not be earlier than any time passed in
-    /// before. Events that are due before it happen first; of those due at `now`, messages to queues and samples of windows
-    /// come later.
+    /// Takes a packet, `length` bytes in `slot`, that comes from a device at `now`, which must not be earlier
+    /// than any time passed in before. Events that are due before it happen first; of those due at `now`,
+    /// messages to queues and samples of windows come later.
     pub fn arrive(&mut self, device: usize, slot: Slot, length: usize, now: Instant, sink: &mut impl Sink) {
         self.advance_up_to((now, Kind::Reach), sink);
         self.counters.read(device, length);
@@ -150,7 +152,7 @@ impl Plane {
         }
     }
 
-    /// The first packet of a line reaches its end.
+    /// Takes the first packet of a line, which reaches its end.
     fn reach(&mut self, source: u32, at: Instant, sink: &mut impl Sink) {
         let line = self.line_mut(source);
         let Some(frame) = line.pop() else { return };
@@ -170,7 +172,7 @@ impl Plane {
         }
     }
 
-    /// The event that a packet reaches the end of a line.
+    /// Returns the event that a packet reaches the end of a line.
     fn arrival(&self, source: u32, at: Instant, frame: &Frame) -> Event {
         let kind = match self.routes[frame.step as usize] {
             RouteEntry::Leave(_) => Kind::Leave,
@@ -264,14 +266,14 @@ impl Plane {
         self.buffers.give_back(frame.slot);
     }
 
-    /// A queue drops a packet.
+    /// Counts a packet that a queue drops.
     fn lose(&mut self, frame: &Frame, reason: Reason, now: Instant, sink: &mut impl Sink) {
         let counts = &mut self.streams[frame.stream as usize].counts;
         counts.dropped[frame.header.color.index()] += 1;
         self.forget(frame, Loss::Dropped(reason), now, sink);
     }
 
-    /// A packet that its stream has counted is lost.
+    /// Counts the loss of a packet that its stream has counted.
     fn forget(&mut self, frame: &Frame, why: Loss, now: Instant, sink: &mut impl Sink) {
         self.counters.lose(why);
         let device = self.streams[frame.stream as usize].device;
@@ -293,22 +295,22 @@ impl Plane {
         &self.counters
     }
 
-    /// The names of streams and their counters.
+    /// Returns the names of streams and their counters.
     pub fn streams(&self) -> impl Iterator<Item = (&str, &StreamCounts)> {
         self.streams.iter().map(|stream| (stream.name.as_str(), &stream.counts))
     }
 
-    /// The name and rate of each link, and the present state of its port.
+    /// Returns the name and rate of each link, and the present state of its port.
     pub fn ports(&self) -> impl Iterator<Item = (&str, Bitrate, PortView<'_>)> {
         self.links.iter().map(|link| (link.name.as_str(), link.rate, link.view()))
     }
 
-    /// The traffic of each link, over all its configurations.
+    /// Returns the traffic of each link, over all its configurations.
     pub fn link_totals(&self) -> impl Iterator<Item = LinkTotals<'_>> {
         self.links.iter().map(Link::totals)
     }
 
-    /// The window of each controlled flow as its control last sampled it, in packets.
+    /// Returns the window of each controlled flow as its control last sampled it, in packets.
     pub fn sampled_windows(&self) -> impl Iterator<Item = (usize, f64)> {
         self.controls.iter().flat_map(|control| control.steering.all_seen())
     }

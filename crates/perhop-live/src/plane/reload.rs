@@ -1,7 +1,8 @@
 //! Changes a running plane to another configuration, without losing a packet.
 //!
-//! A queue that changes is drained, by the scheduler that admitted its packets, before its successor is served. Packets in
-//! transit keep the route on which they started. So the order of packets is kept, and each is counted once.
+//! A queue that changes is drained, by the scheduler that admitted its packets, before its successor is
+//! served. Packets in transit keep the route on which they started. So the order of packets is kept, and each
+//! is counted once.
 
 use std::fmt;
 
@@ -52,9 +53,9 @@ impl fmt::Display for Fixed {
 impl std::error::Error for Fixed {}
 
 impl Plane {
-    /// Takes over another configuration; events that are due must have happened ([`advance`](Plane::advance)). Links,
-    /// meters and streams are identified by their names: those whose parameters have not changed keep all their state, and
-    /// the counters of streams continue.
+    /// Takes over another configuration; events that are due must have happened
+    /// ([`advance`](Plane::advance)). Links, meters and streams are identified by their names: those whose
+    /// parameters have not changed keep all their state, and the counters of streams continue.
     ///
     /// # Errors
     /// What cannot change; the plane then keeps its configuration.
@@ -138,16 +139,16 @@ impl Plane {
         put(&mut self.meters, known, Metering::new(spec, seed))
     }
 
-    /// Packets in transit know only their next step and the stream that counts them, so a stream of the same name may
-    /// continue with another route.
+    /// Packets in transit know only their next step and the stream that counts them, so a stream of the same
+    /// name may continue with another route.
     fn reload_stream(&mut self, spec: StreamSpec, first_step: u32) -> usize {
         let known = self.streams.iter().position(|stream| stream.name == spec.name);
         let counts = known.map_or_else(StreamCounts::default, |number| self.streams[number].counts);
         put(&mut self.streams, known, Stream::new(spec, first_step, counts))
     }
 
-    /// The place of a route in the list of all routes; a new one goes to its end. Routes are never removed, because packets
-    /// in transit follow them.
+    /// Returns the place of a route in the list of all routes; a new one goes to its end. Routes are never
+    /// removed, because packets in transit follow them.
     fn place_of(&mut self, route: &[RouteEntry]) -> u32 {
         let known = self.routes.windows(route.len()).position(|entries| entries == route);
         let place = known.unwrap_or(self.routes.len());

@@ -35,7 +35,7 @@ pub(super) enum RouteEntry {
     Leave(usize),
 }
 
-/// The shortest time in which a packet passes the last wire or link before it leaves.
+/// Returns the shortest time in which a packet passes the last wire or link before it leaves.
 pub(super) fn shortest_last_delay(
     routes: &[RouteEntry],
     delay: impl Fn(Hop) -> Option<Duration>,

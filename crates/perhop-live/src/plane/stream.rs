@@ -29,7 +29,7 @@ impl Stream {
         Self { name, device, flow, template, coloring, first_step, counts }
     }
 
-    /// How many flows there are if its packets are the last flow's of them.
+    /// Returns how many flows there are if its packets belong to the last of them.
     pub(super) fn flows(&self) -> usize {
         match self.flow {
             StreamFlow::One(flow, _) => flow.0 as usize + 1,
@@ -37,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// The packet as blocks see it, at the start of its route.
+    /// Returns the packet as blocks see it, at the start of its route.
     pub(super) fn admit(&mut self, fields: &Fields, slot: Slot, number: u32, now: Instant) -> Frame {
         let (color, dscp) = match self.coloring {
             Coloring::Fixed(color, dscp) => (color, dscp),
@@ -54,7 +54,8 @@ impl Stream {
     }
 }
 
-/// The drop precedence of an Assured Forwarding codepoint (RFC 2597, section 6); any other codepoint is out of profile.
+/// Returns the drop precedence of an Assured Forwarding codepoint (RFC 2597, section 6); any other codepoint
+/// is out of profile.
 pub fn color_of(dscp: Dscp) -> Color {
     AfClass::of(dscp).map_or(Color::Yellow, |(_, color)| color)
 }

@@ -58,7 +58,7 @@ pub fn run(bytes: &[u8]) {
     drain(runner.plane_mut(), now, &mut rest);
 }
 
-/// Counts, and looks when it is told to.
+/// Counts, and looks at the times that it is given.
 #[derive(Default)]
 struct Counting {
     due: Instant,
@@ -84,7 +84,8 @@ impl Watcher for Counting {
     }
 }
 
-/// A device in memory: gives what was put into it and counts what it is to send. Whoever waits for it is woken at once.
+/// A device in memory: gives what was put into it and counts what it is to send. Whoever waits for it is
+/// woken at once.
 struct Fake {
     ready: io::PipeReader,
     _held_open: io::PipeWriter,

@@ -1,5 +1,5 @@
-//! Data planes and what happens to them, read from bytes: any bytes make a valid plane and a script for it, so that tests and
-//! fuzzers tell the same stories.
+//! Data planes and what happens to them, read from bytes: any bytes make a valid plane and a script for it,
+//! so that tests and fuzzers tell the same stories.
 #![allow(dead_code, reason = "each user needs its part")]
 
 use perhop_core::meter::{AggregateMeter, MeterParams};
@@ -327,7 +327,8 @@ fn write_checksum(packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
-/// Sees to it that what leaves is a packet as long as it says, and that nothing leaves before what left earlier.
+/// Sees to it that what leaves is a packet as long as it says, and that nothing leaves before what left
+/// earlier.
 #[derive(Default)]
 pub struct Checked {
     pub delivered: u64,
@@ -380,7 +381,8 @@ pub fn read_and_mark(input: &[u8]) {
     assert_eq!(packet, bytes);
 }
 
-/// Runs the script that these bytes encode and checks conservation after each step, until everything has left.
+/// Runs the script that these bytes encode and checks conservation after each step, until everything has
+/// left.
 pub fn live_through(bytes: &[u8]) -> Checked {
     let mut choices = Choices::new(bytes);
     let mut plane = Plane::new(spec(&mut choices), 1);
@@ -414,8 +416,8 @@ pub fn live_through(bytes: &[u8]) -> Checked {
     sink
 }
 
-/// A plane under traffic whose configuration changes again and again: what cannot change is refused and changes nothing, no
-/// packet is lost on the way from one to the next, and everything leaves in the end.
+/// A plane under traffic whose configuration changes again and again: what cannot change is refused and
+/// changes nothing, no packet is lost on the way from one to the next, and everything leaves in the end.
 pub fn reload_through(bytes: &[u8]) -> Reloads {
     let mut choices = Choices::new(bytes);
     let first = changeable(&mut choices);

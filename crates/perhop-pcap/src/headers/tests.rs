@@ -44,14 +44,14 @@ fn observed(size: u16, contents: Contents) -> Observed {
     Observed { at: Instant::ZERO, link: 0, event, flow, header, contents }
 }
 
-/// The headers, and the packet's length.
+/// Returns the headers, and the packet's length.
 fn written(size: u16, contents: Contents, protocol: Protocol) -> (Vec<u8>, u32) {
     let mut out = vec![9; 3];
     let length = write(&observed(size, contents), protocol, None, 1, &mut out);
     (out, length)
 }
 
-/// The packet with its payload of zeros.
+/// Returns the packet with its payload of zeros.
 fn whole(size: u16, contents: Contents, protocol: Protocol) -> Vec<u8> {
     let (mut packet, _) = written(size, contents, protocol);
     let length = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
@@ -72,7 +72,7 @@ fn ack(expected: u32) -> Acknowledgement {
     }
 }
 
-/// Sequence number, acknowledgement number, flags, window and options.
+/// Returns the sequence number, acknowledgement number, flags, window and options.
 fn of_tcp(contents: Contents, protocol: Protocol) -> (u32, u32, String, u16, Vec<TcpOptionElement>) {
     let packet = whole(40, contents, protocol);
     let sliced = SlicedPacket::from_ip(&packet).unwrap();
@@ -95,7 +95,8 @@ fn of_tcp(contents: Contents, protocol: Protocol) -> (u32, u32, String, u16, Vec
 fn a_segment_by_hand() {
     let (bytes, length) =
         written(576, Contents::Segment { number: 2, reduced: true, acknowledged: None }, PLAIN);
-    // From 10.2.0.4:50001 to 10.3.0.4:50000, AF11 and ECT(0); byte 1 + 2 * 536 = 1073; ACK and CWR; a window of 20 000.
+    // From 10.2.0.4:50001 to 10.3.0.4:50000, AF11 and ECT(0); byte 1 + 2 * 536 = 1073; ACK and CWR; a window
+    // of 20 000.
     let expected = [
         0x45, 0x2a, 0x02, 0x40, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 2, 0, 4, 10, 3, 0, 4, //
         0xc3, 0x51, 0xc3, 0x50, 0, 0, 0x04, 0x31, 0, 0, 0, 1, 0x50, 0x90, 0x4e, 0x20, 0, 0, 0, 0,
@@ -104,7 +105,8 @@ fn a_segment_by_hand() {
     unsummed[10..12].fill(0);
     unsummed[36..38].fill(0);
     assert_eq!((&unsummed[..], length), (&expected[..], 576));
-    // The sum of the words of the header, by hand: 452a + 0240 + 4000 + 4006 + 0a02 + 0004 + 0a03 + 0004 = db7d.
+    // The sum of the words of the header, by hand: 452a + 0240 + 4000 + 4006 + 0a02 + 0004 + 0a03 + 0004 =
+    // db7d.
     assert_eq!(bytes[10..12], [0x24, 0x82]);
 }
 

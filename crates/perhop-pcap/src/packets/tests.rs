@@ -39,7 +39,7 @@ fn observed(nanos: u64, number: u32, event: PacketEvent) -> Observed {
 /// Interface, time, comment and length of a packet.
 type Packet = (u32, u64, String, u32);
 
-/// The names of interfaces, and the packets.
+/// Returns the names of interfaces, and the packets.
 fn read(file: &[u8]) -> (Vec<String>, Vec<Packet>) {
     let mut reader = PcapNgReader::new(file).unwrap();
     let (mut interfaces, mut packets) = (Vec::new(), Vec::new());

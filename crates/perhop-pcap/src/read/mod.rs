@@ -1,8 +1,9 @@
-//! Reads capture files as a stream: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), of either byte order.
+//! Reads capture files as a stream: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng), of
+//! either byte order.
 //!
-//! `pcap-file`, which the tests use, ignores the resolution of pcapng's times and refuses packets that are longer than the
-//! snapshot length: those of nearly every capture of headers. This reader takes both, and keeps one packet at a time, whatever
-//! lengths a file claims.
+//! `pcap-file`, which the tests use, ignores the resolution of pcapng's times and refuses packets that are
+//! longer than the snapshot length: those of nearly every capture of headers. This reader takes both, and
+//! keeps one packet at a time, whatever lengths a file claims.
 
 mod pcap;
 mod pcapng;
@@ -16,10 +17,12 @@ use self::pcapng::PcapNg;
 use self::source::{Short, Source};
 use crate::numbers::SECTION;
 
-/// The most bytes that are kept of a packet, however much was captured: the longest IP packet and its link-layer headers.
+/// The most bytes that are kept of a packet, however much was captured: the longest IP packet and its
+/// link-layer headers.
 const KEPT: usize = 65_535 + 128;
 
-/// The most bytes that a packet of a pcap file may have, as in libpcap: its lengths are not checked in any other way.
+/// The most bytes that a packet of a pcap file may have, as in libpcap: its lengths are not checked in any
+/// other way.
 const LONGEST: u32 = 262_144;
 
 /// A capture file.

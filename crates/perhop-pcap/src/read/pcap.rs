@@ -15,7 +15,7 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    /// The file's header, if it begins with a magic number of pcap.
+    /// Reads the file's header, if it begins with a magic number of pcap.
     pub(super) fn begin<R: Read>(magic: [u8; 4], source: &mut Source<R>) -> Option<Result<Self, Problem>> {
         let (order, unit) = match magic {
             [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, 1000),
@@ -24,7 +24,8 @@ impl Pcap {
             [0x4d, 0x3c, 0xb2, 0xa1] => (Order::Little, 1),
             _ => return None,
         };
-        // Version, two unused words, the snapshot length, and the link type below the length of a frame's checksum.
+        // Version, two unused words, the snapshot length, and the link type below the length of a frame's
+        // checksum.
         let header = source.array::<20>();
         Some(header.map_err(Problem::from).map(|header| {
             let [_, _, _, _, network] = order.words(&header);
@@ -32,7 +33,7 @@ impl Pcap {
         }))
     }
 
-    /// The next packet.
+    /// Reads the next packet.
     pub(super) fn next<R: Read>(
         &mut self,
         source: &mut Source<R>,

@@ -41,7 +41,7 @@ enum Resolution {
 }
 
 impl Resolution {
-    /// The option `if_tsresol`, if any 64-bit time can be of this resolution.
+    /// Reads the option `if_tsresol`, if any 64-bit time can be of this resolution.
     fn read(option: u8) -> Option<Self> {
         let power = u32::from(option & 0x7f);
         match option >> 7 {
@@ -64,13 +64,13 @@ impl Resolution {
 }
 
 impl PcapNg {
-    /// The first section's header, behind the type of its block.
+    /// Reads the first section's header, behind the type of its block.
     pub(super) fn begin<R: Read>(source: &mut Source<R>) -> Result<Self, Problem> {
         let length = source.array()?;
         Ok(Self { order: section(source, length)?, interfaces: Vec::new() })
     }
 
-    /// The next packet. Blocks of other types are passed over.
+    /// Reads the next packet. Blocks of other types are passed over.
     pub(super) fn next<R: Read>(
         &mut self,
         source: &mut Source<R>,
@@ -107,12 +107,12 @@ impl PcapNg {
         Ok(None)
     }
 
-    /// The name of each interface of the present section, if it has one.
+    /// Returns the name of each interface of the present section, if it has one.
     pub(super) fn names(&self) -> impl Iterator<Item = Option<&str>> {
         self.interfaces.iter().map(|interface| interface.name.as_deref())
     }
 
-    /// The name of this interface of the present section, if it has one.
+    /// Returns the name of this interface of the present section, if it has one.
     pub(super) fn name(&self, interface: u32) -> Option<&str> {
         self.interfaces.get(interface as usize)?.name.as_deref()
     }
@@ -211,7 +211,8 @@ impl PcapNg {
         Ok(Found { time: Some(time), interface: number, link_type, captured, length: length.max(captured) })
     }
 
-    /// Reads a packet without a time, of the section's first interface: its length, then as many bytes as the block has room for.
+    /// Reads a packet without a time, of the section's first interface: its length, then as many bytes as the
+    /// block has room for.
     fn simple_packet<R: Read>(
         &self,
         source: &mut Source<R>,
@@ -248,7 +249,7 @@ fn section<R: Read>(source: &mut Source<R>, length: [u8; 4]) -> Result<Order, Pr
     Ok(order)
 }
 
-/// The length of a block without its type and its lengths.
+/// Returns the length of a block without its type and its lengths.
 fn body_of(length: u32) -> Result<u32, Problem> {
     match length.checked_sub(12) {
         Some(body) if length.is_multiple_of(4) => Ok(body),

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// Reads a file from its beginning to its end. Its memory does not depend on what the file says of its lengths.
+/// Reads a file from its beginning to its end. Its memory does not depend on what the file says of its
+/// lengths.
 #[derive(Debug)]
 pub(super) struct Source<R> {
     reader: BufReader<R>,
@@ -28,7 +29,7 @@ impl<R: Read> Source<R> {
         Self { reader: BufReader::with_capacity(1 << 16, reader) }
     }
 
-    /// Whether the file is at its end.
+    /// Returns whether the file is at its end.
     pub(super) fn is_over(&mut self) -> Result<bool, Short> {
         loop {
             match self.reader.fill_buf() {
@@ -39,12 +40,12 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The next bytes, as many as there is room for.
+    /// Reads the next bytes, as many as there is room for.
     pub(super) fn fill(&mut self, room: &mut [u8]) -> Result<(), Short> {
         Ok(self.reader.read_exact(room)?)
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
@@ -92,7 +93,7 @@ impl Order {
         }
     }
 
-    /// The words of four bytes each.
+    /// Returns the words of four bytes each.
     pub(super) fn words<const N: usize>(self, bytes: &[u8]) -> [u32; N] {
         let mut words = [0; N];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {

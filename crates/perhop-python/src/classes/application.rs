@@ -8,7 +8,7 @@ use perhop_sim::application::{Action, Direction, Event, ForeignUser, UserImpleme
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::{Fault, MODULE, Place, RandomView, called};
+use super::{ClassPlace, Fault, MODULE, RandomView, called};
 
 /// More bytes at once are a slip of the keyboard.
 const MOST_BYTES: u64 = 1_000_000_000_000;
@@ -77,14 +77,14 @@ pub(super) struct PythonUsers {
     /// What the class is created with, as JSON.
     pub(super) parameters: String,
     pub(super) connections: u32,
-    pub(super) place: Place,
+    pub(super) place: ClassPlace,
     pub(super) fault: Arc<Fault>,
 }
 
 impl UserImplementation for PythonUsers {
     fn build(&self, member: usize, rng: Rng) -> Box<dyn ForeignUser> {
         let at = format!("user {member} of `{}`", self.place.at);
-        let place = Place { at, ..self.place.clone() };
+        let place = ClassPlace { at, ..self.place.clone() };
         called(|py| {
             let created = || {
                 let create = py.import(MODULE)?.getattr("create")?;
@@ -126,7 +126,7 @@ struct PythonUser {
     connections: u32,
     /// When its timer expired last, and how often one after the other.
     woken: (Instant, u32),
-    place: Place,
+    place: ClassPlace,
     fault: Arc<Fault>,
 }
 

@@ -11,8 +11,8 @@ use pyo3::types::PyDict;
 use serde_json::{Map, Value};
 
 use super::{
-    Fault, MODULE, PacketView, Place, QueueView, RandomView, Verdict, called, changed, own_method, renew,
-    text_of,
+    ClassPlace, Fault, MODULE, PacketView, QueueView, RandomView, Verdict, called, changed, own_method,
+    renew, text_of,
 };
 
 /// Makes the objects of one table.
@@ -20,12 +20,12 @@ use super::{
 pub(super) struct PythonAqms {
     /// What the class is created with, as JSON.
     parameters: String,
-    place: Place,
+    place: ClassPlace,
     fault: Arc<Fault>,
 }
 
 impl PythonAqms {
-    pub(super) fn new(parameters: String, place: Place, fault: Arc<Fault>) -> Self {
+    pub(super) fn new(parameters: String, place: ClassPlace, fault: Arc<Fault>) -> Self {
         Self { parameters, place, fault }
     }
 
@@ -81,9 +81,9 @@ struct PythonAqm {
     packet: Py<PacketView>,
     queue: Py<QueueView>,
     random: Py<RandomView>,
-    place: Place,
+    place: ClassPlace,
     fault: Arc<Fault>,
-    /// When a method was called last: gauges are not told the time.
+    /// When a method was called last: gauges do not get the time.
     called: Option<Instant>,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Debug for PythonAqm {
 }
 
 impl PythonAqm {
-    fn around(object: &Bound<'_, PyAny>, place: Place, fault: Arc<Fault>) -> PyResult<Self> {
+    fn around(object: &Bound<'_, PyAny>, place: ClassPlace, fault: Arc<Fault>) -> PyResult<Self> {
         let py = object.py();
         let packet = Header::new(FlowId(0), 0);
         let queue = QueueView { occupancy: Occupancy::EMPTY, packet };
@@ -188,7 +188,8 @@ impl PythonAqm {
     }
 }
 
-/// The name of a gauge for the whole life of the process: names are few, and each is kept once, in a dict of Python.
+/// The name of a gauge for the whole life of the process: names are few, and each is kept once, in a dict of
+/// Python.
 fn static_name(known: &Bound<'_, PyAny>, name: &str) -> PyResult<&'static str> {
     let known = known.cast::<PyDict>()?;
     if let Some(place) = known.get_item(name)? {
@@ -245,7 +246,7 @@ impl ForeignAqm for PythonAqm {
                 let called = self.called.map_or_else(String::new, |called| {
                     format!(", last called at {:.9} s", called.as_secs_f64())
                 });
-                let place = Place { at: format!("{}{called}", self.place.at), ..self.place.clone() };
+                let place = ClassPlace { at: format!("{}{called}", self.place.at), ..self.place.clone() };
                 self.fault.set(place.error(py, error, "gauges", None, None));
                 Vec::new()
             })

@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use super::aqm::PythonAqms;
-use super::{Fault, Place, implement_meter, parameters};
+use super::{ClassPlace, Fault, implement_meter, parameters};
 use crate::Cancelled;
 
-/// Drives a class through so many random sequences of arrivals, departures and pauses, under each scheduler that can have its queue.
-/// Returns lines: what is checked, and what is wrong, if anything is.
+/// Drives a class through so many random sequences of arrivals, departures and pauses, under each scheduler
+/// that can have its queue. Returns lines: what is checked, and what is wrong, if anything is.
 #[pyfunction]
 pub(crate) fn check_aqm(
     py: Python<'_>,
@@ -57,7 +57,8 @@ pub(super) fn said(py: Python<'_>, error: &PyErr) -> PyResult<String> {
 /// Where the harness drives a class, for messages.
 const HARNESS: &str = "link `harness`";
 
-/// Drives a meter through so many random sequences of packets and pauses. Returns lines as [`check_aqm`] does.
+/// Drives a meter through so many random sequences of packets and pauses. Returns lines as [`check_aqm`]
+/// does.
 #[pyfunction]
 pub(crate) fn check_meter(
     py: Python<'_>,
@@ -97,7 +98,8 @@ pub(crate) fn check_meter(
     ])
 }
 
-/// What becomes of packets at a meter, and the same where a copy takes the second half; and what the class raised.
+/// What becomes of packets at a meter, and the same where a copy takes the second half; and what the class
+/// raised.
 fn colors(
     py: Python<'_>,
     params: &MeterParams,
@@ -156,7 +158,7 @@ struct Trial {
 fn trial(py: Python<'_>, params: SchedulerParams, seed: u64, operations: &[Operation]) -> Trial {
     let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
     for (_, table) in params.foreign() {
-        let place = Place { class: table.class.clone(), at: HARNESS.into(), flows: Arc::new([]) };
+        let place = ClassPlace { class: table.class.clone(), at: HARNESS.into(), flows: Arc::new([]) };
         table.implement(Arc::new(PythonAqms::new(parameters(table), place, fault.clone())));
     }
     let mut bench = Bench::new(scheduler(params, seed));
@@ -233,7 +235,7 @@ pub(super) fn length(seed: u64, rng: &mut Rng) -> u64 {
 /// Calls of the longest sequence.
 const LONG: u64 = 10_000;
 
-/// What is checked, with the first thing that is wrong.
+/// The checks, with the first thing that is wrong.
 #[derive(Default)]
 struct Findings {
     failure: Option<String>,

@@ -1,4 +1,5 @@
-//! The conformance harness over classes in Python that stand at the ends of a path: congestion controls and applications.
+//! The conformance harness over classes in Python that stand at the ends of a path: congestion controls and
+//! applications.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::check::{length, said};
 use super::congestion::PythonControls;
-use super::{Fault, Place, implement_users, text_of};
+use super::{ClassPlace, Fault, implement_users, text_of};
 
 /// A window, a threshold and a rate.
 type Left = (f64, f64, Option<u64>);
@@ -29,7 +30,7 @@ const AT: &str = "flow `harness`";
 const OUTSIDE: &str = "it keeps something outside the object, or in what deepcopy does not copy";
 const DRAW: &str = "draw from `random`, and keep state in the object only";
 
-/// What is wrong, if anything is.
+/// The first thing that is wrong, if anything is.
 #[derive(Default)]
 struct Findings {
     failure: Option<String>,
@@ -38,7 +39,8 @@ struct Findings {
 }
 
 impl Findings {
-    /// Two runs of one sequence, and one whose second half a copy has taken. Returns false if the class raised an error.
+    /// Two runs of one sequence, and one whose second half a copy has taken. Returns false if the class
+    /// raised an error.
     fn compare<T: PartialEq + std::fmt::Debug>(
         &mut self,
         py: Python<'_>,
@@ -79,8 +81,8 @@ fn unreadable(error: &serde_json::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Drives a congestion control through so many random sequences of ACKs, losses, marks, timeouts and idle times. Returns lines: what
-/// is checked, and what is wrong, if anything is.
+/// Drives a congestion control through so many random sequences of ACKs, losses, marks, timeouts and idle
+/// times. Returns lines: what is checked, and what is wrong, if anything is.
 #[pyfunction]
 pub(crate) fn check_congestion_control(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
     let table: Value = serde_json::from_str(table).map_err(|error| unreadable(&error))?;
@@ -106,7 +108,7 @@ fn windows(
     copied: bool,
 ) -> (Vec<Left>, Option<PyErr>) {
     let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
-    let place = Place { class: params.class.clone(), at: AT.into(), flows: Arc::default() };
+    let place = ClassPlace { class: params.class.clone(), at: AT.into(), flows: Arc::default() };
     let (parameters, needs) = (text_of(&params.parameters), params.needs.clone());
     let owns = needs.contains(&Need::Recovery);
     let controls = PythonControls { parameters, needs, place, fault: fault.clone() };
@@ -186,8 +188,8 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
     }
 }
 
-/// Drives a user through so many random sequences of arrivals and timers, on a path that delivers in any order among connections.
-/// Returns lines as [`check_congestion_control`] does.
+/// Drives a user through so many random sequences of arrivals and timers, on a path that delivers in any
+/// order among connections. Returns lines as [`check_congestion_control`] does.
 #[pyfunction]
 pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
     let read: ApplicationParams = serde_json::from_str(table).map_err(|error| unreadable(&error))?;

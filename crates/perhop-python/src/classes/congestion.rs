@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, MODULE, Place, RandomView, called, changed, renew, text_of};
+use super::{ClassPlace, Fault, MODULE, RandomView, called, changed, renew, text_of};
 
 /// Makes the objects of one flow, or of one population.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct PythonControls {
     /// What the class is created with, as JSON.
     pub(super) parameters: String,
     pub(super) needs: Vec<Need>,
-    pub(super) place: Place,
+    pub(super) place: ClassPlace,
     pub(super) fault: Arc<Fault>,
 }
 
@@ -150,15 +150,16 @@ impl AckView {
         self.sample.smoothed_rtt
     }
 
-    /// The round trip of the segment that the ACK acknowledges, in nanoseconds; None if it was sent more than once. Requires the need
-    /// `delivery`.
+    /// The round trip of the segment that the ACK acknowledges, in nanoseconds; None if it was sent more than
+    /// once. Requires the need `delivery`.
     #[getter]
     fn rtt(&self) -> PyResult<Option<u64>> {
         let sample = self.delivered_since("ack.rtt")?;
         Ok(sample.and_then(|sample| sample.rtt).map(Duration::as_nanos))
     }
 
-    /// How fast the network delivered while that segment was under way, in bit/s; None without a sample. Requires the need `delivery`.
+    /// How fast the network delivered while that segment was under way, in bit/s; None without a sample.
+    /// Requires the need `delivery`.
     #[getter]
     fn delivery_rate(&self) -> PyResult<Option<f64>> {
         let sample = self.delivered_since("ack.delivery_rate")?.filter(|sample| !sample.interval.is_zero());
@@ -171,7 +172,8 @@ impl AckView {
         Ok(self.delivered_since("ack.round")?.map_or(0, |sample| sample.round))
     }
 
-    /// The application had no more to send, so the delivery rate says little of the path. Requires the need `delivery`.
+    /// The application had no more to send, so the delivery rate says little of the path. Requires the need
+    /// `delivery`.
     #[getter]
     fn is_app_limited(&self) -> PyResult<bool> {
         Ok(self.delivered_since("ack.is_app_limited")?.is_some_and(|sample| sample.limited))
@@ -334,7 +336,7 @@ struct PythonControl {
     /// The receiver's window.
     most: f64,
     paces: bool,
-    place: Place,
+    place: ClassPlace,
     fault: Arc<Fault>,
 }
 

@@ -8,19 +8,19 @@ use perhop_core::{Color, Context, Environment, FlowId, Header};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::{Fault, MODULE, PacketView, Place, RandomView, called, changed, renew};
+use super::{ClassPlace, Fault, MODULE, PacketView, RandomView, called, changed, renew};
 
 /// Makes the objects of one table.
 #[derive(Debug)]
 pub(super) struct PythonMeters {
     /// What the class is created with, as JSON.
     parameters: String,
-    place: Place,
+    place: ClassPlace,
     fault: Arc<Fault>,
 }
 
 impl PythonMeters {
-    pub(super) fn new(params: &ForeignMeterParams, place: Place, fault: Arc<Fault>) -> Self {
+    pub(super) fn new(params: &ForeignMeterParams, place: ClassPlace, fault: Arc<Fault>) -> Self {
         Self { parameters: parameters(params), place, fault }
     }
 
@@ -71,7 +71,7 @@ struct PythonMeter {
     on_packet: Py<PyAny>,
     packet: Py<PacketView>,
     random: Py<RandomView>,
-    place: Place,
+    place: ClassPlace,
     fault: Arc<Fault>,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for PythonMeter {
 }
 
 impl PythonMeter {
-    fn around(object: &Bound<'_, PyAny>, place: Place, fault: Arc<Fault>) -> PyResult<Self> {
+    fn around(object: &Bound<'_, PyAny>, place: ClassPlace, fault: Arc<Fault>) -> PyResult<Self> {
         let py = object.py();
         Ok(Self {
             on_packet: object.getattr("on_packet")?.unbind(),

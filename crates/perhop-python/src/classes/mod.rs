@@ -1,7 +1,8 @@
 //! Classes in Python as blocks of a simulation: what they are given, and what becomes of what they return.
 //!
-//! While such a run goes on, it holds the interpreter: to give it up and take it back for each packet would cost more than most rules. Python
-//! lets other threads in between two instructions of the class, so Ctrl-C and progress get through.
+//! While such a run goes on, it holds the interpreter: to give it up and take it back for each packet would
+//! cost more than most rules. Python lets other threads in between two instructions of the class, so Ctrl-C
+//! and progress get through.
 
 mod application;
 mod aqm;
@@ -45,13 +46,13 @@ use crate::Cancelled;
 /// The module that knows the classes.
 const MODULE: &str = "perhop.plugins";
 
-/// Files and classes around a scenario.
-pub(crate) struct Surroundings {
+/// The files that a scenario names, and the classes of Python.
+pub(crate) struct ScenarioFiles {
     pub(crate) files: Box<dyn Files>,
     pub(crate) classes: Classes,
 }
 
-impl Files for Surroundings {
+impl Files for ScenarioFiles {
     fn plugins(&self) -> Option<&dyn Plugins> {
         Some(&self.classes)
     }
@@ -80,7 +81,7 @@ impl Plugins for Classes {
         name: &str,
         table: &mut Map<String, Value>,
     ) -> Result<bool, (String, String)> {
-        let told = |py: Python<'_>, error: PyErr| {
+        let refused = |py: Python<'_>, error: PyErr| {
             let value = error.value(py);
             let text = |name| value.getattr(name).and_then(|text| text.extract::<String>());
             match (text("key"), text("text")) {
@@ -95,7 +96,7 @@ impl Plugins for Classes {
             let complete = py.import(MODULE).and_then(|module| module.getattr("complete"));
             let completed =
                 complete.and_then(|function| function.call1((role, name, text, self.folder.as_ref())));
-            completed.and_then(|text| text.extract()).map_err(|error| told(py, error))
+            completed.and_then(|text| text.extract()).map_err(|error| refused(py, error))
         })?;
         let Some(text) = completed else { return Ok(false) };
         *table = serde_json::from_str(&text).map_err(|error| (String::new(), error.to_string()))?;
@@ -112,7 +113,8 @@ pub(crate) fn has_any(network: &Network) -> bool {
         || network.foreign_users().next().is_some()
 }
 
-/// Gives the classes of a network their implementation. `None` if there are none; else what remembers that one has failed.
+/// Gives the classes of a network their implementation. `None` if there are none; else what remembers that
+/// one has failed.
 pub(crate) fn implement(network: &mut Network, watch: &Watch) -> Option<Arc<Fault>> {
     if !has_any(network) {
         return None;
@@ -136,7 +138,7 @@ pub(crate) fn implement(network: &mut Network, watch: &Watch) -> Option<Arc<Faul
     Some(fault)
 }
 
-/// The same for one queue, which nothing but its caller drives.
+/// Implements the classes of one queue, which nothing but its caller drives.
 pub(crate) fn implement_by_hand(queue: &SchedulerParams) -> Option<Arc<Fault>> {
     if queue.foreign().is_empty() {
         return None;
@@ -146,7 +148,7 @@ pub(crate) fn implement_by_hand(queue: &SchedulerParams) -> Option<Arc<Fault>> {
     Some(fault)
 }
 
-/// The same for one meter.
+/// Implements the class of one meter.
 pub(crate) fn implement_meter_by_hand(meter: &MeterParams) -> Option<Arc<Fault>> {
     let params = meter.foreign()?;
     let fault = Arc::new(Fault::of(Watch::default()));
@@ -159,24 +161,24 @@ const BY_HAND: &str = "link `by hand`";
 
 fn implement_queue(queue: &SchedulerParams, at: &str, flows: &Arc<[String]>, fault: &Arc<Fault>) {
     for (_, params) in queue.foreign() {
-        let place = Place { class: params.class.clone(), at: at.into(), flows: flows.clone() };
+        let place = ClassPlace { class: params.class.clone(), at: at.into(), flows: flows.clone() };
         params.implement(Arc::new(PythonAqms::new(parameters(params), place, fault.clone())));
     }
 }
 
 fn implement_meter(params: &ForeignMeterParams, at: String, flows: &Arc<[String]>, fault: &Arc<Fault>) {
-    let place = Place { class: params.class.clone(), at, flows: flows.clone() };
+    let place = ClassPlace { class: params.class.clone(), at, flows: flows.clone() };
     params.implement(Arc::new(PythonMeters::new(params, place, fault.clone())));
 }
 
 fn implement_control(params: &mut ForeignCongestionParams, at: String, fault: &Arc<Fault>) {
-    let place = Place { class: params.class.clone(), at, flows: Arc::default() };
+    let place = ClassPlace { class: params.class.clone(), at, flows: Arc::default() };
     let (parameters, needs) = (text_of(&params.parameters), params.needs.clone());
     params.implement(Arc::new(PythonControls { parameters, needs, place, fault: fault.clone() }));
 }
 
 fn implement_users(params: &mut ForeignApplicationParams, group: String, fault: &Arc<Fault>) {
-    let place = Place { class: params.class.clone(), at: group, flows: Arc::default() };
+    let place = ClassPlace { class: params.class.clone(), at: group, flows: Arc::default() };
     let mut table = params.parameters.clone();
     table.insert("request".into(), json!(params.request));
     let (parameters, connections) = (text_of(&table), params.connections);
@@ -194,9 +196,9 @@ fn parameters(params: &ForeignParams) -> String {
 
 /// Where an object of a class is, for messages.
 #[derive(Clone, Debug)]
-struct Place {
+struct ClassPlace {
     class: String,
-    /// Such as a link.
+    /// The place of the class, such as a link.
     at: String,
     /// The names of flows by number; those of populations have none.
     flows: Arc<[String]>,
@@ -227,7 +229,8 @@ impl Fault {
         self.watch.stop_run();
     }
 
-    /// What is raised where a class has failed and its copies in other simulations can go on; the one that failed must not.
+    /// Takes the error to raise where a class has failed and its copies in other simulations can go on; the
+    /// one that failed must not.
     pub(crate) fn take_and_clear(&self) -> Option<PyErr> {
         let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.failed.store(false, Ordering::Relaxed);
@@ -259,7 +262,8 @@ fn called<R>(call: impl FnOnce(Python<'_>) -> R) -> Returned<R> {
 struct Returned<R>(R);
 
 impl<R> Returned<R> {
-    /// A child that the class has forked ends here. In the parent the class has failed, since its child would go on with the simulation.
+    /// A child that the class has forked ends here. In the parent the class has failed, since its child would
+    /// go on with the simulation.
     #[inline]
     fn settle(self, fault: &Fault) -> R {
         if FORKED.load(Ordering::Relaxed) {
@@ -294,8 +298,8 @@ fn returned_after_fork(fault: &Fault) {
     });
 }
 
-impl Place {
-    /// What is raised for an error in a class: its name, the method, the time and the packet.
+impl ClassPlace {
+    /// Makes the error to raise for an error in a class: its name, the method, the time and the packet.
     fn error(
         &self,
         py: Python<'_>,

@@ -6,7 +6,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-/// A decision about a packet: `Verdict.PASS`, `.DROP`, `.NOTIFY`, `.OVERFLOW`, or with another reason `Verdict.drop(…)`, `.notify(…)`.
+/// A decision about a packet: `Verdict.PASS`, `.DROP`, `.NOTIFY`, `.OVERFLOW`, or with another reason
+/// `Verdict.drop(…)`, `.notify(…)`.
 #[pyclass(frozen, eq, hash, module = "perhop._engine")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict(pub(super) aqm::Verdict);
@@ -112,7 +113,8 @@ fn color_of(name: &str) -> PyResult<Color> {
         .ok_or_else(|| PyValueError::new_err(format!("`{name}` is no color; take green, yellow or red")))
 }
 
-/// Gives the next call an object of its own, where the class has kept the one of the last call: what is kept never changes.
+/// Gives the next call an object of its own, where the class has kept the one of the last call: what is kept
+/// never changes.
 #[expect(deprecated, reason = "what replaces it is unsafe")]
 pub(super) fn renew<T: pyo3::PyClass + Clone + Into<pyo3::PyClassInitializer<T>>>(
     py: Python<'_>,

@@ -66,7 +66,7 @@ pub(super) fn live<'py>(
     }
     let Run { outcome, report } = run.map_err(|error| raised(&error))?;
     let dict = outcome::to_dict(py, &scenario, outcome)?;
-    dict.set_item("live", told(&report).to_string())?;
+    dict.set_item("live", in_json(&report).to_string())?;
     Ok(dict)
 }
 
@@ -106,7 +106,7 @@ fn line(scenario: &Scenario, glimpse: &Glimpse) -> String {
 }
 
 /// A report as JSON.
-fn told(report: &LabReport) -> serde_json::Value {
+fn in_json(report: &LabReport) -> serde_json::Value {
     let LabReport { late, drops, counters, .. } = report;
     let amount = |Amount { packets, bytes }: &Amount| json!({"packets": packets, "bytes": bytes});
     let devices =

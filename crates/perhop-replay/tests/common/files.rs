@@ -130,7 +130,7 @@ pub fn udp(port: u16, size: usize, dscp: u8, ecn: u8) -> Vec<u8> {
     built(header, port, size - 28, size)
 }
 
-/// The same over IPv6.
+/// Makes a datagram over IPv6.
 pub fn udp6(port: u16, size: usize, dscp: u8, ecn: u8) -> Vec<u8> {
     let header = Ipv6Header {
         traffic_class: dscp << 2 | ecn,

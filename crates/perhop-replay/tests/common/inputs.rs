@@ -5,8 +5,8 @@ use perhop_pcap::read::Capture;
 use perhop_replay::{By, ReplayError, Request, replay};
 use perhop_sim::Watch;
 
-/// Any bytes as a capture: they are read or refused in one line, no packet is longer than a frame, and a replay of what is
-/// whole conserves its packets and is the same through the data plane.
+/// Any bytes as a capture: they are read or refused in one line, no packet is longer than a frame, and a
+/// replay of what is whole conserves its packets and is the same through the data plane.
 ///
 /// Returns how many packets were read.
 pub fn capture(bytes: &[u8]) -> u64 {

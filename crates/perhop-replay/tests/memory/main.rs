@@ -15,7 +15,8 @@ use crate::files::{Frame, Order, pcapng, udp};
 
 #[test]
 fn memory_does_not_grow_with_the_capture() {
-    // The same packets again and again: after the first round everything has its place, and nothing is allocated for a packet.
+    // The same packets again and again: after the first round everything has its place, and nothing is
+    // allocated for a packet.
     let file = |rounds: u64| {
         let frame = |number: u64| {
             let port = 5000 + (number % 50) as u16;

@@ -1,5 +1,5 @@
-//! Captures packets into files. A thread of its own writes them ([`writer`]); packets for which the disk is too slow or too
-//! full are missed and counted.
+//! Captures packets into files. A thread of its own writes them ([`writer`]); packets for which the disk is
+//! too slow or too full are missed and counted.
 
 #![expect(clippy::disallowed_types, reason = "captured packets carry the wall-clock time")]
 
@@ -60,7 +60,7 @@ pub struct Capture {
     state: Arc<State>,
 }
 
-/// What is captured.
+/// The interfaces and the packets that are captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The names of both interfaces.
@@ -120,7 +120,7 @@ impl Capture {
         Ok((ours, Writing { ended, state }))
     }
 
-    /// A packet leaves.
+    /// Captures a packet that leaves.
     #[inline]
     pub fn sent(&mut self, device: usize, packet: &[u8], now: Instant) {
         if !self.drops_only {
@@ -128,7 +128,7 @@ impl Capture {
         }
     }
 
-    /// A packet is lost.
+    /// Captures a packet that is lost.
     pub fn lost(&mut self, device: usize, packet: &[u8], why: Loss, now: Instant) {
         self.put(device, PacketDirection::Inbound, packet, Some(why), now);
     }
@@ -168,8 +168,8 @@ impl Capture {
 }
 
 impl Writing {
-    /// Waits until everything is in the file, once the run loop's end is dropped, but not for a disk that does not respond.
-    /// Returns the final counters.
+    /// Waits until everything is in the file, once the run loop's end is dropped, but not for a disk that
+    /// does not respond. Returns the final counters.
     ///
     /// # Errors
     /// An error of the file: its last packets are missing.

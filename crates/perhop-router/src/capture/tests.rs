@@ -147,7 +147,8 @@ fn a_single_file_keeps_the_first_packets_and_counts_the_others() {
 }
 
 proptest! {
-    /// Whatever becomes of each write: the file is whole to its end, and each packet is in it, or counted as missed.
+    /// Whatever becomes of each write: the file is whole to its end, and each packet is in it, or counted as
+    /// missed.
     #[test]
     fn no_packet_is_in_neither_the_file_nor_the_count(
         fates in fates(), batches in proptest::collection::vec(proptest::collection::vec(1_usize..200, 0..5), 1..30),

@@ -13,7 +13,8 @@ use super::state::State;
 use crate::log::Log;
 use crate::ring::{Appended, Ring, Storage};
 
-/// A packet is written after this time at the latest; after an error, the file is tried again at this interval.
+/// A packet is written after this time at the latest; after an error, the file is tried again at this
+/// interval.
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// A batch of this size, or little more, is written at once.
@@ -178,7 +179,7 @@ impl<S: Storage, N: Fn() -> u64> Writer<S, N> {
         appended.error.map_or(Ok(()), Err)
     }
 
-    /// The block of statistics at the end of a file.
+    /// Returns the block of statistics at the end of a file.
     fn statistics(&self) -> Blocks {
         let mut blocks = Blocks::default();
         for (interface, counts) in self.state.counts.iter().enumerate() {

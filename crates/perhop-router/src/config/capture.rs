@@ -39,7 +39,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The permission bits of the file.
+    /// Returns the permission bits of the file.
     pub const fn bits(self) -> u32 {
         match self {
             Self::Owner => 0o600,

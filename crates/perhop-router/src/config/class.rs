@@ -112,13 +112,14 @@ pub(super) fn check(classes: &[Class], number: usize) -> Checked {
     Ok(())
 }
 
-/// Whether a meter requires the control messages of a label-switched path.
+/// Returns whether a meter requires the control messages of a label-switched path.
 fn follows_windows(profile: &MeterParams) -> bool {
     profile.follows_paths() || matches!(profile, MeterParams::Twam(_))
 }
 
 impl Class {
-    /// The color and the codepoint of all its packets; `None` if it has a profile, or its packets keep their codepoint.
+    /// Returns the color and the codepoint of all its packets; `None` if it has a profile, or its packets
+    /// keep their codepoint.
     pub fn coloring(&self) -> Option<(Color, Dscp)> {
         match (self.color, self.dscp) {
             (Some(color), Some(dscp)) => Some((color, dscp)),
@@ -128,7 +129,7 @@ impl Class {
         }
     }
 
-    /// Whether it takes packets of all directions that another one takes.
+    /// Returns whether it takes packets of all directions that another one takes.
     fn covers(&self, direction: Direction) -> bool {
         self.direction == Direction::Both || self.direction == direction
     }

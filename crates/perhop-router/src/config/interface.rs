@@ -21,7 +21,7 @@ pub struct Interface {
     /// For a TUN device: its IPv4 address and the length of its network's prefix.
     #[serde(default)]
     pub ipv4: Option<Address<Ipv4Addr>>,
-    /// The same for IPv6.
+    /// For a TUN device: its IPv6 address and the length of its network's prefix.
     #[serde(default)]
     pub ipv6: Option<Address<Ipv6Addr>>,
     /// For a TUN device: its longest packet. Default: 1500.

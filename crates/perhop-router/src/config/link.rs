@@ -27,7 +27,8 @@ pub struct Link {
     pub delay: Duration,
     /// Its queue: an AQM or a scheduler, as in scenarios.
     pub queue: Queue,
-    /// Meters of behavior aggregates before the queue, as in scenarios: a packet passes the first that matches it.
+    /// Meters of behavior aggregates before the queue, as in scenarios: a packet passes the first that
+    /// matches it.
     #[serde(default)]
     pub meters: Vec<AggregateMeter>,
 }
@@ -83,7 +84,7 @@ impl Link {
         Ok(())
     }
 
-    /// What can become of a packet at its meters.
+    /// Returns what can become of a packet at its meters.
     fn behind_meters(&self, packets: Vec<Header>) -> Vec<Header> {
         packets.into_iter().flat_map(|packet| AggregateMeter::possible(&self.meters, packet)).collect()
     }
@@ -93,7 +94,8 @@ fn no_path(name: &str) -> String {
     format!("a router has no label-switched paths, such as `{name}`; match by dscp or color")
 }
 
-/// Keys of a link's queue and meters that have no effect, and profiles whose packets the queue divides, each with its place.
+/// Keys of a link's queue and meters that have no effect, and profiles whose packets the queue divides, each
+/// with its place.
 pub(super) fn notices(
     link: Option<&Link>,
     direction: Direction,
@@ -120,8 +122,8 @@ pub(super) fn notices(
     found.map(in_queue).chain(idle.into_iter().map(at_meters)).collect()
 }
 
-/// Keys of meters of a link that cannot act: their key and the reason. `come` are the headers of packets that come to the link;
-/// `None` if they may have any.
+/// Keys of meters of a link that cannot act: their key and the reason. `come` are the headers of packets that
+/// come to the link; `None` if they may have any.
 fn idle_meters(meters: &[AggregateMeter], come: Option<&[Header]>) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (number, meter) in meters.iter().enumerate() {
@@ -150,8 +152,8 @@ fn idle_meters(meters: &[AggregateMeter], come: Option<&[Header]>) -> Vec<(Strin
     found
 }
 
-/// The headers with which packets of a class come to the link, as far as meters and queues look at them; `None` if they may
-/// have any.
+/// Returns the headers with which packets of a class come to the link, as far as meters and queues look at
+/// them; `None` if they may have any.
 fn headers(class: &Class) -> Option<Vec<Header>> {
     let plain = Header::new(FlowId(0), 0);
     match (&class.profile, class.coloring()) {
@@ -161,7 +163,7 @@ fn headers(class: &Class) -> Option<Vec<Header>> {
     }
 }
 
-/// The same of packets that match no class.
+/// Returns the headers of packets that match no class.
 fn headers_of_the_rest(rest: Unmatched) -> Option<Vec<Header>> {
     match rest {
         Unmatched::BestEffort => {

@@ -49,7 +49,8 @@ pub struct Config {
     /// Size, number and mode of capture files.
     #[serde(default)]
     pub capture: CaptureFiles,
-    /// The user that it runs as once everything is open. Default: an unprivileged user if it is started as root.
+    /// The user that it runs as once everything is open. Default: an unprivileged user if it is started as
+    /// root.
     #[serde(default)]
     pub user: Option<String>,
     /// The real-time priority that it requests (`SCHED_FIFO`, 1 to 99). Default: none.
@@ -76,7 +77,7 @@ fn seed() -> u64 {
 
 type Checked = Result<(), Problem>;
 
-/// A problem with the value of a key.
+/// Returns a problem with the value of a key.
 fn refuse(key: &str, text: impl Into<String>) -> Checked {
     Err(Problem::at(steps(key), text))
 }
@@ -90,8 +91,8 @@ impl Config {
         read_toml(text, origin, Self::check)
     }
 
-    /// Reads and checks the next configuration of a router that runs with `self`. What cannot change while it runs must be
-    /// the same.
+    /// Reads and checks the next configuration of a router that runs with `self`. What cannot change while it
+    /// runs must be the same.
     ///
     /// # Errors
     /// The first problem, as in [`read`](Self::read).
@@ -182,7 +183,7 @@ impl Config {
         [of(upstream, Direction::Upstream), of(downstream, Direction::Downstream)].concat()
     }
 
-    /// The first key that differs in another configuration and cannot change while a router runs.
+    /// Returns the first key that differs in another configuration and cannot change while a router runs.
     fn first_fixed_difference(&self, other: &Self) -> Option<&'static str> {
         let parts = [
             ("inside", self.inside == other.inside),

@@ -76,7 +76,7 @@ fn failed(what: impl Display) -> Failure {
     Failure::Failed(what.to_string())
 }
 
-/// The program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     let options = match Options::try_parse() {
         Ok(options) => options,

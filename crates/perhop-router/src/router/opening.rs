@@ -122,7 +122,7 @@ pub(super) fn settle(config: &Config, identity: &Identity, log: &Log) -> RouterR
     Ok(dropped)
 }
 
-/// Locking more memory than allowed fails with `ENOMEM`.
+/// Explains a refusal: locking more memory than allowed fails with `ENOMEM`.
 fn denied(errno: nix::errno::Errno) -> io::Error {
     match errno {
         nix::errno::Errno::ENOMEM => io::ErrorKind::PermissionDenied.into(),

@@ -1,4 +1,5 @@
-//! What fuzzers and tests do with the router's inputs: configurations one after the other, requests, and captures.
+//! What fuzzers and tests do with the router's inputs: configurations one after the other, requests, and
+//! captures.
 #![allow(dead_code, reason = "each user needs its part")]
 
 use std::borrow::Cow;
@@ -14,8 +15,9 @@ use perhop_router::request::{Hosts, Request};
 
 use super::choices::Choices;
 
-/// A configuration and those that it is reloaded with, one after the other with a zero byte between them: each is refused
-/// with a message that names its place, or packets pass by it, and none is lost on the way from one to the next.
+/// A configuration and those that it is reloaded with, one after the other with a zero byte between them:
+/// each is refused with a message that names its place, or packets pass by it, and none is lost on the way
+/// from one to the next.
 ///
 /// Returns how many came into force.
 pub fn configurations(bytes: &[u8]) -> usize {
@@ -40,7 +42,7 @@ pub fn configurations(bytes: &[u8]) -> usize {
 
 const MTU: u16 = 1500;
 
-/// The same with as few buffers as there may be: more only take time.
+/// Returns a configuration with as few buffers as there may be: more only take time.
 fn small(config: &Config) -> Config {
     Config { buffers: 64, ..config.clone() }
 }
@@ -123,8 +125,8 @@ fn packet(number: u8) -> Vec<u8> {
     packet
 }
 
-/// What comes as a request for metrics, in parts that end wherever: it is the same request however it comes, and none but one
-/// that names this host reaches the metrics.
+/// What comes as a request for metrics, in parts that end wherever: it is the same request however it comes,
+/// and none but one that names this host reaches the metrics.
 ///
 /// Returns what is asked for, if the header has ended.
 pub fn request(bytes: &[u8]) -> Option<Request> {

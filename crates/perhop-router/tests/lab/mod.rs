@@ -42,7 +42,7 @@ match = { source = "10.77.0.1", protocol = "tcp" }
 profile = { marker = "token-bucket", rate = "4Mbps", burst = "40kB" }
 "#;
 
-/// Its line about whom to become.
+/// Its line about the user to become.
 pub const USER: &str = "user = \"nobody\"\n";
 
 /// Whether the root that we are may become another user; in a user namespace of its own it may not.
@@ -110,7 +110,7 @@ impl Lab {
         self.try_start(config, arguments, text).unwrap_or_else(|output| panic!("{output}"))
     }
 
-    /// The same, until it says this, or ends; then with what it has said instead.
+    /// Starts a router, and waits until it says this, or ends; then returns what it has said instead.
     pub fn try_start(&self, config: &Path, arguments: &[&str], text: &str) -> Result<Router, String> {
         let mut command = self.command(&[]);
         command.arg(config).args(arguments);
@@ -122,7 +122,8 @@ impl Lab {
         // Where other users may run it.
         let binary = self.folder.join("perhop-router");
         if !binary.exists() {
-            // By another process: no test that forks meanwhile can hold it open for writing ("Text file busy").
+            // By another process: no test that forks meanwhile can hold it open for writing ("Text file
+            // busy").
             let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_perhop-router")).arg(&binary).status();
             assert!(copied.unwrap().success());
         }
@@ -159,7 +160,7 @@ impl Lab {
         })
     }
 
-    /// Sends so many bytes from left to right, has them compared, and tells how long it took.
+    /// Sends so many bytes from left to right, has them compared, and returns how long it took.
     pub fn transfer(&self, bytes: usize) -> Duration {
         let to = SocketAddr::from((RIGHT, 5001));
         let listener = self.within(2, || TcpListener::bind(to).unwrap());
@@ -224,13 +225,13 @@ impl Router {
         line.trim().to_owned()
     }
 
-    /// What the kernel tells of each thread.
+    /// The kernel's report of each thread.
     pub fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
     }
 
-    /// Ends it; tells its exit code and all that it has said.
+    /// Ends it; returns its exit code and all that it has said.
     pub fn end(mut self) -> (Option<i32>, String) {
         self.signal(Signal::SIGTERM);
         let status = self.child.wait().unwrap();

@@ -89,7 +89,8 @@ fn check_sending(flow: &Flow) -> Allowed {
     Ok(())
 }
 
-/// Checks that flows that replay packets have no key beside it that says what they send, and that some are sent.
+/// Checks that flows that replay packets have no key beside it that says what they send, and that some are
+/// sent.
 fn check_replay(scenario: &Scenario, flow: &Flow) -> Allowed {
     let Some(trace) = flow.replay.as_ref().and_then(ReplayedPackets::read) else { return Ok(()) };
     let given = [

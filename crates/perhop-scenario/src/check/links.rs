@@ -38,7 +38,8 @@ pub(super) fn check_links(scenario: &Scenario) -> Checked {
     Ok(())
 }
 
-/// Checks that changes and outages of links come in the order of time and within the run, and that other keys fit together.
+/// Checks that changes and outages of links come in the order of time and within the run, and that other keys
+/// fit together.
 pub(super) fn check_media(scenario: &Scenario) -> Checked {
     scenario.directions().try_for_each(|direction| {
         let medium = direction.medium();

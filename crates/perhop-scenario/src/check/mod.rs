@@ -26,7 +26,8 @@ const MOST_SAMPLES: u64 = 1_600_000_000;
 /// The result of a check.
 type Checked = Result<(), Problem>;
 
-/// The result of a check of one group of flows: a refusal is at a key of the group, or, if that is empty, at the group itself.
+/// The result of a check of one group of flows: a refusal is at a key of the group, or, if that is empty, at
+/// the group itself.
 type Allowed = Result<(), (&'static str, String)>;
 
 /// What runs a scenario.
@@ -44,7 +45,8 @@ fn refuse(keys: &[&str], text: impl Into<String>) -> Checked {
 }
 
 impl Scenario {
-    /// Checks how the parts fit together and whether this driver can run them, and draws between which routers flows go.
+    /// Checks how the parts fit together and whether this driver can run them, and draws between which
+    /// routers flows go.
     pub(crate) fn check(&mut self, driver: Driver) -> Checked {
         check_times(self)?;
         links::check_links(self)?;

@@ -42,8 +42,8 @@ pub(super) fn draw_pairs(scenario: &mut Scenario) -> Checked {
     Ok(())
 }
 
-/// Draws pairs by the gravity model (Zhang et al., SIGMETRICS 2003): the traffic between two routers is proportional to the product of their
-/// weights.
+/// Draws pairs by the gravity model (Zhang et al., SIGMETRICS 2003): the traffic between two routers is
+/// proportional to the product of their weights.
 fn gravity(
     scenario: &Scenario,
     between: &Between,
@@ -205,7 +205,8 @@ fn measured(
     Ok(rows.flat_map(|(pair, flows)| std::iter::repeat_n(pair, flows)).collect())
 }
 
-/// Returns how many flows each demand gets: in proportion to rates, by largest remainders; of equal ones the first wins.
+/// Returns how many flows each demand gets: in proportion to rates, by largest remainders; of equal ones the
+/// first wins.
 pub(crate) fn shares(demands: &[Demand], count: u32) -> Vec<usize> {
     let total: u128 = demands.iter().map(|demand| u128::from(demand.rate.as_bps())).sum();
     let count = u128::from(count);

@@ -108,8 +108,9 @@ pub(super) fn find_path<'a>(scenario: &'a Scenario, name: &str) -> Result<&'a La
     })
 }
 
-/// Returns why a queue on this direction of a link receives no windows of a path, and the remedy; nothing if it receives some. `receives` says
-/// whether its AQM gets those of a path. Of several reasons, it returns that of the path for which the least is missing.
+/// Returns why a queue on this direction of a link receives no windows of a path, and the remedy; nothing if
+/// it receives some. `receives` says whether its AQM gets those of a path. Of several reasons, it returns
+/// that of the path for which the least is missing.
 pub(super) fn missing_control(
     scenario: &Scenario,
     direction: &Direction<'_>,
@@ -138,7 +139,8 @@ pub(super) fn missing_control(
     }))
 }
 
-/// Returns whether a path takes this direction of a link: of several that join two routers, the first by name.
+/// Returns whether a path takes this direction of a link: of several that join two routers, the first by
+/// name.
 fn passes(scenario: &Scenario, path: &LabelSwitchedPath, direction: &Direction<'_>) -> bool {
     let (from, to) = direction.ends();
     let joins =

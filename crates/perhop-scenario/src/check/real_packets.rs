@@ -1,4 +1,5 @@
-//! Checks of a scenario for real packets: on them links are constant, hosts are the kernel's, and no class of Python takes part.
+//! Checks of a scenario for real packets: on them links are constant, hosts are the kernel's, and no class of
+//! Python takes part.
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
@@ -17,7 +18,8 @@ use crate::plugins::simulated_only;
 /// The kernel's setting that says whether TCP asks for ECN.
 const TCP_ECN: &str = "net.ipv4.tcp_ecn";
 
-/// Checks that on real packets each key has an effect, and that a flow can react to the marks of each AQM with `ecn`.
+/// Checks that on real packets each key has an effect, and that a flow can react to the marks of each AQM
+/// with `ecn`.
 pub(super) fn check_real_packets(scenario: &Scenario) -> Checked {
     check_topology(scenario)?;
     check_flows(scenario, |flow| {
@@ -111,7 +113,8 @@ fn check_constant_media(scenario: &Scenario) -> Checked {
     changing.map_or(Ok(()), |(direction, key)| Err(direction.at(key, text)))
 }
 
-/// Refuses an application that has datagrams of its own: hosts run applications over TCP, and sources of datagrams.
+/// Refuses an application that has datagrams of its own: hosts run applications over TCP, and sources of
+/// datagrams.
 fn sends_datagrams(application: &ApplicationParams) -> Option<(&'static str, String)> {
     let text = || {
         format!(
@@ -123,7 +126,8 @@ fn sends_datagrams(application: &ApplicationParams) -> Option<(&'static str, Str
     matches!(application.carrier(), Carrier::Datagrams { .. }).then(|| ("application", text()))
 }
 
-/// Checks that all TCP flows use ECN in the same way: a kernel asks for it for all connections of a host or for none.
+/// Checks that all TCP flows use ECN in the same way: a kernel asks for it for all connections of a host or
+/// for none.
 fn check_kernels_ecn(scenario: &Scenario) -> Checked {
     let is_tcp = |flow: &&Flow| matches!(flow.transport, Transport::Tcp(_));
     let Some(first) = scenario.flows.iter().find(is_tcp) else { return Ok(()) };
@@ -161,7 +165,8 @@ fn check_marks(scenario: &Scenario) -> Checked {
 }
 
 impl Scenario {
-    /// Returns the kernel's settings for ECN that correspond to the flows' `ecn`, unless the scenario itself sets them.
+    /// Returns the kernel's settings for ECN that correspond to the flows' `ecn`, unless the scenario itself
+    /// sets them.
     pub fn kernels_ecn(&self) -> Option<(&'static str, &'static str)> {
         let ecn = self.flows.iter().map(|flow| flow.ecn).find(|ecn| !ecn.is_off())?;
         let asked = match ecn {
@@ -173,7 +178,8 @@ impl Scenario {
     }
 }
 
-/// Returns whether connections ask for ECN: with 1, or for Accurate ECN with 3 and 4. The kernel's default, 2, only grants it.
+/// Returns whether connections ask for ECN: with 1, or for Accurate ECN with 3 and 4. The kernel's default,
+/// 2, only grants it.
 pub(crate) fn kernel_asks_for_ecn(scenario: &Scenario) -> bool {
     let set = scenario.live.sysctl.get(TCP_ECN);
     let asks = |value: &Setting| ["1", "3", "4"].contains(&value.to_string().trim());

@@ -12,7 +12,7 @@ pub(crate) struct Routers<'a> {
 }
 
 impl<'a> Routers<'a> {
-    /// Those of a scenario.
+    /// Returns the routers of a scenario.
     pub(crate) fn of(scenario: &'a Scenario) -> Self {
         let names = scenario.nodes();
         let mut component: Vec<u32> = (0..names.len() as u32).collect();
@@ -47,12 +47,12 @@ impl<'a> Routers<'a> {
         self.names.binary_search(&name).ok().map(|number| number as u32)
     }
 
-    /// How many links each has.
+    /// Returns how many links each has.
     pub(crate) fn degrees(&self) -> &[u32] {
         &self.degrees
     }
 
-    /// Whether it is the first of those to which it is connected.
+    /// Returns whether it is the first of those to which it is connected.
     pub(crate) fn leads(&self, router: u32) -> bool {
         self.component[router as usize] == router
     }
@@ -61,7 +61,7 @@ impl<'a> Routers<'a> {
         self.component[one as usize] == self.component[other as usize]
     }
 
-    /// The number of the router of this name.
+    /// Returns the number of the router of this name.
     ///
     /// # Errors
     /// There is none: what is wrong, and which there are.
@@ -73,7 +73,7 @@ impl<'a> Routers<'a> {
     }
 }
 
-/// The first router to which this one is known to be connected.
+/// Returns the first router to which this one is known to be connected.
 fn root(component: &mut [u32], mut router: u32) -> u32 {
     while component[router as usize] != router {
         let above = component[component[router as usize] as usize];

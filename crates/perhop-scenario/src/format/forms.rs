@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use super::{FlowProfile, MeasuredArrivals, Profile, Queue, RateTrace, ReplayedPackets, Start, Transport};
 
 impl Default for Start {
-    /// Within the first second: synchronized starts cause phase effects.
+    /// Returns a range within the first second: synchronized starts cause phase effects.
     fn default() -> Self {
         Self { first: Duration::ZERO, last: Duration::from_secs(1) }
     }

@@ -3,12 +3,13 @@
 use perhop_core::scheduler::{AnyScheduler, Discipline, SchedulerParams};
 use perhop_core::{Bitrate, Color, Dscp, Environment, Header, Streams};
 
-/// The scheduler of a queue on a link of this rate, to ask for packets' classes.
+/// Returns the scheduler of a queue on a link of this rate, to ask for packets' classes.
 pub(super) fn classifier(queue: &SchedulerParams, rate: Bitrate) -> AnyScheduler<Header> {
     queue.clone().build(Environment { rate }, Streams { seed: 0, path: "" })
 }
 
-/// How a queue divides the packets of one stream: those of each color that its meter lets pass, and the class that they belong to.
+/// How a queue divides the packets of one stream: those of each color that its meter lets pass, and the class
+/// that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
     key: String,
@@ -18,7 +19,8 @@ pub struct Division {
     remedy: String,
 }
 
-/// How a queue on a link of this rate divides the packets of one stream, which come to it with these headers, if it does.
+/// Returns how a queue on a link of this rate divides the packets of one stream, which come to it with these
+/// headers, if it does.
 pub fn division(queue: &SchedulerParams, rate: Bitrate, packets: Vec<Header>) -> Option<Division> {
     let discipline = classifier(queue, rate);
     let packets = packets.into_iter();

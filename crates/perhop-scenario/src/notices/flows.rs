@@ -15,7 +15,8 @@ use crate::one_flow_per_group::{LinkSelection, OneFlowPerGroup};
 /// The year of CUBIC, the oldest of the congestion controls of hosts of today.
 const CUBIC: u16 = 2005;
 
-/// Returns a notice for each congestion control of today whose window is the default of the papers' presets, which holds them below their share of a link.
+/// Returns a notice for each congestion control of today whose window is the default of the papers' presets,
+/// which holds them below their share of a link.
 pub(super) fn papers_windows(scenario: &Scenario, reduced: &OneFlowPerGroup) -> Vec<Problem> {
     let mut notices = Vec::new();
     let mut seen = BTreeSet::new();

@@ -29,7 +29,8 @@ pub(super) fn ended_traces(scenario: &Scenario) -> impl Iterator<Item = Problem>
     })
 }
 
-/// Returns a notice for each written link whose name is that of a link of the topology, read backwards: probably meant to replace it.
+/// Returns a notice for each written link whose name is that of a link of the topology, read backwards:
+/// probably meant to replace it.
 pub(super) fn named_backwards(scenario: &Scenario) -> impl Iterator<Item = Problem> {
     scenario.links.written().filter_map(|(name, Link { from, to, .. })| {
         let [there, back] = [format!("{from}--{to}"), format!("{to}--{from}")];

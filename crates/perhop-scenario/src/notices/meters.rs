@@ -29,7 +29,8 @@ pub(super) fn idle_profiles(scenario: &Scenario) -> impl Iterator<Item = Problem
     })
 }
 
-/// Returns a notice for each color of flows whose meter gives each packet a color without looking at this one.
+/// Returns a notice for each color of flows whose meter gives each packet a color without looking at this
+/// one.
 pub(super) fn idle_colors(scenario: &Scenario) -> impl Iterator<Item = Problem> {
     scenario.flows.iter().enumerate().filter_map(|(number, flow)| {
         let meter = scenario.profile_of(flow)?;
@@ -92,7 +93,8 @@ fn idle_profile(meter: &MeterParams, flows: &[&Flow]) -> Vec<(&'static str, Stri
     idle_keys_of_meter(meter, &(smallest..=largest), best.min())
 }
 
-/// Returns the keys of a meter that cannot act on packets of these sizes, of which none has a better color than `best`, and why.
+/// Returns the keys of a meter that cannot act on packets of these sizes, of which none has a better color
+/// than `best`, and why.
 fn idle_keys_of_meter(
     meter: &MeterParams,
     sizes: &RangeInclusive<u64>,

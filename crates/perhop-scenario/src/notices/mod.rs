@@ -1,5 +1,5 @@
-//! Notices of a scenario that can be run: keys without effect, queues that no packet joins, marks of which no flow is capable, streams that
-//! a queue divides.
+//! Notices of a scenario that can be run: keys without effect, queues that no packet joins, marks of which no
+//! flow is capable, streams that a queue divides.
 
 mod division;
 mod flows;

@@ -27,7 +27,8 @@ fn late_starts(scenario: &Scenario, group: &Flow) -> Option<String> {
     })
 }
 
-/// Returns notices of flows that never begin, flows with a volume that begin too early to count, and populations that bring more than their links carry.
+/// Returns notices of flows that never begin, flows with a volume that begin too early to count, and
+/// populations that bring more than their links carry.
 pub(super) fn of_populations(scenario: &Scenario, network: &Network) -> Vec<Problem> {
     let mut notices = Vec::new();
     for (number, group) in scenario.flows.iter().enumerate() {
@@ -70,7 +71,8 @@ pub(super) fn of_populations(scenario: &Scenario, network: &Network) -> Vec<Prob
     notices
 }
 
-/// Returns the slowest link of a population's route and how many times its rate the flows bring at least, if that is more than it carries.
+/// Returns the slowest link of a population's route and how many times its rate the flows bring at least, if
+/// that is more than it carries.
 fn overload<'a>(
     group: &Flow,
     workload: &Workload,

@@ -1,4 +1,5 @@
-//! Notices of the queues of links: limits, targets and rates that cannot act, and classes that no packet joins.
+//! Notices of the queues of links: limits, targets and rates that cannot act, and classes that no packet
+//! joins.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -57,7 +58,8 @@ pub(super) fn of_queues(
     notices
 }
 
-/// Returns the AQMs that mark packets although no flow that passes their link is capable; each with what to write instead.
+/// Returns the AQMs that mark packets although no flow that passes their link is capable; each with what to
+/// write instead.
 fn idle_marks(
     scenario: &Scenario,
     place: &QueuePlace<'_>,
@@ -78,7 +80,7 @@ fn idle_marks(
 
 /// Returns how the queue of a link divides the packets of a flow, if it does.
 fn division_of_flow(reduced: &OneFlowPerGroup, flow: usize, links: LinkSelection<'_>) -> Option<Division> {
-    // A replayed capture stands for many flows, and has no marker that could keep them together.
+    // A replayed capture is of many flows, and has no marker that could keep them together.
     if reduced.network.flows[flow].transport.trace().is_some_and(PacketTrace::has_codepoints) {
         return None;
     }
@@ -87,8 +89,8 @@ fn division_of_flow(reduced: &OneFlowPerGroup, flow: usize, links: LinkSelection
     division(link.queue.as_ref()?, link.rate, behind)
 }
 
-/// Returns the queues of a link whose `match` no packet fits that comes to the link, by key, and what does come; nothing where no packet
-/// comes at all.
+/// Returns the queues of a link whose `match` no packet fits that comes to the link, by key, and what does
+/// come; nothing where no packet comes at all.
 fn unused_queues(reduced: &OneFlowPerGroup, links: LinkSelection<'_>) -> KeyedTexts {
     let packets = reduced.packets(links);
     let queue = reduced.link(links.name()).and_then(|link| Some((link.queue.as_ref()?, link.rate)));
@@ -109,8 +111,8 @@ fn unused_queues(reduced: &OneFlowPerGroup, links: LinkSelection<'_>) -> KeyedTe
     unused.collect()
 }
 
-/// Returns the limits in bytes into which no packet of data fits that passes a link, by key, with the reason. A smaller packet fits in,
-/// such as one that opens a connection.
+/// Returns the limits in bytes into which no packet of data fits that passes a link, by key, with the reason.
+/// A smaller packet fits in, such as one that opens a connection.
 fn too_small(
     reduced: &OneFlowPerGroup,
     queue: &SchedulerParams,
@@ -180,7 +182,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Of a link whose rate does not change.
+    /// Returns the rates of a link whose rate does not change.
     pub const fn constant(rate: Bitrate) -> Self {
         Self { first: rate, least: rate, most: rate }
     }
@@ -191,7 +193,8 @@ impl Rates {
     }
 }
 
-/// The keys of a queue on a link of these rates, and of its AQMs, that cannot act where packets have sizes in this range, and why.
+/// Returns the keys of a queue on a link of these rates, and of its AQMs, that cannot act where packets have
+/// sizes in this range, and why.
 pub fn idle_keys(
     queue: &SchedulerParams,
     rates: Rates,
@@ -219,7 +222,7 @@ pub fn idle_keys(
     own.chain(idle).collect()
 }
 
-/// The limits in bytes of a queue on a link of this rate, and of its AQMs, by key.
+/// Returns the limits in bytes of a queue on a link of this rate, and of its AQMs, by key.
 fn limits_in_bytes(queue: &SchedulerParams, rate: Bitrate) -> Vec<(String, u64)> {
     let rules = queue.aqms(None).into_iter().zip(queue.least_rates(rate));
     let of_rules =
@@ -234,7 +237,8 @@ fn limits_in_bytes(queue: &SchedulerParams, rate: Bitrate) -> Vec<(String, u64)>
     of_rules.chain(own).filter_map(bytes).collect()
 }
 
-/// What a user should know of the rates and the buckets of a scheduler that is served at rates between these: key and text.
+/// Returns what a user should know of the rates and the buckets of a scheduler that is served at rates
+/// between these: key and text.
 fn rates_and_bursts(
     queue: &SchedulerParams,
     (least, most): (Bitrate, Bitrate),
@@ -253,18 +257,19 @@ fn rates_and_bursts(
     }
 }
 
-/// The key that a table within that of `key` calls `inner`.
+/// Returns the key that a table within that of `key` calls `inner`.
 fn below(key: &str, inner: &str) -> String {
     if key.is_empty() { inner.to_owned() } else { format!("{key}.{inner}") }
 }
 
-/// Whether new data of the flow is ECT(1).
+/// Returns whether new data of the flow is ECT(1).
 fn sends_ect_1(flow: &FlowSpec) -> bool {
     let is_l4s = matches!(&flow.transport, TransportSpec::Tcp(params) if params.needs().l4s);
     is_l4s && !flow.tcp_ecn.is_off() || [flow.ecn, flow.tcp_ecn.codepoint()].contains(&Ecn::Capable1)
 }
 
-/// The most that waits in the queue of an AQM, or of a scheduler with a limit of its own, where packets have sizes in this range.
+/// The most that waits in the queue of an AQM, or of a scheduler with a limit of its own, where packets have
+/// sizes in this range.
 struct Room<'a> {
     limit: Option<Depth>,
     sizes: &'a RangeInclusive<u64>,
@@ -278,8 +283,9 @@ impl<'a> Room<'a> {
         Self { limit, sizes }
     }
 
-    /// The keys without effect, each with the reason: only the limit if no packet fits, otherwise `others`, and a target that the
-    /// queue is too short for. `rates` are the least and the greatest of the rates at which the queue is served at least, if there are.
+    /// Returns the keys without effect, each with the reason: only the limit if no packet fits, otherwise
+    /// `others`, and a target that the queue is too short for. `rates` are the least and the greatest of the
+    /// rates at which the queue is served at least, if there are.
     fn idle(
         &self,
         rates: Option<(Bitrate, Bitrate)>,
@@ -309,8 +315,8 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// The target of an AQM, if no packet can wait that long: at most all that the queue holds, and the packet that is being sent, go
-    /// before it.
+    /// Returns the target of an AQM, if no packet can wait that long: at most all that the queue holds, and
+    /// the packet that is being sent, go before it.
     fn out_of_reach(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
         let Onset { key, target, least: acts, .. } = onset;
         let limit = self.limit?;
@@ -333,8 +339,9 @@ impl<'a> Room<'a> {
         (longest < target.max(acts)).then(|| (key, text()))
     }
 
-    /// The target of an AQM, if the largest packet takes longer to leave (RFC 8290, section 5.2.2): whatever waits, waits too long.
-    /// None where packets may be larger than any frame, as those of a capture may before it is read.
+    /// Returns the target of an AQM, if the largest packet takes longer to leave (RFC 8290, section 5.2.2):
+    /// whatever waits, waits too long. None where packets may be larger than any frame, as those of a capture
+    /// may before it is read.
     fn below_a_packet(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
         let largest = Some(*self.sizes.end()).filter(|size| *size <= LARGEST_FRAME).map(Bytes::new)?;
         let takes = least.time_of(largest);

@@ -15,13 +15,14 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The time that light in fiber takes along the great circle, in whole microseconds.
+    /// Returns the time that light in fiber takes along the great circle, in whole microseconds.
     pub(super) fn delay_to(self, other: Self) -> Duration {
         let micros = self.distance_to(other) / SPEED * 1e6 + 0.5;
         Duration::from_nanos(micros as u64 * 1000)
     }
 
-    /// The length of the great circle's shorter part, in metres: from the chord between the two points of a unit sphere.
+    /// Returns the length of the great circle's shorter part, in metres: from the chord between the two
+    /// points of a unit sphere.
     fn distance_to(self, other: Self) -> f64 {
         let [one, other] = [self, other].map(Self::on_unit_sphere);
         let square: f64 = one.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum();
@@ -35,8 +36,8 @@ impl Position {
     }
 }
 
-/// Sine and cosine of an angle of at most 360 degrees either way, by Taylor's series of an angle below 12 degrees, doubled five
-/// times: the same bits on every machine.
+/// Returns the sine and cosine of an angle of at most 360 degrees either way, by Taylor's series of an angle
+/// below 12 degrees, doubled five times: the same bits on every machine.
 fn sin_cos(degrees: f64) -> (f64, f64) {
     let x = degrees.to_radians() / 32.0;
     let square = x * x;
@@ -46,9 +47,10 @@ fn sin_cos(degrees: f64) -> (f64, f64) {
     (0..5).fold((sin, cos), |(sin, cos), _| (2.0 * sin * cos, 1.0 - 2.0 * sin * sin))
 }
 
-/// The angle from 0 to π/2 of this sine, by halving it until its series converges fast.
+/// Returns the angle from 0 to π/2 of this sine, by halving it until its series converges fast.
 fn asin(sine: f64) -> f64 {
-    // sin(a/2) = sqrt((1 - cos a) / 2), written without the difference of two numbers that are nearly the same.
+    // sin(a/2) = sqrt((1 - cos a) / 2), written without the difference of two numbers that are nearly the
+    // same.
     let half = |sine: f64| {
         let cosine = ((1.0 - sine) * (1.0 + sine)).sqrt();
         sine / (2.0 * (1.0 + cosine)).sqrt()

@@ -10,7 +10,7 @@ use crate::error::Problem;
 /// Of routers that are all alike.
 const ROUTER: &str = "router";
 
-/// A topology has at least so many routers.
+/// Checks that a topology has at least so many routers.
 pub(super) fn check_size(key: &str, routers: u32, least: u32) -> Result<(), Problem> {
     let what = if key == "star" { "leaves" } else { "routers" };
     if routers >= least {
@@ -47,7 +47,7 @@ pub(super) fn star(leaves: u32) -> Plan {
 }
 
 impl FatTree {
-    /// The number of ports is even.
+    /// Checks that the number of ports is even.
     pub(super) fn check(&self) -> Result<(), Problem> {
         if self.k >= 2 && self.k.is_multiple_of(2) {
             return Ok(());
@@ -58,7 +58,7 @@ impl FatTree {
         ))
     }
 
-    /// How many nodes and links it has.
+    /// Returns how many nodes and links it has.
     pub(super) fn size(&self) -> (u64, u64) {
         let k = u64::from(self.k);
         let tier = k.saturating_mul(k).saturating_mul(k) / 4;
@@ -67,7 +67,7 @@ impl FatTree {
     }
 }
 
-/// A fat tree of switches with k ports.
+/// Returns a fat tree of switches with k ports.
 pub(super) fn fat_tree(tree: &FatTree) -> Plan {
     let half = tree.k / 2;
     let mut plan = Plan::default();
@@ -103,7 +103,7 @@ pub(super) fn fat_tree(tree: &FatTree) -> Plan {
 }
 
 impl Isp {
-    /// A ring needs three routers, and has only so many chords.
+    /// Checks the ring of the core: it needs three routers, and has only so many chords.
     pub(super) fn check(&self) -> Result<(), Problem> {
         if self.core < 3 {
             return Err(refused("isp.core", format!("a ring has at least 3 routers, not {}", self.core)));
@@ -131,7 +131,7 @@ impl Isp {
         self.chords.map_or_else(|| u64::from(self.core / 2).min(self.most_chords()), u64::from)
     }
 
-    /// How many routers and links it has.
+    /// Returns how many routers and links it has.
     pub(super) fn size(&self) -> (u64, u64) {
         let core = u64::from(self.core);
         let aggregation = core.saturating_mul(self.aggregation.into());
@@ -144,7 +144,8 @@ impl Isp {
     }
 }
 
-/// A ring with chords, routers that are joined to two of it, and routers that are joined to one of these.
+/// Returns a ring with chords, routers that are joined to two of it, and routers that are joined to one of
+/// these.
 pub(super) fn isp(isp: &Isp) -> Plan {
     let mut plan = Plan::default();
     let core = |number: u32| format!("core{}", number % isp.core + 1);
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// How many routers have each number of links.
+    /// Returns how many routers have each number of links.
     fn degrees(plan: &Plan) -> BTreeMap<usize, usize> {
         let mut links: BTreeMap<&str, usize> = BTreeMap::new();
         for link in &plan.links {

@@ -19,18 +19,19 @@ const ROUTER: &str = "router";
 
 /// A graph of routers: a file in GraphML, as the Internet Topology Zoo has them, or a list of links.
 ///
-/// Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label become `LABEL (ID)`) and, of each edge,
-/// `LinkSpeedRaw` as the rate in bit/s. Edges that join a node to itself, and nodes without edges, are left out; a directed
-/// edge is the other direction of one between the same two nodes, if there is one. A notice counts all of them. Links between the same two
-/// routers are `A--B`, `A--B 2` and so on.
+/// Of a file it takes the `label` of each node (its `id`, if it has none; several nodes of one label become
+/// `LABEL (ID)`) and, of each edge, `LinkSpeedRaw` as the rate in bit/s. Edges that join a node to itself,
+/// and nodes without edges, are left out; a directed edge is the other direction of one between the same two
+/// nodes, if there is one. A notice counts all of them. Links between the same two routers are `A--B`,
+/// `A--B 2` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Graph {
     /// A file in GraphML. Its name is relative to the scenario's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Takes the delay of each link of the file from the distance of its nodes (`Longitude`, `Latitude`), at two thirds of the speed of
-    /// light. A link whose nodes have no position keeps that of `link`.
+    /// Takes the delay of each link of the file from the distance of its nodes (`Longitude`, `Latitude`), at
+    /// two thirds of the speed of light. A link whose nodes have no position keeps that of `link`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub distances: bool,
     /// Gives each link of the file the rate of `link`, whatever the file says.
@@ -39,8 +40,8 @@ pub struct Graph {
     /// What a graph that is given as `links` is called: the file it is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The links, in place of a file: each is a list of two routers and, if they differ from `link`, its rate and delay, such as
-    /// `["Vienna", "Graz", "10Gbps", "1ms"]`.
+    /// The links, in place of a file: each is a list of two routers and, if they differ from `link`, its rate
+    /// and delay, such as `["Vienna", "Graz", "10Gbps", "1ms"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<GraphLink>,
     /// What of the file is no link or router of its own, where it was just read.
@@ -99,7 +100,7 @@ impl Graph {
             at(line
                 .map_or_else(|| format!("{file_name}: {text}"), |line| format!("{file_name}:{line}: {text}")))
         })?;
-        (*links, *merged) = (found, left.told());
+        (*links, *merged) = (found, left.described());
         (*name, *distances, *same_rates) = (Some(file_name), false, false);
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! GraphML (Brandes et al., 2002), with the attributes of the Internet Topology Zoo (Knight et al., IEEE JSAC 29(9), 2011).
+//! GraphML (Brandes et al., 2002), with the attributes of the Internet Topology Zoo (Knight et al., IEEE JSAC
+//! 29(9), 2011).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,7 +11,7 @@ use super::distance::Position;
 use super::graph::GraphLink;
 use crate::bounds::Syntax;
 
-/// What is taken from a file beside its nodes and edges.
+/// The attributes that are taken from a file beside its nodes and edges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Take {
     /// Delays, from the positions of nodes.
@@ -38,8 +39,8 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// What became of them, in a sentence; `None` if there are none.
-    pub(super) fn told(self) -> Option<String> {
+    /// Returns what became of them, in a sentence; `None` if there are none.
+    pub(super) fn described(self) -> Option<String> {
         let Self { joined, differing, one_way, loops, alone } = self;
         let parts = [
             (joined, "directed edge", "made the other direction of a link between the same two nodes"),
@@ -53,14 +54,14 @@ impl Merged {
             (alone, "node", "without an edge to another, left out"),
         ];
         let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
-        let told: Vec<String> = parts
+        let described: Vec<String> = parts
             .map(|(count, one, what)| format!("{count} {one}{} {what}", if count == 1 { "" } else { "s" }))
             .collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        (!described.is_empty()).then(|| described.join("; "))
     }
 }
 
-/// The links of a file, and what of it is none.
+/// Returns the links of a file, and what of it is none.
 ///
 /// # Errors
 /// The first problem.
@@ -119,7 +120,7 @@ pub(super) fn read(text: &str, take: Take) -> Result<(Vec<GraphLink>, Merged), R
     Ok((links, merged))
 }
 
-/// The one graph of a file.
+/// Returns the one graph of a file.
 fn graph_of<'a, 'input>(document: &'a Document<'input>) -> Result<Node<'a, 'input>, Refusal> {
     let root = document.root_element();
     if !is_a(&root, "graphml") {
@@ -156,7 +157,7 @@ impl<'a> OneWay<'a> {
         self.0.entry((from, to)).or_default().push_back(link);
     }
 
-    /// The first link in the other direction, which this edge completes: each edge completes one.
+    /// Returns the first link in the other direction, which this edge completes: each edge completes one.
     fn join(&mut self, from: &'a str, to: &'a str) -> Option<usize> {
         self.0.get_mut(&(to, from))?.pop_front()
     }
@@ -166,7 +167,7 @@ impl<'a> OneWay<'a> {
     }
 }
 
-/// The parser's message in our words, where it has none of its own that a reader understands.
+/// Returns the parser's message in our words, where it has none of its own that a reader understands.
 fn plain(error: &roxmltree::Error) -> String {
     match error {
         roxmltree::Error::DtdDetected => {
@@ -182,7 +183,7 @@ struct Router {
     position: Option<Position>,
 }
 
-/// The nodes by id, each with a name of its own.
+/// Returns the nodes by id, each with a name of its own.
 fn nodes<'a, 'input>(
     graph: Node<'a, 'input>,
     keys: &Keys<'a>,
@@ -217,7 +218,8 @@ fn nodes<'a, 'input>(
     Ok(routers.map(|((id, (_, position)), name)| (id, Router { name, position })).collect())
 }
 
-/// The names of nodes, in the order of their ids: the label, and the id if the label alone is, or becomes, that of another, too.
+/// Returns the names of nodes, in the order of their ids: the label, and the id if the label alone is, or
+/// becomes, that of another, too.
 ///
 /// # Errors
 /// A name that two nodes have nevertheless.
@@ -260,7 +262,7 @@ impl<'a> Keys<'a> {
         Self(keys)
     }
 
-    /// The text of an attribute of a node or edge.
+    /// Returns the text of an attribute of a node or edge.
     fn value(&self, of: Node<'a, '_>, name: &str) -> Option<&'a str> {
         let ids = self.0.get(name)?;
         let mut data = of.children().filter(|node| node.is_element() && node.tag_name().name() == "data");
@@ -268,7 +270,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A rate from a number of bit/s, such as `1.0E10`.
+/// Returns a rate from a number of bit/s, such as `1.0E10`.
 fn rate_of(text: &str) -> Result<Bitrate, String> {
     let bps = text.trim().parse::<f64>().ok().filter(|bps| (1.0..1e18).contains(bps));
     let rate = bps.and_then(|bps| Bitrate::from_bps((bps + 0.5) as u64).ok());
@@ -337,7 +339,8 @@ mod tests {
 
     #[test]
     fn each_directed_edge_joins_one_in_the_other_direction() {
-        // The edges between two nodes, as `>` and `<` with a rate or `-` without a direction, the links, and what is said of the others.
+        // The edges between two nodes, as `>` and `<` with a rate or `-` without a direction, the links, and
+        // what is said of the others.
         type Edges = &'static [(char, u32)];
         let cases: [(Edges, usize, &str); 6] = [
             (&[('>', 0), ('<', 0)], 1, "1 directed edge made the other direction"),
@@ -364,9 +367,9 @@ mod tests {
                  id=\"b\"/>{edges}</graph></graphml>"
             );
             let (links, merged) = read(&text, ALL_BUT_DISTANCES).unwrap();
-            let told = merged.told().unwrap_or_default();
+            let text = merged.described().unwrap_or_default();
             assert_eq!(links.len(), expected, "{edges}");
-            assert!(told.contains(part) && told.is_empty() == part.is_empty(), "{edges}: {told}");
+            assert!(text.contains(part) && text.is_empty() == part.is_empty(), "{edges}: {text}");
         }
     }
 

@@ -24,17 +24,17 @@ impl Links {
         self.generated.insert(name, tier);
     }
 
-    /// The tier of a link of the topology; `None` for one that is written.
+    /// Returns the tier of a link of the topology; `None` for one that is written.
     pub(crate) fn tier(&self, name: &str) -> Option<&'static str> {
         self.generated.get(name).copied()
     }
 
-    /// The same links, all of them written.
+    /// Returns links as if all of them were written.
     pub(crate) fn written_out(links: &Self) -> Self {
         Self { all: links.all.clone(), generated: BTreeMap::new() }
     }
 
-    /// The links that are written.
+    /// Returns the links that are written.
     pub(crate) fn written(&self) -> impl Iterator<Item = (&String, &Link)> {
         self.all.iter().filter(|(name, _)| !self.generated.contains_key(*name))
     }

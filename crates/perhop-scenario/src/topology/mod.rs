@@ -31,7 +31,8 @@ const MOST_LINKS: u64 = 1_000_000;
 /// The most routers around another.
 const MOST_LEAVES: u64 = MOST_ROUTERS - 1;
 
-/// Routers and links by a rule, in place of a table for each link. One of `chain`, `ring`, `star`, `fat-tree`, `isp` and `graph`.
+/// Routers and links by a rule, in place of a table for each link. One of `chain`, `ring`, `star`,
+/// `fat-tree`, `isp` and `graph`.
 ///
 /// A link has the name `A--B` of its routers. A table `[links."A--B"]` replaces it; other tables add links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,11 +70,12 @@ pub struct Topology {
     pub graph: Option<Graph>,
     /// What all links are like, in both directions.
     pub link: TopologyLink,
-    /// What the links of a tier have in place of that. A link belongs to the tier of its lower end: those from `edge` to `aggregation`
-    /// are of the tier `edge`.
+    /// What the links of a tier have in place of that. A link belongs to the tier of its lower end: those
+    /// from `edge` to `aggregation` are of the tier `edge`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tiers: BTreeMap<String, TierLink>,
-    /// The tiers whose links are in results. In a large network the results of all take more memory than the run. Default: all.
+    /// The tiers whose links are in results. In a large network the results of all take more memory than the
+    /// run. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<String>,
 }
@@ -92,7 +94,7 @@ pub struct TopologyLink {
 }
 
 impl Default for TopologyLink {
-    /// What `perhop topology` shows without a scenario.
+    /// Returns the links that `perhop topology` shows without a scenario.
     fn default() -> Self {
         Self {
             rate: Bitrate::from_bps(1_000_000_000).expect("above zero"),
@@ -119,22 +121,25 @@ pub struct TierLink {
 
 /// A fat tree of switches with k ports (Al-Fares and others, 2008): 5k²/4 switches, k³/4 hosts.
 ///
-/// Each of k pods has k/2 switches `podP-edgeE`, each joined to k/2 hosts `podP-edgeE-hostH` and to all k/2 switches `podP-aggA`; the
-/// k²/4 switches `coreC` join the pods. The tiers are `aggregation`, `edge` and `host`.
+/// Each of k pods has k/2 switches `podP-edgeE`, each joined to k/2 hosts `podP-edgeE-hostH` and to all k/2
+/// switches `podP-aggA`; the k²/4 switches `coreC` join the pods. The tiers are `aggregation`, `edge` and
+/// `host`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FatTree {
     /// The ports of a switch: an even number.
     pub k: u32,
-    /// Whether the hosts are nodes of the network, each with one link. Without them flows begin at the switches `podP-edgeE`.
+    /// Whether the hosts are nodes of the network, each with one link. Without them flows begin at the
+    /// switches `podP-edgeE`.
     #[serde(default = "yes")]
     pub hosts: bool,
 }
 
 /// A network like a provider's: `core` · (1 + `aggregation` · (1 + `edge`)) routers.
 ///
-/// The routers `coreC` form a ring with chords at random. Each has `aggregation` routers `coreC-aggA`, which are also joined to the next
-/// router of the ring, and each of these `edge` routers `coreC-aggA-edgeE`. The tiers are `core`, `aggregation` and `edge`.
+/// The routers `coreC` form a ring with chords at random. Each has `aggregation` routers `coreC-aggA`, which
+/// are also joined to the next router of the ring, and each of these `edge` routers `coreC-aggA-edgeE`. The
+/// tiers are `core`, `aggregation` and `edge`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Isp {
@@ -144,8 +149,8 @@ pub struct Isp {
     pub aggregation: u32,
     /// Edge routers of each aggregation router.
     pub edge: u32,
-    /// Links between routers of the core that are not neighbors, drawn at random. Default: half as many as these routers, as far
-    /// as there are pairs.
+    /// Links between routers of the core that are not neighbors, drawn at random. Default: half as many as
+    /// these routers, as far as there are pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chords: Option<u32>,
     /// The seed of that draw: it is part of the network, the same in all runs.
@@ -153,7 +158,8 @@ pub struct Isp {
     pub seed: u32,
 }
 
-/// Reads a number of routers. What is none is refused with the range; [`Topology::plan`] refuses what is out of it.
+/// Reads a number of routers. What is none is refused with the range; [`Topology::plan`] refuses what is out
+/// of it.
 fn size<'de, const LEAST: u64, const MOST: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<u32>, D::Error> {
@@ -198,7 +204,7 @@ pub(crate) struct PlannedLink {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) tier: &'static str,
-    /// Those of the graph, if it says so.
+    /// The rate in the graph, if it has one.
     pub(crate) rate: Option<Bitrate>,
     pub(crate) delay: Option<Duration>,
 }
@@ -214,13 +220,13 @@ impl Plan {
         self.links.push(PlannedLink { name, from, to, tier, rate: None, delay: None });
     }
 
-    /// The tiers of its links, in order.
+    /// Returns the tiers of its links, in order.
     fn tiers(&self) -> BTreeSet<&'static str> {
         self.links.iter().map(|link| link.tier).collect()
     }
 }
 
-/// A problem at a key of the topology.
+/// Returns a problem at a key of the topology.
 fn refused(key: &str, text: impl Into<String>) -> Problem {
     let place = steps("topology").chain(steps(key).filter(|_| !key.is_empty()));
     Problem::at(place, text)
@@ -285,7 +291,7 @@ impl Topology {
         Ok(generators::isp(isp))
     }
 
-    /// A link of its plan, as if a table had described it.
+    /// Returns a link of its plan, as if a table had described it.
     fn link(&self, planned: &PlannedLink) -> Link {
         let tier = self.tiers.get(planned.tier);
         let queue = self.queue(tier);
@@ -311,7 +317,7 @@ impl Topology {
         tier.and_then(|tier| tier.queue.as_ref()).or(self.link.queue.as_ref())
     }
 
-    /// Where the queue of the links of a tier stands in the scenario.
+    /// Returns the key of the queue of the links of a tier in the scenario.
     pub(crate) fn queue_place(&self, tier: &str) -> Vec<KeyPart> {
         let key = |key: &str| KeyPart::Key(key.into());
         let own = self.tiers.get(tier).is_some_and(|tier| tier.queue.is_some());
@@ -322,7 +328,7 @@ impl Topology {
         }
     }
 
-    /// In a few words.
+    /// Describes it in a few words.
     pub(crate) fn words(&self) -> String {
         let Self { chain, ring, star, fat_tree, isp, graph, .. } = self;
         if let Some(FatTree { k, .. }) = fat_tree {
@@ -379,20 +385,20 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether the link of this name, with a queue, is in results.
+    /// Returns whether the link of this name, with a queue, is in results.
     pub fn has_results(&self, link: &str) -> bool {
         let tier = self.links.tier(link.strip_suffix(REVERSE).unwrap_or(link));
         let chosen = self.topology.as_ref().map_or(&[][..], |topology| &topology.results);
         tier.is_none_or(|tier| chosen.is_empty() || chosen.iter().any(|one| one == tier))
     }
 
-    /// The tier of each router of the topology, by name.
+    /// Returns the tier of each router of the topology, by name.
     pub(crate) fn tiers(&self) -> BTreeMap<&str, &'static str> {
         let routers = self.plan.iter().flat_map(|plan| &plan.routers);
         routers.map(|(name, tier)| (name.as_str(), *tier)).collect()
     }
 
-    /// The lowest tier of the topology's routers.
+    /// Returns the lowest tier of the topology's routers.
     pub(crate) fn lowest_tier(&self) -> Option<&'static str> {
         self.plan.as_ref()?.routers.last().map(|(_, tier)| *tier)
     }

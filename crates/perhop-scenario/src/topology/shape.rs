@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::check::Routers;
 use crate::format::{Links, Scenario};
 
-/// The most routers of a network whose distances are computed: the time grows with their number times that of links.
+/// The most routers of a network whose distances are computed: the time grows with their number times that of
+/// links.
 const MOST_MEASURED: usize = 20_000;
 /// The most of that product: some seconds.
 const MOST_STEPS: usize = 2_000_000_000;
@@ -28,7 +29,8 @@ pub struct Shape {
     pub degrees: BTreeMap<u32, usize>,
     /// Parts that no link connects.
     pub parts: usize,
-    /// The most hops between two routers that are connected. `None` beyond 20 000 routers, or 2·10⁹ routers times links.
+    /// The most hops between two routers that are connected. `None` beyond 20 000 routers, or 2·10⁹ routers
+    /// times links.
     pub diameter: Option<u32>,
     /// The mean number of hops between two routers that are connected.
     pub mean_hops: Option<f64>,
@@ -48,7 +50,7 @@ pub struct Tier {
 }
 
 impl Scenario {
-    /// What its network is like.
+    /// Returns what its network is like.
     pub fn shape(&self) -> Shape {
         let routers = Routers::of(self);
         let known = self.tiers();
@@ -89,7 +91,7 @@ impl Scenario {
         }
     }
 
-    /// The most hops from one router to another, and their mean.
+    /// Returns the most hops from one router to another, and their mean.
     fn hops(&self, routers: &Routers<'_>) -> Option<(u32, f64)> {
         const UNSEEN: u32 = u32::MAX;
         let count = routers.count() as usize;
@@ -126,7 +128,7 @@ impl Scenario {
         Some((most, sum as f64 / pairs.max(1) as f64))
     }
 
-    /// The same scenario with a table for each link in place of its topology.
+    /// Returns the scenario with a table for each link in place of its topology.
     #[must_use]
     pub fn written_out(&self) -> Self {
         let names = |tier: &str| {
@@ -170,7 +172,8 @@ mod tests {
 
     #[test]
     fn distances_by_hand() {
-        // In a row of 4 there are 3, 2 and 1 pairs at 1, 2 and 3 hops; in a circle of 6, each router has 2, 2 and 1.
+        // In a row of 4 there are 3, 2 and 1 pairs at 1, 2 and 3 hops; in a circle of 6, each router has 2, 2
+        // and 1.
         for (topology, diameter, mean) in [
             ("chain = 4", 3, 10.0 / 6.0),
             ("ring = 6", 3, 9.0 / 5.0),
@@ -205,11 +208,11 @@ mod tests {
         {
             let short = scenario(topology);
             let long = Scenario::from_toml(&short.written_out().to_toml(), "long.toml").unwrap();
-            let told = |scenario: &Scenario| {
+            let parts = |scenario: &Scenario| {
                 let network = scenario.network();
                 (format!("{:?}", network.links), format!("{:?}", network.flows))
             };
-            assert_eq!(told(&short), told(&long), "{topology}");
+            assert_eq!(parts(&short), parts(&long), "{topology}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What fuzzers and tests do with a scenario: they read any text as one, and draw networks that both engines must agree on.
+//! What fuzzers and tests do with a scenario: they read any text as one, and draw networks that both engines
+//! must agree on.
 #![allow(dead_code, reason = "each user needs its part")]
 
 use perhop_core::control::SampleInterval;
@@ -12,8 +13,8 @@ use super::choices::Choices;
 use super::ordinary;
 use super::parameters::{AQMS, SCHEDULERS};
 
-/// Any text, TOML or JSON: it is refused with a message that names its place, or it is a scenario whose canonical forms read
-/// back as the same one, and which runs.
+/// Any text, TOML or JSON: it is refused with a message that names its place, or it is a scenario whose
+/// canonical forms read back as the same one, and which runs.
 pub fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let is_json = text.trim_start().starts_with('{');
@@ -38,7 +39,8 @@ pub fn read(bytes: &[u8]) {
 /// Packets that an excerpt's wires can carry, roughly.
 const PACKETS: u64 = 20_000;
 
-/// The beginning of a network's run, so short that it takes some milliseconds; `None` if that is no run worth the name.
+/// The beginning of a network's run, so short that it takes some milliseconds; `None` if that is no run worth
+/// the name.
 fn excerpt(mut network: Network) -> Option<Network> {
     let hosts = network.flows.iter().flat_map(|flow| [&flow.access, &flow.egress]).flatten();
     let sources = network.flows.iter().filter_map(|flow| match &flow.transport {
@@ -56,7 +58,8 @@ fn excerpt(mut network: Network) -> Option<Network> {
     for flow in &mut network.flows {
         flow.start = (flow.start.0.min(latest), flow.start.1.min(latest));
     }
-    // Timers that go off without a packet: those of controls, and those that rate-based senders set to a round trip.
+    // Timers that go off without a packet: those of controls, and those that rate-based senders set to a
+    // round trip.
     let busy_control = network.paths.iter().filter_map(|path| path.control.as_ref()).any(
         |control| matches!(control.interval, SampleInterval::Fixed(interval) if interval < part(10_000)),
     );

@@ -1,7 +1,9 @@
-//! Users of applications over the kernel's TCP: the clients at the receiving host, the servers at the sending one.
+//! Users of applications over the kernel's TCP: the clients at the receiving host, the servers at the sending
+//! one.
 //!
-//! A user is the simulator's state machine, which both hosts tell what happens. The host at which an event was does what the user then
-//! commands: a client asks when it has a response, a server answers when it has a request.
+//! A user is the simulator's state machine, which both hosts tell what happens. The host at which an event
+//! was does what the user then commands: a client asks when it has a response, a server answers when it has a
+//! request.
 
 mod shared;
 
@@ -34,7 +36,8 @@ const TURNS: usize = 4;
 /// The counts of a host's ends of users' connections since the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UserResults {
-    /// For each connection, by its flow's number: what this host's TCP counted, and the bytes that were acknowledged.
+    /// For each connection, by its flow's number: what this host's TCP counted, and the bytes that were
+    /// acknowledged.
     pub(crate) senders: BTreeMap<usize, (SenderStatistics, u64)>,
     /// Connections that broke, and why.
     pub(crate) failed: Vec<String>,
@@ -73,7 +76,8 @@ struct Attendants<'a> {
     room: Box<[u8]>,
 }
 
-/// Runs the servers of all users until the end of the run; the calling thread is in the sending host's namespace.
+/// Runs the servers of all users until the end of the run; the calling thread is in the sending host's
+/// namespace.
 pub(super) fn run_servers(
     common: Common<'_>,
     users: &Users,
@@ -83,7 +87,8 @@ pub(super) fn run_servers(
     role::run(Attendants { windows: Some(windows), ..Attendants::new(common, users) }, common, listener)
 }
 
-/// Runs the clients of all users until the end of the run; the calling thread is in the receiving host's namespace.
+/// Runs the clients of all users until the end of the run; the calling thread is in the receiving host's
+/// namespace.
 pub(super) fn run_clients(common: Common<'_>, users: &Users) -> io::Result<UserResults> {
     role::run(Attendants::new(common, users), common, None)
 }
@@ -182,7 +187,7 @@ impl<'a> Attendants<'a> {
         }
     }
 
-    /// Tells a user what happens, and does what it commands.
+    /// Hands an event to a user, and does what it commands.
     fn tell(&mut self, host: &mut Host<'_, Task>, user: usize, event: Event) -> io::Result<()> {
         let Common { side, setting, .. } = host.common;
         for action in self.users.tell(user, event, host.now()) {
@@ -284,7 +289,7 @@ impl<'a> Attendants<'a> {
         self.count(host, number, arrived)
     }
 
-    /// Counts what has arrived, and tells the user what is complete.
+    /// Counts what has arrived, and hands what is complete to the user.
     fn count(&mut self, host: &mut Host<'_, Task>, number: usize, arrived: u64) -> io::Result<()> {
         let Common { side, setting, shared, .. } = host.common;
         let (user, connection) = self.owners[&number];
@@ -329,7 +334,7 @@ mod tests {
 
     use super::*;
 
-    /// Of each model over TCP, one user for a time, with a network that takes 10 ms each way.
+    /// Runs one user of each model over TCP for a time, with a network that takes 10 ms each way.
     #[test]
     fn who_hears_of_an_event_sends_what_the_user_commands() {
         let models = ["web", "video", "request-response"];

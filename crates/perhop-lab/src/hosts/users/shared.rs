@@ -1,4 +1,5 @@
-//! The users of a run, which both hosts share: the simulator's state machines, and what has arrived over each of their connections.
+//! The users of a run, which both hosts share: the simulator's state machines, and what has arrived over each
+//! of their connections.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +58,8 @@ impl Stream {
         self.ends.push_back(self.granted);
     }
 
-    /// Counts bytes that arrive, in packets of this much payload and headers; the last packet of a grant may be smaller.
+    /// Counts bytes that arrive, in packets of this much payload and headers; the last packet of a grant may
+    /// be smaller.
     pub(super) fn arrive(&mut self, mut bytes: u64, (payload, headers): (u16, u16)) -> Arrival {
         let mut found = Arrival::default();
         while let (Some(&end), true) = (self.ends.front(), bytes > 0) {
