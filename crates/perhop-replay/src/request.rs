@@ -213,7 +213,7 @@ impl Request {
 }
 
 fn check_meter(meter: &MeterParams) -> Result<(), Problem> {
-    if meter.follows_paths() || matches!(meter, MeterParams::Twam(_)) {
+    if meter.follows_paths() {
         let text =
             format!("`{}` follows the windows of TCP senders, which a capture does not have", meter.name());
         return Err(Problem::at(steps(&format!("meter.{}", MeterParams::TAG)), text));

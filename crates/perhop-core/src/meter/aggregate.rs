@@ -58,7 +58,7 @@ impl AggregateMeter {
             }
             let problem = meter.r#match.check();
             problem.map_err(|problem| at_inner_key(&format!("[{number}].match"), &problem))?;
-            if let MeterParams::Twam(_) = meter.profile {
+            if meter.profile.follows_paths() {
                 let text = "a window-aware marker measures one flow; write it as the `profile` of the flows";
                 return refuse(&format!("profile.{}", MeterParams::TAG), text.into());
             }

@@ -75,6 +75,7 @@ impl Block for Twam {
     const SUMMARY: &'static str =
         "marks IN with a probability that keeps a path's window in proportion to contracted rates";
     const ORIGIN: Origin = Origin::paper(2003, "Bouras & Sevasti, section 3, equation 3");
+    const FOLLOWS_PATHS: bool = true;
     const BATCHED: bool = true;
 }
 

@@ -99,7 +99,7 @@ pub(super) fn check(classes: &[Class], number: usize) -> Checked {
         let text = "a class needs exactly one of `profile`, `color` with `dscp`, or trust = true";
         return at("", text.into());
     }
-    if let Some(profile) = class.profile.as_ref().filter(|profile| follows_windows(profile)) {
+    if let Some(profile) = class.profile.as_ref().filter(|profile| profile.follows_paths()) {
         let text = format!(
             "`{}` requires the window control of label-switched paths, which a router does not have",
             profile.name()
@@ -110,11 +110,6 @@ pub(super) fn check(classes: &[Class], number: usize) -> Checked {
         return at(&format!("profile.{}", MeterParams::TAG), simulated_only(&params.class));
     }
     Ok(())
-}
-
-/// Returns whether a meter requires the control messages of a label-switched path.
-fn follows_windows(profile: &MeterParams) -> bool {
-    profile.follows_paths() || matches!(profile, MeterParams::Twam(_))
 }
 
 impl Class {

@@ -168,7 +168,9 @@ fn check_marking(scenario: &Scenario, flow: &Flow) -> Allowed {
                     the profile's `out`";
         return Err(("out-feedback", text.into()));
     }
-    if let Some(FlowProfile::Own(Profile(MeterParams::Twam(_)))) = &flow.profile {
+    if let Some(FlowProfile::Own(Profile(meter))) = &flow.profile
+        && meter.follows_paths()
+    {
         let controlled = flow.path.as_ref().and_then(|name| scenario.paths.get(name)?.control.as_ref());
         if controlled.is_none() {
             let text = "a window-aware marker requires the control of a label-switched path; name a `path` that has \

@@ -90,8 +90,8 @@ fn check_times(scenario: &Scenario) -> Checked {
 
 /// Checks the profiles that flows share.
 fn check_profiles(scenario: &Scenario) -> Checked {
-    let twam = scenario.profiles.iter().find(|(_, profile)| matches!(profile.0, MeterParams::Twam(_)));
-    twam.map_or(Ok(()), |(name, _)| {
+    let follower = scenario.profiles.iter().find(|(_, profile)| profile.0.follows_paths());
+    follower.map_or(Ok(()), |(name, _)| {
         let text = "flows cannot share a window-aware marker; write its table as the `profile` of the flows";
         refuse(&["profiles", name, MeterParams::TAG], text)
     })
