@@ -51,7 +51,7 @@ pub use occupancy::Occupancy;
 pub use origin::{Era, InLinux, Origin, TODAY};
 pub use packet::{Codepoints, Color, Direction, Dscp, Ecn, FlowId, Header, Packet, ServiceLevel};
 pub use port::{Offered, Port, PortVisitor, Served, TypedPort};
-pub use prefetch::{prefetch, prefetch_start};
+pub use prefetch::{PrefetchStage, prefetch, prefetch_start};
 pub use queue::{ManagedQueue, Taken};
 pub use reason::Reason;
 pub use registry::registry;

@@ -5,12 +5,13 @@ use std::slice;
 
 use crate::control::Message;
 use crate::measure::{PortStatistics, PortView, RateHistory, TransitCounts};
-use crate::prefetch::{prefetch, prefetch_start};
-use crate::scheduler::{
-    AnyScheduler, Dequeued, Discipline, DisciplineVisitor, Part, Retuning, SchedulerParams,
-};
+use crate::prefetch::{PrefetchStage, prefetch, prefetch_start};
+use crate::scheduler::{AnyScheduler, Dequeued, Discipline, DisciplineVisitor, Retuning, SchedulerParams};
 use crate::units::UnitError;
 use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Packet, Reason, Serializer, Streams};
+
+/// The queues of a port that are prefetched, at most: the processor takes only so many requests at a time.
+const PREFETCHED: usize = 4;
 
 /// A queueing discipline and the link that it serves.
 #[derive(Clone, Debug)]
@@ -176,12 +177,18 @@ impl<P: Packet> Port<P> {
         prefetch_start(&self.queue);
     }
 
-    /// The same for a part of the discipline, some time later.
-    pub fn prefetch_part(&self, part: Part) {
-        if part == Part::Queues {
+    /// Asks the processor for the queues of the discipline, some time after [`prefetch`](Self::prefetch). Changes nothing.
+    pub fn prefetch_stage(&self, stage: PrefetchStage) {
+        if stage == PrefetchStage::Queues {
             prefetch(&self.line.statistics.delays);
         }
-        self.queue.prefetch(part);
+        let mut left = PREFETCHED;
+        self.queue.queues(&mut |queue| {
+            if left > 0 {
+                queue.prefetch(stage);
+                left -= 1;
+            }
+        });
     }
 
     /// Ends the measured time: what still waits has waited until now.

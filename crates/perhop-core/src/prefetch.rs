@@ -1,5 +1,16 @@
 //! Asking for memory before it is needed.
 
+/// A stage of prefetching a port: each fetches the addresses that the next one needs, so there is some time between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefetchStage {
+    /// The queues.
+    Queues,
+    /// The counters of the queues, and the addresses of their packets.
+    Counters,
+    /// The first packets of the queues.
+    Packets,
+}
+
 const LINE: usize = 64;
 /// Bytes that [`prefetch_start`] asks for.
 const START: usize = 256;
@@ -10,7 +21,7 @@ pub fn prefetch<T>(values: &[T]) {
     prefetch_bytes(values, size_of_val(values));
 }
 
-/// The same for the start of a long value.
+/// Asks the processor to fetch the start of a long value.
 #[inline]
 pub fn prefetch_start<T>(value: &T) {
     prefetch_bytes(std::slice::from_ref(value), size_of::<T>().min(START));

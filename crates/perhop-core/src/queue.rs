@@ -10,10 +10,11 @@ use std::slice;
 
 use crate::aqm::{AnyAqm, Aqm, AqmParams};
 use crate::control::Message;
-use crate::scheduler::{Dequeued, Part};
+use crate::scheduler::Dequeued;
 use crate::units::UnitError;
 use crate::{
-    ClassCounters, Context, Environment, Instant, Occupancy, Packet, Reason, Rng, prefetch, prefetch_start,
+    ClassCounters, Context, Environment, Instant, Occupancy, Packet, PrefetchStage, Reason, Rng, prefetch,
+    prefetch_start,
 };
 
 /// Packets at the head of a class that may be served in one visit, and are prefetched.
@@ -22,7 +23,7 @@ const SERVED: usize = 3;
 /// Packets under one AQM, in order of arrival within each class. Most queues have one class; where a scheduler serves several
 /// classes under a common AQM, the AQM sees them as one queue.
 ///
-/// The fields are in this order so that what most packets need is at the [start](Part::Queues).
+/// The fields are in this order so that what most packets need is at the [start](PrefetchStage::Queues).
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct ManagedQueue<P> {
@@ -250,15 +251,17 @@ impl<P: Packet> ManagedQueue<P> {
     pub fn on_message(&mut self, message: &Message) {
         self.aqm.on_message(message);
     }
+}
 
-    /// Packets come soon: asks the processor for this part of the queue.
+impl<P> ManagedQueue<P> {
+    /// Asks the processor for this part of the queue, to which packets come soon. Changes nothing.
     #[inline]
-    pub fn prefetch(&self, part: Part) {
-        if part == Part::Queues {
+    pub fn prefetch(&self, stage: PrefetchStage) {
+        if stage == PrefetchStage::Queues {
             return prefetch_start(self); // Not yet for what it says where its classes are.
         }
         for Class { packets, counters } in &self.classes {
-            if part == Part::Counters {
+            if stage == PrefetchStage::Counters {
                 prefetch(slice::from_ref(packets));
                 prefetch(slice::from_ref(&counters.occupancy));
                 prefetch(&counters.through.arrived);

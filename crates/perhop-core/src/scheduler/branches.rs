@@ -1,13 +1,15 @@
 //! Disciplines within a discipline: which one takes a packet, and the classes, counters and AQMs of all of them as one.
 
 use super::queues::{Match, Place};
-use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Part, Retuning, SchedulerParams, below, fixed};
+use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerParams, below, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
 use crate::table::at_inner_key;
 use crate::units::UnitError;
-use crate::{Bitrate, ClassCounters, Environment, Header, Instant, Occupancy, Packet, Reason, Streams};
+use crate::{
+    Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
+};
 
 /// A queue that is a discipline, as parameters have it.
 pub(super) struct BranchParams<'a> {
@@ -233,7 +235,8 @@ impl<P: Packet> Branches<P> {
         self.all.iter().for_each(|branch| branch.queue.inspect(show));
     }
 
-    pub(super) fn prefetch(&self, part: Part) {
-        self.all.iter().take(super::queues::FEW).for_each(|branch| branch.queue.prefetch(part));
+    /// See [`Discipline::queues`].
+    pub(super) fn each(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
+        self.all.iter().for_each(|branch| branch.queue.queues(show));
     }
 }

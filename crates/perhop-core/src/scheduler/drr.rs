@@ -18,7 +18,7 @@ use super::queues::{
     Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
     classes_are_queues, classes_of, paths_of, shares,
 };
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::at_key;
@@ -198,10 +198,6 @@ impl<P: Packet> Discipline<P> for Drr<P> {
             }
         }
         Dequeued::Wait(None)
-    }
-
-    fn prefetch(&self, part: Part) {
-        self.queues.prefetch(part);
     }
 
     classes_are_queues!();

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dequeued, Discipline, Part, Retuning, Scheduler, retune_aqm};
+use super::{Dequeued, Discipline, Retuning, Scheduler, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
@@ -96,11 +96,7 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         self.queue.settle_idle(now);
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(&P)) {
-        self.queue.inspect(show);
-    }
-
-    fn prefetch(&self, part: Part) {
-        self.queue.prefetch(part);
+    fn queues(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
+        show(&self.queue);
     }
 }

@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use super::bucket::Bucket;
 use super::queues::{Place, Queues, aqms_at, check_places, paths_at, queue_params};
 use super::{
-    AnyScheduler, ClassKey, Dequeued, Discipline, Match, Part, PathName, Retuning, Scheduler, ShapedQueue,
-    Within, below, fixed,
+    AnyScheduler, ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, ShapedQueue, Within,
+    below, fixed,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::{at_inner_key, at_key, split_key};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
-    Streams,
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
+    Packet, Reason, Streams,
 };
 
 /// When a priority queue is policed.
@@ -350,14 +350,14 @@ impl<P: Packet> Discipline<P> for Llq<P> {
         }
     }
 
-    fn inspect(&self, show: &mut dyn FnMut(&P)) {
-        self.priority.inspect(show);
-        self.others.inspect(show);
+    fn queues(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
+        self.priority.each(show);
+        self.others.queues(show);
     }
 
-    fn prefetch(&self, part: Part) {
-        self.priority.prefetch(part);
-        self.others.prefetch(part);
+    fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.priority.each(&mut |queue| queue.inspect(show));
+        self.others.inspect(show);
     }
 }
 

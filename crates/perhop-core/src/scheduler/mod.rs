@@ -40,8 +40,8 @@ use crate::control::Message;
 use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Counters, Direction, Environment, Header, Instant, Occupancy, Packet,
-    Reason, Streams,
+    Bitrate, Block, ClassCounters, Counters, Direction, Environment, Header, Instant, ManagedQueue,
+    Occupancy, Packet, Reason, Streams,
 };
 
 /// The result of asking a discipline for a packet.
@@ -53,18 +53,6 @@ pub enum Dequeued<P> {
     Dropped(P, Reason),
     /// Nothing to send before the given time, or, if none, before the next arrival.
     Wait(Option<Instant>),
-}
-
-/// A part of a discipline's state: each says where the next is, so one is [prefetched](Discipline::prefetch) after the other, with some
-/// time between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Its queues.
-    Queues,
-    /// The counters of the queues, and where their packets are.
-    Counters,
-    /// The first packets of the queues.
-    Packets,
 }
 
 /// A queueing discipline: owns packets between `enqueue` and `dequeue`. A [`Port`](crate::Port) drives it.
@@ -122,12 +110,14 @@ pub trait Discipline<P> {
     /// A control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, label: u32, message: &Message);
 
-    /// Calls a function with each packet that waits.
-    fn inspect(&self, show: &mut dyn FnMut(&P));
+    /// Calls a function with each queue under an AQM that holds packets of this type. A discipline that has none, or that holds
+    /// packets elsewhere, implements [`inspect`](Self::inspect).
+    fn queues(&self, _show: &mut dyn FnMut(&ManagedQueue<P>)) {}
 
-    /// Packets come soon: asks the processor for this part of its state. Changes nothing; a discipline whose state is in one place need
-    /// not know of it.
-    fn prefetch(&self, _part: Part) {}
+    /// Calls a function with each packet that waits.
+    fn inspect(&self, show: &mut dyn FnMut(&P)) {
+        self.queues(&mut |queue| queue.inspect(show));
+    }
 
     /// The packet counters, over all classes.
     fn counters(&self) -> Counters {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
 use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, classes_of, paths_of, queue_params};
-use super::{ClassKey, Dequeued, Discipline, Match, Part, PathName, Retuning, Scheduler, fixed};
+use super::{ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::meter::RateEstimator;
@@ -239,10 +239,6 @@ impl<P: Packet> Discipline<P> for Priority<P> {
             (Choice::Above(_, soonest), Excess::Idle) => Dequeued::Wait(Some(soonest)),
             (Choice::Nothing, _) => Dequeued::Wait(None),
         }
-    }
-
-    fn prefetch(&self, part: Part) {
-        self.queues.prefetch(part);
     }
 
     classes_are_queues!();

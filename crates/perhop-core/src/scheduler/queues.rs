@@ -3,13 +3,12 @@
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
 use std::num::NonZeroU32;
-use std::slice;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::protection::QueueProtection;
-use super::{ClassKey, Part, QueueProtectionParams, fixed, retune_aqm};
+use super::{ClassKey, QueueProtectionParams, fixed, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
@@ -18,11 +17,8 @@ use crate::table::{at_inner_key, at_key, bad_name};
 use crate::units::UnitError;
 use crate::{
     Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
-    Taken, prefetch,
+    Taken,
 };
-
-/// Of more queues, only so many are prefetched: the processor has only so many requests at a time.
-pub(super) const FEW: usize = 4;
 
 /// The parameters that the queues of all schedulers have.
 pub(super) trait QueueParams {
@@ -482,20 +478,10 @@ impl<P: Packet> Queues<P> {
         false
     }
 
-    pub(super) fn inspect(&self, show: &mut dyn FnMut(&P)) {
-        self.all.iter().for_each(|queue| queue.packets.inspect(show));
-    }
-
-    /// See [`Discipline::prefetch`](super::Discipline::prefetch).
+    /// See [`Discipline::queues`](super::Discipline::queues).
     #[inline]
-    pub(super) fn prefetch(&self, part: Part) {
-        let few = &self.all[..self.all.len().min(FEW)];
-        for queue in few {
-            if part == Part::Queues {
-                prefetch(slice::from_ref(&queue.takes));
-            }
-            queue.packets.prefetch(part);
-        }
+    pub(super) fn each(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
+        self.all.iter().for_each(|queue| show(&queue.packets));
     }
 }
 
@@ -527,8 +513,8 @@ macro_rules! classes_are_queues {
         fn on_message(&mut self, label: u32, message: &Message) {
             self.queues.on_message(label, message);
         }
-        fn inspect(&self, show: &mut dyn FnMut(&P)) {
-            self.queues.inspect(show);
+        fn queues(&self, show: &mut dyn FnMut(&crate::ManagedQueue<P>)) {
+            self.queues.each(show);
         }
     };
 }

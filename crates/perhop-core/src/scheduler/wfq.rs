@@ -21,13 +21,12 @@ use super::queues::{
     Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
     classes_are_queues, classes_of, paths_of, shares,
 };
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler};
+use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
-    prefetch,
 };
 
 /// Parameters of [`Wfq`].
@@ -178,13 +177,6 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
             self.clocks[queue].advance(taken.packet.header().size);
         }
         taken.dequeued(queue)
-    }
-
-    fn prefetch(&self, part: Part) {
-        if part == Part::Queues {
-            prefetch(&self.clocks);
-        }
-        self.queues.prefetch(part);
     }
 
     classes_are_queues!();

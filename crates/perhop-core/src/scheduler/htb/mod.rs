@@ -26,12 +26,13 @@ mod tree;
 pub use params::{HtbClass, HtbParams};
 
 use super::branches::{self, Branches};
-use super::{ClassKey, Dequeued, Discipline, Part, PathName, Retuning, Scheduler, Within, fixed};
+use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, Within, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason, Streams,
+    Bitrate, Block, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin, Packet,
+    Reason, Streams,
 };
 use params::Found;
 use tree::Tree;
@@ -195,7 +196,7 @@ impl<P: Packet> Discipline<P> for Htb<P> {
         self.queues.inspect(show);
     }
 
-    fn prefetch(&self, part: Part) {
-        self.queues.prefetch(part);
+    fn queues(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
+        self.queues.each(show);
     }
 }

@@ -16,13 +16,13 @@ use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView, TransitCounts};
 use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::{
-    Admitted, Departures, Discipline, FifoParams, Part, PrecomputedFifo, SchedulerParams,
+    Admitted, Departures, Discipline, FifoParams, PrecomputedFifo, SchedulerParams,
 };
 use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
 use perhop_core::{
-    Bitrate, Context, Duration, Environment, Instant, Offered, Packet, Port, PortVisitor, Rng, Served,
-    Streams, TypedPort, prefetch, prefetch_start,
+    Bitrate, Context, Duration, Environment, Instant, Offered, Packet, Port, PortVisitor, PrefetchStage, Rng,
+    Served, Streams, TypedPort, prefetch, prefetch_start,
 };
 
 use super::departures::MANY;
@@ -144,11 +144,11 @@ impl Link {
         }
     }
 
-    /// Asks the processor for a part of the queue, some time after [`prefetch`](Self::prefetch).
+    /// Asks the processor for the queues of the port, some time after [`prefetch`](Self::prefetch).
     #[inline]
-    pub(super) fn prefetch_part(&self, part: Part) {
+    pub(super) fn prefetch_stage(&self, stage: PrefetchStage) {
         if let Queue::Served(served) = &self.queue {
-            served.port.prefetch_part(part);
+            served.port.prefetch_stage(stage);
         }
     }
 

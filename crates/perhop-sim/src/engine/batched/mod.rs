@@ -27,9 +27,8 @@ mod wakes;
 
 use perhop_core::control::Message;
 use perhop_core::measure::{LinkOutcome, PortView};
-use perhop_core::scheduler::Part;
 use perhop_core::units::UnitError;
-use perhop_core::{Duration, Imbalance, Instant, prefetch};
+use perhop_core::{Duration, Imbalance, Instant, PrefetchStage, prefetch};
 
 pub(super) use acceptance::Accepted;
 pub(super) use border::{Border, BorderPacket, Renumbering};
@@ -314,9 +313,11 @@ impl Batched {
             self.links[link].prefetch();
             self.traffic.inputs.prefetch_first(link);
         }
-        for (distance, part) in [(6, Part::Queues), (4, Part::Counters), (2, Part::Packets)] {
+        for (distance, stage) in
+            [(6, PrefetchStage::Queues), (4, PrefetchStage::Counters), (2, PrefetchStage::Packets)]
+        {
             if let Some(link) = ahead(distance) {
-                self.links[link].prefetch_part(part);
+                self.links[link].prefetch_stage(stage);
             }
         }
     }
