@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Depth, Duration, Instant, Origin, Rng};
+use crate::{Bitrate, Duration, Instant, Origin, Rng};
 
 /// The time and the random numbers that a block may use.
 #[derive(Debug)]
@@ -26,7 +26,9 @@ pub struct Environment {
     pub rate: Bitrate,
 }
 
-/// The declaration of a mechanism: its name in scenarios, its parameters, and its properties that do not depend on a run.
+/// The declaration of a mechanism: its name in scenarios, its parameters, and its properties that do not depend on a run. Each role
+/// has declarations of its own besides: [`AqmBlock`](crate::aqm::AqmBlock), [`MeterBlock`](crate::meter::MeterBlock) and
+/// [`Scheduler`](crate::scheduler::Scheduler).
 pub trait Block: Sized {
     /// The parameters that a user can set. Field docs become the documentation; `Default`s live in the serde attributes.
     type Params: Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema;
@@ -38,21 +40,10 @@ pub trait Block: Sized {
     const ORIGIN: Origin;
     /// Requires the control messages of a label-switched path; refused on a link without such a path.
     const FOLLOWS_PATHS: bool = false;
-    /// For an AQM: it decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then
-    /// compute departures ahead of time. False for an AQM with [`on_departure`](crate::aqm::Aqm::on_departure).
-    const PRECOMPUTABLE: bool = true;
-    /// For an AQM that is not precomputable: it asks for the age of the packet at the head of the queue,
-    /// [`Occupancy::head`](crate::Occupancy::head), which other AQMs do not get.
-    const NEEDS_HEAD: bool = false;
-    /// For an AQM: it asks how much is served before a packet that arrives, [`Occupancy::ahead`](crate::Occupancy::ahead), which a
-    /// scheduler under which packets overtake others finds for it alone.
-    const NEEDS_AHEAD: bool = false;
     /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
     /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
     /// runs on the reference engine.
     const BATCHED: bool = false;
-    /// For a meter: the colors that it gives.
-    const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
 
     /// Checks combinations of fields; each field has checked its own value when it was parsed.
     ///
@@ -62,65 +53,26 @@ pub trait Block: Sized {
         Ok(())
     }
 
-    /// For a meter: whether it looks at the colors that packets come with.
-    fn reads_color(_params: &Self::Params) -> bool {
-        false
-    }
-
-    /// For an AQM: whether it decides on arrival alone with these parameters; see [`PRECOMPUTABLE`](Self::PRECOMPUTABLE).
-    fn precomputable(_params: &Self::Params) -> bool {
-        Self::PRECOMPUTABLE
-    }
-
-    /// Parameters that have no effect where packets have sizes in this range: each with its key and the reason.
-    fn idle_keys(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    /// The same for parameters that have no effect where the queue is served at this rate.
-    fn idle_keys_at(_params: &Self::Params, _rate: Bitrate) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    /// For an AQM or a scheduler: the most that waits in its queue where it is served at this rate; `None` without a bound.
-    fn limit(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
-        None
-    }
-
-    /// The queueing delays on which an AQM or a scheduler acts, each with the delay from which on it may act; none for
-    /// other blocks.
-    fn onsets(_params: &Self::Params) -> Vec<Onset> {
+    /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
+    fn keys_without_effect(
+        _params: &Self::Params,
+        _sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 }
 
-/// The queueing delay at which an AQM aims, and that from which on it may act.
+/// The queueing delay at which an AQM or a scheduler aims, and the delay from which on it may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Onset {
+pub struct DelayTarget {
     /// The parameter that sets the target.
     pub key: &'static str,
     /// The target.
     pub target: Duration,
-    /// The least delay at which the AQM may act: below it, no packet is dropped or marked that the queue has room for.
-    pub least: Duration,
+    /// The least delay at which the block may act: below it, no packet is dropped or marked that the queue has room for.
+    pub least_acting_delay: Duration,
     /// Whether another parameter spares short queues on a slow link, where a packet is on the wire for longer than the target.
     pub spares_short: bool,
-}
-
-/// A block that is created from its parameters and its place alone. A scheduler also gets random streams for its parts:
-/// [`Scheduler::new`](crate::scheduler::Scheduler::new).
-pub trait FromParams: Block {
-    /// The block at the start of a run. `params` have passed [`check`](Block::check).
-    fn new(params: Self::Params, environment: Environment) -> Self;
-
-    /// Continues the work of `before`, which a driver replaces by this block because its parameters change during a run: takes over
-    /// what that has measured and counted. Only this block's parameters act on later packets.
-    ///
-    /// # Errors
-    /// The key whose change would leave that state without a meaning, or that the block cannot change during a run at all.
-    fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
-        Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
-    }
 }
 
 /// The role of a block in the packet's path.
@@ -229,23 +181,8 @@ macro_rules! register_params {
             }
 
             /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
-            pub fn idle_keys(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::idle_keys(params, sizes),)+ }
-            }
-
-            /// Parameters that have no effect where the queue is served at this rate: each with its key and the reason.
-            pub fn idle_keys_at(&self, rate: $crate::Bitrate) -> Vec<(&'static str, String)> {
-                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::idle_keys_at(params, rate),)+ }
-            }
-
-            /// The most that waits in its queue where it is served at this rate: [`Block::limit`](crate::Block::limit).
-            pub fn limit(&self, rate: $crate::Bitrate) -> Option<$crate::Depth> {
-                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::limit(params, rate),)+ }
-            }
-
-            /// The queueing delays at which it aims: [`Block::onsets`](crate::Block::onsets).
-            pub fn onsets(&self) -> Vec<$crate::Onset> {
-                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::onsets(params),)+ }
+            pub fn keys_without_effect(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+                match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::keys_without_effect(params, sizes),)+ }
             }
 
             /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).
@@ -279,7 +216,7 @@ pub(crate) use register_params;
 /// Generates the enum over a role's blocks, and the one over their parameters. It implements the role's trait by a `match`, with no
 /// vtable in the packet's path: `ambassador` derives that from the trait's definition.
 macro_rules! register {
-    ($role:expr, $tag:literal, $trait:ident, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
+    ($role:expr, $tag:literal, $trait:ident, $declared:ident, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
         $crate::block::register_params!($role, $tag, $params, $($variant($block),)+);
 
         /// Any registered block of this role.
@@ -294,12 +231,12 @@ macro_rules! register {
         impl $params {
             /// The block at the start of a run.
             pub fn build(self, environment: $crate::Environment) -> $any {
-                match self { $(Self::$variant(params) => $any::$variant(<$block as $crate::FromParams>::new(params, environment)),)+ }
+                match self { $(Self::$variant(params) => $any::$variant(<$block as $declared>::new(params, environment)),)+ }
             }
         }
 
         impl $any {
-            /// Gives the block other parameters during a run: see [`FromParams::take_over`](crate::FromParams::take_over).
+            /// Gives the block other parameters during a run: see `take_over` of its declaration.
             ///
             /// # Errors
             /// The parameters are of another block, or the key that cannot change; the block then keeps its own.
@@ -307,7 +244,7 @@ macro_rules! register {
                 let name = params.name();
                 match (&mut *self, params.build(environment)) {
                     $((Self::$variant(before), Self::$variant(mut after)) => {
-                        $crate::FromParams::take_over(&mut after, before)?;
+                        $declared::take_over(&mut after, before)?;
                         *before = after;
                         Ok(())
                     })+

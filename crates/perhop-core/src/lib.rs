@@ -44,7 +44,7 @@ mod time;
 pub mod trace;
 pub mod units;
 
-pub use block::{Block, BlockInfo, Context, Environment, FromParams, Onset, Role};
+pub use block::{Block, BlockInfo, Context, DelayTarget, Environment, Role};
 pub use counters::{ClassCounters, Counters, Imbalance};
 pub use matching::{Precedences, Unmatched};
 pub use occupancy::Occupancy;

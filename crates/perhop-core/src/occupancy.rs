@@ -63,7 +63,7 @@ impl Occupancy {
     }
 
     /// Packets waiting that will be sent before one that comes now: all of them, unless the discipline lets it overtake. For an AQM
-    /// that [needs](crate::Block::NEEDS_AHEAD) to know.
+    /// that [needs](crate::aqm::AqmBlock::NEEDS_AHEAD) to know.
     #[inline]
     pub fn ahead(&self) -> u64 {
         debug_assert!(!self.lacks_order, "an AQM that asks for this has NEEDS_AHEAD");
@@ -81,7 +81,7 @@ impl Occupancy {
         self.lacks_order = true;
     }
 
-    /// When the packet that has waited longest arrived, for an AQM that [needs](crate::Block::NEEDS_HEAD) to know.
+    /// When the packet that has waited longest arrived, for an AQM that [needs](crate::aqm::AqmBlock::NEEDS_HEAD) to know.
     #[inline]
     pub fn head(&self) -> Option<Instant> {
         self.head

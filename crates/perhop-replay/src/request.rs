@@ -9,7 +9,9 @@ use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Duration};
 use perhop_live::selection::Match;
 use perhop_scenario::format::{Profile, Queue};
-use perhop_scenario::{Problem, Rates, Scenario, did_you_mean, idle_keys, read_json, simulated_only, steps};
+use perhop_scenario::{
+    Problem, Rates, Scenario, did_you_mean, keys_without_effect, read_json, simulated_only, steps,
+};
 use serde::Deserialize;
 
 use crate::arrivals::{Choice, Speed};
@@ -312,13 +314,13 @@ impl Target {
     /// Returns what of it has no effect on packets of a capture: key and reason. `key` is the place of a key
     /// of the queue in it.
     fn notices(&self, key: impl Fn(&str) -> String) -> Vec<(String, String)> {
-        let of_meter = self.meter.iter().flat_map(|meter| meter.idle_keys(&PACKETS));
+        let of_meter = self.meter.iter().flat_map(|meter| meter.keys_without_effect(&PACKETS));
         let mut notices: Vec<_> = of_meter.map(|(key, text)| (format!("meter.{key}"), text)).collect();
         if let Some(TargetLink { rate, queue, .. }) = &self.link {
-            let idle = idle_keys(queue, Rates::constant(*rate), &PACKETS).into_iter();
+            let idle = keys_without_effect(queue, Rates::constant(*rate), &PACKETS).into_iter();
             notices.extend(idle.map(|(inner, text)| (format!("queue.{}", key(&inner)), text)));
             let by_service = queue.aqms(None).into_iter();
-            let by_service = by_service.filter(|(_, aqm)| matches!(aqm, AqmParams::InverseRate(_)));
+            let by_service = by_service.filter(|(_, aqm)| aqm.reads_service_level());
             notices.extend(by_service.map(|(rule, aqm)| {
                 let text = "packets of a capture carry no contracted rate, so each counts as best effort";
                 let place = key(&format!("{rule}.{}", AqmParams::TAG));

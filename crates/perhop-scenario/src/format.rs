@@ -275,8 +275,11 @@ impl Queue {
     /// Returns the path in the queue's table of what the scheduler calls `inner`, such as
     /// `queues[0].rule.limit`.
     pub fn key(&self, inner: &str) -> String {
-        let fifo = matches!(self.scheduler, SchedulerParams::Fifo(_));
-        if fifo && self.scheduler_named { format!("rule.{inner}") } else { inner.into() }
+        if self.scheduler.only_aqm().is_some() && self.scheduler_named {
+            format!("rule.{inner}")
+        } else {
+            inner.into()
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub use format::Scenario;
 pub use measures::measures;
 pub use memory::Memory;
 pub use network::Class;
-pub use notices::{Division, Rates, division, divisions, idle_keys};
+pub use notices::{Division, Rates, division, divisions, keys_without_effect};
 pub use one_flow_per_group::marked_by;
 pub use plugins::{Plugins, simulated_only};
 pub use read::{notices_in, read_json, read_toml};

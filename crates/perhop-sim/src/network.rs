@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
 
-use perhop_core::aqm::{AqmParams, DropTailParams};
+use perhop_core::aqm::AqmParams;
 use perhop_core::control::WindowControl;
 use perhop_core::measure::RateHistory;
 use perhop_core::meter::{AggregateMeter, ForeignMeterParams, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Bitrate, Bytes, Color, Depth, Dscp, Duration, Ecn, Instant, Rng};
+use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant, Rng};
 
 use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, Recorded};
 use crate::medium::Medium;
@@ -180,7 +180,7 @@ impl LinkSpec {
 
     /// A FIFO queue without a limit: that of a link without a `queue`, where it is measured or changes.
     pub fn unlimited() -> SchedulerParams {
-        AqmParams::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) }).into()
+        AqmParams::unlimited().into()
     }
 
     /// The queue, if it has a limit or a rule: what a user gave the link.

@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::abe::Service;
 use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, Probability, Thresholds, Weight,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Origin,
+    Probability, Thresholds, Weight,
 };
 
 /// How alpha is adapted.
@@ -189,7 +189,6 @@ impl Block for Abe {
         "RED that drops green packets more often than blue ones, and keeps their queueing delay short";
     const ORIGIN: Origin = Origin::paper(1999, "Hurley & Le Boudec 1999, section 2");
     const BATCHED: bool = true;
-    const NEEDS_AHEAD: bool = true;
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {
         if params.interval.is_zero() {
@@ -219,16 +218,18 @@ impl Block for Abe {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn idle_keys(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
     }
+}
+
+impl AqmBlock for Abe {
+    const NEEDS_AHEAD: bool = true;
 
     fn limit(params: &AbeParams, _: Bitrate) -> Option<Depth> {
         Some(params.limit)
     }
-}
 
-impl FromParams for Abe {
     fn new(params: AbeParams, environment: Environment) -> Self {
         let test = EarlyTest::new(params.thresholds, RedKnobs { spread: params.spread, ..params.knobs() });
         Self {

@@ -12,12 +12,11 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy, Origin,
-    Probability,
+    Bitrate, Block, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Origin, Probability,
 };
 
 /// Parameters of [`Blue`].
@@ -120,7 +119,7 @@ impl Block for Blue {
         check_increment(params.increment)
     }
 
-    fn idle_keys(params: &BlueParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &BlueParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let Some(threshold) = params.threshold else { return Vec::new() };
         let holds = match (threshold, params.limit) {
             (Depth::Packets(_), Depth::Packets(most)) | (Depth::Bytes(_), Depth::Bytes(most)) => most,
@@ -141,10 +140,6 @@ impl Block for Blue {
         );
         vec![("threshold", text)]
     }
-
-    fn limit(params: &BlueParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
-    }
 }
 
 /// Refuses a probability that could never rise.
@@ -155,7 +150,11 @@ pub(super) fn check_increment(increment: Probability) -> Result<(), UnitError> {
     Ok(())
 }
 
-impl FromParams for Blue {
+impl AqmBlock for Blue {
+    fn limit(params: &BlueParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
+
     fn new(params: BlueParams, _: Environment) -> Self {
         Self { params, probability: Stepped::ZERO, idle_since: None }
     }
@@ -309,7 +308,10 @@ mod tests {
     fn a_threshold_that_only_a_full_queue_reaches_is_noticed() {
         let idle = |keys: &str| {
             let params = serde_json::from_str(&format!("{{{keys}}}")).unwrap();
-            Blue::idle_keys(&params, &(100..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+            Blue::keys_without_effect(&params, &(100..=1000))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
         };
         assert_eq!(idle(r#""limit": "10p""#), [""; 0]);
         for (limit, reached, not) in

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::blue::{Stepped, check_increment};
 use super::codel::control_law;
-use super::{Aqm, Reason, Verdict, room};
+use super::{Aqm, AqmBlock, Reason, Verdict, room};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Onset, Origin, Probability,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
+    Origin, Probability,
 };
 
 /// Parameters of [`Cobalt`].
@@ -97,7 +97,6 @@ impl Block for Cobalt {
         Origin::published(2018, "Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake")
             .in_linux("cake", "4.19");
     const BATCHED: bool = true;
-    const PRECOMPUTABLE: bool = false;
 
     fn check(params: &CobaltParams) -> Result<(), UnitError> {
         let CobaltParams { target, interval, .. } = params;
@@ -113,18 +112,25 @@ impl Block for Cobalt {
         }
         check_increment(params.increment)
     }
+}
+
+impl AqmBlock for Cobalt {
+    const PRECOMPUTABLE: bool = false;
 
     fn limit(params: &CobaltParams, rate: Bitrate) -> Option<Depth> {
         Some(room::limit(params.limit, rate))
     }
 
-    fn onsets(params: &CobaltParams) -> Vec<Onset> {
+    fn delay_targets(params: &CobaltParams) -> Vec<DelayTarget> {
         let spares_short = params.mtu.is_some();
-        vec![Onset { key: "target", target: params.target, least: Duration::ZERO, spares_short }]
+        vec![DelayTarget {
+            key: "target",
+            target: params.target,
+            least_acting_delay: Duration::ZERO,
+            spares_short,
+        }]
     }
-}
 
-impl FromParams for Cobalt {
     fn new(params: CobaltParams, environment: Environment) -> Self {
         let short =
             params.mtu.map_or(Duration::ZERO, |mtu| environment.rate.time_of(mtu).saturating_mul(SHORT));

@@ -19,12 +19,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict, room};
+use super::{Aqm, AqmBlock, Reason, Verdict, room};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Onset, Origin,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
+    Origin,
 };
 
 /// Whose arithmetic `CoDel` follows.
@@ -189,7 +189,6 @@ impl Block for Codel {
     const SUMMARY: &'static str = "drops at the head when packets have waited too long for an interval";
     const ORIGIN: Origin = Origin::published(2012, "RFC 8289, sections 4 and 5").in_linux("codel", "3.5");
     const BATCHED: bool = true;
-    const PRECOMPUTABLE: bool = false;
 
     fn check(params: &CodelParams) -> Result<(), UnitError> {
         if params.interval.is_zero() {
@@ -198,7 +197,7 @@ impl Block for Codel {
         Ok(())
     }
 
-    fn idle_keys(params: &CodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &CodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let most = match room::least(params.limit) {
             Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
             Depth::Bytes(bytes) => bytes,
@@ -214,17 +213,24 @@ impl Block for Codel {
         );
         vec![("mtu", text)]
     }
+}
+
+impl AqmBlock for Codel {
+    const PRECOMPUTABLE: bool = false;
 
     fn limit(params: &CodelParams, rate: Bitrate) -> Option<Depth> {
         Some(params.room(rate))
     }
 
-    fn onsets(params: &CodelParams) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: params.target, spares_short: false }]
+    fn delay_targets(params: &CodelParams) -> Vec<DelayTarget> {
+        vec![DelayTarget {
+            key: "target",
+            target: params.target,
+            least_acting_delay: params.target,
+            spares_short: false,
+        }]
     }
-}
 
-impl FromParams for Codel {
     fn new(params: CodelParams, environment: Environment) -> Self {
         let limit = params.room(environment.rate);
         Self::at_start(params, limit)
@@ -637,7 +643,10 @@ mod tests {
     fn a_queue_that_holds_no_more_than_one_packet_of_the_mtu_is_noticed() {
         let idle = |table: &str| {
             let params = serde_json::from_str(table).unwrap();
-            Codel::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+            Codel::keys_without_effect(&params, &(40..=1000))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
         };
         assert_eq!(idle("{}"), [""; 0]);
         assert_eq!(idle(r#"{"limit": "1p"}"#), ["mtu"]);

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Context, Depth, Environment, FromParams, Header, Occupancy, Origin};
+use crate::{Bitrate, Block, Context, Depth, Environment, Header, Occupancy, Origin};
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,13 +29,13 @@ impl Block for DropTail {
     const ORIGIN: Origin =
         Origin::published(1998, "RFC 2309, section 2; RFC 7567, section 1").in_linux("pfifo", "2.2");
     const BATCHED: bool = true;
+}
 
+impl AqmBlock for DropTail {
     fn limit(params: &DropTailParams, _: Bitrate) -> Option<Depth> {
         Some(params.limit)
     }
-}
 
-impl FromParams for DropTail {
     fn new(params: DropTailParams, _: Environment) -> Self {
         Self { params }
     }

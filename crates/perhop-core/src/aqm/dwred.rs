@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, RedKnobs, check_red, without_effect};
 use super::one_average::OneAverage;
 use super::red::red_params;
-use super::{Aqm, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, Probability, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
+    Probability, Thresholds, Unit, Weight,
 };
 
 /// What happens to in-profile packets under dynamic WRED.
@@ -101,16 +101,19 @@ impl Block for Dwred {
         check_red(params.mean_packet, &[("out", params.out)])
     }
 
-    fn idle_keys(params: &DwredParams, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &DwredParams,
+        _sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         without_effect(&params.knobs(), Unit::Packets).into_iter().collect()
-    }
-
-    fn limit(params: &DwredParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
     }
 }
 
-impl FromParams for Dwred {
+impl AqmBlock for Dwred {
+    fn limit(params: &DwredParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
+
     fn new(params: DwredParams, environment: Environment) -> Self {
         let seldom = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
         let mut dwred = Self {

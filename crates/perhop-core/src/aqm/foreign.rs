@@ -11,10 +11,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Aqm, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Context, Depth, Environment, FromParams, Header, Instant, Occupancy, Origin};
+use crate::{Bitrate, Block, Context, Depth, Environment, Header, Instant, Occupancy, Origin};
 
 /// The decisions of an AQM that is implemented outside: see [`Aqm`].
 pub trait ForeignAqm: fmt::Debug + Send + Sync {
@@ -115,16 +115,17 @@ impl Block for Foreign {
     const NAME: &'static str = "python";
     const SUMMARY: &'static str = "Decides as a class in Python does, a subclass of `perhop.Aqm`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
-    const PRECOMPUTABLE: bool = false;
     const BATCHED: bool = true;
+}
+
+impl AqmBlock for Foreign {
+    const PRECOMPUTABLE: bool = false;
     const NEEDS_AHEAD: bool = true;
 
     fn limit(params: &ForeignParams, _: Bitrate) -> Option<Depth> {
         params.parameters.get("limit")?.as_str()?.parse().ok()
     }
-}
 
-impl FromParams for Foreign {
     fn new(params: ForeignParams, environment: Environment) -> Self {
         let aqm = params.implementation.get().map(|implementation| implementation.build(environment));
         Self { params: Arc::new(params), environment, aqm }

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, ServiceLevel, Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
+    ServiceLevel, Thresholds, Weight,
 };
 
 /// How RED uses the probability p of equation 9.
@@ -115,16 +115,21 @@ impl Block for InverseRate {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn idle_keys(params: &InverseRateParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &InverseRateParams,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
     }
+}
+
+impl AqmBlock for InverseRate {
+    const READS_SERVICE_LEVEL: bool = true;
 
     fn limit(params: &InverseRateParams, _: Bitrate) -> Option<Depth> {
         Some(params.limit)
     }
-}
 
-impl FromParams for InverseRate {
     fn new(params: InverseRateParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {

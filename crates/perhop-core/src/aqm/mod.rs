@@ -46,7 +46,10 @@ pub use wred::{DropAt, DropProfile, Wred, WredParams};
 use ambassador::delegatable_trait;
 
 use crate::control::Message;
-use crate::{Bitrate, Context, Depth, Ecn, Header, Instant, Occupancy, Reason};
+use crate::units::UnitError;
+use crate::{
+    Bitrate, Block, Context, DelayTarget, Depth, Ecn, Environment, Header, Instant, Occupancy, Reason,
+};
 
 /// The decision of an AQM about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +119,7 @@ pub trait Aqm {
 
     /// The verdict on a packet at the head of the queue, as it is taken for transmission; `left` is the rest of the queue. The time
     /// since [`arrived`](Header::arrived) is its sojourn time (RFC 8289, section 3.1). After a drop the next head is judged at
-    /// the same time. An AQM that implements this sets [`PRECOMPUTABLE`](crate::Block::PRECOMPUTABLE) to false.
+    /// the same time. An AQM that implements this sets [`PRECOMPUTABLE`](AqmBlock::PRECOMPUTABLE) to false.
     #[inline]
     fn on_departure(&mut self, _packet: &Header, _left: &Occupancy, _cx: &mut Context<'_>) -> Verdict {
         Verdict::Pass
@@ -135,6 +138,53 @@ pub trait Aqm {
     }
 }
 
+/// The declarations of an AQM besides those of [`Block`].
+pub trait AqmBlock: Block {
+    /// The AQM decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then compute
+    /// departures ahead of time. False for an AQM with [`on_departure`](Aqm::on_departure).
+    const PRECOMPUTABLE: bool = true;
+    /// An AQM that is not precomputable asks for the age of the packet at the head of the queue, [`Occupancy::head`], which other
+    /// AQMs do not get.
+    const NEEDS_HEAD: bool = false;
+    /// The AQM asks how much is served before a packet that arrives, [`Occupancy::ahead`], which a scheduler under which packets
+    /// overtake others finds for it alone.
+    const NEEDS_AHEAD: bool = false;
+    /// The AQM reads the contracted rate that a packet carries, [`Header::service`].
+    const READS_SERVICE_LEVEL: bool = false;
+
+    /// The AQM at the start of a run. `params` have passed [`check`](Block::check).
+    fn new(params: Self::Params, environment: Environment) -> Self;
+
+    /// Continues the work of `before`, which a driver replaces by this AQM because its parameters change during a run: takes over
+    /// what `before` has measured and counted. Only this AQM's parameters act on later packets.
+    ///
+    /// # Errors
+    /// The key whose change would leave that state without a meaning, or that the AQM cannot change during a run at all.
+    fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
+        Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
+    }
+
+    /// Whether the AQM decides on arrival alone with these parameters; see [`PRECOMPUTABLE`](Self::PRECOMPUTABLE).
+    fn precomputable(_params: &Self::Params) -> bool {
+        Self::PRECOMPUTABLE
+    }
+
+    /// The most that waits in its queue where this is served at such a rate; `None` without a bound.
+    fn limit(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
+        None
+    }
+
+    /// The queueing delays at which the AQM aims.
+    fn delay_targets(_params: &Self::Params) -> Vec<DelayTarget> {
+        Vec::new()
+    }
+
+    /// Parameters that have no effect where the queue is served at this rate: each with its key and the reason.
+    fn keys_without_effect_at(_params: &Self::Params, _rate: Bitrate) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}
+
 /// Work on many packets under one AQM. It is compiled for each AQM, so that dispatch happens once a batch and not once a packet.
 pub trait AqmVisitor {
     /// The result of the work.
@@ -146,7 +196,7 @@ pub trait AqmVisitor {
 
 macro_rules! register_aqms {
     ($($variant:ident($block:ty),)+) => {
-        crate::block::register!(crate::Role::Aqm, "aqm", Aqm, AnyAqm, AqmParams, $($variant($block),)+);
+        crate::block::register!(crate::Role::Aqm, "aqm", Aqm, AqmBlock, AnyAqm, AqmParams, $($variant($block),)+);
 
         impl AnyAqm {
             /// Does the work under the AQM of this variant.
@@ -156,19 +206,39 @@ macro_rules! register_aqms {
         }
 
         impl AqmParams {
-            /// Whether the AQM decides on arrival alone: [`Block::precomputable`](crate::Block::precomputable).
+            /// Whether the AQM decides on arrival alone: [`AqmBlock::precomputable`].
             pub fn precomputable(&self) -> bool {
-                match self { $(Self::$variant(params) => <$block as crate::Block>::precomputable(params),)+ }
+                match self { $(Self::$variant(params) => <$block as AqmBlock>::precomputable(params),)+ }
             }
 
-            /// Whether it asks for the age of the packet at the head: [`Block::NEEDS_HEAD`](crate::Block::NEEDS_HEAD).
+            /// Whether it asks for the age of the packet at the head: [`AqmBlock::NEEDS_HEAD`].
             pub fn needs_head(&self) -> bool {
-                match self { $(Self::$variant(_) => <$block as crate::Block>::NEEDS_HEAD,)+ }
+                match self { $(Self::$variant(_) => <$block as AqmBlock>::NEEDS_HEAD,)+ }
             }
 
-            /// Whether it asks how much is served before a packet that arrives: [`Block::NEEDS_AHEAD`](crate::Block::NEEDS_AHEAD).
+            /// Whether it asks how much is served before a packet that arrives: [`AqmBlock::NEEDS_AHEAD`].
             pub fn needs_ahead(&self) -> bool {
-                match self { $(Self::$variant(_) => <$block as crate::Block>::NEEDS_AHEAD,)+ }
+                match self { $(Self::$variant(_) => <$block as AqmBlock>::NEEDS_AHEAD,)+ }
+            }
+
+            /// Whether it reads the contracted rate that a packet carries: [`AqmBlock::READS_SERVICE_LEVEL`].
+            pub fn reads_service_level(&self) -> bool {
+                match self { $(Self::$variant(_) => <$block as AqmBlock>::READS_SERVICE_LEVEL,)+ }
+            }
+
+            /// The most that waits in its queue where this is served at such a rate: [`AqmBlock::limit`].
+            pub fn limit(&self, rate: Bitrate) -> Option<Depth> {
+                match self { $(Self::$variant(params) => <$block as AqmBlock>::limit(params, rate),)+ }
+            }
+
+            /// The queueing delays at which it aims: [`AqmBlock::delay_targets`].
+            pub fn delay_targets(&self) -> Vec<DelayTarget> {
+                match self { $(Self::$variant(params) => <$block as AqmBlock>::delay_targets(params),)+ }
+            }
+
+            /// Parameters that have no effect where the queue is served at this rate: [`AqmBlock::keys_without_effect_at`].
+            pub fn keys_without_effect_at(&self, rate: Bitrate) -> Vec<(&'static str, String)> {
+                match self { $(Self::$variant(params) => <$block as AqmBlock>::keys_without_effect_at(params, rate),)+ }
             }
         }
     };
@@ -193,6 +263,11 @@ register_aqms! {
 }
 
 impl AqmParams {
+    /// Returns the parameters of an AQM that drops nothing, as of a queue without a limit.
+    pub const fn unlimited() -> Self {
+        Self::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) })
+    }
+
     /// Returns these parameters with a `limit` in place of the default one, where the queue is served at this rate.
     #[must_use]
     pub fn with_limit(&self, rate: Bitrate) -> Self {

@@ -20,11 +20,11 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, PiController, PiLaw, Reason, Verdict, check_gains, check_target, room};
+use super::{Aqm, AqmBlock, PiController, PiLaw, Reason, Verdict, check_gains, check_target, room};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Bitrate, Block, Context, Depth, Duration, Environment, FromParams, Header, Occupancy, Onset, Origin,
+    Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, Occupancy, Origin,
     Probability, Rng,
 };
 
@@ -116,8 +116,6 @@ impl Block for Pi2 {
     const ORIGIN: Origin =
         Origin::published(2016, "De Schepper et al. 2016, section 4; RFC 9332, appendix A");
     const BATCHED: bool = true;
-    const PRECOMPUTABLE: bool = false;
-    const NEEDS_HEAD: bool = true;
 
     fn check(params: &Pi2Params) -> Result<(), UnitError> {
         if params.rtt_max.is_zero() {
@@ -135,7 +133,7 @@ impl Block for Pi2 {
         check_gains(params.alpha, params.beta)
     }
 
-    fn idle_keys(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let no_marks = (!params.ecn && params.mark_below != quarter()).then(|| {
             ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
         });
@@ -145,17 +143,25 @@ impl Block for Pi2 {
         });
         no_marks.into_iter().chain(no_defaults).collect()
     }
+}
+
+impl AqmBlock for Pi2 {
+    const PRECOMPUTABLE: bool = false;
+    const NEEDS_HEAD: bool = true;
 
     fn limit(params: &Pi2Params, rate: Bitrate) -> Option<Depth> {
         Some(room::limit(params.limit, rate))
     }
 
-    fn onsets(params: &Pi2Params) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: Duration::ZERO, spares_short: false }]
+    fn delay_targets(params: &Pi2Params) -> Vec<DelayTarget> {
+        vec![DelayTarget {
+            key: "target",
+            target: params.target,
+            least_acting_delay: Duration::ZERO,
+            spares_short: false,
+        }]
     }
-}
 
-impl FromParams for Pi2 {
     fn new(params: Pi2Params, environment: Environment) -> Self {
         let (update, alpha, beta) = params.gains();
         let controller = PiController::new(PiLaw::exact(alpha, beta, 1.0), params.target, update);
@@ -385,7 +391,10 @@ mod tests {
     fn parameters_without_effect_are_noticed() {
         let idle = |table: &str| {
             let params = serde_json::from_str(table).unwrap();
-            Pi2::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+            Pi2::keys_without_effect(&params, &(40..=1000))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
         };
         assert_eq!(idle(r#"{"rtt-max": "50ms"}"#), [""; 0]);
         assert_eq!(idle(r#"{"mark-below": 0.2}"#), ["mark-below"]);

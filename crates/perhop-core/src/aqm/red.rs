@@ -20,12 +20,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Onset, Origin, Probability, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
+    Origin, Probability, Thresholds, Unit, Weight,
 };
 
 /// Adds to a block of the RED family the parameters that all of them have.
@@ -297,13 +297,15 @@ impl Block for Red {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn idle_keys(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let mut idle = params.without_effect(&params.sets(), sizes);
         idle.extend(params.without_adaptive());
         idle
     }
+}
 
-    fn idle_keys_at(params: &RedParams, rate: Bitrate) -> Vec<(&'static str, String)> {
+impl AqmBlock for Red {
+    fn keys_without_effect_at(params: &RedParams, rate: Bitrate) -> Vec<(&'static str, String)> {
         let least = least_delay(params.mean_packet, rate);
         let short = params.target_delay.filter(|delay| *delay < least);
         let notice = short.map(|delay| {
@@ -317,11 +319,11 @@ impl Block for Red {
         notice.into_iter().collect()
     }
 
-    fn onsets(params: &RedParams) -> Vec<Onset> {
-        let onset = |target: Duration| Onset {
+    fn delay_targets(params: &RedParams) -> Vec<DelayTarget> {
+        let onset = |target: Duration| DelayTarget {
             key: "target-delay",
             target,
-            least: Duration::from_nanos(target.as_nanos() / 2),
+            least_acting_delay: Duration::from_nanos(target.as_nanos() / 2),
             spares_short: true,
         };
         params.target_delay.map(onset).into_iter().collect()
@@ -330,9 +332,7 @@ impl Block for Red {
     fn limit(params: &RedParams, _: Bitrate) -> Option<Depth> {
         Some(params.limit)
     }
-}
 
-impl FromParams for Red {
     fn new(mut params: RedParams, environment: Environment) -> Self {
         let set = params.thresholds.unwrap_or_else(least_thresholds);
         let mut test = EarlyTest::new(set, params.knobs());
@@ -731,13 +731,16 @@ mod tests {
     fn keys_without_adaptation_and_thresholds_out_of_reach_are_noticed() {
         let idle = |keys: &str| {
             let params = parsed(&format!(r#"{{"limit": "15p", {keys}}}"#));
-            Red::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+            Red::keys_without_effect(&params, &(40..=1000))
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
         };
         assert_eq!(idle(r#""thresholds": "5/15/0.1""#), [""; 0]);
         assert_eq!(idle(r#""thresholds": "5/15/0.1", "adapt-most": 0.4"#), ["adapt-most"]);
         assert_eq!(idle(r#""thresholds": "5/15/0.1", "adapt-most": 0.4, "adaptive": true"#), [""; 0]);
         assert_eq!(idle(r#""target-delay": "5ms""#), [""; 0]);
         let short = parsed(r#"{"limit": "5p", "target-delay": "5ms"}"#);
-        assert_eq!(Red::idle_keys(&short, &(40..=1000))[0].0, "target-delay");
+        assert_eq!(Red::keys_without_effect(&short, &(40..=1000))[0].0, "target-delay");
     }
 }

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
+    Thresholds, Unit, Weight,
 };
 
 /// Which arrivals update which average.
@@ -191,16 +191,16 @@ impl Block for Rio {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn idle_keys(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
-    }
-
-    fn limit(params: &RioParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
     }
 }
 
-impl FromParams for Rio {
+impl AqmBlock for Rio {
+    fn limit(params: &RioParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
+
     fn new(params: RioParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
+    Thresholds, Weight,
 };
 
 red_params! {
@@ -64,16 +64,19 @@ impl Block for RioPlusOut {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn idle_keys(params: &RioPlusOutParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &RioPlusOutParams,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
-    }
-
-    fn limit(params: &RioPlusOutParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
     }
 }
 
-impl FromParams for RioPlusOut {
+impl AqmBlock for RioPlusOut {
+    fn limit(params: &RioPlusOutParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
+
     fn new(params: RioPlusOutParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         Self {

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
-use super::{Aqm, Reason, Verdict};
+use super::{Aqm, AqmBlock, Reason, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, FromParams, Header, Instant, Occupancy,
-    Origin, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
+    Thresholds, Unit, Weight,
 };
 
 /// Which packets count in the average queue length that the test of OUT-IN packets uses.
@@ -103,16 +103,19 @@ impl Block for RioThree {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn idle_keys(params: &RioThreeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &RioThreeParams,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
-    }
-
-    fn limit(params: &RioThreeParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
     }
 }
 
-impl FromParams for RioThree {
+impl AqmBlock for RioThree {
+    fn limit(params: &RioThreeParams, _: Bitrate) -> Option<Depth> {
+        Some(params.limit)
+    }
+
     fn new(params: RioThreeParams, environment: Environment) -> Self {
         let idle = IdleClock::new(params.mean_packet, environment.rate);
         let (weight, unit, rule) = (params.weight, params.r#in.unit(), params.averages);

@@ -17,13 +17,13 @@ use super::curve::CurveTest;
 use super::early::{RedKnobs, check_mean_packet, longest, without_effect};
 use super::one_average::OneAverage;
 use super::red::{default_weight, red_params};
-use super::{Aqm, EcnMode, Verdict};
+use super::{Aqm, AqmBlock, EcnMode, Verdict};
 use crate::matching::{Match, Matcher};
 use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, FromParams, Header,
-    Instant, Occupancy, Origin, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, Header, Instant,
+    Occupancy, Origin, Unit, Weight,
 };
 
 red_params! {
@@ -279,10 +279,6 @@ impl Block for Wred {
         Origin::published(1998, "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5");
     const BATCHED: bool = true;
 
-    fn precomputable(params: &WredParams) -> bool {
-        params.drop_at == DropAt::Tail
-    }
-
     fn check(params: &WredParams) -> Result<(), UnitError> {
         if params.curves().is_empty() && params.profiles.is_empty() {
             return Err(UnitError::new(
@@ -295,7 +291,7 @@ impl Block for Wred {
         params.check_curves()
     }
 
-    fn idle_keys(params: &WredParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &WredParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let curves = params.curves();
         let reach = |(key, name, curve): (&'static str, String, &DropCurve)| {
             let (key, text) = super::early::beyond(params.limit, key, curve, sizes)?;
@@ -307,13 +303,17 @@ impl Block for Wred {
         idle.extend(params.idle_without_curves());
         idle
     }
+}
+
+impl AqmBlock for Wred {
+    fn precomputable(params: &WredParams) -> bool {
+        params.drop_at == DropAt::Tail
+    }
 
     fn limit(params: &WredParams, _: Bitrate) -> Option<Depth> {
         Some(params.limit)
     }
-}
 
-impl FromParams for Wred {
     fn new(params: WredParams, environment: Environment) -> Self {
         let profiles = Profiles::new(&params);
         let (knobs, unit) = (params.knobs(), params.unit());
@@ -606,7 +606,7 @@ pub(super) mod tests {
         assert!(why(r#"[{"curve": "segmented 1/0.1"}]"#, r#", "gentle": true"#).contains("`gentle` is for"));
         let idle = |table: &str| {
             let params: WredParams = serde_json::from_str(table).unwrap();
-            let found = Wred::idle_keys(&params, &(40..=1500));
+            let found = Wred::keys_without_effect(&params, &(40..=1500));
             found.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
         };
         let limits = r#"{"limit": "100p", "profiles": [{"limit": "100p"}], "ecn": true, "drop-at": "head"}"#;

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Meter, OutOfThree};
+use super::{Meter, MeterBlock, OutOfThree};
 use crate::marker::AfClass;
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header, Origin};
+use crate::{Bitrate, Block, Color, Context, Environment, Header, Origin};
 
 /// The decisions of a meter that is implemented outside: see [`Meter`].
 pub trait ForeignMeter: fmt::Debug + Send + Sync {
@@ -99,10 +99,11 @@ impl Block for Foreign {
     const SUMMARY: &'static str = "Gives colors as a class in Python does, a subclass of `perhop.Meter`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
     const BATCHED: bool = true;
-    const COLORS: &'static [Color] = &Color::ALL;
 }
 
-impl FromParams for Foreign {
+impl MeterBlock for Foreign {
+    const COLORS: &'static [Color] = &Color::ALL;
+
     fn new(params: ForeignMeterParams, environment: Environment) -> Self {
         let meter = params.implementation.get().map(|implementation| implementation.build(environment));
         Self { params: Arc::new(params), environment, meter }

@@ -1,8 +1,8 @@
 //! What the tests of the RFCs' meters share: the packets of their vectors.
 
-use super::Meter;
+use super::{Meter, MeterBlock};
 use crate::testing::environment;
-use crate::{Color, Context, FlowId, FromParams, Header, Instant, Rng};
+use crate::{Color, Context, FlowId, Header, Instant, Rng};
 
 /// Packets: the time in milliseconds, the size, and the color with which it comes.
 pub(super) const PACKETS: [(u64, u16, char); 10] = [
@@ -21,7 +21,7 @@ pub(super) const PACKETS: [(u64, u16, char); 10] = [
 const LETTERS: [char; 3] = ['G', 'Y', 'R'];
 
 /// The meter of these parameters.
-pub(super) fn meter<M: FromParams>(table: &str) -> M {
+pub(super) fn meter<M: MeterBlock>(table: &str) -> M {
     let params = serde_json::from_str(table).unwrap();
     M::check(&params).unwrap();
     M::new(params, environment())
@@ -40,10 +40,10 @@ pub(super) fn colors(meter: &mut impl Meter, packets: &[(u64, u16, char)]) -> St
 }
 
 /// Checks that each of two bursts is reported if it has no room for a packet of the smallest size, 500 bytes.
-pub(super) fn idle<M: FromParams>(table: impl Fn(&str, &str) -> String, keys: [&str; 2]) {
+pub(super) fn idle<M: MeterBlock>(table: impl Fn(&str, &str) -> String, keys: [&str; 2]) {
     let named = |first: &str, second: &str| {
         let params = serde_json::from_str(&table(first, second)).unwrap();
-        M::idle_keys(&params, &(500..=1500)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        M::keys_without_effect(&params, &(500..=1500)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
     assert_eq!(named("500B", "500B"), [""; 0]);
     assert_eq!(named("499B", "500B"), keys[..1]);

@@ -37,7 +37,7 @@ use crate::control::Message;
 use crate::marker::AfClass;
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Bytes, Color, Context, Header, Instant};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant};
 
 /// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets out of profile,
 /// of type `$out`.
@@ -128,9 +128,32 @@ pub trait Meter {
     fn on_message(&mut self, _message: &Message) {}
 }
 
+/// The declarations of a meter besides those of [`Block`].
+pub trait MeterBlock: Block {
+    /// The colors that the meter gives.
+    const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
+
+    /// The meter at the start of a run. `params` have passed [`check`](Block::check).
+    fn new(params: Self::Params, environment: Environment) -> Self;
+
+    /// Continues the work of `before`, which a driver replaces by this meter because its parameters change during a run: takes
+    /// over what `before` has measured. Only this meter's parameters act on later packets.
+    ///
+    /// # Errors
+    /// The key whose change would leave that state without a meaning, or that the meter cannot change during a run at all.
+    fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
+        Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
+    }
+
+    /// Whether the meter looks at the colors that packets come with.
+    fn reads_color(_params: &Self::Params) -> bool {
+        false
+    }
+}
+
 macro_rules! register_meters {
     ($($variant:ident($block:ty),)+) => {
-        crate::block::register!(crate::Role::Meter, "marker", Meter, AnyMeter, MeterParams, $($variant($block),)+);
+        crate::block::register!(crate::Role::Meter, "marker", Meter, MeterBlock, AnyMeter, MeterParams, $($variant($block),)+);
 
         impl MeterParams {
             /// The rate the profile promises.
@@ -143,19 +166,19 @@ macro_rules! register_meters {
                 self.af_given().unwrap_or_default()
             }
 
-            /// The same if the parameters name it.
+            /// The class of Assured Forwarding that the parameters name, if they name one.
             pub fn af_given(&self) -> Option<AfClass> {
                 match self { $(Self::$variant(params) => params.af,)+ }
             }
 
             /// The colors that the meter gives.
             pub fn colors(&self) -> &'static [Color] {
-                match self { $(Self::$variant(_) => <$block as crate::Block>::COLORS,)+ }
+                match self { $(Self::$variant(_) => <$block as MeterBlock>::COLORS,)+ }
             }
 
             /// Whether the meter looks at the colors that packets come with.
             pub fn reads_color(&self) -> bool {
-                match self { $(Self::$variant(params) => <$block as crate::Block>::reads_color(params),)+ }
+                match self { $(Self::$variant(params) => <$block as MeterBlock>::reads_color(params),)+ }
             }
 
             /// What happens to a packet of each color.

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
-use super::{ColorMode, Meter, meter_params, small_bursts};
+use super::{ColorMode, Meter, MeterBlock, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`Rfc4115`].
@@ -48,7 +48,6 @@ impl Block for Rfc4115 {
         "two independent rates: green up to the committed rate, then yellow up to the excess rate, else red";
     const ORIGIN: Origin = Origin::published(2005, "RFC 4115, section 3 and figure 1");
     const BATCHED: bool = true;
-    const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &Rfc4115Params) -> Result<(), UnitError> {
         if params.burst.get() == 0 && params.excess_burst.get() == 0 {
@@ -57,19 +56,24 @@ impl Block for Rfc4115 {
         Ok(())
     }
 
-    fn idle_keys(params: &Rfc4115Params, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &Rfc4115Params,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         small_bursts(
             sizes,
             &[("burst", params.burst, "green"), ("excess-burst", params.excess_burst, "yellow")],
         )
     }
+}
+
+impl MeterBlock for Rfc4115 {
+    const COLORS: &'static [Color] = &Color::ALL;
 
     fn reads_color(params: &Rfc4115Params) -> bool {
         params.mode == ColorMode::ColorAware
     }
-}
 
-impl FromParams for Rfc4115 {
     fn new(params: Rfc4115Params, _: Environment) -> Self {
         Self {
             committed: (Source::new(params.rate), Bucket::new(params.burst)),

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
-use super::{ColorMode, Meter, meter_params, small_bursts};
+use super::{ColorMode, Meter, MeterBlock, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`SrTcm`].
@@ -45,7 +45,6 @@ impl Block for SrTcm {
         "one rate and two bursts: green within the first, yellow within the second, else red";
     const ORIGIN: Origin = Origin::published(1999, "RFC 2697, section 3");
     const BATCHED: bool = true;
-    const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &SrTcmParams) -> Result<(), UnitError> {
         if params.burst.get() == 0 && params.excess_burst.get() == 0 {
@@ -54,19 +53,21 @@ impl Block for SrTcm {
         Ok(())
     }
 
-    fn idle_keys(params: &SrTcmParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &SrTcmParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         small_bursts(
             sizes,
             &[("burst", params.burst, "green"), ("excess-burst", params.excess_burst, "yellow")],
         )
     }
+}
+
+impl MeterBlock for SrTcm {
+    const COLORS: &'static [Color] = &Color::ALL;
 
     fn reads_color(params: &SrTcmParams) -> bool {
         params.mode == ColorMode::ColorAware
     }
-}
 
-impl FromParams for SrTcm {
     fn new(params: SrTcmParams, _: Environment) -> Self {
         Self {
             source: Source::new(params.rate),

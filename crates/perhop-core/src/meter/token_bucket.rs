@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
-use super::{Meter, meter_params, small_bursts};
+use super::{Meter, MeterBlock, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
@@ -35,12 +35,15 @@ impl Block for TokenBucket {
         Origin::published(1998, "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket");
     const BATCHED: bool = true;
 
-    fn idle_keys(params: &TokenBucketParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &TokenBucketParams,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         small_bursts(sizes, &[("burst", params.burst, "green")])
     }
 }
 
-impl FromParams for TokenBucket {
+impl MeterBlock for TokenBucket {
     fn new(params: TokenBucketParams, _: Environment) -> Self {
         Self { source: Source::new(params.rate), bucket: Bucket::new(params.burst) }
     }

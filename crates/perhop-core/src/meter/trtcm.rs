@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
-use super::{ColorMode, Meter, meter_params, not_below, small_bursts};
+use super::{ColorMode, Meter, MeterBlock, meter_params, not_below, small_bursts};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, FromParams, Header, Instant, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
 
 meter_params! {
     /// Parameters of [`TrTcm`].
@@ -47,7 +47,6 @@ impl Block for TrTcm {
         "two rates: green up to the committed rate, yellow up to the peak rate, else red";
     const ORIGIN: Origin = Origin::published(1999, "RFC 2698, section 3");
     const BATCHED: bool = true;
-    const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &TrTcmParams) -> Result<(), UnitError> {
         for (key, burst) in [("burst", params.burst), ("peak-burst", params.peak_burst)] {
@@ -58,19 +57,21 @@ impl Block for TrTcm {
         not_below("peak-rate", params.peak_rate, params.rate)
     }
 
-    fn idle_keys(params: &TrTcmParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &TrTcmParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         small_bursts(
             sizes,
             &[("burst", params.burst, "green"), ("peak-burst", params.peak_burst, "green or yellow")],
         )
     }
+}
+
+impl MeterBlock for TrTcm {
+    const COLORS: &'static [Color] = &Color::ALL;
 
     fn reads_color(params: &TrTcmParams) -> bool {
         params.mode == ColorMode::ColorAware
     }
-}
 
-impl FromParams for TrTcm {
     fn new(params: TrTcmParams, _: Environment) -> Self {
         Self {
             committed: (Source::new(params.rate), Bucket::new(params.burst)),

@@ -5,10 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Meter, Out, meter_params};
+use super::{Meter, MeterBlock, Out, meter_params};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Instant, Origin};
+use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Instant, Origin};
 
 /// A flow's rate, smoothed over a window: R <- (R W + bits) / (gap + W) on each packet.
 #[derive(Clone, Debug)]
@@ -153,7 +153,7 @@ impl Block for Tsw {
     }
 }
 
-impl FromParams for Tsw {
+impl MeterBlock for Tsw {
     fn new(params: TswParams, _: Environment) -> Self {
         Self {
             profile: params.rate.as_bps() as f64,
@@ -250,7 +250,6 @@ impl Block for ThreePrecedence {
     const SUMMARY: &'static str = "as tsw, with OUT packets split by the flow's long-term sending rate";
     const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, section 3.3");
     const BATCHED: bool = true;
-    const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &ThreePrecedenceParams) -> Result<(), UnitError> {
         not_empty("window", params.window)?;
@@ -258,7 +257,9 @@ impl Block for ThreePrecedence {
     }
 }
 
-impl FromParams for ThreePrecedence {
+impl MeterBlock for ThreePrecedence {
+    const COLORS: &'static [Color] = &Color::ALL;
+
     fn new(params: ThreePrecedenceParams, environment: Environment) -> Self {
         let ThreePrecedenceParams { rate, window, rule, initial, long_window, split, af, out: _ } = params;
         Self {

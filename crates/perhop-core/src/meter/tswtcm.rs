@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tsw::{RateEstimator, not_empty, one_second};
-use super::{Meter, meter_params, not_below};
+use super::{Meter, MeterBlock, meter_params, not_below};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Duration, Environment, FromParams, Header, Origin};
+use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Origin};
 
 meter_params! {
     /// Parameters of [`TswTcm`].
@@ -40,7 +40,6 @@ impl Block for TswTcm {
         "by the average rate: the share above the committed rate is yellow, that above the peak rate red";
     const ORIGIN: Origin = Origin::published(2000, "RFC 2859, sections 3 and 4");
     const BATCHED: bool = true;
-    const COLORS: &'static [Color] = &Color::ALL;
 
     fn check(params: &TswTcmParams) -> Result<(), UnitError> {
         not_empty("window", params.window)?;
@@ -48,7 +47,9 @@ impl Block for TswTcm {
     }
 }
 
-impl FromParams for TswTcm {
+impl MeterBlock for TswTcm {
+    const COLORS: &'static [Color] = &Color::ALL;
+
     fn new(params: TswTcmParams, _: Environment) -> Self {
         let committed = params.rate.as_bps() as f64;
         Self {

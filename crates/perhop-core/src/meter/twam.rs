@@ -12,10 +12,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Meter, meter_params};
+use super::{Meter, MeterBlock, meter_params};
 use crate::control::Message;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Color, Context, Environment, FromParams, Header, Origin};
+use crate::{Bitrate, Block, Color, Context, Environment, Header, Origin};
 
 /// How the denominator of equation 3 is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,7 +79,7 @@ impl Block for Twam {
     const BATCHED: bool = true;
 }
 
-impl FromParams for Twam {
+impl MeterBlock for Twam {
     fn new(_: TwamParams, _: Environment) -> Self {
         Self { share: 1.0 }
     }

@@ -40,8 +40,8 @@ use crate::control::Message;
 use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Counters, Direction, Environment, Header, Instant, ManagedQueue,
-    Occupancy, Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Counters, DelayTarget, Depth, Direction, Environment, Header,
+    Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
 };
 
 /// The result of asking a discipline for a packet.
@@ -230,6 +230,40 @@ pub trait Scheduler: Block {
     fn within(_params: &Self::Params, _rate: Bitrate) -> Vec<Within<'_>> {
         Vec::new()
     }
+
+    /// The most that waits in the scheduler's own queues where these are served at such a rate; `None` without a bound, or where
+    /// only its AQMs have limits.
+    fn limit(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
+        None
+    }
+
+    /// The queueing delays at which the scheduler itself aims.
+    fn delay_targets(_params: &Self::Params) -> Vec<DelayTarget> {
+        Vec::new()
+    }
+
+    /// Notices of the scheduler's own where it is served at rates from `least` to `most` and packets have at most this size: each
+    /// with its key and the text.
+    fn notices(_params: &Self::Params, _rates: (Bitrate, Bitrate), _largest: Bytes) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// A queue of the scheduler's own that has no [key of a `match`](ClassKey::key) and that none of these packets joins: the key
+    /// that makes it, and the reason.
+    fn unused_queue(_params: &Self::Params, _incoming: &Incoming<'_>) -> Option<(&'static str, String)> {
+        None
+    }
+}
+
+/// The packets that come to a scheduler, as far as a scenario says which these are.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// Their headers, as far as a `match` looks at them, each once; none if no packet comes.
+    pub headers: &'a [Header],
+    /// The codepoints, colors and paths of these headers, in words.
+    pub described: &'a str,
+    /// Whether data of a flow carries ECT(1).
+    pub has_ect_1: bool,
 }
 
 /// A scheduler among the parameters of another one.
@@ -335,6 +369,26 @@ macro_rules! register_schedulers {
                 match self { $(Self::$variant(params) => $block::<Header>::within(params, rate),)+ }
             }
 
+            /// See [`Scheduler::limit`].
+            pub fn limit(&self, rate: Bitrate) -> Option<Depth> {
+                match self { $(Self::$variant(params) => $block::<Header>::limit(params, rate),)+ }
+            }
+
+            /// See [`Scheduler::delay_targets`].
+            pub fn delay_targets(&self) -> Vec<DelayTarget> {
+                match self { $(Self::$variant(params) => $block::<Header>::delay_targets(params),)+ }
+            }
+
+            /// See [`Scheduler::notices`].
+            pub fn notices(&self, rates: (Bitrate, Bitrate), largest: Bytes) -> Vec<(String, String)> {
+                match self { $(Self::$variant(params) => $block::<Header>::notices(params, rates, largest),)+ }
+            }
+
+            /// See [`Scheduler::unused_queue`].
+            pub fn unused_queue(&self, incoming: &Incoming<'_>) -> Option<(&'static str, String)> {
+                match self { $(Self::$variant(params) => $block::<Header>::unused_queue(params, incoming),)+ }
+            }
+
             /// See [`Scheduler::aqms_mut`].
             pub fn aqms_mut(&mut self) -> Vec<&mut AqmParams> {
                 match self { $(Self::$variant(params) => $block::<Header>::aqms_mut(params),)+ }
@@ -384,6 +438,11 @@ impl SchedulerParams {
         for (aqm, least) in self.aqms_mut().into_iter().zip(rates) {
             *aqm = aqm.with_limit(least.unwrap_or(rate));
         }
+    }
+
+    /// The parameters of the AQM of a FIFO, to which a queue that names only an AQM is equal; `None` for any other scheduler.
+    pub fn only_aqm(&self) -> Option<&AqmParams> {
+        if let Self::Fifo(FifoParams { rule }) = self { Some(rule) } else { None }
     }
 
     /// The AQMs that are implemented outside, each with its key.

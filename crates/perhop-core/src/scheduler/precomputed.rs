@@ -1,7 +1,7 @@
 //! A FIFO whose departures are precomputed: when a packet is admitted, the start of its service is already known.
 //!
 //! It holds no packets, only their departure times. The batched engine of the simulator is built on it, and so is the virtual
-//! queue of [`Dsd`](super::Dsd). Its AQM must be [`PRECOMPUTABLE`](crate::Block::PRECOMPUTABLE).
+//! queue of [`Dsd`](super::Dsd). Its AQM must be [`PRECOMPUTABLE`](crate::aqm::AqmBlock::PRECOMPUTABLE).
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 

@@ -70,9 +70,9 @@ impl<'de> Deserialize<'de> for ShapedQueue {
 
 impl Serialize for ShapedQueue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &*self.0 {
-            SchedulerParams::Fifo(params) => params.rule.serialize(serializer),
-            scheduler => scheduler.serialize(serializer),
+        match self.0.only_aqm() {
+            Some(aqm) => aqm.serialize(serializer),
+            None => self.0.serialize(serializer),
         }
     }
 }
@@ -133,7 +133,7 @@ impl<P: Packet> Block for Shaper<P> {
 
 impl ShaperParams {
     /// What is wrong with the bucket where packets are as large as this: the key and the text.
-    pub fn too_small_for(&self, largest: Bytes) -> Option<(&'static str, String)> {
+    fn too_small_for(&self, largest: Bytes) -> Option<(&'static str, String)> {
         if self.burst < largest {
             let text = format!(
                 "`{}`: packets here have up to {largest}, more than the bucket: they leave when it is full, and later ones wait \
@@ -215,6 +215,10 @@ impl<P: Packet> Scheduler for Shaper<P> {
 
     fn aqms_mut(params: &mut ShaperParams) -> Vec<&mut AqmParams> {
         params.queue.0.aqms_mut()
+    }
+
+    fn notices(params: &ShaperParams, _: (Bitrate, Bitrate), largest: Bytes) -> Vec<(String, String)> {
+        params.too_small_for(largest).map(|(key, text)| (key.to_owned(), text)).into_iter().collect()
     }
 }
 

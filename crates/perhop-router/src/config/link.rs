@@ -8,7 +8,7 @@ use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Header};
 use perhop_scenario::format::Queue;
 use perhop_scenario::simulated_only;
-use perhop_scenario::{Problem, Rates, division, divisions, idle_keys, marked_by, steps};
+use perhop_scenario::{Problem, Rates, division, divisions, keys_without_effect, marked_by, steps};
 use serde::Deserialize;
 
 use super::{Checked, Class, Direction, Unmatched};
@@ -110,7 +110,8 @@ pub(super) fn notices(
         let behind = packets.map(|packets| link.behind_meters(packets));
         (class.name.as_str(), behind.and_then(|behind| division(&queue.scheduler, *rate, behind)))
     }));
-    let found = idle_keys(&queue.scheduler, Rates::constant(*rate), &PACKETS).into_iter().chain(divided);
+    let found =
+        keys_without_effect(&queue.scheduler, Rates::constant(*rate), &PACKETS).into_iter().chain(divided);
     let in_queue = |(key, text): (String, String)| {
         Problem::at(steps(direction.name()).chain(steps("queue")).chain(steps(&queue.key(&key))), text)
     };
@@ -146,7 +147,7 @@ fn idle_meters(meters: &[AggregateMeter], come: Option<&[Header]>) -> Vec<(Strin
                 found.push((format!("[{number}].profile.mode"), text));
             }
         }
-        let idle = meter.profile.idle_keys(&PACKETS).into_iter();
+        let idle = meter.profile.keys_without_effect(&PACKETS).into_iter();
         found.extend(idle.map(|(key, text)| (format!("[{number}].profile.{key}"), text)));
     }
     found

@@ -162,10 +162,9 @@ fn read_transport<T: DeserializeOwned, E: de::Error>(
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.scheduler {
-            SchedulerParams::Fifo(params) => params.rule.serialize(serializer),
-            #[allow(unreachable_patterns)]
-            scheduler => scheduler.serialize(serializer),
+        match self.scheduler.only_aqm() {
+            Some(aqm) => aqm.serialize(serializer),
+            None => self.scheduler.serialize(serializer),
         }
     }
 }

@@ -100,7 +100,7 @@ fn idle_keys_of_meter(
     sizes: &RangeInclusive<u64>,
     best: Option<Color>,
 ) -> Vec<(&'static str, String)> {
-    let mut idle = meter.idle_keys(sizes);
+    let mut idle = meter.keys_without_effect(sizes);
     if let Some(color) = best.filter(|_| meter.reads_color()).filter(|color| *color != Color::Green) {
         let others =
             if color == Color::Yellow { "none of them can be green" } else { "all of them stay red" };

@@ -18,7 +18,7 @@ use crate::format::Scenario;
 use crate::one_flow_per_group::OneFlowPerGroup;
 
 pub use self::division::{Division, division, divisions};
-pub use self::queues::{Rates, idle_keys};
+pub use self::queues::{Rates, keys_without_effect};
 
 impl Scenario {
     /// Returns what cannot act, or acts otherwise than it seems; each notice at its key.

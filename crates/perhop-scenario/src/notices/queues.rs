@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use perhop_core::scheduler::{ClassKey, Discipline, DualPi2Params, SchedulerParams, Within};
-use perhop_core::{Bitrate, Bytes, Codepoints, Depth, Duration, Ecn, Onset};
+use perhop_core::scheduler::{ClassKey, Discipline, Incoming, SchedulerParams, Within};
+use perhop_core::{Bitrate, Bytes, DelayTarget, Depth, Duration, Ecn};
 use perhop_sim::transport::packet_trace::PacketTrace;
 use perhop_sim::{FlowSpec, LinkSpec, TransportSpec};
 
@@ -35,17 +35,16 @@ pub(super) fn of_queues(
         }
         let links = if tier.is_some() { LinkSelection::tier_of(&name) } else { LinkSelection::link(&name) };
         let rates = Rates::of(rate, reduced.link(&name), scenario.duration);
-        let mut found = idle_keys(place.scheduler(), rates, sizes);
+        let mut found = keys_without_effect(place.scheduler(), rates, sizes);
         found.extend(too_small(reduced, place.scheduler(), rate, links, sizes));
         found.extend(idle_marks(scenario, &place, links, reduced));
         found.extend(unused_queues(reduced, links));
-        found.extend(unused_l4s(reduced, links));
         let within = place.scheduler().all_within(rates.least).into_iter();
         for (Within { key, scheduler, rate, .. }, Within { cap, .. }) in
             within.zip(place.scheduler().all_within(rates.most))
         {
             let most = cap.map_or(rates.most, |cap| cap.min(rates.most));
-            let inner = rates_and_bursts(scheduler, (rate.unwrap_or(rates.least), most), sizes);
+            let inner = scheduler.notices((rate.unwrap_or(rates.least), most), Bytes::new(*sizes.end()));
             found.extend(inner.into_iter().map(|(inner, text)| (below(&key, &inner), text)));
         }
         let divided = reduced
@@ -89,26 +88,29 @@ fn division_of_flow(reduced: &OneFlowPerGroup, flow: usize, links: LinkSelection
     division(link.queue.as_ref()?, link.rate, behind)
 }
 
-/// Returns the queues of a link whose `match` no packet fits that comes to the link, by key, and what does
-/// come; nothing where no packet comes at all.
+/// Returns the queues of a link that no packet joins, by key, with what does come to the link: those with a
+/// `match`, where packets come at all, and one of the scheduler's own.
 fn unused_queues(reduced: &OneFlowPerGroup, links: LinkSelection<'_>) -> KeyedTexts {
-    let packets = reduced.packets(links);
     let queue = reduced.link(links.name()).and_then(|link| Some((link.queue.as_ref()?, link.rate)));
-    let Some((queue, rate)) = queue.filter(|_| !packets.is_empty()) else { return Vec::new() };
+    let Some((queue, rate)) = queue else { return Vec::new() };
+    let headers = reduced.packets(links);
+    let described = reduced.described(&headers);
     let discipline = classifier(queue, rate);
-    let come = reduced.described(&packets);
-    let keys = queue.class_keys().into_iter().enumerate();
-    let unused = keys.filter_map(|(class, ClassKey { name, key })| {
+    let keys = queue.class_keys().into_iter().enumerate().filter(|_| !headers.is_empty());
+    let unmatched = keys.filter_map(|(class, ClassKey { name, key })| {
         let key = key?;
-        packets.iter().all(|packet| discipline.class_of(packet) != class).then(|| {
+        headers.iter().all(|packet| discipline.class_of(packet) != class).then(|| {
             let text = format!(
-                "no packet that comes to this link matches, so the queue `{name}` stays empty; packets here carry {come}: match \
-                 some of them, or leave the queue out"
+                "no packet that comes to this link matches, so the queue `{name}` stays empty; packets here carry {described}: \
+                 match some of them, or leave the queue out"
             );
             (key, text)
         })
     });
-    unused.collect()
+    let has_ect_1 = reduced.passing(links).any(|(_, flow)| sends_ect_1(flow));
+    let incoming = Incoming { headers: &headers, described: &described, has_ect_1 };
+    let own = queue.unused_queue(&incoming).map(|(key, text)| (key.to_owned(), text));
+    unmatched.chain(own).collect()
 }
 
 /// Returns the limits in bytes into which no packet of data fits that passes a link, by key, with the reason.
@@ -140,39 +142,6 @@ fn too_small(
     found.collect()
 }
 
-/// Warns if no flow on a link can enter its `DualPI2` L4S queue, by ECT(1) or by `l4s-dscp`.
-fn unused_l4s(reduced: &OneFlowPerGroup, links: LinkSelection<'_>) -> Option<(String, String)> {
-    let queue = reduced.link(links.name())?.queue.as_ref()?;
-    let SchedulerParams::DualPi2(DualPi2Params { l4s_dscp, .. }) = queue else { return None };
-    if let Some(codepoints) = l4s_dscp {
-        return unmatched_l4s(reduced, links, *codepoints);
-    }
-    if reduced.passing(links).any(|(_, flow)| sends_ect_1(flow)) {
-        return None;
-    }
-    let text = "no flow that passes this link sends ECT(1), so the L4S queue stays empty: give TCP flows \
-                `congestion = \"prague\"`, or TCP or UDP flows `ecn = \"l4s\"`, or take a FIFO with another AQM";
-    Some((SchedulerParams::TAG.into(), text.into()))
-}
-
-/// Warns if no packet that comes to a link has one of these codepoints of its L4S queue.
-fn unmatched_l4s(
-    reduced: &OneFlowPerGroup,
-    links: LinkSelection<'_>,
-    codepoints: Codepoints,
-) -> Option<(String, String)> {
-    let packets = reduced.packets(links);
-    if packets.is_empty() || packets.iter().any(|packet| codepoints.contains(packet.dscp)) {
-        return None;
-    }
-    let come = reduced.described(&packets);
-    let text = format!(
-        "no packet that comes to this link has one of these codepoints; packets here carry {come}: name some of theirs, \
-         or leave the key out"
-    );
-    Some(("l4s-dscp".into(), text))
-}
-
 /// The rate of a link with which its queue is made, and the least and the greatest one during a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
@@ -195,7 +164,7 @@ impl Rates {
 
 /// Returns the keys of a queue on a link of these rates, and of its AQMs, that cannot act where packets have
 /// sizes in this range, and why.
-pub fn idle_keys(
+pub fn keys_without_effect(
     queue: &SchedulerParams,
     rates: Rates,
     sizes: &RangeInclusive<u64>,
@@ -206,9 +175,9 @@ pub fn idle_keys(
         queue.aqms(None).into_iter().enumerate().map(|(n, rule)| (rule, [0, 1, 2].map(|i| served[i][n])));
     let idle = rules.flat_map(|((place, rule), [served, least, most])| {
         let room = Room::of(rule.limit(served.unwrap_or(first)), sizes);
-        let idle = room.idle(least.zip(most), &rule.onsets(), || {
-            let at_rate = least.into_iter().flat_map(|least| rule.idle_keys_at(least));
-            rule.idle_keys(sizes).into_iter().chain(at_rate).collect()
+        let idle = room.idle(least.zip(most), &rule.delay_targets(), || {
+            let at_rate = least.into_iter().flat_map(|least| rule.keys_without_effect_at(least));
+            rule.keys_without_effect(sizes).into_iter().chain(at_rate).collect()
         });
         idle.into_iter().map(move |(key, text)| (format!("{place}.{key}"), text)).collect::<Vec<_>>()
     });
@@ -216,7 +185,8 @@ pub fn idle_keys(
     let own = within.flat_map(|((Within { key: place, scheduler, rate: served, .. }, slow), fast)| {
         let limit = scheduler.limit(served.unwrap_or(first));
         let extremes = slow.rate.zip(fast.rate);
-        let own = Room::of(limit, sizes).idle(extremes, &scheduler.onsets(), || scheduler.idle_keys(sizes));
+        let own = Room::of(limit, sizes)
+            .idle(extremes, &scheduler.delay_targets(), || scheduler.keys_without_effect(sizes));
         own.into_iter().map(move |(key, text)| (below(&place, key), text)).collect::<Vec<_>>()
     });
     own.chain(idle).collect()
@@ -235,26 +205,6 @@ fn limits_in_bytes(queue: &SchedulerParams, rate: Bitrate) -> Vec<(String, u64)>
         Some(Depth::Packets(_)) | None => None,
     };
     of_rules.chain(own).filter_map(bytes).collect()
-}
-
-/// Returns what a user should know of the rates and the buckets of a scheduler that is served at rates
-/// between these: key and text.
-fn rates_and_bursts(
-    queue: &SchedulerParams,
-    (least, most): (Bitrate, Bitrate),
-    sizes: &RangeInclusive<u64>,
-) -> Vec<(String, String)> {
-    match queue {
-        SchedulerParams::Shaper(params) => {
-            let small = params.too_small_for(Bytes::new(*sizes.end()));
-            small.map(|(key, text)| (key.to_owned(), text)).into_iter().collect()
-        }
-        SchedulerParams::Htb(params) => {
-            let small = params.small_quanta(Bytes::new(*sizes.end()));
-            params.contradictions(least, most).into_iter().chain(small).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the key that a table within that of `key` calls `inner`.
@@ -289,7 +239,7 @@ impl<'a> Room<'a> {
     fn idle(
         &self,
         rates: Option<(Bitrate, Bitrate)>,
-        onsets: &[Onset],
+        targets: &[DelayTarget],
         others: impl FnOnce() -> Vec<(&'static str, String)>,
     ) -> Vec<(&'static str, String)> {
         if let Some(limit) = self.limit.filter(|limit| !self.holds_a_packet(*limit)) {
@@ -299,11 +249,9 @@ impl<'a> Room<'a> {
             return vec![("limit", text)];
         }
         let mut idle = others();
-        for ((slow, fast), onset) in
-            rates.iter().flat_map(|rates| onsets.iter().map(|onset| (*rates, *onset)))
-        {
-            idle.extend(self.out_of_reach(fast, onset));
-            idle.extend(self.below_a_packet(slow, onset));
+        for ((slow, fast), aim) in rates.iter().flat_map(|rates| targets.iter().map(|aim| (*rates, *aim))) {
+            idle.extend(self.out_of_reach(fast, aim));
+            idle.extend(self.below_a_packet(slow, aim));
         }
         idle
     }
@@ -317,8 +265,8 @@ impl<'a> Room<'a> {
 
     /// Returns the target of an AQM, if no packet can wait that long: at most all that the queue holds, and
     /// the packet that is being sent, go before it.
-    fn out_of_reach(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
-        let Onset { key, target, least: acts, .. } = onset;
+    fn out_of_reach(&self, least: Bitrate, aim: DelayTarget) -> Option<(&'static str, String)> {
+        let DelayTarget { key, target, least_acting_delay: acts, .. } = aim;
         let limit = self.limit?;
         let most = match limit {
             Depth::Packets(packets) => packets.saturating_mul(*self.sizes.end()),
@@ -342,16 +290,16 @@ impl<'a> Room<'a> {
     /// Returns the target of an AQM, if the largest packet takes longer to leave (RFC 8290, section 5.2.2):
     /// whatever waits, waits too long. None where packets may be larger than any frame, as those of a capture
     /// may before it is read.
-    fn below_a_packet(&self, least: Bitrate, onset: Onset) -> Option<(&'static str, String)> {
+    fn below_a_packet(&self, least: Bitrate, aim: DelayTarget) -> Option<(&'static str, String)> {
         let largest = Some(*self.sizes.end()).filter(|size| *size <= LARGEST_FRAME).map(Bytes::new)?;
         let takes = least.time_of(largest);
-        (!onset.spares_short && onset.target < takes).then(|| {
+        (!aim.spares_short && aim.target < takes).then(|| {
             let text = format!(
                 "`{}`: a packet of {largest} takes {takes} to leave at {least}, so each that waits behind one waits for longer than \
                  this; write {takes} or more",
-                onset.target
+                aim.target
             );
-            (onset.key, text)
+            (aim.key, text)
         })
     }
 }

@@ -32,12 +32,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, Reason, Verdict, check_gains, check_target, room};
+use super::{Aqm, AqmBlock, Reason, Verdict, check_gains, check_target, room};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, FromParams, Header, Instant, Occupancy,
-    Onset, Origin, Probability, Rng,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
+    Origin, Probability, Rng,
 };
 
 /// Parameters of [`Pie`].
@@ -245,7 +245,6 @@ impl Block for Pie {
     const ORIGIN: Origin =
         Origin::published(2013, "RFC 8033, appendices A and B; RFC 8034, appendix A").in_linux("pie", "3.14");
     const BATCHED: bool = true;
-    const PRECOMPUTABLE: bool = false;
 
     fn check(params: &PieParams) -> Result<(), UnitError> {
         let settings = Settings::of(params);
@@ -265,7 +264,7 @@ impl Block for Pie {
         check_gains(params.alpha, params.beta)
     }
 
-    fn idle_keys(params: &PieParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &PieParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let spared = Bytes::new(Settings::of(params).mean_packet.saturating_mul(2));
         let most = match room::least(params.limit) {
             Depth::Packets(packets) => packets.saturating_sub(1).saturating_mul(*sizes.end()),
@@ -288,21 +287,23 @@ impl Block for Pie {
         });
         no_marks.into_iter().chain(no_drops).collect()
     }
+}
+
+impl AqmBlock for Pie {
+    const PRECOMPUTABLE: bool = false;
 
     fn limit(params: &PieParams, rate: Bitrate) -> Option<Depth> {
         Some(params.room(rate))
     }
 
-    fn onsets(params: &PieParams) -> Vec<Onset> {
+    fn delay_targets(params: &PieParams) -> Vec<DelayTarget> {
         let Settings { target, half_target, beta, .. } = Settings::of(params);
         // Delays below half of the target raise the drop probability by no more than this.
         let most = beta * half_target.as_secs_f64();
-        let least = if most < LITTLE { half_target } else { Duration::ZERO };
-        vec![Onset { key: "target", target, least, spares_short: false }]
+        let least_acting_delay = if most < LITTLE { half_target } else { Duration::ZERO };
+        vec![DelayTarget { key: "target", target, least_acting_delay, spares_short: false }]
     }
-}
 
-impl FromParams for Pie {
     fn new(params: PieParams, environment: Environment) -> Self {
         let settings = Settings::of(&params);
         let phase = if settings.law == PieLaw::Docsis { Phase::Inactive } else { Phase::Active };

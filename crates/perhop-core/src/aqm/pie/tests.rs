@@ -342,7 +342,7 @@ fn updates_without_end_are_cut_short() {
 fn parameters_without_effect_are_noticed() {
     let idle = |table: &str| {
         let params = serde_json::from_str(table).unwrap();
-        Pie::idle_keys(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        Pie::keys_without_effect(&params, &(40..=1000)).into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
     assert_eq!(idle("{}"), [""; 0]);
     assert_eq!(idle(r#"{"mark-below": 0.2}"#), ["mark-below"]);

@@ -29,14 +29,17 @@ use serde::{Deserialize, Serialize};
 
 use self::marking::{Marking, State};
 use super::protection::QueueProtection;
-use super::{ClassKey, Dequeued, Discipline, QueueProtectionParams, Retuning, Scheduler, fixed};
+use super::{
+    ClassKey, Dequeued, Discipline, Incoming, QueueProtectionParams, Retuning, Scheduler, SchedulerParams,
+    fixed,
+};
 use crate::aqm::{AqmParams, PiController, Verdict, check_gains, check_target};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Codepoints, Depth, Duration, Ecn, Environment, Header, Instant,
-    Occupancy, Onset, Origin, Packet, Probability, Reason, Rng, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
+    Instant, Occupancy, Origin, Packet, Probability, Reason, Rng, Streams,
 };
 
 /// Whose details `DualPI2` follows where they differ.
@@ -245,18 +248,7 @@ impl<P: Packet> Block for DualPi2<P> {
         params.queue_protection.as_ref().map_or(Ok(()), QueueProtectionParams::check)
     }
 
-    fn limit(params: &DualPi2Params, rate: Bitrate) -> Option<Depth> {
-        Some(params.room(rate))
-    }
-
-    fn onsets(params: &DualPi2Params) -> Vec<Onset> {
-        // The controller and the step act each for itself.
-        [("target", params.target, false), ("step", params.step(), params.step_length() > 0)]
-            .map(|(key, target, spares_short)| Onset { key, target, least: Duration::ZERO, spares_short })
-            .into()
-    }
-
-    fn idle_keys(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         let mut idle = Vec::new();
         if params.order == DualPi2Order::WeightedRoundRobin && params.shift != fifty_ms() {
             idle.push(("shift", "it acts with `order = \"time-shifted-fifo\"` only; leave it out".into()));
@@ -421,6 +413,39 @@ impl<P: Packet> Scheduler for DualPi2<P> {
 
     fn aqms_mut(_: &mut DualPi2Params) -> Vec<&mut AqmParams> {
         Vec::new()
+    }
+
+    fn unused_queue(params: &DualPi2Params, incoming: &Incoming<'_>) -> Option<(&'static str, String)> {
+        let Incoming { headers, described, has_ect_1 } = *incoming;
+        let Some(codepoints) = params.l4s_dscp else {
+            let text = "no flow that passes this link sends ECT(1), so the L4S queue stays empty: give TCP flows \
+                        `congestion = \"prague\"`, or TCP or UDP flows `ecn = \"l4s\"`, or take a FIFO with another AQM";
+            return (!has_ect_1).then(|| (SchedulerParams::TAG, text.into()));
+        };
+        if headers.is_empty() || headers.iter().any(|packet| codepoints.contains(packet.dscp)) {
+            return None;
+        }
+        let text = format!(
+            "no packet that comes to this link has one of these codepoints; packets here carry {described}: name some of theirs, \
+             or leave the key out"
+        );
+        Some(("l4s-dscp", text))
+    }
+
+    fn limit(params: &DualPi2Params, rate: Bitrate) -> Option<Depth> {
+        Some(params.room(rate))
+    }
+
+    fn delay_targets(params: &DualPi2Params) -> Vec<DelayTarget> {
+        // The controller and the step act each for itself.
+        [("target", params.target, false), ("step", params.step(), params.step_length() > 0)]
+            .map(|(key, target, spares_short)| DelayTarget {
+                key,
+                target,
+                least_acting_delay: Duration::ZERO,
+                spares_short,
+            })
+            .into()
     }
 }
 

@@ -319,7 +319,7 @@ proptest! {
 fn parameters_without_effect_are_noticed() {
     let idle = |table: &str| {
         let params = serde_json::from_str(table).unwrap();
-        let idle = <DualPi2<Header> as Block>::idle_keys(&params, &(40..=1500));
+        let idle = <DualPi2<Header> as Block>::keys_without_effect(&params, &(40..=1500));
         idle.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
     assert_eq!(idle(r#"{"rtt-max": "50ms", "alpha": 1, "beta": 1}"#), [""; 0]);

@@ -31,13 +31,13 @@ use serde::{Deserialize, Serialize};
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
 use super::{Dequeued, Discipline, Retuning, Scheduler};
-use crate::aqm::{Aqm, AqmParams, Codel, CodelLaw};
+use crate::aqm::{Aqm, AqmBlock, AqmParams, Codel, CodelLaw};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Depth, Duration, Environment, FromParams, Header, Instant,
-    Occupancy, Onset, Origin, Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Duration, Environment, Header, Instant,
+    Occupancy, Origin, Packet, Reason, Streams,
 };
 
 pub use self::table::FlowHash;
@@ -218,15 +218,10 @@ impl<P: Packet> Block for FqCodel<P> {
         }
     }
 
-    fn limit(params: &FqCodelParams, _: Bitrate) -> Option<Depth> {
-        Some(Depth::Packets(params.limit.get()))
-    }
-
-    fn onsets(params: &FqCodelParams) -> Vec<Onset> {
-        vec![Onset { key: "target", target: params.target, least: params.target, spares_short: false }]
-    }
-
-    fn idle_keys(params: &FqCodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(
+        params: &FqCodelParams,
+        sizes: &RangeInclusive<u64>,
+    ) -> Vec<(&'static str, String)> {
         let limit = params.memory_limit;
         if limit.get() < *sizes.start() {
             let text = format!("`{limit}`: no packet fits in, so all are dropped; raise it, such as to 32MB");
@@ -287,6 +282,19 @@ impl<P: Packet> Scheduler for FqCodel<P> {
 
     fn aqms_mut(_: &mut FqCodelParams) -> Vec<&mut AqmParams> {
         Vec::new()
+    }
+
+    fn limit(params: &FqCodelParams, _: Bitrate) -> Option<Depth> {
+        Some(Depth::Packets(params.limit.get()))
+    }
+
+    fn delay_targets(params: &FqCodelParams) -> Vec<DelayTarget> {
+        vec![DelayTarget {
+            key: "target",
+            target: params.target,
+            least_acting_delay: params.target,
+            spares_short: false,
+        }]
     }
 }
 

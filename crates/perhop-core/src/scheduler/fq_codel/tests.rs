@@ -282,7 +282,7 @@ fn the_salt_is_the_streams() {
 fn limits_that_leave_no_room_are_noticed() {
     let idle = |keys: &str| {
         let params = serde_json::from_str(&format!("{{{keys}}}")).unwrap();
-        let idle = FqCodel::<Header>::idle_keys(&params, &(40..=1000)).into_iter();
+        let idle = FqCodel::<Header>::keys_without_effect(&params, &(40..=1000)).into_iter();
         idle.map(|(key, _)| key).collect::<Vec<_>>()
     };
     assert_eq!(idle(""), [""; 0]);

@@ -31,8 +31,8 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin, Packet,
-    Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
+    Packet, Reason, Streams,
 };
 use params::Found;
 use tree::Tree;
@@ -122,6 +122,14 @@ impl<P: Packet> Scheduler for Htb<P> {
         leaves
             .map(|(leaf, (rate, cap))| Within { key: leaf.queue_key(), scheduler: leaf.queue, rate, cap })
             .collect()
+    }
+
+    fn notices(
+        params: &HtbParams,
+        (least, most): (Bitrate, Bitrate),
+        largest: Bytes,
+    ) -> Vec<(String, String)> {
+        params.contradictions(least, most).into_iter().chain(params.small_quanta(largest)).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::branches::BranchParams;
 use super::super::queues::{Place, check_places};
-use super::super::{Match, PathName, SchedulerParams, ShapedQueue};
+use super::super::{Match, PathName, ShapedQueue};
 use crate::aqm::AqmParams;
 use crate::table::{at_key, bad_name, split_key};
 use crate::units::UnitError;
@@ -93,10 +93,8 @@ impl HtbClass {
 
     /// The rate at which its queue is served: an AQM's guaranteed rate, or what a scheduler has to share.
     pub(super) fn served_at(&self) -> Bitrate {
-        match self.queue.as_ref().map(|queue| &*queue.0) {
-            Some(SchedulerParams::Fifo(_)) => self.rate,
-            _ => self.ceil(),
-        }
+        let has_only_aqm = self.queue.as_ref().is_some_and(|queue| queue.0.only_aqm().is_some());
+        if has_only_aqm { self.rate } else { self.ceil() }
     }
 }
 
@@ -173,7 +171,7 @@ impl HtbParams {
 
     /// Classes whose quantum is below the largest packet, though they share with others by quanta: each with its key and the reason.
     /// A class with a smaller quantum still sends a packet in its turn, as in Linux.
-    pub fn small_quanta(&self, largest: Bytes) -> Vec<(String, String)> {
+    pub(super) fn small_quanta(&self, largest: Bytes) -> Vec<(String, String)> {
         let found = self.found();
         let root = |mut number: usize| {
             while let Some(around) = found[number].parent {
@@ -212,7 +210,7 @@ impl HtbParams {
     ///
     /// `least` is the rate that a priority queue in front of them always leaves, `most` the rate without packets in it. Both are the
     /// link's rate where nothing goes first.
-    pub fn contradictions(&self, least: Bitrate, most: Bitrate) -> Vec<(String, String)> {
+    pub(super) fn contradictions(&self, least: Bitrate, most: Bitrate) -> Vec<(String, String)> {
         let mut notices = Vec::new();
         let promised = |classes: &[HtbClass]| -> u128 {
             classes.iter().map(|class| u128::from(class.rate.as_bps())).sum()

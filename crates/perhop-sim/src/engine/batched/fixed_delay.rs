@@ -7,7 +7,6 @@
 //! for a packet or for its ACK, and no other packets use them, no packet finds another before it. So each reaches its receiver, and
 //! its ACK the sender, a fixed time after it left the bottleneck. The engine then needs neither queues nor order there.
 
-use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
 use super::flow::FixedDelay;
@@ -215,7 +214,7 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     // Behind a queue that does not keep the order of its packets, an opening that was sent twice may come after data.
     let keeps_order = |&link: &u32| {
         let link = &network.links[link as usize];
-        matches!(link.queue, None | Some(SchedulerParams::Fifo(_))) && !link.medium.reorders()
+        link.queue.as_ref().is_none_or(|queue| queue.only_aqm().is_some()) && !link.medium.reorders()
     };
     let opening = numbers
         .filter(|&flow| opens(&network.flows[flow]))
