@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::units::UnitError;
-use crate::{Bitrate, Duration, Instant, Origin, Rng};
+use crate::{Bitrate, Duration, Instant, Noted, Origin, PseudoCode, Reason, Rng};
 
 /// The time and the random numbers that a block may use.
 #[derive(Debug)]
@@ -60,6 +60,12 @@ pub trait Block: Sized {
     ) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+
+    /// Returns the rule as pseudo-code, to explain a verdict for this reason: of several branches the one that acted, by what was
+    /// noted on the way. Every AQM has one, and so has a scheduler that drops or marks packets itself.
+    fn pseudo_code(_reason: Reason, _noted: Noted<'_>) -> Option<PseudoCode> {
+        None
+    }
 }
 
 /// The queueing delay at which an AQM or a scheduler aims, and the delay from which on it may act.
@@ -104,6 +110,8 @@ pub struct BlockInfo {
     pub origin: Origin,
     /// JSON Schema of its parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Schema,
+    /// Its rule: [`Block::pseudo_code`].
+    pub pseudo_code: fn(Reason, Noted<'_>) -> Option<PseudoCode>,
 }
 
 impl BlockInfo {
@@ -115,6 +123,7 @@ impl BlockInfo {
             summary: B::SUMMARY,
             origin: B::ORIGIN,
             parameters: <B::Params as JsonSchema>::json_schema,
+            pseudo_code: B::pseudo_code,
         }
     }
 }
@@ -236,6 +245,11 @@ macro_rules! register {
         }
 
         impl $any {
+            /// Returns the block's name.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
+            }
+
             /// Gives the block other parameters during a run: see `take_over` of its declaration.
             ///
             /// # Errors

@@ -107,7 +107,7 @@ impl<P: Packet> ManagedQueue<P> {
         });
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
-            crate::trace::end(aqm.gauges(), occupancy.packets(), occupancy.bytes());
+            crate::trace::end(aqm.name(), aqm.gauges(), occupancy.packets(), occupancy.bytes());
         }
         let notified = match judged {
             Ok(notified) => notified,
@@ -172,7 +172,7 @@ impl<P: Packet> ManagedQueue<P> {
         };
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
-            crate::trace::end(aqm.gauges(), occupancy.packets(), occupancy.bytes());
+            crate::trace::end(aqm.name(), aqm.gauges(), occupancy.packets(), occupancy.bytes());
         }
         match judged {
             Ok(notified) => {

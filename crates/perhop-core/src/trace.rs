@@ -11,6 +11,8 @@ pub type Draw = (f64, f64);
 /// What a verdict rested on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
+    /// The name of the block that decided.
+    pub block: &'static str,
     /// The tests by chance, in order. A test with a certain result draws nothing, and is none.
     pub draws: Vec<Draw>,
     /// What the rule noted on its way to the verdict, and what the AQM kept track of by then. A name ends in `_s` where the value is in
@@ -91,11 +93,11 @@ pub(crate) fn note(name: &'static str, value: f64) {
     });
 }
 
-/// It drops or marks the packet.
-pub(crate) fn end(gauges: Vec<(&'static str, f64)>, packets: u64, bytes: u64) {
+/// The block of this name drops or marks the packet.
+pub(crate) fn end(block: &'static str, gauges: Vec<(&'static str, f64)>, packets: u64, bytes: u64) {
     let mut noted = notes().take();
     noted.extend(gauges);
-    last().set(Some(Trace { draws: draws().take(), gauges: noted, packets, bytes }));
+    last().set(Some(Trace { block, draws: draws().take(), gauges: noted, packets, bytes }));
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Why a packet was dropped or marked: the numbers that decided, and the lines of the rule.
 
+use perhop_core::meter::POLICER;
 use perhop_core::trace::Trace;
-use perhop_core::{Color, Duration, Reason, Thresholds};
+use perhop_core::{Color, Duration, PseudoCode, Reason, Thresholds, registry};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::describe::{colored, gauge_of, group_of, queue_table};
-use crate::rules::rule_of;
 use crate::run::LiveRun;
 use crate::witness::Event;
 
@@ -62,8 +62,8 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
         flow,
         aqm: block.clone(),
         facts,
-        rule: rule.lines.to_vec(),
-        decisive: rule.decisive(event.reason).to_vec(),
+        rule: rule.map_or_else(Vec::new, |rule| rule.lines.to_vec()),
+        decisive: rule.map_or_else(Vec::new, |rule| rule.decisive(event.reason).to_vec()),
         source: source(&block),
     })
 }
@@ -73,30 +73,27 @@ pub const FLOW_QUEUE: &str = "queue of the flow";
 pub const L4S: &str = "l4s";
 pub const CLASSIC: &str = "classic";
 
-/// The block that decided: the AQM of a FIFO, or the scheduler where this decides itself.
+/// Returns the name of the block that decided: the one that noted why, else the scheduler, or the AQM of a FIFO.
 fn block_of(queue: Option<&Value>, event: &Event) -> String {
     let Some(queue) = queue else { return String::new() };
     if event.reason == Reason::Policed {
         return "policer".into();
     }
-    // What these note nobody else does, wherever in a queue's table they stand.
-    if event.gauge(FLOW_QUEUE).is_some() {
-        return "fq-codel".into();
+    let noted = event.trace.as_ref().map(|trace| trace.block);
+    noted.or_else(|| queue["scheduler"].as_str()).or_else(|| queue["aqm"].as_str()).unwrap_or_default().into()
+}
+
+/// Returns the rule of a block that dropped or marked a packet: of several branches the one that acted.
+fn rule_of(block: &str, event: &Event) -> Option<PseudoCode> {
+    if event.reason == Reason::Policed {
+        return Some(POLICER);
     }
-    if event.gauge(L4S).or(event.gauge(CLASSIC)).is_some() {
-        return "dualpi2".into();
-    }
-    let inner = queue["aqm"].as_str().or_else(|| queue["rule"]["aqm"].as_str());
-    let scheduler = queue["scheduler"].as_str();
-    let of_queues = || {
-        // Which of several queues it was is not known; they often have the same AQM.
-        queue["queues"].as_array()?.iter().find_map(|one| one["rule"]["aqm"].as_str())
-    };
-    inner.or_else(of_queues).or(scheduler).unwrap_or("drop-tail").into()
+    let info = registry().find(|info| info.name == block)?;
+    (info.pseudo_code)(event.reason, &|name| event.gauge(name))
 }
 
 fn source(block: &str) -> String {
-    let registered = perhop_core::registry().find(|info| info.name == block);
+    let registered = registry().find(|info| info.name == block);
     registered.map_or_else(String::new, |info| info.origin.source.to_string())
 }
 

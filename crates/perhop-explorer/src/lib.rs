@@ -18,7 +18,6 @@ mod explain;
 mod frame;
 mod measure;
 mod problem;
-mod rules;
 mod run;
 mod session;
 pub mod wasm;

@@ -28,13 +28,13 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::abe::Service;
 use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Origin,
-    Probability, Thresholds, Weight,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
+    Probability, PseudoCode, Reason, Thresholds, Weight,
 };
 
 /// How alpha is adapted.
@@ -182,6 +182,24 @@ impl AbeParams {
     }
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that arrives:",
+        "    RED with the average of the whole queue: drop by chance (early) or for certain (forced)",
+        "    alpha > 1: a green packet is dropped alpha times as often as a blue one",
+        "    if a green packet would wait longer than green's bound: drop (delay-control)",
+        "    if the queue has no room: drop (overflow)",
+        "a packet that can no longer be sent by its deadline: drop (late)",
+    ],
+    acts: &[
+        (Reason::Early, &[1, 2]),
+        (Reason::Forced, &[1]),
+        (Reason::DelayControl, &[3]),
+        (Reason::Overflow, &[4]),
+        (Reason::Late, &[5]),
+    ],
+};
+
 impl Block for Abe {
     type Params = AbeParams;
     const NAME: &'static str = "abe";
@@ -220,6 +238,10 @@ impl Block for Abe {
 
     fn keys_without_effect(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
     }
 }
 

@@ -12,11 +12,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Context, Depth, Duration, Environment, Header, Instant, Occupancy, Origin, Probability,
+    Bitrate, Block, Context, Depth, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
+    Probability, PseudoCode, Reason,
 };
 
 /// Parameters of [`Blue`].
@@ -107,6 +108,17 @@ pub struct Blue {
     idle_since: Option<Instant>,
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "when the queue overflows, or is longer than its threshold, and freeze-time has passed: p ← p + increment",
+        "when the link is idle, and freeze-time has passed: p ← p − decrement",
+        "for each packet that arrives:",
+        "    if the queue has no room: drop (overflow)",
+        "    if random number < p: drop or mark (controller)",
+    ],
+    acts: &[(Reason::Controller, &[4]), (Reason::Overflow, &[3])],
+};
+
 impl Block for Blue {
     type Params = BlueParams;
     const NAME: &'static str = "blue";
@@ -139,6 +151,10 @@ impl Block for Blue {
              `limit`"
         );
         vec![("threshold", text)]
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
     }
 }
 

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::blue::{Stepped, check_increment};
 use super::codel::control_law;
-use super::{Aqm, AqmBlock, Reason, Verdict, room};
+use super::{Aqm, AqmBlock, Verdict, room};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
-    Origin, Probability,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
+    Occupancy, Origin, Probability, PseudoCode, Reason,
 };
 
 /// Parameters of [`Cobalt`].
@@ -88,6 +88,17 @@ pub struct Cobalt {
     blue: Stepped,
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that leaves:",
+        "    CoDel: if the sojourn time stays above target and the next drop is due: drop or mark (target)",
+        "    BLUE: if random number < p: drop (controller)",
+        "p rises when the queue overflows, and falls when it is empty",
+        "for each packet that arrives: if the queue has no room: drop (overflow)",
+    ],
+    acts: &[(Reason::Target, &[1]), (Reason::Controller, &[2, 3]), (Reason::Overflow, &[4])],
+};
+
 impl Block for Cobalt {
     type Params = CobaltParams;
     const NAME: &'static str = "cobalt";
@@ -111,6 +122,10 @@ impl Block for Cobalt {
             return Err(UnitError::new(at_key("target", text)));
         }
         check_increment(params.increment)
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
     }
 }
 

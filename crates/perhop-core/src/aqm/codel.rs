@@ -19,12 +19,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, AqmBlock, Reason, Verdict, room};
+use super::{Aqm, AqmBlock, Verdict, room};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
-    Origin,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
+    Occupancy, Origin, PseudoCode, Reason,
 };
 
 /// Whose arithmetic `CoDel` follows.
@@ -183,6 +183,20 @@ enum Behind {
     Drop,
 }
 
+const LINES: &[&str] = &[
+    "for each packet that leaves:",
+    "    if sojourn time < target, or almost nothing waits: stop dropping, pass",
+    "    if the sojourn time has not stayed above target for an interval: pass",
+    "    if not dropping: begin; drop this packet (or mark it), count ← 1, or near where it was",
+    "    while dropping and the next drop is due: drop (or mark), count ← count + 1",
+    "    the next drop is due after interval / √count",
+    "for each packet that arrives: if the queue has no room: drop (overflow)",
+];
+const CODE: PseudoCode =
+    PseudoCode { lines: LINES, acts: &[(Reason::Target, &[4, 5]), (Reason::Overflow, &[6])] };
+
+const CODE_BEGINS: PseudoCode = PseudoCode { lines: LINES, acts: &[(Reason::Target, &[2, 3, 5])] };
+
 impl Block for Codel {
     type Params = CodelParams;
     const NAME: &'static str = "codel";
@@ -212,6 +226,11 @@ impl Block for Codel {
             Bytes::new(most)
         );
         vec![("mtu", text)]
+    }
+
+    fn pseudo_code(_: Reason, noted: Noted<'_>) -> Option<PseudoCode> {
+        let begins = noted("dropping already") == Some(0.0);
+        Some(if begins { CODE_BEGINS } else { CODE })
     }
 }
 

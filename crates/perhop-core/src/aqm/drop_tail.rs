@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Context, Depth, Environment, Header, Occupancy, Origin};
+use crate::{
+    Bitrate, Block, Context, Depth, Environment, Header, Noted, Occupancy, Origin, PseudoCode, Reason,
+};
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +24,15 @@ pub struct DropTail {
     params: DropTailParams,
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that arrives:",
+        "    if the queue has no room: drop (overflow)",
+        "    else: pass",
+    ],
+    acts: &[(Reason::Overflow, &[1])],
+};
+
 impl Block for DropTail {
     type Params = DropTailParams;
     const NAME: &'static str = "drop-tail";
@@ -29,6 +40,10 @@ impl Block for DropTail {
     const ORIGIN: Origin =
         Origin::published(1998, "RFC 2309, section 2; RFC 7567, section 1").in_linux("pfifo", "2.2");
     const BATCHED: bool = true;
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
+    }
 }
 
 impl AqmBlock for DropTail {

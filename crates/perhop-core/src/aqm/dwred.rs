@@ -21,8 +21,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
-    Probability, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
+    Probability, PseudoCode, Reason, Thresholds, Unit, Weight,
 };
 
 /// What happens to in-profile packets under dynamic WRED.
@@ -106,6 +106,10 @@ impl Block for Dwred {
         _sizes: &RangeInclusive<u64>,
     ) -> Vec<(&'static str, String)> {
         without_effect(&params.knobs(), Unit::Packets).into_iter().collect()
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(super::red::RED_CODE)
     }
 }
 

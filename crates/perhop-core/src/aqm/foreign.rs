@@ -14,7 +14,10 @@ use serde_json::{Map, Value};
 use super::{Aqm, AqmBlock, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Context, Depth, Environment, Header, Instant, Occupancy, Origin};
+use crate::{
+    Bitrate, Block, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin, PseudoCode,
+    Reason,
+};
 
 /// The decisions of an AQM that is implemented outside: see [`Aqm`].
 pub trait ForeignAqm: fmt::Debug + Send + Sync {
@@ -116,6 +119,10 @@ impl Block for Foreign {
     const SUMMARY: &'static str = "Decides as a class in Python does, a subclass of `perhop.Aqm`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
     const BATCHED: bool = true;
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(PseudoCode { lines: &["as its class decides"], acts: &[] })
+    }
 }
 
 impl AqmBlock for Foreign {

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
-    ServiceLevel, Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
+    PseudoCode, Reason, ServiceLevel, Thresholds, Weight,
 };
 
 /// How RED uses the probability p of equation 9.
@@ -120,6 +120,10 @@ impl Block for InverseRate {
         sizes: &RangeInclusive<u64>,
     ) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(super::rio::RIO_CODE)
     }
 }
 

@@ -20,12 +20,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, AqmBlock, PiController, PiLaw, Reason, Verdict, check_gains, check_target, room};
+use super::{Aqm, AqmBlock, PiController, PiLaw, Verdict, check_gains, check_target, room};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, Occupancy, Origin,
-    Probability, Rng,
+    Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, Noted, Occupancy, Origin,
+    Probability, PseudoCode, Reason, Rng,
 };
 
 /// Parameters of [`Pi2`].
@@ -108,6 +108,18 @@ pub struct Pi2 {
     count: f64,
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "at each update:",
+        "    p' ← p' + alpha · (delay − target) + beta · (delay − delay at the last update)",
+        "for each packet that arrives:",
+        "    if the queue has no room: drop (overflow)",
+        "    scalable flow: mark if random number < k · p'",
+        "    other flow: drop or mark if two random numbers are both < p'",
+    ],
+    acts: &[(Reason::Controller, &[1, 4, 5]), (Reason::Overflow, &[3])],
+};
+
 impl Block for Pi2 {
     type Params = Pi2Params;
     const NAME: &'static str = "pi2";
@@ -142,6 +154,10 @@ impl Block for Pi2 {
             ("rtt-max", "only defaults follow from it, and `update`, `alpha` and `beta` are all given".into())
         });
         no_marks.into_iter().chain(no_defaults).collect()
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
     }
 }
 

@@ -20,12 +20,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
-    Origin, Probability, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
+    Occupancy, Origin, Probability, PseudoCode, Reason, Thresholds, Unit, Weight,
 };
 
 /// Adds to a block of the RED family the parameters that all of them have.
@@ -282,6 +282,21 @@ fn one_minus_exp_of_minus(x: f64) -> f64 {
     (2..=20).rev().fold(1.0, |rest, n| 1.0 - x / f64::from(n) * rest) * x
 }
 
+pub(super) const RED_CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that arrives:",
+        "    average ← (1 − weight) · average + weight · queue",
+        "    if the queue has no room: drop (overflow)",
+        "    if average < min: pass",
+        "    if average ≥ max: drop (forced)",
+        "    p_b ← max_p · (average − min) / (max − min)",
+        "    p_a ← p_b / (1 − count · p_b), spread over the packets since the last drop",
+        "    if random number < p_a: drop, or mark with ECN (early)",
+        "    else: pass",
+    ],
+    acts: &[(Reason::Overflow, &[2]), (Reason::Forced, &[1, 4]), (Reason::Early, &[1, 5, 6, 7])],
+};
+
 impl Block for Red {
     type Params = RedParams;
     const NAME: &'static str = "red";
@@ -301,6 +316,10 @@ impl Block for Red {
         let mut idle = params.without_effect(&params.sets(), sizes);
         idle.extend(params.without_adaptive());
         idle
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(RED_CODE)
     }
 }
 

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
-    Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
+    PseudoCode, Reason, Thresholds, Unit, Weight,
 };
 
 /// Which arrivals update which average.
@@ -179,6 +179,30 @@ impl RioParams {
     }
 }
 
+pub(super) const RIO_CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that arrives:",
+        "    update the averages that count it",
+        "    if the queue has no room: drop (overflow)",
+        "    choose thresholds and average by the packet's color:",
+        "        IN (green): the average of IN packets; OUT: that of all packets, or of OUT packets",
+        "    if average < min: pass this test",
+        "    if average ≥ max: drop (forced)",
+        "    p_b ← max_p · (average − min) / (max − min), spread to p_a",
+        "    if random number < p_a: drop (early)",
+        "    RI+O: an OUT packet that passed is tested again, against the average of OUT packets:",
+        "        if average out ≥ max: drop (forced-out)",
+        "        if random number < p_a: drop (early-out)",
+    ],
+    acts: &[
+        (Reason::Overflow, &[2]),
+        (Reason::Forced, &[4, 6]),
+        (Reason::Early, &[4, 7, 8]),
+        (Reason::ForcedOut, &[9, 10]),
+        (Reason::EarlyOut, &[9, 11]),
+    ],
+};
+
 impl Block for Rio {
     type Params = RioParams;
     const NAME: &'static str = "rio";
@@ -193,6 +217,10 @@ impl Block for Rio {
 
     fn keys_without_effect(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(RIO_CODE)
     }
 }
 

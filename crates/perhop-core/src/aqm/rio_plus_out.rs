@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
-    Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
+    PseudoCode, Reason, Thresholds, Weight,
 };
 
 red_params! {
@@ -69,6 +69,10 @@ impl Block for RioPlusOut {
         sizes: &RangeInclusive<u64>,
     ) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(super::rio::RIO_CODE)
     }
 }
 

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
-use super::{Aqm, AqmBlock, Reason, Verdict};
+use super::{Aqm, AqmBlock, Verdict};
 use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Origin,
-    Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
+    PseudoCode, Reason, Thresholds, Unit, Weight,
 };
 
 /// Which packets count in the average queue length that the test of OUT-IN packets uses.
@@ -108,6 +108,10 @@ impl Block for RioThree {
         sizes: &RangeInclusive<u64>,
     ) -> Vec<(&'static str, String)> {
         params.without_effect(&params.sets(), sizes)
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(super::rio::RIO_CODE)
     }
 }
 

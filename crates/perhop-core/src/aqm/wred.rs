@@ -23,7 +23,7 @@ use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, Header, Instant,
-    Occupancy, Origin, Unit, Weight,
+    Noted, Occupancy, Origin, PseudoCode, Reason, Unit, Weight,
 };
 
 red_params! {
@@ -302,6 +302,10 @@ impl Block for Wred {
         idle.extend(params.idle_profiles(sizes));
         idle.extend(params.idle_without_curves());
         idle
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(super::red::RED_CODE)
     }
 }
 

@@ -10,7 +10,7 @@ use super::{AnyMeter, Meter, MeterParams};
 use crate::control::Message;
 use crate::table::at_key;
 use crate::units::UnitError;
-use crate::{Bitrate, Color, Context, Environment, Header, Instant, Reason, Rng};
+use crate::{Bitrate, Color, Context, Environment, Header, Instant, PseudoCode, Reason, Rng};
 
 /// What happens to packets out of profile, behind a meter of two colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +134,16 @@ impl Conditioner {
         self.meter.on_message(message);
     }
 }
+
+/// A meter and the action for packets out of profile as pseudo-code.
+pub const POLICER: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that comes to the meter:",
+        "    if it is in profile: give it its color, pass",
+        "    else: drop (policed)",
+    ],
+    acts: &[(Reason::Policed, &[2])],
+};
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ mod tswtcm;
 pub mod twam;
 
 pub use aggregate::{AggregateMeter, AggregateMeters, MeterCounts};
-pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, Verdict};
+pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, POLICER, Verdict};
 pub use foreign::{Foreign, ForeignMeter, ForeignMeterParams, MeterImplementation};
 pub use rfc4115::{Rfc4115, Rfc4115Params};
 pub use srtcm::{SrTcm, SrTcmParams};

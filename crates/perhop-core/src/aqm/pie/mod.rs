@@ -32,12 +32,12 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, AqmBlock, Reason, Verdict, check_gains, check_target, room};
+use super::{Aqm, AqmBlock, Verdict, check_gains, check_target, room};
 use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
-    Origin, Probability, Rng,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
+    Occupancy, Origin, Probability, PseudoCode, Reason, Rng,
 };
 
 /// Parameters of [`Pie`].
@@ -238,6 +238,18 @@ enum Phase {
     Active,
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "at each update:",
+        "    p ← p + alpha · (delay − target) + beta · (delay − delay at the last update), scaled for small p",
+        "for each packet that arrives:",
+        "    if the queue has no room: drop (overflow)",
+        "    if a burst is allowed, or delay and p are small, or little waits: pass",
+        "    if random number < p: drop, or mark if p is small and the packet is capable (controller)",
+    ],
+    acts: &[(Reason::Controller, &[1, 5]), (Reason::Overflow, &[3])],
+};
+
 impl Block for Pie {
     type Params = PieParams;
     const NAME: &'static str = "pie";
@@ -286,6 +298,10 @@ impl Block for Pie {
             ("mean-packet", text)
         });
         no_marks.into_iter().chain(no_drops).collect()
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
     }
 }
 

@@ -41,8 +41,8 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
-    Probability, Reason, Rng, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
+    Packet, Probability, PseudoCode, Reason, Rng, Streams,
 };
 
 /// When a green packet that cannot leave in time is dropped.
@@ -147,6 +147,16 @@ struct Blue<P> {
     due_bytes: u64,
 }
 
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that arrives: the AQM of the virtual queue of duplicates judges its duplicate",
+        "    if it drops the duplicate: drop the packet, too",
+        "a green packet goes before blue ones while these can still be sent by the deadlines of their duplicates",
+        "a packet that can no longer be sent by its deadline: drop (late)",
+    ],
+    acts: &[(Reason::Late, &[3])],
+};
+
 impl<P: Packet> Block for Dsd<P> {
     type Params = DsdParams;
     const NAME: &'static str = "dsd";
@@ -165,6 +175,10 @@ impl<P: Packet> Block for Dsd<P> {
             ));
         }
         Ok(())
+    }
+
+    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
+        Some(CODE)
     }
 }
 

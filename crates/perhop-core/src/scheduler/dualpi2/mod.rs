@@ -18,6 +18,7 @@
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
 mod marking;
+mod pseudo_code;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +40,7 @@ use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
-    Instant, Occupancy, Origin, Packet, Probability, Reason, Rng, Streams,
+    Instant, Noted, Occupancy, Origin, Packet, Probability, PseudoCode, Reason, Rng, Streams,
 };
 
 /// Whose details `DualPI2` follows where they differ.
@@ -283,6 +284,10 @@ impl<P: Packet> Block for DualPi2<P> {
             ));
         }
         idle
+    }
+
+    fn pseudo_code(reason: Reason, noted: Noted<'_>) -> Option<PseudoCode> {
+        Some(pseudo_code::of(reason, noted))
     }
 }
 
@@ -565,7 +570,7 @@ impl<P: Packet> DualPi2<P> {
             ("packets left in the L4S queue", self.l4s.packets.len() as f64),
             ("packets left in the classic queue", self.classic.packets.len() as f64),
         ];
-        crate::trace::end(gauges, self.total.packets(), self.total.bytes());
+        crate::trace::end(Self::NAME, gauges, self.total.packets(), self.total.bytes());
     }
 }
 

@@ -36,8 +36,8 @@ use crate::control::Message;
 use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Duration, Environment, Header, Instant,
-    Occupancy, Origin, Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
+    Occupancy, Origin, Packet, PseudoCode, Reason, Streams,
 };
 
 pub use self::table::FlowHash;
@@ -186,6 +186,21 @@ struct Excess {
     bytes: u64,
 }
 
+const LINES: &[&str] = &[
+    "for each packet that arrives: it joins the queue of its flow",
+    "    while all queues together hold too much: drop at the head of the one with the most bytes (overflow)",
+    "for each packet that leaves, from the queue whose turn it is, new ones first:",
+    "    if sojourn time < target, or no more than mtu stays behind: stop dropping, pass",
+    "    if the sojourn time has not stayed above target for an interval: pass",
+    "    if not dropping: begin; drop this packet (or mark it), count ← 1, or near where it was",
+    "    while dropping and this queue's next drop is due: drop (or mark), count ← count + 1",
+    "    the next drop of this queue is due after interval / √count",
+];
+const CODE: PseudoCode =
+    PseudoCode { lines: LINES, acts: &[(Reason::Target, &[6, 7]), (Reason::Overflow, &[1])] };
+
+const CODE_BEGINS: PseudoCode = PseudoCode { lines: LINES, acts: &[(Reason::Target, &[4, 5, 7])] };
+
 impl<P: Packet> Block for FqCodel<P> {
     type Params = FqCodelParams;
     const NAME: &'static str = "fq-codel";
@@ -238,6 +253,11 @@ impl<P: Packet> Block for FqCodel<P> {
             Bytes::new(most)
         );
         vec![("mtu", text)]
+    }
+
+    fn pseudo_code(_: Reason, noted: Noted<'_>) -> Option<PseudoCode> {
+        let begins = noted("dropping already") == Some(0.0);
+        Some(if begins { CODE_BEGINS } else { CODE })
     }
 }
 
@@ -427,7 +447,7 @@ impl<P: Packet> FqCodel<P> {
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
             tell(number, chain, occupancy);
-            crate::trace::end(codel.gauges(), chain.packets(), chain.bytes());
+            crate::trace::end(Self::NAME, codel.gauges(), chain.packets(), chain.bytes());
         }
         match judged {
             Ok(notified) => {
@@ -529,7 +549,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
             let chain = &self.queues[excess.queue as usize].chain;
             crate::trace::begin();
             tell(excess.queue, chain, &self.class.occupancy);
-            crate::trace::end(Vec::new(), chain.packets(), chain.bytes());
+            crate::trace::end(Self::NAME, Vec::new(), chain.packets(), chain.bytes());
         }
         let Header { color, size, .. } = packet.header();
         self.class.through.drop(color, Reason::Overflow);
