@@ -40,6 +40,8 @@ pub trait Block: Sized {
     const ORIGIN: Origin;
     /// Requires the control messages of a label-switched path; refused on a link without such a path.
     const FOLLOWS_PATHS: bool = false;
+    /// The block is implemented outside these crates, by the class that its table names.
+    const IS_OUTSIDE: bool = false;
     /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
     /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
     /// runs on the reference engine.
@@ -108,6 +110,8 @@ pub struct BlockInfo {
     pub summary: &'static str,
     /// Where it comes from.
     pub origin: Origin,
+    /// It is implemented outside these crates: [`Block::IS_OUTSIDE`].
+    pub is_outside: bool,
     /// JSON Schema of its parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Schema,
     /// Its rule: [`Block::pseudo_code`].
@@ -122,6 +126,7 @@ impl BlockInfo {
             name: B::NAME,
             summary: B::SUMMARY,
             origin: B::ORIGIN,
+            is_outside: B::IS_OUTSIDE,
             parameters: <B::Params as JsonSchema>::json_schema,
             pseudo_code: B::pseudo_code,
         }
@@ -262,10 +267,10 @@ macro_rules! register {
                         *before = after;
                         Ok(())
                     })+
-                    _ => Err($crate::units::UnitError::new($crate::table::at_key(
+                    _ => Err($crate::units::UnitError::at(
                         $tag,
                         format!("`{name}` cannot replace another block during a run; start a run with it"),
-                    ))),
+                    )),
                 }
             }
         }

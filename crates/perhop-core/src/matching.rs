@@ -7,7 +7,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::abe::Service;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Codepoints, Color, Dscp, FlowId, Header};
 
@@ -103,7 +102,7 @@ impl Match {
     /// # Errors
     /// The key that leaves none, and why.
     pub(crate) fn check(&self) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::new(at_key(key, text)));
+        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
         if self.not.is_some_and(|not| not == Unmatched::default()) {
             return refuse("not", "it has no condition, so no packet would match; write { dscp = 46 }");
         }

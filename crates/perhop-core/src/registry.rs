@@ -1,8 +1,9 @@
-//! Every registered block, of all roles.
+//! Every registered block of this crate: AQMs, meters and schedulers. Applications and congestion controls are registered in
+//! `perhop-sim`; `perhop_scenario::registered` lists the blocks of all five roles.
 
 use crate::{BlockInfo, aqm, meter, scheduler};
 
-/// Every registered block.
+/// Returns every registered AQM, meter and scheduler.
 pub fn registry() -> impl Iterator<Item = BlockInfo> {
     aqm::registered().into_iter().chain(meter::registered()).chain(scheduler::registered())
 }

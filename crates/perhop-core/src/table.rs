@@ -1,41 +1,18 @@
 //! Blocks as tables of a scenario: a key names the block, the other keys are its parameters.
 //!
-//! A block's parameters may hold further blocks, such as the rule of a scheduler's queue. A problem inside one keeps the
-//! path of the key at which it stands; since serde's errors are plain text, the path travels in front of the message.
-
-use std::fmt;
+//! A block's parameters may hold further blocks, such as the AQM of a scheduler's queue. A problem inside one keeps the path of its
+//! key: see [`UnitError`].
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
-use crate::units::UnitError;
-use crate::{Block, BlockInfo, aqm};
+use crate::BlockInfo;
+use crate::units::{UnitError, split_key};
 
 /// The keys that name an AQM and a scheduler.
 const RULE_TAG: &str = "aqm";
 const SCHEDULER_TAG: &str = "scheduler";
-
-/// Separates the path from the message.
-const SEPARATOR: char = '\u{1f}';
-
-/// An error message that carries the inner path at which it stands, such as `rule.limit`.
-pub fn at_key(key: &str, problem: impl fmt::Display) -> String {
-    format!("{SEPARATOR}{key}{SEPARATOR}{problem}")
-}
-
-/// The inner path that a message carries (empty if it carries none), and the message itself.
-pub fn split_key(message: &str) -> (&str, &str) {
-    message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
-}
-
-/// The same error, with this path in front of its own.
-pub fn at_inner_key(key: &str, problem: &UnitError) -> UnitError {
-    let text = problem.to_string();
-    let (inner, problem) = split_key(&text);
-    let path = if inner.is_empty() { key.into() } else { format!("{key}.{inner}") };
-    UnitError::new(at_key(&path, problem))
-}
 
 /// The reason why a name is not valid in tables of results; `None` if it is.
 pub fn bad_name(name: &str) -> Option<String> {
@@ -61,7 +38,7 @@ pub fn nested<T, E: de::Error>(
         let (inner, message) = split_key(&text);
         let keys: Vec<&str> =
             [path.as_str(), inner].into_iter().filter(|key| !matches!(*key, "" | ".")).collect();
-        E::custom(at_key(&keys.join("."), message))
+        E::custom(UnitError::at(keys.join("."), message))
     }))
 }
 
@@ -84,30 +61,33 @@ pub fn read_block<'de, D: Deserializer<'de>, T>(
         Some(Value::String(name)) => name,
         Some(other) => {
             let text = format!("`{tag}` is a name in quotes (one of {}), not {other}", list());
-            return Err(de::Error::custom(at_key(tag, text)));
+            return Err(de::Error::custom(UnitError::at(tag, text)));
         }
         None if tag == RULE_TAG && table.contains_key(SCHEDULER_TAG) => {
             let text = format!(
                 "a scheduler cannot stand within another one, where a queue has an AQM: write `{tag}`, one of {}",
                 list()
             );
-            return Err(de::Error::custom(at_key(SCHEDULER_TAG, text)));
+            return Err(de::Error::custom(UnitError::at(SCHEDULER_TAG, text)));
         }
         None => return Err(de::Error::custom(format!("key `{tag}` is missing; it names one of {}", list()))),
     };
     nested(Value::Object(table), |table| read(&name, table)).unwrap_or_else(|| {
         let expected = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        Err(de::Error::custom(at_key(tag, format!("unknown {tag} `{name}`, expected one of {expected}"))))
+        Err(de::Error::custom(UnitError::at(
+            tag,
+            format!("unknown {tag} `{name}`, expected one of {expected}"),
+        )))
     })
 }
 
 /// A block that is implemented outside may be named by its class, `module:Class`, in place of the key `class`.
-fn name_class(schema: &mut Map<String, Value>, tag: &str) {
+fn name_class(schema: &mut Map<String, Value>, tag: &str, name: &str) {
     let class = serde_json::json!({
-        "anyOf": [{ "const": aqm::Foreign::NAME }, { "type": "string", "pattern": "^[\\w.]+:\\w+$" }],
+        "anyOf": [{ "const": name }, { "type": "string", "pattern": "^[\\w.]+:\\w+$" }],
         "description": "The class as `module:Class`; or `python`, and the class in the key `class`.",
     });
-    let named = serde_json::json!({ "properties": { tag: { "const": aqm::Foreign::NAME } } });
+    let named = serde_json::json!({ "properties": { tag: { "const": name } } });
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.insert(tag.into(), class);
     }
@@ -134,13 +114,12 @@ pub fn alternatives(generator: &mut SchemaGenerator, tag: &str, mut blocks: Vec<
             if let Some(properties) = properties.as_object_mut() {
                 properties.insert(tag.into(), named);
             }
-            let is_outside = block.name == aqm::Foreign::NAME;
             let required = object.entry("required").or_insert_with(|| Value::Array(Vec::new()));
             if let Some(required) = required.as_array_mut() {
                 required.push(tag.into());
             }
-            if is_outside {
-                name_class(object, tag);
+            if block.is_outside {
+                name_class(object, tag, block.name);
             }
             schema
         })

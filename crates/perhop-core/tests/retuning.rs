@@ -3,8 +3,8 @@
 use perhop_core::aqm::{AqmParams, Verdict};
 use perhop_core::meter::{Conditioner, MeterParams};
 use perhop_core::scheduler::{Retuning, SchedulerParams};
-use perhop_core::table::split_key;
 use perhop_core::testing::{environment, streams};
+use perhop_core::units::split_key;
 use perhop_core::{
     Bitrate, Color, Context, Dscp, Duration, Ecn, FlowId, Header, Instant, Occupancy, Offered, Port, Rng,
     Served,
@@ -318,7 +318,7 @@ fn what_would_leave_the_state_without_a_meaning_is_refused() {
         let (mut built, ..) = after_arrivals(aqm(name, before), 20);
         let was = format!("{built:?}");
         let refused = built.retune(aqm(name, after), environment()).err().map(|problem| problem.to_string());
-        let found = refused.as_deref().map_or("", |problem| perhop_core::table::split_key(problem).0);
+        let found = refused.as_deref().map_or("", |problem| perhop_core::units::split_key(problem).0);
         assert_eq!(found, key, "{name}: {refused:?}");
         assert_eq!(format!("{built:?}") == was, !key.is_empty(), "{name}");
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{Conditioner, MeterParams};
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
-use perhop_core::table::split_key;
 use perhop_core::units::UnitError;
+use perhop_core::units::split_key;
 use perhop_core::{
     Bitrate, ClassCounters, Color, Dscp, Ecn, Environment, FlowId, Header, Instant, Packet, Reason, Rng,
     ServiceLevel, Streams,

@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{AggregateMeter, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Duration};
 use perhop_live::selection::Match;
 use perhop_scenario::format::{Profile, Queue};
@@ -231,9 +230,7 @@ fn check_queue(queue: &Queue, rate: Bitrate) -> Result<(), Problem> {
     let at =
         |inner: &str, text: String| Err(Problem::at(steps("queue").chain(steps(&queue.key(inner))), text));
     if let Err(problem) = queue.scheduler.fits(rate) {
-        let text = problem.to_string();
-        let (inner, message) = split_key(&text);
-        return at(inner, message.into());
+        return at(problem.key(), problem.text().into());
     }
     match unusable(&queue.scheduler) {
         Some((key, text)) => at(&key, text),

@@ -2,7 +2,7 @@
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::table::split_key;
+use perhop_core::units::split_key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

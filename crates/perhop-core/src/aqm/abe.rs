@@ -30,7 +30,6 @@ use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
 use super::{Aqm, AqmBlock, Verdict};
 use crate::abe::Service;
-use crate::table::at_key;
 use crate::units::{Packets, Positive, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
@@ -213,7 +212,7 @@ impl Block for Abe {
             return Err(UnitError::new("interval must be above 0s, such as 1s"));
         }
         if !params.spread {
-            let refuse = |key, text| Err(UnitError::new(at_key(key, text)));
+            let refuse = |key, text| Err(UnitError::at(key, text));
             if params.wait {
                 return refuse(
                     "wait",

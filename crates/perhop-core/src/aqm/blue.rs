@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Context, Depth, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
@@ -161,7 +160,7 @@ impl Block for Blue {
 /// Refuses a probability that could never rise.
 pub(super) fn check_increment(increment: Probability) -> Result<(), UnitError> {
     if increment.get() == 0.0 {
-        return Err(UnitError::new(at_key("increment", "an increment is above 0, such as 0.02")));
+        return Err(UnitError::at("increment", "an increment is above 0, such as 0.02"));
     }
     Ok(())
 }

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use super::blue::{Stepped, check_increment};
 use super::codel::control_law;
 use super::{Aqm, AqmBlock, Verdict, room};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
@@ -112,14 +111,14 @@ impl Block for Cobalt {
     fn check(params: &CobaltParams) -> Result<(), UnitError> {
         let CobaltParams { target, interval, .. } = params;
         if interval.is_zero() {
-            return Err(UnitError::new(at_key("interval", "an interval is longer than 0s, such as 100ms")));
+            return Err(UnitError::at("interval", "an interval is longer than 0s, such as 100ms"));
         }
         if target > interval {
             let text = format!(
                 "a target is at most `interval`, which is {interval}, not {target}: write 5 to 10 % of the interval, such as 5ms of \
                  100ms"
             );
-            return Err(UnitError::new(at_key("target", text)));
+            return Err(UnitError::at("target", text));
         }
         check_increment(params.increment)
     }

@@ -20,7 +20,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict, room};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
@@ -206,7 +205,7 @@ impl Block for Codel {
 
     fn check(params: &CodelParams) -> Result<(), UnitError> {
         if params.interval.is_zero() {
-            return Err(UnitError::new(at_key("interval", "an interval is longer than 0s, such as 100ms")));
+            return Err(UnitError::at("interval", "an interval is longer than 0s, such as 100ms"));
         }
         Ok(())
     }
@@ -257,7 +256,7 @@ impl AqmBlock for Codel {
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         if self.params.law != before.params.law {
-            return Err(UnitError::new(at_key("law", "it cannot change during a run; start a run with it")));
+            return Err(UnitError::at("law", "it cannot change during a run; start a run with it"));
         }
         self.clock = before.clock.clone();
         (self.above_until, self.dropping, self.next) = (before.above_until, before.dropping, before.next);

@@ -18,7 +18,6 @@ use super::one_average::OneAverage;
 use super::red::red_params;
 use super::{Aqm, AqmBlock, Verdict};
 use crate::control::Message;
-use crate::table::at_key;
 use crate::units::{Positive, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
@@ -96,7 +95,7 @@ impl Block for Dwred {
     fn check(params: &DwredParams) -> Result<(), UnitError> {
         if params.out.unit() == Unit::Bytes {
             let text = "thresholds that follow windows must be in packets, such as 40/160/0.1";
-            return Err(UnitError::new(at_key("out", text)));
+            return Err(UnitError::at("out", text));
         }
         check_red(params.mean_packet, &[("out", params.out)])
     }

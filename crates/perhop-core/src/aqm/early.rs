@@ -12,7 +12,6 @@
 use std::ops::RangeInclusive;
 
 use super::EcnMode;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Depth, DropCurve, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
@@ -113,7 +112,7 @@ pub(super) fn check_mean_packet(mean_packet: Bytes) -> Result<(), UnitError> {
     if mean_packet.get() > 0 {
         return Ok(());
     }
-    Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")))
+    Err(UnitError::at("mean-packet", "a packet must be above 0B, such as 1000B"))
 }
 
 /// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
@@ -125,7 +124,7 @@ pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Resu
         Some((key, _)) => {
             let text =
                 format!("not in the unit of `{first}`; write all threshold sets in packets, or all in bytes");
-            Err(UnitError::new(at_key(key, text)))
+            Err(UnitError::at(*key, text))
         }
     }
 }
@@ -140,7 +139,7 @@ pub(super) fn keep_unit(key: &str, before: Unit, after: Unit) -> Result<(), Unit
         return Ok(());
     }
     let text = format!("the average is in {0} since the run began; write thresholds in {0}", name(before));
-    Err(UnitError::new(at_key(key, text)))
+    Err(UnitError::at(key, text))
 }
 
 /// The sets, each with its key, that have a threshold which no average of this queue can reach, and why.

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Aqm, AqmBlock, Verdict};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin, PseudoCode,
@@ -118,6 +117,7 @@ impl Block for Foreign {
     const NAME: &'static str = "python";
     const SUMMARY: &'static str = "Decides as a class in Python does, a subclass of `perhop.Aqm`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
+    const IS_OUTSIDE: bool = true;
     const BATCHED: bool = true;
 
     fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
@@ -140,10 +140,7 @@ impl AqmBlock for Foreign {
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         if self.params.class != before.params.class {
-            return Err(UnitError::new(at_key(
-                "class",
-                "it cannot change during a run; start a run with it",
-            )));
+            return Err(UnitError::at("class", "it cannot change during a run; start a run with it"));
         }
         self.aqm = before.aqm.as_ref().map(|aqm| aqm.boxed_clone());
         if let Some(aqm) = &mut self.aqm {

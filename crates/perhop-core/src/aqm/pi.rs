@@ -2,8 +2,6 @@
 //!
 //! At regular intervals the base probability p' moves by alpha times the distance of the queueing delay from its target and by beta
 //! times the delay's growth. It is used as it is for scalable congestion controls and squared for those of classic TCP.
-
-use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{Duration, Instant};
 
@@ -60,7 +58,7 @@ pub(crate) fn check_gains(alpha: Option<AboveZero>, beta: Option<AboveZero>) -> 
     for (key, gain) in [("alpha", alpha), ("beta", beta)] {
         if let Some(gain) = gain.map(AboveZero::get).filter(|gain| *gain > MOST_GAIN) {
             let text = format!("a gain is at most 1000000, such as 0.15 or 3, not {gain:e}");
-            return Err(UnitError::new(at_key(key, text)));
+            return Err(UnitError::at(key, text));
         }
     }
     Ok(())
@@ -75,7 +73,7 @@ pub(crate) fn check_target(target: Duration, usual: &str) -> Result<(), UnitErro
         let text = format!(
             "a target is longer than 0s, such as {usual}: at 0s the probability would not fall while nothing waits"
         );
-        return Err(UnitError::new(at_key("target", text)));
+        return Err(UnitError::at("target", text));
     }
     Ok(())
 }

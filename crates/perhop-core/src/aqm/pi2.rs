@@ -21,7 +21,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, PiController, PiLaw, Verdict, check_gains, check_target, room};
-use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
     Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, Noted, Occupancy, Origin,
@@ -131,15 +130,12 @@ impl Block for Pi2 {
 
     fn check(params: &Pi2Params) -> Result<(), UnitError> {
         if params.rtt_max.is_zero() {
-            return Err(UnitError::new(at_key(
-                "rtt-max",
-                "a round-trip time is longer than 0s, such as 100ms",
-            )));
+            return Err(UnitError::at("rtt-max", "a round-trip time is longer than 0s, such as 100ms"));
         }
         if params.gains().0 < SHORTEST_UPDATE {
             let text = "the time between two updates is at least 1ms, such as 15ms; its default is at most the target and \
                         a third of `rtt-max`";
-            return Err(UnitError::new(at_key("update", text)));
+            return Err(UnitError::at("update", text));
         }
         check_target(params.target, "15ms")?;
         check_gains(params.alpha, params.beta)

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::{Aqm, AqmBlock, Verdict};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
@@ -202,7 +201,7 @@ impl RedParams {
 
     /// Checks that either thresholds are given, or the delay that they are chosen for.
     fn check_thresholds(&self) -> Result<(), UnitError> {
-        let problem = |key, text: &str| Err(UnitError::new(at_key(key, text)));
+        let problem = |key, text: &str| Err(UnitError::at(key, text));
         match (self.thresholds, self.target_delay) {
             (None, None) => {
                 problem("thresholds", "missing; write min/max/max_p, such as 30/90/0.05, or a `target-delay`")
@@ -222,7 +221,7 @@ impl RedParams {
 
     /// Checks that max_p is adapted one step at a time, and can rise.
     fn check_adaptation(&self) -> Result<(), UnitError> {
-        let problem = |key, text: &str| Err(UnitError::new(at_key(key, text)));
+        let problem = |key, text: &str| Err(UnitError::at(key, text));
         if self.adapt_least > self.adapt_most {
             return problem(
                 "adapt-least",
@@ -380,10 +379,7 @@ impl AqmBlock for Red {
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         keep_unit("thresholds", before.unit, self.unit)?;
         if self.params.adaptive && !before.params.adaptive {
-            return Err(UnitError::new(at_key(
-                "adaptive",
-                "it cannot begin during a run; start a run with it",
-            )));
+            return Err(UnitError::at("adaptive", "it cannot begin during a run; start a run with it"));
         }
         self.average = before.average;
         self.idle.take_over(&before.idle);

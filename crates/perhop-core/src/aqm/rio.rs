@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
 use super::{Aqm, AqmBlock, Verdict};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
@@ -115,7 +114,7 @@ impl InOutAverages {
         keep_unit("in", before.unit, self.unit)?;
         if self.coupling != before.coupling {
             let text = "one of its averages would be of other packets than before; start a run with it";
-            return Err(UnitError::new(at_key("coupling", text)));
+            return Err(UnitError::at("coupling", text));
         }
         (self.r#in, self.other) = (before.r#in, before.other);
         self.idle.take_over(&before.idle);

@@ -15,7 +15,6 @@ use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
 use super::red::red_params;
 use super::rio::{Averages, InOutAverages};
 use super::{Aqm, AqmBlock, Verdict};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
@@ -142,7 +141,7 @@ impl AqmBlock for RioThree {
             (Some(better), Some(before)) => better.average = before.average,
             (Some(_), None) => {
                 let text = "there is no average of these packets so far; start a run with it";
-                return Err(UnitError::new(at_key("out-in-average", text)));
+                return Err(UnitError::at("out-in-average", text));
             }
         }
         self.tests.iter_mut().zip(&before.tests).for_each(|(test, before)| test.take_over(before));

@@ -19,7 +19,6 @@ use super::one_average::OneAverage;
 use super::red::{default_weight, red_params};
 use super::{Aqm, AqmBlock, EcnMode, Verdict};
 use crate::matching::{Match, Matcher};
-use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, Header, Instant,
@@ -167,7 +166,7 @@ impl WredParams {
     }
 
     fn check_profiles(&self) -> Result<(), UnitError> {
-        let refuse = |key: String, text: &str| Err(UnitError::new(at_key(&key, text)));
+        let refuse = |key: String, text: &str| Err(UnitError::at(&key, text));
         if self.profiles.len() > MOST_PROFILES {
             let text = format!("there are {} profiles; write at most {MOST_PROFILES}", self.profiles.len());
             return refuse("profiles".into(), &text);
@@ -199,7 +198,7 @@ impl WredParams {
                     return refuse(here("match.path"), text);
                 }
                 Some(selector) => {
-                    selector.check().map_err(|problem| at_inner_key(&here("match"), &problem))?;
+                    selector.check().map_err(|problem| problem.below(&here("match")))?;
                     let before = self.profiles[..n].iter();
                     let mut covering =
                         before.filter(|other| other.r#match.as_ref().is_some_and(|m| m.covers(selector)));
@@ -228,12 +227,12 @@ impl WredParams {
                 let text = format!(
                     "not in the unit of `{first}`; write all threshold sets in packets, or all in bytes"
                 );
-                return Err(UnitError::new(at_key(key, text)));
+                return Err(UnitError::at(key, text));
             }
             if self.gentle && !matches!(curve, DropCurve::Ramp(_)) {
                 let text =
                     "`gentle` is for min/max/max_p; write the points above max, too, and leave `gentle` out";
-                return Err(UnitError::new(at_key(key, text)));
+                return Err(UnitError::at(key, text));
             }
         }
         Ok(())
@@ -333,10 +332,7 @@ impl AqmBlock for Wred {
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         if self.drop_at != before.drop_at {
-            return Err(UnitError::new(at_key(
-                "drop-at",
-                "it cannot change during a run; start a run with it",
-            )));
+            return Err(UnitError::at("drop-at", "it cannot change during a run; start a run with it"));
         }
         let key = if self.tests.iter().any(Option::is_some) { "green" } else { "profiles" };
         self.queue.take_over(key, &before.queue)?;

@@ -11,7 +11,7 @@ use super::{Conditioner, MeterParams, Verdict, is_default};
 use crate::marker::Remarker;
 use crate::matching::Matcher;
 use crate::scheduler::{Match, PathName};
-use crate::table::{at_inner_key, at_key, bad_name};
+use crate::table::bad_name;
 use crate::units::UnitError;
 use crate::{Bitrate, Color, Header, Instant, Reason, Streams};
 
@@ -38,8 +38,7 @@ impl AggregateMeter {
     /// What is wrong, with its key, such as `[1].match`.
     pub fn check(meters: &[Self]) -> Result<(), UnitError> {
         for (number, meter) in meters.iter().enumerate() {
-            let refuse =
-                |key: &str, text: String| Err(UnitError::new(at_key(&format!("[{number}].{key}"), text)));
+            let refuse = |key: &str, text: String| Err(UnitError::at(format!("[{number}].{key}"), text));
             if let Some(problem) = bad_name(&meter.name) {
                 return refuse("name", problem);
             }
@@ -57,7 +56,7 @@ impl AggregateMeter {
                 return refuse("match", text);
             }
             let problem = meter.r#match.check();
-            problem.map_err(|problem| at_inner_key(&format!("[{number}].match"), &problem))?;
+            problem.map_err(|problem| problem.below(&format!("[{number}].match")))?;
             if meter.profile.follows_paths() {
                 let text = "a window-aware marker measures one flow; write it as the `profile` of the flows";
                 return refuse(&format!("profile.{}", MeterParams::TAG), text.into());
@@ -181,8 +180,7 @@ impl AggregateMeters {
         (before, after): (&[AggregateMeter], &[AggregateMeter]),
         now: Instant,
     ) -> Result<(), UnitError> {
-        let fixed =
-            |key: &str| UnitError::new(at_key(key, "it cannot change during a run; start a run with it"));
+        let fixed = |key: &str| UnitError::at(key, "it cannot change during a run; start a run with it");
         if before.len() != after.len() {
             return Err(fixed(""));
         }
@@ -195,7 +193,7 @@ impl AggregateMeters {
                 return Err(fixed(&format!("[{n}]")));
             }
             let retuned = meter.conditioner.retune(&is.profile, Bitrate::MAX, now);
-            retuned.map_err(|problem| at_inner_key(&format!("[{n}].profile"), &problem))?;
+            retuned.map_err(|problem| problem.below(&format!("[{n}].profile")))?;
             meter.remarker = is.remarker();
         }
         Ok(())

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{AnyMeter, Meter, MeterParams};
 use crate::control::Message;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Color, Context, Environment, Header, Instant, PseudoCode, Reason, Rng};
 
@@ -110,7 +109,7 @@ impl Conditioner {
     /// The parameters are of another meter, or the key that cannot change; nothing has changed then, but the meter is up to date.
     pub fn retune(&mut self, params: &MeterParams, rate: Bitrate, now: Instant) -> Result<(), UnitError> {
         if params.actions() != self.actions {
-            return Err(UnitError::new(at_key("out", "it cannot change during a run; start a run with it")));
+            return Err(UnitError::at("out", "it cannot change during a run; start a run with it"));
         }
         self.meter.settle(now);
         self.meter.retune(params.clone(), Environment { rate })

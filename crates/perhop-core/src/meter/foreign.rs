@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 
 use super::{Meter, MeterBlock, OutOfThree};
 use crate::marker::AfClass;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Environment, Header, Origin};
 
@@ -98,6 +97,7 @@ impl Block for Foreign {
     const NAME: &'static str = "python";
     const SUMMARY: &'static str = "Gives colors as a class in Python does, a subclass of `perhop.Meter`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
+    const IS_OUTSIDE: bool = true;
     const BATCHED: bool = true;
 }
 
@@ -111,10 +111,7 @@ impl MeterBlock for Foreign {
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         if self.params.class != before.params.class {
-            return Err(UnitError::new(at_key(
-                "class",
-                "it cannot change during a run; start a run with it",
-            )));
+            return Err(UnitError::at("class", "it cannot change during a run; start a run with it"));
         }
         self.meter = before.meter.as_ref().map(|meter| meter.boxed_clone());
         if let Some(meter) = &mut self.meter {

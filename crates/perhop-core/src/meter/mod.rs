@@ -35,7 +35,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Message;
 use crate::marker::AfClass;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant};
 
@@ -89,16 +88,16 @@ impl ColorMode {
 
 /// Refuses a peak rate below the committed one.
 fn not_below(key: &str, peak: Bitrate, rate: Bitrate) -> Result<(), UnitError> {
-    let text = || at_key(key, format!("must be at least `rate`, which is {rate}, not {peak}"));
-    if peak < rate { Err(UnitError::new(text())) } else { Ok(()) }
+    let refused = || UnitError::at(key, format!("must be at least `rate`, which is {rate}, not {peak}"));
+    if peak < rate { Err(refused()) } else { Ok(()) }
 }
 
 /// Two bursts are both empty.
 fn no_burst() -> UnitError {
-    UnitError::new(at_key(
+    UnitError::at(
         "burst",
         "this and `excess-burst` are both 0B, so every packet is red; give one of them a packet's size or more",
-    ))
+    )
 }
 
 /// The bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is meant so.

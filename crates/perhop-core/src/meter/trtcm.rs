@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, MeterBlock, meter_params, not_below, small_bursts};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
 
@@ -51,7 +50,7 @@ impl Block for TrTcm {
     fn check(params: &TrTcmParams) -> Result<(), UnitError> {
         for (key, burst) in [("burst", params.burst), ("peak-burst", params.peak_burst)] {
             if burst.get() == 0 {
-                return Err(UnitError::new(at_key(key, "must be above 0B; take a packet's size or more")));
+                return Err(UnitError::at(key, "must be above 0B; take a packet's size or more"));
             }
         }
         not_below("peak-rate", params.peak_rate, params.rate)

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Meter, MeterBlock, Out, meter_params};
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Instant, Origin};
 
@@ -127,7 +126,7 @@ const fn ten_seconds() -> Duration {
 
 pub(super) fn not_empty(key: &str, window: Duration) -> Result<(), UnitError> {
     if window.is_zero() {
-        return Err(UnitError::new(at_key(key, "a window must be longer than 0s, such as 1s")));
+        return Err(UnitError::at(key, "a window must be longer than 0s, such as 1s"));
     }
     Ok(())
 }
@@ -166,7 +165,7 @@ impl MeterBlock for Tsw {
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         if self.initial != before.initial {
             let text = "the run has begun, so it has no effect any more; start a run with it";
-            return Err(UnitError::new(at_key("initial", text)));
+            return Err(UnitError::at("initial", text));
         }
         self.estimator.take_over(&before.estimator);
         Ok(())
@@ -345,12 +344,12 @@ mod tests {
 
     #[test]
     fn a_window_is_not_empty() {
-        let text = |key| at_key(key, "a window must be longer than 0s, such as 1s");
+        let text = |key| UnitError::at(key, "a window must be longer than 0s, such as 1s");
         let tsw = serde_json::from_str(r#"{"rate": "1Mbps", "window": "0s"}"#).unwrap();
-        assert_eq!(Tsw::check(&tsw).unwrap_err().to_string(), text("window"));
+        assert_eq!(Tsw::check(&tsw).unwrap_err(), text("window"));
         for key in ["window", "long-window"] {
             let three = serde_json::from_str(&format!(r#"{{"rate": "1Mbps", "{key}": "0s"}}"#)).unwrap();
-            assert_eq!(ThreePrecedence::check(&three).unwrap_err().to_string(), text(key), "{key}");
+            assert_eq!(ThreePrecedence::check(&three).unwrap_err(), text(key), "{key}");
         }
     }
 

@@ -5,7 +5,6 @@ use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerPar
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
-use crate::table::at_inner_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
@@ -226,7 +225,7 @@ impl<P: Packet> Branches<P> {
                 return Err(fixed(&format!("{}.match", after.key)));
             }
             let to = Retuning { before: before.queue, after: after.queue, rate, now };
-            branch.queue.retune(&to).map_err(|problem| at_inner_key(&after.queue_key(), &problem))?;
+            branch.queue.retune(&to).map_err(|problem| problem.below(&after.queue_key()))?;
         }
         Ok(())
     }

@@ -21,7 +21,6 @@ use super::queues::{
 use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
@@ -72,7 +71,7 @@ impl<P: Packet> Block for Drr<P> {
 
     fn check(params: &DrrParams) -> Result<(), UnitError> {
         if params.quantum.get() == 0 {
-            return Err(UnitError::new(at_key("quantum", "a quantum must be above 0B, such as 1500B")));
+            return Err(UnitError::at("quantum", "a quantum must be above 0B, such as 1500B"));
         }
         check_claims(&params.queues)?;
         check_protection(&params.queues)?;

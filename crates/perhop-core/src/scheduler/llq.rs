@@ -21,7 +21,6 @@ use super::{
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::{at_inner_key, at_key, split_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
@@ -87,13 +86,13 @@ impl<P: Packet> Block for Llq<P> {
     fn check(params: &LlqParams) -> Result<(), UnitError> {
         let Some(first) = params.priority.first() else {
             let text = "no priority queue; add one, or leave the scheduler out";
-            return Err(UnitError::new(at_key("priority", text)));
+            return Err(UnitError::at("priority", text));
         };
         for (n, queue) in params.priority.iter().enumerate() {
             let given = [("burst", queue.burst.is_some()), ("police", queue.police.is_some())];
             if let Some((key, _)) = given.iter().find(|(_, given)| queue.rate.is_none() && *given) {
                 let text = "has no effect without `rate`, to which the queue is policed; write it, or leave this out";
-                return Err(UnitError::new(at_key(&format!("priority[{n}].{key}"), text)));
+                return Err(UnitError::at(format!("priority[{n}].{key}"), text));
             }
         }
         let mut places: Vec<Place<'_>> = params.places().collect();
@@ -101,7 +100,7 @@ impl<P: Packet> Block for Llq<P> {
         if let Some(double) = others.iter().find(|class| places.iter().any(|place| place.name == class.name))
         {
             let text = format!("`{}` is a priority queue, too; give each queue its own name", double.name);
-            return Err(UnitError::new(at_key("queue", text)));
+            return Err(UnitError::at("queue", text));
         }
         // What takes all others is not among them.
         let others = format!("{} others", first.name);
@@ -134,7 +133,7 @@ impl LlqParams {
             let text = format!(
                 "the rates of the priority queues leave nothing of the {link} for `queue`; lower them"
             );
-            UnitError::new(at_key("priority", text))
+            UnitError::at("priority", text)
         })
     }
 }
@@ -155,10 +154,8 @@ impl<P: Packet> Scheduler for Llq<P> {
 
     fn fits(params: &LlqParams, rate: Bitrate) -> Result<(), UnitError> {
         params.queue.0.fits(params.left(rate)?).map_err(|problem| {
-            let text = problem.to_string();
-            let (key, problem) = split_key(&text);
-            let problem = problem.replace("the link has", "priority queues leave");
-            UnitError::new(at_key(&below("queue", key), problem))
+            let text = problem.text().replace("the link has", "priority queues leave");
+            UnitError::at(problem.key(), text).below("queue")
         })
     }
 
@@ -178,7 +175,7 @@ impl<P: Packet> Scheduler for Llq<P> {
         }
         let left = to.after.left(to.rate).unwrap_or(to.rate);
         let others = to.of(&*to.before.queue.0, &*queue.0, left);
-        self.others.retune(&others).map_err(|problem| at_inner_key("queue", &problem))
+        self.others.retune(&others).map_err(|problem| problem.below("queue"))
     }
 
     fn paths(params: &mut LlqParams) -> Vec<(String, &mut PathName)> {
@@ -366,6 +363,7 @@ mod tests {
     use super::super::queues::tests::{drain, packet, put, take};
     use super::*;
     use crate::testing::{environment, streams};
+    use crate::units::split_key;
 
     const RULE: &str = r#"{"aqm": "drop-tail", "limit": "999p"}"#;
     const EF: u8 = 46;

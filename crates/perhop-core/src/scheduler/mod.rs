@@ -37,7 +37,6 @@ use ambassador::delegatable_trait;
 
 use crate::aqm::{AqmParams, ForeignParams};
 use crate::control::Message;
-use crate::table::{at_inner_key, at_key};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Counters, DelayTarget, Depth, Direction, Environment, Header,
@@ -164,7 +163,7 @@ impl<'a, T> Retuning<'a, T> {
 
 /// A parameter of this key cannot change.
 fn fixed(key: &str) -> UnitError {
-    UnitError::new(at_key(key, "it cannot change during a run; start a run with it"))
+    UnitError::at(key, "it cannot change during a run; start a run with it")
 }
 
 /// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps what it has: the driver has
@@ -181,7 +180,7 @@ fn retune_aqm(
 /// The place of a problem with the AQM of a scheduler's only queue.
 #[expect(clippy::needless_pass_by_value, reason = "it is an argument of `map_err`")]
 fn in_rule(problem: UnitError) -> UnitError {
-    at_inner_key("rule", &problem)
+    problem.below("rule")
 }
 
 /// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its parameters.
@@ -322,7 +321,7 @@ macro_rules! register_schedulers {
                             "`{}` cannot replace another scheduler during a run; start a run with it",
                             to.after.name()
                         );
-                        Err(UnitError::new(at_key(SchedulerParams::TAG, text)))
+                        Err(UnitError::at(SchedulerParams::TAG, text))
                     }
                 }
             }

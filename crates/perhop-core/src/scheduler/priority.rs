@@ -21,7 +21,6 @@ use super::{ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::meter::RateEstimator;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
@@ -117,7 +116,7 @@ impl<P: Packet> Block for Priority<P> {
 
     fn check(params: &PriorityParams) -> Result<(), UnitError> {
         if params.window.is_zero() {
-            return Err(UnitError::new(at_key("window", "a window must be longer than 0s, such as 1s")));
+            return Err(UnitError::at("window", "a window must be longer than 0s, such as 1s"));
         }
         check_queues(&params.queues)
     }
@@ -129,7 +128,7 @@ impl<P: Packet> Scheduler for Priority<P> {
         above.map_or(Ok(()), |n| {
             let text =
                 format!("the link's rate is {rate}, so the cap has no effect; lower it or leave it out");
-            Err(UnitError::new(at_key(&format!("queues[{n}].cap"), text)))
+            Err(UnitError::at(format!("queues[{n}].cap"), text))
         })
     }
 

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{fixed, flow_of};
 use crate::rng::mixed;
-use crate::table::at_key;
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng};
 
@@ -81,8 +80,7 @@ impl QueueProtectionParams {
     /// # Errors
     /// Which value is not possible, with its key.
     pub(super) fn check(&self) -> Result<(), UnitError> {
-        let refuse =
-            |key: &str, text: &str| Err(UnitError::new(at_key(&format!("queue-protection.{key}"), text)));
+        let refuse = |key: &str, text: &str| Err(UnitError::at(format!("queue-protection.{key}"), text));
         match self {
             _ if self.critical_delay.is_zero() => {
                 refuse("critical-delay", "a critical delay is longer than 0s, such as 1ms")
@@ -335,7 +333,7 @@ mod tests {
         let refused = |keys: &str| {
             let params: QueueProtectionParams = serde_json::from_str(&format!("{{{keys}}}")).unwrap();
             let message = params.check().unwrap_err().to_string();
-            crate::table::split_key(&message).0.to_owned()
+            crate::units::split_key(&message).0.to_owned()
         };
         for (keys, key) in [
             (r#""critical-delay": "0s""#, "critical-delay"),

@@ -13,7 +13,7 @@ use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
 pub use crate::matching::{Match, PathName};
-use crate::table::{at_inner_key, at_key, bad_name};
+use crate::table::bad_name;
 use crate::units::UnitError;
 use crate::{
     Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
@@ -82,7 +82,7 @@ queue_params! {
 /// Checks names, and that every packet has a queue: the last takes what no other does.
 pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError> {
     if queues.is_empty() {
-        return Err(UnitError::new(at_key("queues", "the scheduler has no queues; add one for all packets")));
+        return Err(UnitError::at("queues", "the scheduler has no queues; add one for all packets"));
     }
     let places: Vec<Place<'_>> = queues
         .iter()
@@ -107,7 +107,7 @@ pub(super) struct Place<'a> {
 pub(super) fn check_places(places: &[Place<'_>]) -> Result<(), UnitError> {
     let last = places.len().saturating_sub(1);
     for (n, Place { key, name, selector }) in places.iter().enumerate() {
-        let refuse = |part: &str, text: &str| Err(UnitError::new(at_key(&format!("{key}.{part}"), text)));
+        let refuse = |part: &str, text: &str| Err(UnitError::at(format!("{key}.{part}"), text));
         if let Some(problem) = bad_name(name) {
             return refuse("name", &problem);
         }
@@ -128,7 +128,7 @@ pub(super) fn check_places(places: &[Place<'_>]) -> Result<(), UnitError> {
                 return refuse("match", "it has no condition; write { dscp = 46 }, or a path");
             }
             Some(selector) => {
-                selector.check().map_err(|problem| at_inner_key(&format!("{key}.match"), &problem))?;
+                selector.check().map_err(|problem| problem.below(&format!("{key}.match")))?;
                 let mut before = places[..n].iter();
                 if let Some(first) = before.find(|place| place.selector.is_some_and(|m| m.covers(selector))) {
                     let text = format!(
@@ -202,7 +202,7 @@ pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
     both.map_or(Ok(()), |n| {
         let text =
             "a queue has either a guaranteed `rate` or a `weight` for the remaining capacity; leave one out";
-        Err(UnitError::new(at_key(&format!("queues[{n}].weight"), text)))
+        Err(UnitError::at(format!("queues[{n}].weight"), text))
     })
 }
 
@@ -213,9 +213,9 @@ pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError>
         if n + 1 == queues.len() {
             let text =
                 "the last queue has no other one for packets that are redirected; protect an earlier queue";
-            return Err(UnitError::new(at_key(&format!("queues[{n}].queue-protection"), text)));
+            return Err(UnitError::at(format!("queues[{n}].queue-protection"), text));
         }
-        params.check().map_err(|problem| at_inner_key(&format!("queues[{n}]"), &problem))?;
+        params.check().map_err(|problem| problem.below(&format!("queues[{n}]")))?;
     }
     Ok(())
 }
@@ -223,7 +223,7 @@ pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError>
 /// The link can keep what the queues are promised, and leaves something to the others.
 pub(super) fn check_guarantees(queues: &[SharingQueue], link: Bitrate) -> Result<(), UnitError> {
     let sum = promised(queues);
-    let refuse = |text: String| Err(UnitError::new(at_key("queues", text)));
+    let refuse = |text: String| Err(UnitError::at("queues", text));
     let total = |sum: u128| {
         let sum = Bitrate::from_bps(u64::try_from(sum).unwrap_or(u64::MAX));
         sum.map_or_else(|_| String::new(), |sum| sum.to_string())
@@ -411,7 +411,7 @@ impl<P: Packet> Queues<P> {
             let packets = &mut queue.packets;
             let retuned =
                 retune_aqm(before.rule(), after.rule(), |rule| packets.retune(rule, Environment { rate }));
-            retuned.map_err(|problem| at_inner_key(&format!("{key}[{n}].rule"), &problem))?;
+            retuned.map_err(|problem| problem.below(&format!("{key}[{n}].rule")))?;
         }
         Ok(())
     }
@@ -429,7 +429,7 @@ impl<P: Packet> Queues<P> {
                 (None, None) => {}
                 (Some(held), Some(protection)) => {
                     let retuned = held.retune(protection, share);
-                    retuned.map_err(|problem| at_inner_key(&key(), &problem))?;
+                    retuned.map_err(|problem| problem.below(&key()))?;
                 }
                 _ => return Err(fixed(&format!("{}.queue-protection", key()))),
             }
@@ -524,7 +524,7 @@ pub(super) use classes_are_queues;
 pub(super) mod tests {
     use super::*;
     use crate::scheduler::{Dequeued, Discipline};
-    use crate::table::split_key;
+    use crate::units::split_key;
     use crate::{Dscp, FlowId};
 
     /// A packet of the queue that takes this codepoint; its flow identifies it.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::{at_inner_key, at_key, nested, split_key};
+use crate::table::nested;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
@@ -121,11 +121,11 @@ impl<P: Packet> Block for Shaper<P> {
     fn check(params: &ShaperParams) -> Result<(), UnitError> {
         if params.burst < params.mtu {
             let text = format!("must be at least `mtu`, which is {}, not {}", params.mtu, params.burst);
-            return Err(UnitError::new(at_key("burst", text)));
+            return Err(UnitError::at("burst", text));
         }
         if let SchedulerParams::Shaper(_) = *params.queue.0 {
             let text = "a shaper around a shaper has the lower rate of the two; leave one out";
-            return Err(UnitError::new(at_key(&format!("queue.{}", SchedulerParams::TAG), text)));
+            return Err(UnitError::at(format!("queue.{}", SchedulerParams::TAG), text));
         }
         Ok(())
     }
@@ -173,20 +173,16 @@ impl<P: Packet> Scheduler for Shaper<P> {
             let text = format!(
                 "the link's rate is {rate}, so the shaper has no effect; lower it or leave the shaper out"
             );
-            return Err(UnitError::new(at_key("rate", text)));
+            return Err(UnitError::at("rate", text));
         }
-        params.queue.0.fits(params.rate).map_err(|problem| {
-            let text = problem.to_string();
-            let (key, problem) = split_key(&text);
-            UnitError::new(at_key(&inner(key), problem))
-        })
+        params.queue.0.fits(params.rate).map_err(|problem| problem.below("queue"))
     }
 
     fn retune(&mut self, to: &Retuning<'_, ShaperParams>) -> Result<(), UnitError> {
         let ShaperParams { rate, burst, queue, .. } = to.after;
         self.bucket.retune(*rate, *burst, to.now);
         let inner = to.of(&*to.before.queue.0, &*queue.0, to.rate.min(*rate));
-        self.inner.retune(&inner).map_err(|problem| at_inner_key("queue", &problem))?;
+        self.inner.retune(&inner).map_err(|problem| problem.below("queue"))?;
         self.recount();
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::Duration;
 pub use self::curve::{DropCurve, Points};
 pub use self::number::{AboveZero, Load, Positive, Probability, Weight};
 use self::text::{COUNT, SIZE};
-pub use self::text::{TIME, UnitError, parts};
+pub use self::text::{TIME, UnitError, parts, split_key};
 pub(crate) use self::text::{deserialize_text, format_scaled, parse_scaled, text_serde, text_unit};
 pub use self::thresholds::Thresholds;
 

@@ -5,20 +5,56 @@ use std::str::FromStr;
 
 use serde::{Deserializer, de};
 
-/// Why a quantity's text was refused: what is wrong, then what would be right.
+/// The reason why a quantity or a parameter is refused: what is wrong, then what would be right.
+///
+/// Its text form has the key in front, since serde passes errors on as text: [`split_key`] takes both apart again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitError(String);
+pub struct UnitError {
+    key: String,
+    text: String,
+}
+
+/// Separates the key from the message in the text form of an error.
+const SEPARATOR: char = '\u{1f}';
 
 impl UnitError {
-    /// An error that says `text`.
+    /// Creates an error that says `text`.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { key: String::new(), text: text.into() }
     }
+
+    /// Creates an error about the parameter of this key, such as `rule.limit`.
+    pub fn at(key: impl Into<String>, text: impl fmt::Display) -> Self {
+        Self { key: key.into(), text: text.to_string() }
+    }
+
+    /// Returns the error for a table that has the refused one under `key`.
+    #[must_use]
+    pub fn below(self, key: &str) -> Self {
+        let key = if self.key.is_empty() { key.to_owned() } else { format!("{key}.{}", self.key) };
+        Self { key, text: self.text }
+    }
+
+    /// Returns the key of the refused parameter; empty if the error names none.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the message without the key.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Takes the text form of an error apart: the key of the refused parameter (empty if it names none), and the message.
+pub fn split_key(message: &str) -> (&str, &str) {
+    message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
 }
 
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let Self { key, text } = self;
+        if key.is_empty() { f.write_str(text) } else { write!(f, "{SEPARATOR}{key}{SEPARATOR}{text}") }
     }
 }
 
@@ -135,7 +171,7 @@ pub(super) fn split(text: &str) -> (&str, &str) {
 /// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units; `remedy` says what to
 /// write.
 pub(crate) fn parse_scaled(text: &str, remedy: &str, suffixes: &[(&str, u64)]) -> Result<u64, UnitError> {
-    let refuse = |why: String| Err(UnitError(format!("`{text}` {why}; write {remedy}")));
+    let refuse = |why: String| Err(UnitError::new(format!("`{text}` {why}; write {remedy}")));
     let (number, suffix) = split(text);
     let suffix = suffix.strip_prefix(' ').unwrap_or(suffix);
     if number.is_empty() {

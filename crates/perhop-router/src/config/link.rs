@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{AggregateMeter, MeterParams};
-use perhop_core::table::split_key;
 use perhop_core::{Bitrate, Color, Dscp, Duration, FlowId, Header};
 use perhop_scenario::format::Queue;
 use perhop_scenario::simulated_only;
@@ -42,9 +41,7 @@ impl Link {
             Err(Problem::at(key, text))
         };
         if let Err(problem) = self.queue.scheduler.fits(self.rate) {
-            let text = problem.to_string();
-            let (inner, message) = split_key(&text);
-            return at(inner, message.into());
+            return at(problem.key(), problem.text().into());
         }
         if let Some((key, path)) = self.queue.scheduler.clone().paths().first() {
             return at(key, no_path(path.name()));
@@ -68,9 +65,7 @@ impl Link {
             Err(Problem::at(steps(name).chain(steps("meters")).chain(steps(inner)), text))
         };
         if let Err(problem) = AggregateMeter::check(&self.meters) {
-            let text = problem.to_string();
-            let (inner, message) = split_key(&text);
-            return at(inner, message.into());
+            return at(problem.key(), problem.text().into());
         }
         for (number, mut meter) in self.meters.iter().cloned().enumerate() {
             if let Some(path) = meter.path() {

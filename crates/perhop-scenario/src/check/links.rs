@@ -3,7 +3,7 @@
 use perhop_core::Duration;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::AggregateMeter;
-use perhop_core::table::{bad_name, split_key};
+use perhop_core::table::bad_name;
 use perhop_sim::Medium;
 use perhop_sim::medium::Outage;
 
@@ -54,11 +54,10 @@ pub(super) fn check_media(scenario: &Scenario) -> Checked {
 /// Checks that queues name existing paths, and guarantee no more than the rates of their links.
 pub(super) fn check_queues(scenario: &Scenario) -> Checked {
     for place in scenario.queues() {
-        place.scheduler().fits(place.rate()).map_err(|problem| {
-            let text = problem.to_string();
-            let (inner, message) = split_key(&text);
-            place.at(inner, message.into())
-        })?;
+        place
+            .scheduler()
+            .fits(place.rate())
+            .map_err(|problem| place.at(problem.key(), problem.text().into()))?;
         for (key, path) in place.scheduler().clone().paths() {
             find_path(scenario, path.name()).map_err(|text| place.at(&key, text))?;
         }
@@ -92,11 +91,8 @@ pub(super) fn check_meters(scenario: &Scenario) -> Checked {
             let text = "meters are in front of a queue, which this link does not have; give it a `queue`";
             return Err(at("", text.into()));
         }
-        AggregateMeter::check(direction.meters()).map_err(|problem| {
-            let text = problem.to_string();
-            let (inner, message) = split_key(&text);
-            at(inner, message.into())
-        })?;
+        AggregateMeter::check(direction.meters())
+            .map_err(|problem| at(problem.key(), problem.text().into()))?;
         for (number, mut meter) in direction.meters().iter().cloned().enumerate() {
             if let Some(path) = meter.path() {
                 let at = |text| at(&format!("[{number}].match.path"), text);

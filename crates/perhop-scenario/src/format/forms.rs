@@ -8,7 +8,7 @@ use perhop_core::Duration;
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::table::{at_key, nested};
+use perhop_core::table::nested;
 use perhop_core::units::{TIME, UnitError, parts};
 use perhop_sim::transport::rap::RapParams;
 use perhop_sim::transport::tcp::TcpParams;
@@ -156,7 +156,7 @@ fn read_transport<T: DeserializeOwned, E: de::Error>(
     check: impl FnOnce(&T) -> Result<(), (&'static str, UnitError)>,
 ) -> Result<T, E> {
     let params = nested(table, |table| Some(T::deserialize(table))).expect("always read")?;
-    check(&params).map_err(|(key, problem)| de::Error::custom(at_key(key, problem)))?;
+    check(&params).map_err(|(key, problem)| de::Error::custom(UnitError::at(key, problem)))?;
     Ok(params)
 }
 

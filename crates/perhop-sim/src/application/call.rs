@@ -70,10 +70,7 @@ impl Block for Call {
     const BATCHED: bool = true;
 
     fn check(params: &CallParams) -> Result<(), UnitError> {
-        params
-            .source()
-            .check()
-            .map_err(|(key, problem)| UnitError::new(perhop_core::table::at_key(key, problem)))
+        params.source().check().map_err(|(key, problem)| UnitError::at(key, problem))
     }
 }
 

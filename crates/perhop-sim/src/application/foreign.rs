@@ -112,6 +112,7 @@ impl Block for Foreign {
     const SUMMARY: &'static str =
         "Requests and responds as a class in Python does, a subclass of `perhop.Application`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
+    const IS_OUTSIDE: bool = true;
 
     fn check(params: &ForeignApplicationParams) -> Result<(), UnitError> {
         if !(1..=MOST_CONNECTIONS).contains(&params.connections) {

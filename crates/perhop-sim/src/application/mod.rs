@@ -229,7 +229,7 @@ register_applications! {
 
 /// Refuses a key's value.
 fn refuse(key: &str, text: &str) -> Result<(), UnitError> {
-    Err(UnitError::new(perhop_core::table::at_key(key, text)))
+    Err(UnitError::at(key, text))
 }
 
 /// The longest request: more are a slip of the keyboard.

@@ -73,7 +73,7 @@ pub enum Refused {
     Queue {
         /// The link's name.
         link: String,
-        /// The reason, with a key in front as [`split_key`](perhop_core::table::split_key) takes it off.
+        /// The reason, with a key in front as [`split_key`](perhop_core::units::split_key) takes it off.
         problem: String,
     },
     /// The rate of a link that has a trace of its rate.
@@ -90,7 +90,7 @@ pub enum Refused {
     Profile {
         /// The owner of the profile, in words.
         owner: String,
-        /// The reason, with a key in front as [`split_key`](perhop_core::table::split_key) takes it off.
+        /// The reason, with a key in front as [`split_key`](perhop_core::units::split_key) takes it off.
         problem: String,
     },
     /// Something of a flow besides the rate of UDP.
@@ -115,7 +115,7 @@ impl fmt::Display for Refused {
         match self {
             Self::AheadOfClock => f.write_str(CHANGEABLE_AHEAD),
             Self::Queue { problem, .. } | Self::Profile { problem, .. } => {
-                f.write_str(perhop_core::table::split_key(problem).1)
+                f.write_str(perhop_core::units::split_key(problem).1)
             }
             Self::Traced { .. } => f.write_str("the link's rate follows a trace"),
             Self::Link { .. } | Self::Flow { .. } | Self::Other => {

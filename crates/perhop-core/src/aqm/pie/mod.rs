@@ -33,7 +33,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict, check_gains, check_target, room};
-use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
     Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
@@ -261,16 +260,13 @@ impl Block for Pie {
     fn check(params: &PieParams) -> Result<(), UnitError> {
         let settings = Settings::of(params);
         if settings.update < SHORTEST_UPDATE {
-            return Err(UnitError::new(at_key("update", "an update interval is at least 1ms, such as 15ms")));
+            return Err(UnitError::at("update", "an update interval is at least 1ms, such as 15ms"));
         }
         if settings.update > LONGEST_UPDATE {
-            return Err(UnitError::new(at_key(
-                "update",
-                "an update interval is at most 3600s, such as 15ms",
-            )));
+            return Err(UnitError::at("update", "an update interval is at most 3600s, such as 15ms"));
         }
         if settings.mean_packet == 0 {
-            return Err(UnitError::new(at_key("mean-packet", "a packet must be above 0B, such as 1000B")));
+            return Err(UnitError::at("mean-packet", "a packet must be above 0B, such as 1000B"));
         }
         check_target(settings.target, "15ms")?;
         check_gains(params.alpha, params.beta)
@@ -345,11 +341,11 @@ impl AqmBlock for Pie {
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         if self.settings.law != before.settings.law {
-            return Err(UnitError::new(at_key("law", "it cannot change during a run; start a run with it")));
+            return Err(UnitError::at("law", "it cannot change during a run; start a run with it"));
         }
         if self.settings.update != before.settings.update {
             let text = "its updates are counted from the start of the run; start a run with it";
-            return Err(UnitError::new(at_key("update", text)));
+            return Err(UnitError::at("update", text));
         }
         self.controller = before.controller;
         (self.sojourn, self.backlog, self.accumulated) = (before.sojourn, before.backlog, before.accumulated);

@@ -36,7 +36,6 @@ use super::{
 };
 use crate::aqm::{AqmParams, PiController, Verdict, check_gains, check_target};
 use crate::control::Message;
-use crate::table::at_key;
 use crate::units::{AboveZero, UnitError};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
@@ -223,7 +222,7 @@ impl<P: Packet> Block for DualPi2<P> {
     const BATCHED: bool = true;
 
     fn check(params: &DualPi2Params) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::new(at_key(key, text)));
+        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
         let parts = params.parts();
         if params.rtt_max < Duration::from_millis(3) {
             return refuse("rtt-max", "a round-trip time is at least 3ms, such as 100ms");

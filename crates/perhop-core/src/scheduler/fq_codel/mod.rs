@@ -33,7 +33,6 @@ use self::table::{Assigned, FlowTable, WAYS};
 use super::{Dequeued, Discipline, Retuning, Scheduler};
 use crate::aqm::{Aqm, AqmBlock, AqmParams, Codel, CodelLaw};
 use crate::control::Message;
-use crate::table::at_key;
 use crate::units::{Packets as Count, UnitError};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
@@ -209,7 +208,7 @@ impl<P: Packet> Block for FqCodel<P> {
     const BATCHED: bool = true;
 
     fn check(params: &FqCodelParams) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::new(at_key(key, text)));
+        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
         match params {
             FqCodelParams { flows: 0 | 65_537.., .. } => {
                 refuse("flows", "there are 1 to 65536 queues, such as 1024")

@@ -7,7 +7,7 @@ use super::super::branches::BranchParams;
 use super::super::queues::{Place, check_places};
 use super::super::{Match, PathName, ShapedQueue};
 use crate::aqm::AqmParams;
-use crate::table::{at_key, bad_name, split_key};
+use crate::table::bad_name;
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes};
 
@@ -159,11 +159,9 @@ impl HtbParams {
         for Found { key, class, .. } in self.found() {
             let Some(queue) = &class.queue else { continue };
             queue.0.fits(class.ceil()).map_err(|problem| {
-                let text = problem.to_string();
-                let (inner, problem) = split_key(&text);
-                let problem = problem.replace("the link's rate is", "the class's `ceil` is");
-                let problem = problem.replace("the link has", "the class has");
-                UnitError::new(at_key(&super::super::below(&format!("{key}.queue"), inner), problem))
+                let text = problem.text().replace("the link's rate is", "the class's `ceil` is");
+                let text = text.replace("the link has", "the class has");
+                UnitError::at(problem.key(), text).below(&format!("{key}.queue"))
             })?;
         }
         Ok(())
@@ -320,7 +318,7 @@ impl Found<'_> {
 }
 
 fn refuse(key: &str, text: &str) -> Result<(), UnitError> {
-    Err(UnitError::new(at_key(key, text)))
+    Err(UnitError::at(key, text))
 }
 
 fn find<'a>(

@@ -229,7 +229,7 @@ fn keys_that_contradict_each_other_or_have_no_effect_are_refused() {
     let refused = |classes: &str| {
         let params = serde_json::from_str(&format!(r#"{{"classes": [{classes}]}}"#)).unwrap();
         let text = Htb::<Header>::check(&params).unwrap_err().to_string();
-        let (key, problem) = crate::table::split_key(&text);
+        let (key, problem) = crate::units::split_key(&text);
         format!("{key}: {problem}")
     };
     let rate = r#""rate": "8Mbps""#;

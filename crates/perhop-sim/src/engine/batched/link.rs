@@ -18,7 +18,6 @@ use perhop_core::meter::AggregateMeters;
 use perhop_core::scheduler::{
     Admitted, Departures, Discipline, FifoParams, PrecomputedFifo, SchedulerParams,
 };
-use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
 use perhop_core::{
     Bitrate, Context, Duration, Environment, Instant, Offered, Packet, Port, PortVisitor, PrefetchStage, Rng,
@@ -244,7 +243,7 @@ impl Link {
         after: &LinkSpec,
         now: Instant,
     ) -> Result<(), UnitError> {
-        let in_queue = |problem: UnitError| at_inner_key("queue", &problem);
+        let in_queue = |problem: UnitError| problem.below("queue");
         if let Some(to) = retuning(before, after, &mut self.shared, now) {
             match (&mut self.queue, to.after) {
                 (Queue::Precomputed(queue), SchedulerParams::Fifo(FifoParams { rule })) => {
@@ -262,7 +261,7 @@ impl Link {
         }
         let Some(meters) = &mut self.meters else { return Ok(()) };
         let retuned = meters.retune((&before.meters, &after.meters), now);
-        retuned.map_err(|problem| at_inner_key("meters", &problem))
+        retuned.map_err(|problem| problem.below("meters"))
     }
 
     /// Brings the queue's counters up to `now`.

@@ -3,7 +3,6 @@
 use perhop_core::control::Message;
 use perhop_core::measure::{PortView, RateChange};
 use perhop_core::meter::AggregateMeters;
-use perhop_core::table::at_inner_key;
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Duration, Instant, Port, Streams};
 
@@ -116,10 +115,10 @@ impl Link {
     ) -> Result<(), UnitError> {
         let Queue::Managed(managed) = &mut self.queue else { return Ok(()) };
         if let Some(to) = retuning(before, after, &mut managed.shared, now) {
-            managed.port.retune(&to).map_err(|problem| at_inner_key("queue", &problem))?;
+            managed.port.retune(&to).map_err(|problem| problem.below("queue"))?;
         }
         let meters = managed.meters.retune((&before.meters, &after.meters), now);
-        meters.map_err(|problem| at_inner_key("meters", &problem))
+        meters.map_err(|problem| problem.below("meters"))
     }
 
     /// Sets the rate and the delay, for the packets that the link begins to send from now on.

@@ -2,7 +2,6 @@
 //!
 //! How the receiver echoes each mark (section 3.2) is the [receiver](crate::transport::tcp::TcpReceiver)'s.
 
-use perhop_core::table::at_key;
 use perhop_core::units::UnitError;
 use perhop_core::{Block, Origin, Probability};
 use schemars::JsonSchema;
@@ -53,7 +52,7 @@ impl Block for Dctcp {
     fn check(params: &DctcpParams) -> Result<(), UnitError> {
         if params.estimation_gain.get() == 0.0 {
             let why = "the gain is above 0 and at most 1, such as 0.0625";
-            return Err(UnitError::new(at_key("estimation-gain", why)));
+            return Err(UnitError::at("estimation-gain", why));
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! LEDBAT, Low Extra Delay Background Transport: RFC 6817, section 2.
 
-use perhop_core::table::at_key;
 use perhop_core::units::UnitError;
 use perhop_core::{Block, Duration, Instant, Origin};
 use schemars::JsonSchema;
@@ -65,10 +64,7 @@ impl Block for Ledbat {
 
     fn check(params: &LedbatParams) -> Result<(), UnitError> {
         if !(LEAST_TARGET..=MOST_TARGET).contains(&params.target_delay) {
-            return Err(UnitError::new(at_key(
-                "target-delay",
-                "a target is 1ms to 100ms (RFC 6817, section 2.5)",
-            )));
+            return Err(UnitError::at("target-delay", "a target is 1ms to 100ms (RFC 6817, section 2.5)"));
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4. With `target-rtt = "0s"` it is
 //! version 0.5 of August 2020, too, which does not equalize round-trip times unless asked to (`RTT_CONTROL_NONE`).
 
-use perhop_core::table::at_key;
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Block, Bytes, Duration, Instant, Origin};
 use schemars::JsonSchema;
@@ -84,7 +83,7 @@ impl Block for Prague {
 
     fn check(params: &PragueParams) -> Result<(), UnitError> {
         if params.target_rtt > LONGEST_TARGET {
-            return Err(UnitError::new(at_key("target-rtt", "at most 100ms, such as 25ms; 0s turns it off")));
+            return Err(UnitError::at("target-rtt", "at most 100ms, such as 25ms; 0s turns it off"));
         }
         Ok(())
     }

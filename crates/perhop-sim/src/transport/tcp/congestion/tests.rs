@@ -285,7 +285,7 @@ fn parameters_out_of_range_and_those_of_other_controls_are_refused() {
         (r#"{"estimation-gain":0.1}"#, "", "key `control` is missing; it names one of reno, cubic"),
     ] {
         let refused = serde_json::from_str::<Congestion>(table).unwrap_err().to_string();
-        let (at, said) = perhop_core::table::split_key(&refused);
+        let (at, said) = perhop_core::units::split_key(&refused);
         assert!(
             (at.is_empty() || at == key) && said.contains(text) && refused.contains(key),
             "{table}: {refused}"

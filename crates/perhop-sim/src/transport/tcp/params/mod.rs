@@ -9,8 +9,8 @@ pub mod presets;
 #[cfg(test)]
 mod tests;
 
-use perhop_core::table::{at_key, nested};
-use perhop_core::units::Packets;
+use perhop_core::table::nested;
+use perhop_core::units::{Packets, UnitError};
 use perhop_core::{Bytes, Depth, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -328,7 +328,7 @@ impl<'de> Deserialize<'de> for TcpParams {
         let read: Self =
             nested(Value::Object(table), |table| Some(Self::deserialize(table))).expect("always read")?;
         match given.filter(|_| !read.has_partial_acks()) {
-            Some(key) => Err(de::Error::custom(at_key(key, NO_PARTIAL_ACKS))),
+            Some(key) => Err(de::Error::custom(UnitError::at(key, NO_PARTIAL_ACKS))),
             None => Ok(read),
         }
     }
