@@ -26,7 +26,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
+use super::early::{Chance, EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::red::red_params;
 use super::{Aqm, AqmBlock, Verdict};
 use crate::abe::Service;
@@ -297,15 +297,14 @@ impl Abe {
         let average = self.average.get();
         let verdict = Verdict::of(match service {
             Service::Blue => test.judge(average, packet, cx.rng),
-            Service::Green => match self.alpha_on {
-                AlphaOn::Final => {
-                    test.judge_times(self.control.alpha, self.green_most, average, packet, cx.rng)
-                }
-                AlphaOn::Initial => {
-                    let max_p = self.control.alpha * test.max_p();
-                    test.judge_with(max_p, self.green_most, average, packet, cx.rng)
-                }
-            },
+            Service::Green => {
+                let (alpha, most) = (self.control.alpha, self.green_most);
+                let chance = match self.alpha_on {
+                    AlphaOn::Final => Chance { max_p: test.max_p(), times: alpha, most },
+                    AlphaOn::Initial => Chance { max_p: alpha * test.max_p(), times: 1.0, most },
+                };
+                test.judge_by(&chance, average, packet, cx.rng)
+            }
         });
         if verdict.admits(packet) && service == Service::Green && queue.ahead() > self.green_limit {
             return Verdict::Drop(Reason::DelayControl);

@@ -71,7 +71,7 @@ impl CurveTest {
     pub fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
         match &self.bends {
             None => self.early.judge(average, packet, rng),
-            Some(bends) => self.early.judge_in(bends.region(average), packet, rng),
+            Some(bends) => self.early.judge_in(bends.region(average), 1.0, 1.0, packet, rng),
         }
     }
 

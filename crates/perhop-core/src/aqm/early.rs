@@ -247,6 +247,25 @@ pub struct RedKnobs {
     pub scale_by_size: bool,
 }
 
+/// The chance of one packet between min and max, where it differs from that of its test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chance {
+    /// The probability at max, which may be above 1.
+    pub max_p: f64,
+    /// A factor of the final probability (`p_a`).
+    pub times: f64,
+    /// A bound of the final probability.
+    pub most: f64,
+}
+
+impl Chance {
+    /// Returns the chance with this probability at max, and otherwise the test's own.
+    #[inline]
+    pub const fn with_max_p(max_p: f64) -> Self {
+        Self { max_p, times: 1.0, most: 1.0 }
+    }
+}
+
 /// One threshold set with its own count of packets since the last drop.
 #[derive(Clone, Debug)]
 pub struct EarlyTest {
@@ -291,81 +310,50 @@ impl EarlyTest {
     /// Judges one packet against the `average`; `None` lets it pass.
     #[inline]
     pub fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        self.judge_with(self.max_p, 1.0, average, packet, rng)
+        self.judge_by(&Chance::with_max_p(self.max_p), average, packet, rng)
     }
 
-    /// As [`judge`](Self::judge), with another max_p for this packet, which may be above 1, and a chance of at most `most`.
+    /// Judges one packet against the `average` by a chance of its own; `None` lets it pass.
     #[inline(always)]
-    pub fn judge_with(
+    pub fn judge_by(
         &mut self,
-        max_p: f64,
-        most: f64,
-        average: f64,
-        packet: &Header,
-        rng: &mut Rng,
-    ) -> Option<Severity> {
-        self.judge_scaled(max_p, 1.0, most, average, packet, rng)
-    }
-
-    /// As [`judge`](Self::judge), with `times` the final probability (`p_a`), but at most `most`.
-    #[inline(always)]
-    pub fn judge_times(
-        &mut self,
-        times: f64,
-        most: f64,
-        average: f64,
-        packet: &Header,
-        rng: &mut Rng,
-    ) -> Option<Severity> {
-        self.judge_scaled(self.max_p, times, most, average, packet, rng)
-    }
-
-    #[inline(always)]
-    fn judge_scaled(
-        &mut self,
-        max_p: f64,
-        times: f64,
-        most: f64,
+        chance: &Chance,
         average: f64,
         packet: &Header,
         rng: &mut Rng,
     ) -> Option<Severity> {
         let Self { min, max, .. } = *self;
-        let p_b = if average < min {
-            self.count = -1;
-            return None;
+        let Chance { max_p, times, most } = *chance;
+        let region = if average < min {
+            Region::Below
         } else if average < max {
-            max_p * (average - min) / (max - min)
+            Region::Between(max_p * (average - min) / (max - min))
         } else if self.knobs.gentle && average < 2.0 * max {
-            max_p + (1.0 - max_p) * (average - max) / max
+            Region::Between(max_p + (1.0 - max_p) * (average - max) / max)
         } else {
-            return self.force(packet);
+            Region::Above
         };
-        self.decide(p_b, times, most, packet, rng)
+        self.judge_in(region, times, most, packet, rng)
     }
 
-    /// As [`judge`](Self::judge), of an average that lies there on a curve.
-    pub(super) fn judge_in(&mut self, region: Region, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        match region {
-            Region::Below => {
-                self.rest();
-                None
-            }
-            Region::Between(p_b) => self.decide(p_b, 1.0, 1.0, packet, rng),
-            Region::Above => self.force(packet),
-        }
-    }
-
-    /// Drops or marks a packet by chance, with the initial probability `p_b`.
+    /// Judges one packet whose average lies there on a curve, with `times` the final probability (`p_a`), but at most `most`.
     #[inline(always)]
-    fn decide(
+    pub(super) fn judge_in(
         &mut self,
-        p_b: f64,
+        region: Region,
         times: f64,
         most: f64,
         packet: &Header,
         rng: &mut Rng,
     ) -> Option<Severity> {
+        let p_b = match region {
+            Region::Below => {
+                self.rest();
+                return None;
+            }
+            Region::Between(p_b) => p_b,
+            Region::Above => return self.force(packet),
+        };
         self.count += 1;
         let mut p_a = if self.knobs.spread { spread(p_b, self.count as f64, self.knobs.wait) } else { p_b };
         if self.scales && p_a < 1.0 {
@@ -500,7 +488,7 @@ mod tests {
                 let mut test = EarlyTest::new("30/90/0.1".parse().unwrap(), knobs(false, false));
                 test.lost();
                 let packet = Header::new(FlowId(0), 1000);
-                test.judge_scaled(max_p, times, most, 60.0, &packet, &mut rng).is_some()
+                test.judge_by(&Chance { max_p, times, most }, 60.0, &packet, &mut rng).is_some()
             });
             dropped.count() as f64 / 40_000.0
         };

@@ -13,14 +13,14 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
+use super::early::{Chance, EarlyTest, RedKnobs, Severity, check_red};
+use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
 use super::red::red_params;
-use super::rio::{Averages, InOutAverages};
-use super::{Aqm, AqmBlock, Verdict};
+use super::{AqmBlock, Verdict};
 use crate::units::{AboveZero, Positive, UnitError};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
-    PseudoCode, Reason, ServiceLevel, Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Origin, PseudoCode, Reason, Rng,
+    ServiceLevel, Thresholds, Weight,
 };
 
 /// How RED uses the probability p of equation 9.
@@ -70,10 +70,11 @@ fn hundred_kbps() -> Bitrate {
 }
 
 /// RIO whose OUT packets are dropped the less, the higher the service level they carry.
+pub type InverseRate = InOutQueue<InverseRateTests>;
+
+/// The tests of [`InverseRate`].
 #[derive(Clone, Debug)]
-pub struct InverseRate {
-    limit: Depth,
-    averages: InOutAverages,
+pub struct InverseRateTests {
     in_test: EarlyTest,
     out_test: EarlyTest,
     law: Law,
@@ -135,83 +136,70 @@ impl AqmBlock for InverseRate {
     }
 
     fn new(params: InverseRateParams, environment: Environment) -> Self {
-        let idle = IdleClock::new(params.mean_packet, environment.rate);
-        Self {
-            limit: params.limit,
-            averages: InOutAverages::coupled(params.averages, params.weight, params.r#in.unit(), idle),
+        let InverseRateParams { limit, averages, weight, mean_packet, .. } = params;
+        let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
+        let tests = InverseRateTests {
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
             law: Law { k: params.k.get(), m: params.m.get(), r_min: params.r_min.as_bps() as f64 },
             reading: params.reading,
             min: params.total.min(),
             max: params.total.max(),
-        }
+        };
+        Self::at_start(
+            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
+            tests,
+            environment,
+        )
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.averages.take_over(&before.averages)?;
+        self.continue_from(before)
+    }
+}
+
+impl InverseRateTests {
+    #[inline]
+    fn judge_out(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
+        let p = self.law.probability(packet.service);
+        let max_p = match self.reading {
+            Reading::MaxP => p,
+            Reading::Scale => self.out_test.max_p() * p * self.law.m,
+            Reading::Flat if average >= self.max => return self.out_test.force(packet),
+            Reading::Flat if average >= self.min && rng.chance(p) => return self.out_test.by_chance(packet),
+            Reading::Flat => return None,
+        };
+        self.out_test.judge_by(&Chance::with_max_p(max_p), average, packet, rng)
+    }
+}
+
+impl InOutTests for InverseRateTests {
+    #[inline]
+    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
+        Verdict::of(if packet.color == Color::Green {
+            self.in_test.judge(averages.r#in.get(), packet, rng)
+        } else {
+            self.judge_out(averages.other.get(), packet, rng)
+        })
+    }
+
+    fn lost(&mut self, packet: &Header) {
+        let test = if packet.color == Color::Green { &mut self.in_test } else { &mut self.out_test };
+        test.lost();
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         self.in_test.take_over(&before.in_test);
         self.out_test.take_over(&before.out_test);
         Ok(())
     }
 }
 
-impl InverseRate {
-    #[inline]
-    fn judge_out(&mut self, packet: &Header, cx: &mut Context<'_>) -> Option<Severity> {
-        let average = self.averages.other.get();
-        let p = self.law.probability(packet.service);
-        match self.reading {
-            Reading::MaxP => self.out_test.judge_with(p, 1.0, average, packet, cx.rng),
-            Reading::Scale => {
-                let max_p = self.out_test.max_p() * p * self.law.m;
-                self.out_test.judge_with(max_p, 1.0, average, packet, cx.rng)
-            }
-            Reading::Flat if average >= self.max => self.out_test.force(packet),
-            Reading::Flat if average >= self.min && cx.rng.chance(p) => self.out_test.by_chance(packet),
-            Reading::Flat => None,
-        }
-    }
-}
-
-impl Aqm for InverseRate {
-    #[inline]
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.averages.arrive(packet, queue, cx.now);
-        let is_in = packet.color == Color::Green;
-        let verdict = if queue.is_full_for(packet, self.limit) {
-            if is_in {
-                self.in_test.lost();
-            } else {
-                self.out_test.lost();
-            }
-            Verdict::Drop(Reason::Overflow)
-        } else {
-            let found = if is_in {
-                self.in_test.judge(self.averages.r#in.get(), packet, cx.rng)
-            } else {
-                self.judge_out(packet, cx)
-            };
-            Verdict::of(found)
-        };
-        self.averages.settle(verdict, packet, cx.now);
-        verdict
-    }
-
-    fn on_idle(&mut self, since: Instant) {
-        self.averages.begin_idle(since);
-    }
-
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        vec![("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Rio, RioParams};
-    use crate::{FlowId, Rng};
+    use crate::aqm::{Aqm, Rio, RioParams};
+    use crate::{Context, FlowId, Instant, Occupancy};
 
     fn environment() -> Environment {
         Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
@@ -235,7 +223,7 @@ mod tests {
         let law = |k: f64| {
             let table =
                 format!(r#"{{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p", "k": {k}}}"#);
-            InverseRate::new(serde_json::from_str(&table).unwrap(), environment()).law
+            InverseRate::new(serde_json::from_str(&table).unwrap(), environment()).tests.law
         };
         assert!((law(0.5).probability(level("0.1Mbps")) - 0.25).abs() < 1e-12);
         let small = law(0.001);
@@ -289,7 +277,7 @@ mod tests {
         let rio: RioParams = serde_json::from_str(&format!("{{{common}}}")).unwrap();
         let inverse: InverseRateParams = serde_json::from_str(&format!("{{{common}}}")).unwrap();
         let (mut rio, mut inverse) = (Rio::new(rio, environment()), InverseRate::new(inverse, environment()));
-        let (mut luck_rio, mut luck_inverse) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
+        let (mut random_rio, mut random_inverse) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
         let mut traffic = Rng::stream(1, "traffic");
         for step in 0..20_000 {
             let now = Instant::from_nanos(step * 700_000);
@@ -299,10 +287,10 @@ mod tests {
             let color = if traffic.chance(0.5) { Color::Green } else { Color::Yellow };
             let packet = Header { color, ..Header::new(FlowId(0), 1000) };
             assert_eq!(
-                rio.on_arrival(&packet, &queue, &mut Context { now, rng: &mut luck_rio }),
-                inverse.on_arrival(&packet, &queue, &mut Context { now, rng: &mut luck_inverse }),
+                rio.on_arrival(&packet, &queue, &mut Context { now, rng: &mut random_rio }),
+                inverse.on_arrival(&packet, &queue, &mut Context { now, rng: &mut random_inverse }),
             );
         }
-        assert_eq!(luck_rio, luck_inverse);
+        assert_eq!(random_rio, random_inverse);
     }
 }

@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
+use super::early::{Chance, EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
 use super::{Aqm, AqmBlock, Verdict};
 use crate::units::UnitError;
 use crate::{
@@ -443,7 +443,12 @@ impl Aqm for Red {
             self.test.rest();
             Verdict::Pass
         } else {
-            Verdict::of(self.test.judge_with(self.max_p, 1.0, self.average.get(), packet, cx.rng))
+            Verdict::of(self.test.judge_by(
+                &Chance::with_max_p(self.max_p),
+                self.average.get(),
+                packet,
+                cx.rng,
+            ))
         };
         self.idle.settle(verdict.admits(packet), cx.now);
         verdict

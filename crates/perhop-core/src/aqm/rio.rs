@@ -12,38 +12,15 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
+use super::early::{EarlyTest, RedKnobs, check_red};
+use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
 use super::red::red_params;
-use super::{Aqm, AqmBlock, Verdict};
+use super::{AqmBlock, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
-    PseudoCode, Reason, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Origin, PseudoCode, Reason, Rng,
+    Thresholds, Weight,
 };
-
-/// Which arrivals update which average.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Averages {
-    /// Every arrival updates both (Kim, Park & Bahk, figure 1).
-    #[default]
-    EveryArrival,
-    /// IN arrivals update both, OUT arrivals the OUT average only (Clark & Fang; ns-2's DiffServ module).
-    OwnClass,
-    /// Only IN arrivals update (ns-2's `rio.cc`, a known defect).
-    InArrivals,
-}
-
-/// Which average queue length the test of OUT packets uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Coupling {
-    /// That of all packets, IN and OUT (RIO-C).
-    #[default]
-    Coupled,
-    /// That of OUT packets only (RIO-D).
-    Decoupled,
-}
 
 red_params! {
     /// Parameters of [`Rio`].
@@ -59,116 +36,14 @@ red_params! {
     }
 }
 
-/// Two RED tests over one queue: IN packets against avg_in, OUT packets against avg_total.
+/// RED tests of two kinds of packets: IN packets against avg_in, OUT packets against avg_total.
+pub type Rio = InOutQueue<RioTests>;
+
+/// The tests of [`Rio`].
 #[derive(Clone, Debug)]
-pub struct Rio {
-    limit: Depth,
-    averages: InOutAverages,
+pub struct RioTests {
     in_test: EarlyTest,
     out_test: EarlyTest,
-}
-
-/// avg_in and avg_total (or avg_out), kept on one idle clock.
-#[derive(Clone, Debug)]
-pub(super) struct InOutAverages {
-    weight: Weight,
-    unit: Unit,
-    coupling: Coupling,
-    /// An IN packet updates `in`; whether an OUT packet does, and which of them update `other`.
-    in_at_out: bool,
-    other_at_in: bool,
-    other_at_out: bool,
-    idle: IdleClock,
-    pub(super) r#in: Ewma,
-    pub(super) other: Ewma,
-}
-
-impl InOutAverages {
-    /// `coupling` says whether `other` is the average of the total or of the OUT queue.
-    pub(super) fn new(
-        rule: Averages,
-        coupling: Coupling,
-        weight: Weight,
-        unit: Unit,
-        idle: IdleClock,
-    ) -> Self {
-        Self {
-            weight,
-            unit,
-            coupling,
-            in_at_out: rule == Averages::EveryArrival,
-            // Decoupled, an IN arrival says nothing of the OUT queue (unless every arrival counts).
-            other_at_in: rule != Averages::OwnClass || coupling == Coupling::Coupled,
-            other_at_out: rule != Averages::InArrivals,
-            idle,
-            r#in: Ewma::default(),
-            other: Ewma::default(),
-        }
-    }
-
-    /// Goes on with the averages of a running queue.
-    ///
-    /// # Errors
-    /// They are in another unit, or of other packets.
-    pub(super) fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        keep_unit("in", before.unit, self.unit)?;
-        if self.coupling != before.coupling {
-            let text = "one of its averages would be of other packets than before; start a run with it";
-            return Err(UnitError::at("coupling", text));
-        }
-        (self.r#in, self.other) = (before.r#in, before.other);
-        self.idle.take_over(&before.idle);
-        Ok(())
-    }
-
-    /// With the average of the total beside that of IN packets.
-    pub(super) fn coupled(rule: Averages, weight: Weight, unit: Unit, idle: IdleClock) -> Self {
-        Self::new(rule, Coupling::Coupled, weight, unit, idle)
-    }
-
-    /// How many packets the link could have sent while it was idle up to now: averages fall as if so many had come.
-    pub(super) fn missed(&self, now: Instant) -> u64 {
-        self.idle.missed(now)
-    }
-
-    /// Updates what this arrival updates.
-    #[inline(always)]
-    pub(super) fn arrive(&mut self, packet: &Header, queue: &Occupancy, now: Instant) {
-        // One clock for both, or avg_total - avg_in could go negative.
-        let missed = self.idle.missed(now);
-        if missed > 0 {
-            self.r#in.decay(self.weight, missed);
-            self.other.decay(self.weight, missed);
-        }
-        let is_in = packet.color == Color::Green;
-        if is_in || self.in_at_out {
-            self.r#in.update(self.weight, queue.of(Color::Green, self.unit));
-        }
-        let updates_other = if is_in { self.other_at_in } else { self.other_at_out };
-        if updates_other {
-            let total = queue.total(self.unit);
-            let other = match self.coupling {
-                Coupling::Coupled => total,
-                Coupling::Decoupled => total - queue.of(Color::Green, self.unit),
-            };
-            self.other.update(self.weight, other);
-        }
-    }
-
-    #[inline]
-    pub(super) fn settle(&mut self, verdict: Verdict, packet: &Header, now: Instant) {
-        self.idle.settle(verdict.admits(packet), now);
-    }
-
-    /// As [`settle`](Self::settle), for a packet that is let in.
-    #[inline]
-    pub(super) fn end_idle(&mut self) {
-        self.idle.end();
-    }
-
-    pub(super) fn begin_idle(&mut self, since: Instant) {
-        self.idle.begin(since);
-    }
 }
 
 impl RioParams {
@@ -229,82 +104,50 @@ impl AqmBlock for Rio {
     }
 
     fn new(params: RioParams, environment: Environment) -> Self {
-        let idle = IdleClock::new(params.mean_packet, environment.rate);
-        Self {
-            limit: params.limit,
-            averages: InOutAverages::new(
-                params.averages,
-                params.coupling,
-                params.weight,
-                params.r#in.unit(),
-                idle,
-            ),
+        let RioParams { limit, averages, coupling, weight, mean_packet, .. } = params;
+        let unit = params.r#in.unit();
+        let tests = RioTests {
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             out_test: EarlyTest::new(params.total, params.knobs()),
-        }
+        };
+        Self::at_start(
+            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
+            tests,
+            environment,
+        )
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.averages.take_over(&before.averages)?;
+        self.continue_from(before)
+    }
+}
+
+impl InOutTests for RioTests {
+    #[inline(always)]
+    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
+        Verdict::of(match packet.color {
+            Color::Green => self.in_test.judge(averages.r#in.get(), packet, rng),
+            Color::Yellow | Color::Red => self.out_test.judge(averages.other.get(), packet, rng),
+        })
+    }
+
+    fn lost(&mut self, packet: &Header) {
+        let test = if packet.color == Color::Green { &mut self.in_test } else { &mut self.out_test };
+        test.lost();
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         self.in_test.take_over(&before.in_test);
         self.out_test.take_over(&before.out_test);
         Ok(())
     }
 }
 
-impl Rio {
-    /// The queue is full.
-    #[cold]
-    fn overflow(&mut self, packet: &Header, now: Instant) -> Verdict {
-        let verdict = Verdict::Drop(Reason::Overflow);
-        match packet.color {
-            Color::Green => self.in_test.lost(),
-            Color::Yellow | Color::Red => self.out_test.lost(),
-        }
-        self.averages.settle(verdict, packet, now);
-        verdict
-    }
-}
-
-impl Aqm for Rio {
-    #[inline(always)]
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.averages.arrive(packet, queue, cx.now);
-        if queue.is_full_for(packet, self.limit) {
-            return self.overflow(packet, cx.now);
-        }
-        let Self { averages, in_test, out_test, .. } = self;
-        let found = match packet.color {
-            Color::Green => in_test.judge(averages.r#in.get(), packet, cx.rng),
-            Color::Yellow | Color::Red => out_test.judge(averages.other.get(), packet, cx.rng),
-        };
-        if found.is_none() {
-            // Most packets pass: nothing of what follows needs to be asked of them.
-            averages.end_idle();
-            return Verdict::Pass;
-        }
-        let verdict = Verdict::of(found);
-        averages.settle(verdict, packet, cx.now);
-        verdict
-    }
-
-    fn on_idle(&mut self, since: Instant) {
-        self.averages.begin_idle(since);
-    }
-
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        let other = match self.averages.coupling {
-            Coupling::Coupled => "average total",
-            Coupling::Decoupled => "average out",
-        };
-        vec![("average in", self.averages.r#in.get()), (other, self.averages.other.get())]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bitrate, FlowId, Rng};
+    use crate::aqm::Aqm;
+    use crate::{Context, FlowId, Instant, Occupancy};
 
     fn rio(extra: &str) -> Rio {
         let text = format!(

@@ -12,14 +12,14 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, IdleClock, RedKnobs, Severity, check_red};
+use super::early::{EarlyTest, RedKnobs, Severity, check_red};
+use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
 use super::red::red_params;
-use super::rio::{Averages, InOutAverages};
-use super::{Aqm, AqmBlock, Verdict};
+use super::{AqmBlock, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
-    PseudoCode, Reason, Thresholds, Weight,
+    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Origin, PseudoCode, Reason, Rng,
+    Thresholds, Weight,
 };
 
 red_params! {
@@ -36,11 +36,12 @@ red_params! {
     }
 }
 
-/// Three RED tests over one queue: IN against avg_in, OUT against avg_total and then against avg_out.
+/// RED tests of IN packets against avg_in, and of OUT packets against avg_total and then against avg_out.
+pub type RioPlusOut = InOutQueue<RioPlusOutTests>;
+
+/// The tests of [`RioPlusOut`].
 #[derive(Clone, Debug)]
-pub struct RioPlusOut {
-    limit: Depth,
-    averages: InOutAverages,
+pub struct RioPlusOutTests {
     in_test: EarlyTest,
     total_test: EarlyTest,
     out_test: EarlyTest,
@@ -82,90 +83,75 @@ impl AqmBlock for RioPlusOut {
     }
 
     fn new(params: RioPlusOutParams, environment: Environment) -> Self {
-        let idle = IdleClock::new(params.mean_packet, environment.rate);
-        Self {
-            limit: params.limit,
-            averages: InOutAverages::coupled(params.averages, params.weight, params.r#in.unit(), idle),
+        let RioPlusOutParams { limit, averages, weight, mean_packet, .. } = params;
+        let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
+        let tests = RioPlusOutTests {
             in_test: EarlyTest::new(params.r#in, params.knobs()),
             total_test: EarlyTest::new(params.total, params.knobs()),
             out_test: EarlyTest::new(params.out, params.knobs()),
+        };
+        Self::at_start(
+            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
+            tests,
+            environment,
+        )
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
+        self.continue_from(before)
+    }
+}
+
+/// Returns avg_total - avg_in, which with separate update rules can dip below zero.
+fn average_out(averages: &InOutAverages) -> f64 {
+    (averages.other.get() - averages.r#in.get()).max(0.0)
+}
+
+impl InOutTests for RioPlusOutTests {
+    #[inline]
+    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
+        if packet.color == Color::Green {
+            return Verdict::of(self.in_test.judge(averages.r#in.get(), packet, rng));
+        }
+        let first = Verdict::of(self.total_test.judge(averages.other.get(), packet, rng));
+        if !first.admits(packet) {
+            return first;
+        }
+        match (self.out_test.judge(average_out(averages), packet, rng), first) {
+            (None, _) | (Some(Severity::Notify | Severity::NotifyForced), Verdict::Notify(_)) => first,
+            (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
+            (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
+            (Some(Severity::Forced), _) => Verdict::Drop(Reason::ForcedOut),
+            (Some(Severity::NotifyForced), _) => Verdict::Notify(Reason::ForcedOut),
+        }
+    }
+
+    fn lost(&mut self, packet: &Header) {
+        if packet.color == Color::Green {
+            self.in_test.lost();
+        } else {
+            self.total_test.lost();
+            self.out_test.lost();
         }
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.averages.take_over(&before.averages)?;
         self.in_test.take_over(&before.in_test);
         self.total_test.take_over(&before.total_test);
         self.out_test.take_over(&before.out_test);
         Ok(())
     }
-}
 
-impl RioPlusOut {
-    /// avg_total - avg_in, which with separate update rules can dip below zero.
-    fn average_out(&self) -> f64 {
-        (self.averages.other.get() - self.averages.r#in.get()).max(0.0)
-    }
-}
-
-impl Aqm for RioPlusOut {
-    #[inline]
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.averages.arrive(packet, queue, cx.now);
-        let is_in = packet.color == Color::Green;
-        let full = queue.is_full_for(packet, self.limit);
-        let verdict = if full {
-            if is_in {
-                self.in_test.lost();
-            } else {
-                self.total_test.lost();
-                self.out_test.lost();
-            }
-            Verdict::Drop(Reason::Overflow)
-        } else {
-            let (test, average) = if is_in {
-                (&mut self.in_test, self.averages.r#in)
-            } else {
-                (&mut self.total_test, self.averages.other)
-            };
-            let first = Verdict::of(test.judge(average.get(), packet, cx.rng));
-            if is_in || !first.admits(packet) {
-                first
-            } else {
-                let average = self.average_out();
-                match (self.out_test.judge(average, packet, cx.rng), first) {
-                    (None, _) | (Some(Severity::Notify | Severity::NotifyForced), Verdict::Notify(_)) => {
-                        first
-                    }
-                    (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
-                    (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
-                    (Some(Severity::Forced), _) => Verdict::Drop(Reason::ForcedOut),
-                    (Some(Severity::NotifyForced), _) => Verdict::Notify(Reason::ForcedOut),
-                }
-            }
-        };
-        self.averages.settle(verdict, packet, cx.now);
-        verdict
-    }
-
-    fn on_idle(&mut self, since: Instant) {
-        self.averages.begin_idle(since);
-    }
-
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("average in", self.averages.r#in.get()),
-            ("average total", self.averages.other.get()),
-            ("average out", self.average_out()),
-        ]
+    fn gauges(&self, averages: &InOutAverages) -> Vec<(&'static str, f64)> {
+        vec![("average out", average_out(averages))]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Rio, RioParams};
-    use crate::{Bitrate, Ecn, FlowId, Rng};
+    use crate::aqm::{Aqm, Rio, RioParams};
+    use crate::{Context, Ecn, FlowId, Instant, Occupancy};
 
     const ENVIRONMENT: fn() -> Environment = || Environment { rate: Bitrate::from_bps(8_000_000).unwrap() };
 
@@ -209,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_told_once_and_dropped_if_a_test_drops_by_force() {
+    fn a_packet_is_notified_once_and_dropped_if_a_test_drops_by_force() {
         let judge = |total: &str, out: &str, ecn: Ecn| {
             let text = format!(
                 r#"{{"in": "400/700/0.02", "total": "{total}", "out": "{out}", "limit": "1000p", "weight": 1.0,
@@ -239,7 +225,7 @@ mod tests {
         let plus: RioPlusOutParams =
             serde_json::from_str(&format!(r#"{{{common}, "out": "1000000/1000000/0"}}"#)).unwrap();
         let (mut rio, mut plus) = (Rio::new(rio, ENVIRONMENT()), RioPlusOut::new(plus, ENVIRONMENT()));
-        let (mut luck_rio, mut luck_plus) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
+        let (mut random_rio, mut random_plus) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
         let mut traffic = Rng::stream(1, "traffic");
         for step in 0..20_000 {
             let now = Instant::from_nanos(step * 700_000);
@@ -247,10 +233,10 @@ mod tests {
             let color = if traffic.chance(0.5) { Color::Green } else { Color::Yellow };
             let packet = Header { color, ..Header::new(FlowId(0), 1000) };
             assert_eq!(
-                rio.on_arrival(&packet, &waiting, &mut Context { now, rng: &mut luck_rio }),
-                plus.on_arrival(&packet, &waiting, &mut Context { now, rng: &mut luck_plus }),
+                rio.on_arrival(&packet, &waiting, &mut Context { now, rng: &mut random_rio }),
+                plus.on_arrival(&packet, &waiting, &mut Context { now, rng: &mut random_plus }),
             );
         }
-        assert_eq!(luck_rio, luck_plus);
+        assert_eq!(random_rio, random_plus);
     }
 }

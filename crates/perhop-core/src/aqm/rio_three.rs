@@ -11,14 +11,14 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, IdleClock, RedKnobs, check_red};
+use super::early::{EarlyTest, Ewma, RedKnobs, check_red};
+use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
 use super::red::red_params;
-use super::rio::{Averages, InOutAverages};
-use super::{Aqm, AqmBlock, Verdict};
+use super::{AqmBlock, Verdict};
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
-    PseudoCode, Reason, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Occupancy, Origin, PseudoCode, Reason,
+    Rng, Thresholds, Unit, Weight,
 };
 
 /// Which packets count in the average queue length that the test of OUT-IN packets uses.
@@ -49,10 +49,11 @@ red_params! {
 }
 
 /// RIO with two kinds of OUT packets.
+pub type RioThree = InOutQueue<RioThreeTests>;
+
+/// The tests of [`RioThree`].
 #[derive(Clone, Debug)]
-pub struct RioThree {
-    limit: Depth,
-    averages: InOutAverages,
+pub struct RioThreeTests {
     /// The average of IN and OUT-IN packets, where that is in use.
     better: Option<Better>,
     /// One test for each color.
@@ -120,22 +121,53 @@ impl AqmBlock for RioThree {
     }
 
     fn new(params: RioThreeParams, environment: Environment) -> Self {
-        let idle = IdleClock::new(params.mean_packet, environment.rate);
-        let (weight, unit, rule) = (params.weight, params.r#in.unit(), params.averages);
-        Self {
-            limit: params.limit,
-            averages: InOutAverages::coupled(rule, weight, unit, idle),
+        let RioThreeParams { limit, averages, weight, mean_packet, .. } = params;
+        let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
+        let tests = RioThreeTests {
             better: match params.out_in_average {
                 OutInAverage::All => None,
-                OutInAverage::InAndOutIn => Some(Better { weight, unit, rule, average: Ewma::default() }),
+                OutInAverage::InAndOutIn => {
+                    Some(Better { weight, unit, rule: averages, average: Ewma::default() })
+                }
             },
             tests: [params.r#in, params.out_in, params.out_out]
                 .map(|set| EarlyTest::new(set, params.knobs())),
-        }
+        };
+        Self::at_start(
+            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
+            tests,
+            environment,
+        )
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.averages.take_over(&before.averages)?;
+        self.continue_from(before)
+    }
+}
+
+impl InOutTests for RioThreeTests {
+    #[inline]
+    fn arrive(&mut self, packet: &Header, queue: &Occupancy, missed: u64) {
+        if let Some(better) = &mut self.better {
+            better.arrive(packet.color, queue, missed);
+        }
+    }
+
+    #[inline]
+    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
+        let average = match (packet.color, &self.better) {
+            (Color::Green, _) => averages.r#in,
+            (Color::Yellow, Some(better)) => better.average,
+            (Color::Yellow, None) | (Color::Red, _) => averages.other,
+        };
+        Verdict::of(self.tests[packet.color.index()].judge(average.get(), packet, rng))
+    }
+
+    fn lost(&mut self, packet: &Header) {
+        self.tests[packet.color.index()].lost();
+    }
+
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         match (&mut self.better, &before.better) {
             (None, _) => {}
             (Some(better), Some(before)) => better.average = before.average,
@@ -147,48 +179,18 @@ impl AqmBlock for RioThree {
         self.tests.iter_mut().zip(&before.tests).for_each(|(test, before)| test.take_over(before));
         Ok(())
     }
-}
 
-impl Aqm for RioThree {
-    #[inline]
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        if let Some(better) = &mut self.better {
-            better.arrive(packet.color, queue, self.averages.missed(cx.now));
-        }
-        self.averages.arrive(packet, queue, cx.now);
-        let test = &mut self.tests[packet.color.index()];
-        let verdict = if queue.is_full_for(packet, self.limit) {
-            test.lost();
-            Verdict::Drop(Reason::Overflow)
-        } else {
-            let average = match (packet.color, &self.better) {
-                (Color::Green, _) => self.averages.r#in,
-                (Color::Yellow, Some(better)) => better.average,
-                (Color::Yellow, None) | (Color::Red, _) => self.averages.other,
-            };
-            Verdict::of(test.judge(average.get(), packet, cx.rng))
-        };
-        self.averages.settle(verdict, packet, cx.now);
-        verdict
-    }
-
-    fn on_idle(&mut self, since: Instant) {
-        self.averages.begin_idle(since);
-    }
-
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        let mut gauges =
-            vec![("average in", self.averages.r#in.get()), ("average total", self.averages.other.get())];
-        gauges.extend(self.better.as_ref().map(|better| ("average in and out-in", better.average.get())));
-        gauges
+    fn gauges(&self, _: &InOutAverages) -> Vec<(&'static str, f64)> {
+        let better = self.better.as_ref();
+        better.map(|better| ("average in and out-in", better.average.get())).into_iter().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Rio, RioParams};
-    use crate::{Bitrate, FlowId, Rng};
+    use crate::aqm::{Aqm, Rio, RioParams};
+    use crate::{Context, FlowId, Instant};
 
     fn environment() -> Environment {
         Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
@@ -223,7 +225,7 @@ mod tests {
             let packet = Header { color, ..Header::new(FlowId(0), 1000) };
             three.on_arrival(&packet, &waiting(), &mut Context { now: Instant::ZERO, rng: &mut rng });
         }
-        three.better.unwrap().average.get()
+        three.tests.better.unwrap().average.get()
     }
 
     #[test]
@@ -251,7 +253,7 @@ mod tests {
         arrive(Color::Green, 0, &mut three);
         three.on_idle(Instant::from_nanos(1_000_000));
         arrive(Color::Yellow, 4_000_000, &mut three);
-        assert_eq!(three.better.as_ref().unwrap().average.get(), 6.0 / 8.0);
+        assert_eq!(three.tests.better.as_ref().unwrap().average.get(), 6.0 / 8.0);
         assert_eq!(three.gauges().last(), Some(&("average in and out-in", 0.75)));
     }
 
@@ -283,7 +285,7 @@ mod tests {
         let table = r#"{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p", "weight": 0.1}"#;
         let params: RioParams = serde_json::from_str(table).unwrap();
         let (mut rio, mut three) = (Rio::new(params, environment()), three());
-        let (mut luck_rio, mut luck_three) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
+        let (mut random_rio, mut random_three) = (Rng::stream(9, "aqm"), Rng::stream(9, "aqm"));
         let mut traffic = Rng::stream(1, "traffic");
         for step in 0..20_000 {
             let now = Instant::from_nanos(step * 700_000);
@@ -292,11 +294,11 @@ mod tests {
             let color = if traffic.chance(0.5) { Color::Green } else { Color::Red };
             let packet = Header { color, ..Header::new(FlowId(0), 1000) };
             assert_eq!(
-                rio.on_arrival(&packet, &queue, &mut Context { now, rng: &mut luck_rio }),
-                three.on_arrival(&packet, &queue, &mut Context { now, rng: &mut luck_three }),
+                rio.on_arrival(&packet, &queue, &mut Context { now, rng: &mut random_rio }),
+                three.on_arrival(&packet, &queue, &mut Context { now, rng: &mut random_three }),
             );
         }
-        assert_eq!(luck_rio, luck_three);
+        assert_eq!(random_rio, random_three);
     }
 
     #[test]
