@@ -42,6 +42,8 @@ pub trait Block: Sized {
     const FOLLOWS_PATHS: bool = false;
     /// The block is implemented outside these crates, by the class that its table names.
     const IS_OUTSIDE: bool = false;
+    /// The key `limit` counts packets, so that a time or a size has no meaning there.
+    const LIMIT_COUNTS_PACKETS: bool = false;
     /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
     /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
     /// runs on the reference engine.
@@ -112,6 +114,8 @@ pub struct BlockInfo {
     pub origin: Origin,
     /// It is implemented outside these crates: [`Block::IS_OUTSIDE`].
     pub is_outside: bool,
+    /// Its limit counts packets: [`Block::LIMIT_COUNTS_PACKETS`].
+    pub limit_counts_packets: bool,
     /// JSON Schema of its parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Schema,
     /// Its rule: [`Block::pseudo_code`].
@@ -127,6 +131,7 @@ impl BlockInfo {
             summary: B::SUMMARY,
             origin: B::ORIGIN,
             is_outside: B::IS_OUTSIDE,
+            limit_counts_packets: B::LIMIT_COUNTS_PACKETS,
             parameters: <B::Params as JsonSchema>::json_schema,
             pseudo_code: B::pseudo_code,
         }

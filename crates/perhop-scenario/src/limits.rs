@@ -3,10 +3,10 @@
 //! The conversion precedes the typed reading: blocks have limits in packets or bytes, and a scenario in which
 //! a sweep changes the rate is read anew.
 
-use perhop_core::aqm::{AqmParams, Foreign};
-use perhop_core::scheduler::{FqCodel, SchedulerParams};
+use perhop_core::aqm::{self, AqmParams};
+use perhop_core::scheduler::{self, SchedulerParams};
 use perhop_core::units::Limit;
-use perhop_core::{Bitrate, Block, Header};
+use perhop_core::{Bitrate, BlockInfo};
 use serde_json::{Map, Value};
 
 use crate::error::{KeyPart, Problem};
@@ -76,11 +76,13 @@ fn convert(queue: &mut Value, rate: Option<Bitrate>, place: &mut Vec<KeyPart>) -
             Ok(())
         }),
         Value::Object(table) => {
-            // The keys of a class are its own, and fq-codel counts packets.
-            if is(table, AqmParams::TAG, Foreign::NAME) {
+            let block = named(table, AqmParams::TAG, aqm::registered);
+            let block = block.or_else(|| named(table, SchedulerParams::TAG, scheduler::registered));
+            // The keys of a class are its own.
+            if block.as_ref().is_some_and(|block| block.is_outside) {
                 return Ok(());
             }
-            let counts = is(table, SchedulerParams::TAG, FqCodel::<Header>::NAME);
+            let counts = block.is_some_and(|block| block.limit_counts_packets);
             table.iter_mut().filter(|(key, _)| !(counts && *key == LIMIT)).try_for_each(|(key, value)| {
                 place.push(KeyPart::Key(key.clone()));
                 match value {
@@ -97,8 +99,10 @@ fn convert(queue: &mut Value, rate: Option<Bitrate>, place: &mut Vec<KeyPart>) -
     }
 }
 
-fn is(table: &Map<String, Value>, tag: &str, name: &str) -> bool {
-    table.get(tag).is_some_and(|value| value == name)
+/// Returns the registered block that this table names under `tag`.
+fn named(table: &Map<String, Value>, tag: &str, registered: fn() -> Vec<BlockInfo>) -> Option<BlockInfo> {
+    let name = table.get(tag)?.as_str()?;
+    registered().into_iter().find(|block| block.name == name)
 }
 
 /// Returns the limit of this text, in bytes if it is a time.

@@ -205,6 +205,7 @@ impl<P: Packet> Block for FqCodel<P> {
     const NAME: &'static str = "fq-codel";
     const SUMMARY: &'static str = "a queue for each flow, which take turns, new ones first, each under CoDel";
     const ORIGIN: Origin = Origin::published(2012, "RFC 8290").in_linux("fq_codel", "3.5");
+    const LIMIT_COUNTS_PACKETS: bool = true;
     const BATCHED: bool = true;
 
     fn check(params: &FqCodelParams) -> Result<(), UnitError> {

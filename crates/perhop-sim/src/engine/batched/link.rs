@@ -15,9 +15,7 @@ use perhop_core::aqm::{Aqm, AqmVisitor};
 use perhop_core::control::Message;
 use perhop_core::measure::{PortStatistics, PortView, TransitCounts};
 use perhop_core::meter::AggregateMeters;
-use perhop_core::scheduler::{
-    Admitted, Departures, Discipline, FifoParams, PrecomputedFifo, SchedulerParams,
-};
+use perhop_core::scheduler::{Admitted, Departures, Discipline, PrecomputedFifo, SchedulerParams};
 use perhop_core::units::UnitError;
 use perhop_core::{
     Bitrate, Context, Duration, Environment, Instant, Offered, Packet, Port, PortVisitor, PrefetchStage, Rng,
@@ -81,15 +79,17 @@ impl Link {
         let path = format!("links/{}", spec.name);
         let streams = Streams { seed, path: &path };
         let medium = MediumState::new(&spec.medium, streams);
-        let queue = match spec.queue.clone() {
-            None if spec.medium.is_steady() => Queue::Unlimited,
-            Some(SchedulerParams::Fifo(FifoParams { rule })) if medium.is_none() && rule.precomputable() => {
-                let fifo = PrecomputedFifo::new(rule, Environment { rate: spec.rate }, streams.of("aqm"));
+        let only_aqm = spec.queue.as_ref().and_then(SchedulerParams::only_aqm);
+        let queue = match (&spec.queue, only_aqm) {
+            (None, _) if spec.medium.is_steady() => Queue::Unlimited,
+            (_, Some(aqm)) if medium.is_none() && aqm.precomputable() => {
+                let environment = Environment { rate: spec.rate };
+                let fifo = PrecomputedFifo::new(aqm.clone(), environment, streams.of("aqm"));
                 let statistics = PortStatistics::new(spec.rate, window, 1);
                 Queue::Precomputed(Box::new(Precomputed { fifo, statistics }))
             }
-            queue => {
-                let queue = queue.unwrap_or_else(LinkSpec::unlimited);
+            (queue, _) => {
+                let queue = queue.clone().unwrap_or_else(LinkSpec::unlimited);
                 let mut port = Port::new(queue, spec.rate, streams, window);
                 spec.medium.note_rates(port.rates());
                 Queue::Served(Box::new(ServedPort { port, services: Services::new() }))
@@ -245,10 +245,10 @@ impl Link {
     ) -> Result<(), UnitError> {
         let in_queue = |problem: UnitError| problem.below("queue");
         if let Some(to) = retuning(before, after, &mut self.shared, now) {
-            match (&mut self.queue, to.after) {
-                (Queue::Precomputed(queue), SchedulerParams::Fifo(FifoParams { rule })) => {
+            match (&mut self.queue, to.after.only_aqm()) {
+                (Queue::Precomputed(queue), Some(aqm)) => {
                     let environment = Environment { rate: to.rate };
-                    queue.fifo.retune(rule.clone(), environment).map_err(in_queue)?;
+                    queue.fifo.retune(aqm.clone(), environment).map_err(in_queue)?;
                 }
                 (Queue::Served(served), _) => {
                     served.port.retune(&to).map_err(in_queue)?;
