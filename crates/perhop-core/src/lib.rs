@@ -34,6 +34,7 @@ mod prefetch;
 mod pseudo_code;
 mod queue;
 mod reason;
+mod registration;
 mod registry;
 mod rng;
 pub mod scheduler;

@@ -10,12 +10,22 @@ use std::slice;
 
 use crate::aqm::{AnyAqm, Aqm, AqmParams};
 use crate::control::Message;
-use crate::scheduler::Dequeued;
 use crate::units::UnitError;
 use crate::{
     ClassCounters, Context, Environment, Instant, Occupancy, Packet, PrefetchStage, Reason, Rng, prefetch,
     prefetch_start,
 };
+
+/// The result of asking a discipline for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeued<P> {
+    /// Send this packet of this class now.
+    Sent(P, usize),
+    /// This packet was dropped from the queue; ask again.
+    Dropped(P, Reason),
+    /// Nothing to send before the given time, or, if none, before the next arrival.
+    Wait(Option<Instant>),
+}
 
 /// Packets at the head of a class that may be served in one visit, and are prefetched.
 const SERVED: usize = 3;

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::controls;
-use crate::describe::{self, Opened};
+use crate::describe::{self, Column, Opened};
 use crate::measure::{fingerprint_of, interval, rows, whole};
 use crate::problem::Problem;
-use crate::run::{Column, LiveRun};
+use crate::run::LiveRun;
 use crate::session::Session;
 
 /// An answer: JSON, and the numbers of a frame.

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::controls::{Control, controls};
 use crate::problem::{ORIGIN, Problem};
-use crate::run::Column;
 
 /// Flows that are sampled one by one.
 const MOST_FLOWS: usize = 64;
@@ -38,6 +37,27 @@ pub struct Opened {
     pub controls: Vec<Control>,
     pub reasons: Vec<&'static str>,
     pub notices: Vec<Problem>,
+}
+
+/// A column of the samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    pub kind: &'static str,
+    pub name: String,
+    pub unit: &'static str,
+    pub link: Option<usize>,
+    /// Index into the sampled flows.
+    pub flow: Option<usize>,
+    /// A column of the class as a whole; that of its only flow is both.
+    pub class: Option<usize>,
+    pub color: Option<u8>,
+}
+
+impl Column {
+    /// Returns a column of nothing in particular yet, with the name of its kind.
+    pub fn of(kind: &'static str, unit: &'static str) -> Self {
+        Self { kind, name: kind.into(), unit, link: None, flow: None, class: None, color: None }
+    }
 }
 
 /// A direction of a link.

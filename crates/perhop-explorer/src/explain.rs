@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::describe::{colored, gauge_of, group_of, queue_table};
 use crate::run::LiveRun;
-use crate::witness::Event;
+use crate::witness::{CLASSIC, Event, FLOW_QUEUE, L4S};
 
 /// An explanation, as the page shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -67,11 +67,6 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
         source: source(&block),
     })
 }
-
-/// What FQ-CoDel and `DualPI2` note of a packet's queue.
-pub const FLOW_QUEUE: &str = "queue of the flow";
-pub const L4S: &str = "l4s";
-pub const CLASSIC: &str = "classic";
 
 /// Returns the name of the block that decided: the one that noted why, else the scheduler, or the AQM of a FIFO.
 fn block_of(queue: Option<&Value>, event: &Event) -> String {

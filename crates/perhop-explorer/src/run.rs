@@ -7,35 +7,13 @@ use perhop_scenario::Scenario;
 use perhop_sim::observer::Observation;
 use perhop_sim::transport::limits::Limit;
 use perhop_sim::{Failure, Outcome, Refused, Stepping};
-use serde::Serialize;
 
-use crate::describe::{self, ClassInfo, Opened, classes, sample_interval, sampled_flows};
+use crate::describe::{self, ClassInfo, Column, Opened, classes, sample_interval, sampled_flows};
 use crate::problem::Problem;
 use crate::witness::Witness;
 
 /// Links whose queues are sampled.
 const MOST_SAMPLED: usize = 16;
-
-/// A column of the samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Column {
-    pub kind: &'static str,
-    pub name: String,
-    pub unit: &'static str,
-    pub link: Option<usize>,
-    /// Index into the sampled flows.
-    pub flow: Option<usize>,
-    /// A column of the class as a whole; that of its only flow is both.
-    pub class: Option<usize>,
-    pub color: Option<u8>,
-}
-
-impl Column {
-    /// Of nothing in particular yet, with the name of its kind.
-    fn of(kind: &'static str, unit: &'static str) -> Self {
-        Self { kind, name: kind.into(), unit, link: None, flow: None, class: None, color: None }
-    }
-}
 
 /// A run in progress, and what has been sampled of it.
 #[derive(Debug)]

@@ -7,7 +7,10 @@ use perhop_core::{Color, Direction, Instant, Reason};
 use perhop_sim::LinkSpec;
 use perhop_sim::observer::{Decision, Observed, Observer, PacketEvent};
 
-use crate::explain::{CLASSIC, FLOW_QUEUE, L4S};
+/// The names under which schedulers that decide themselves note which of their queues a packet was in.
+pub const FLOW_QUEUE: &str = "queue of the flow";
+pub const L4S: &str = "l4s";
+pub const CLASSIC: &str = "classic";
 
 /// Drops and marks that can still be explained; earlier ones are forgotten.
 const MOST_EVENTS: usize = 50_000;

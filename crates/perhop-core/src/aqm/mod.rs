@@ -198,7 +198,7 @@ pub trait AqmVisitor {
 
 macro_rules! register_aqms {
     ($($variant:ident($block:ty),)+) => {
-        crate::block::register!(crate::Role::Aqm, "aqm", Aqm, AqmBlock, AnyAqm, AqmParams, $($variant($block),)+);
+        crate::registration::register!(crate::Role::Aqm, "aqm", Aqm, AqmBlock, AnyAqm, AqmParams, $($variant($block),)+);
 
         impl AnyAqm {
             /// Does the work under the AQM of this variant.

@@ -3,8 +3,10 @@
 //! A driver carries them: the simulator after a delay, such as that of propagation between the two nodes, a router in a
 //! packet. A message that is lost or late changes nothing: its receiver goes on with what it heard last.
 
+mod shares;
 mod windows;
 
+pub use shares::{Reading, shares};
 pub use windows::{Decision, SampleInterval, Steering, WindowControl, WindowSource};
 
 /// A message to a block.

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Message;
-use crate::meter::twam::{Reading, shares};
+use super::shares::{Reading, shares};
 use crate::units::{TIME, UnitError, text_serde};
 use crate::{Bitrate, Duration, Instant, Probability, Rng};
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Conditioner, MeterParams, Verdict, is_default};
 use crate::marker::Remarker;
 use crate::matching::Matcher;
-use crate::scheduler::{Match, PathName};
+use crate::matching::{Match, PathName};
 use crate::table::bad_name;
 use crate::units::UnitError;
 use crate::{Bitrate, Color, Header, Instant, Reason, Streams};

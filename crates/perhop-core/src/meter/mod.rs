@@ -12,7 +12,7 @@ mod token_bucket;
 mod trtcm;
 mod tsw;
 mod tswtcm;
-pub mod twam;
+mod twam;
 
 pub use aggregate::{AggregateMeter, AggregateMeters, MeterCounts};
 pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, POLICER, Verdict};
@@ -152,7 +152,7 @@ pub trait MeterBlock: Block {
 
 macro_rules! register_meters {
     ($($variant:ident($block:ty),)+) => {
-        crate::block::register!(crate::Role::Meter, "marker", Meter, MeterBlock, AnyMeter, MeterParams, $($variant($block),)+);
+        crate::registration::register!(crate::Role::Meter, "marker", Meter, MeterBlock, AnyMeter, MeterParams, $($variant($block),)+);
 
         impl MeterParams {
             /// The rate the profile promises.

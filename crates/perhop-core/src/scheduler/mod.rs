@@ -33,6 +33,8 @@ pub use queues::{Match, PathName, SharingQueue};
 pub use shaper::{ShapedQueue, Shaper, ShaperParams};
 pub use wfq::{Wfq, WfqParams};
 
+pub use crate::queue::Dequeued;
+
 use ambassador::delegatable_trait;
 
 use crate::aqm::{AqmParams, ForeignParams};
@@ -42,17 +44,6 @@ use crate::{
     Bitrate, Block, Bytes, ClassCounters, Counters, DelayTarget, Depth, Direction, Environment, Header,
     Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
 };
-
-/// The result of asking a discipline for a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dequeued<P> {
-    /// Send this packet of this class now.
-    Sent(P, usize),
-    /// This packet was dropped from the queue; ask again.
-    Dropped(P, Reason),
-    /// Nothing to send before the given time, or, if none, before the next arrival.
-    Wait(Option<Instant>),
-}
 
 /// A queueing discipline: owns packets between `enqueue` and `dequeue`. A [`Port`](crate::Port) drives it.
 #[delegatable_trait]
@@ -289,7 +280,7 @@ pub struct ClassKey {
 
 macro_rules! register_schedulers {
     ($($variant:ident($block:ident),)+) => {
-        crate::block::register_params!(
+        crate::registration::register_params!(
             crate::Role::Scheduler, "scheduler", SchedulerParams, $($variant($block<Header>),)+
         );
 
