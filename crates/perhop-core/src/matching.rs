@@ -142,7 +142,7 @@ impl Match {
         self.path.as_ref().is_none_or(|path| path.label == Some(label))
     }
 
-    /// The same by the path's name.
+    /// Returns whether it may take packets of the path of this name.
     pub(crate) fn may_be_on(&self, path: &str) -> bool {
         self.path.as_ref().is_none_or(|named| named.name == path)
     }

@@ -341,7 +341,7 @@ impl ServiceLevel {
         self.0
     }
 
-    /// The rate that the level stands for, in bit/s.
+    /// The rate that the level means, in bit/s.
     #[inline]
     pub fn as_bps(self) -> f64 {
         f64::from(self.0) * Self::STEP_BPS as f64

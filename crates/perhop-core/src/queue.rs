@@ -150,12 +150,13 @@ impl<P: Packet> ManagedQueue<P> {
         self.needs_ahead
     }
 
-    /// The discipline does not [tell](Self::set_overtaken) the AQM, which [does not ask](Self::needs_ahead), what packets overtake.
+    /// Leaves the order of service out: the discipline does not [say](Self::set_overtaken), and the AQM [does not ask](Self::needs_ahead), what
+    /// packets overtake.
     pub fn leave_order_out(&mut self) {
         self.occupancy.leave_order_out();
     }
 
-    /// Tells the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one overtakes.
+    /// Says to the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one overtakes.
     #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
         self.occupancy.set_overtaken(packets);

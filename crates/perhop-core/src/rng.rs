@@ -1,7 +1,7 @@
 //! Random streams: xoshiro256++ (Blackman & Vigna 2021), one independent stream for each block.
 
 /// A random stream. Two streams with different paths are independent; the same (seed, path) is the same stream on every
-/// platform, so adding a block changes no other block's luck.
+/// platform, so adding a block changes no other block's random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],

@@ -5,12 +5,12 @@ use serde_json::Value;
 /// The default of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultValue {
-    /// As it would stand in the text, without quotes, or in words.
+    /// As it would be in the text, without quotes, or in words.
     pub value: String,
 }
 
 impl DefaultValue {
-    /// That of a property, in a table with these values; `None` if the schema tells none.
+    /// Returns the default of a property, given the other values of its table; `None` if the schema says none.
     pub fn of(property: &Value, table: &Value) -> Option<Self> {
         Self::plain(&property["default"]).or_else(|| {
             if !property["default"].is_null() {

@@ -113,7 +113,7 @@ pub struct FlowInfo {
 /// Reads a scenario that the page may run.
 ///
 /// # Errors
-/// What is wrong with it, or that it is too large for a page.
+/// The problem of it, or that it is too large for a page.
 pub fn read(toml: &str) -> Result<Scenario, Problem> {
     if toml.len() > MOST_TEXT {
         return Err(Problem::new("the text is longer than 1 MB; the explorer takes no more"));
@@ -294,7 +294,7 @@ fn link_info(scenario: &Value, link: &LinkSpec, gauges: &[String]) -> LinkInfo {
     }
 }
 
-/// Thresholds, targets and limits of a queue's table and of the tables in it. `prefix` names the table in which they stand.
+/// Thresholds, targets and limits of a queue's table and of the tables in it. `prefix` names their table.
 fn find_lines(table: &Value, key: &str, prefix: &str, gauges: &[String], lines: &mut Vec<Line>) {
     let Some(table) = table.as_object() else { return };
     for (name, value) in table {

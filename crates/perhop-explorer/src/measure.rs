@@ -24,7 +24,7 @@ pub fn fingerprint(outcome: &Outcome) -> u64 {
 /// A run from its beginning to its end, on the faster engine that accepts the network.
 ///
 /// # Errors
-/// What is wrong with the scenario.
+/// The problem of the scenario.
 pub fn whole(toml: &str, seed: u64) -> Result<(Scenario, Outcome), Problem> {
     let scenario = describe::read(toml)?;
     let outcome = Simulation::run(&scenario.network(), seed, None, &Watch::default())
@@ -35,7 +35,7 @@ pub fn whole(toml: &str, seed: u64) -> Result<(Scenario, Outcome), Problem> {
 /// The fingerprint of the run of a scenario in TOML.
 ///
 /// # Errors
-/// What is wrong with the scenario.
+/// The problem of the scenario.
 pub fn fingerprint_of(toml: &str, seed: u64) -> Result<u64, Problem> {
     whole(toml, seed).map(|(_, outcome)| fingerprint(&outcome))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, in the program's own words, and where it stands in the text.
+//! Problems of a scenario, in the program's own words, and where it is in the text.
 
 use perhop_scenario::{Notice, ScenarioError};
 use serde::Serialize;
@@ -9,9 +9,9 @@ pub const ORIGIN: &str = "scenario";
 /// A message about a text, as the page shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What is wrong, and what would be right.
+    /// The problem, and what would be right.
     pub text: String,
-    /// The key at which it stands; empty if it has none.
+    /// Its key; empty if it has none.
     pub key: String,
     /// The line of the text, from 1.
     pub line: Option<usize>,
@@ -27,7 +27,7 @@ impl Problem {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// One at a key, wherever that stands.
+    /// Creates a problem at a key, wherever that is.
     pub fn at(key: impl Into<String>, text: impl Into<String>) -> Self {
         Self { text: text.into(), key: key.into(), ..Self::default() }
     }
@@ -47,7 +47,7 @@ impl Problem {
     }
 }
 
-/// Where to underline in a line: its last key that the path names, else what stands in it; for text that is no TOML, where reading
+/// Where to underline in a line: its last key that the path names, else its content; for text that is no TOML, where reading
 /// it ended.
 fn place(toml: &str, line: Option<usize>, key: &str) -> Option<(usize, usize)> {
     let text = toml.lines().nth(line?.checked_sub(1)?)?;

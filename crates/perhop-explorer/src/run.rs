@@ -1,4 +1,4 @@
-//! A run that a page shows: it goes on as far as it is told to, and is sampled at regular times, which do not depend on how it is looked at.
+//! A run that a page shows: it goes on as far as asked, and is sampled at regular times, which do not depend on how it is looked at.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,7 +45,7 @@ impl LiveRun {
     /// The scenario at time zero.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem of it.
     pub fn new(toml: &str, seed: u64) -> Result<Self, Problem> {
         let scenario = describe::read(toml)?;
         let network = scenario.network();
@@ -161,10 +161,10 @@ impl LiveRun {
         Ok(())
     }
 
-    /// The same run anew, up to `until`: what was changed by then changes again at its time, and what was changed later is undone.
+    /// Begins the run again, up to `until`: what was changed by then changes again at its time, and what was changed later is undone.
     ///
     /// # Errors
-    /// What is wrong with a text, which the run has refused so far.
+    /// The problem of a text, which the run has refused so far.
     pub fn replayed(&self, until: Instant) -> Result<Self, Problem> {
         let mut anew = Self::new(&self.start, self.seed)?;
         for (at, toml) in self.changes.iter().take_while(|(at, _)| *at <= until) {
@@ -179,7 +179,7 @@ impl LiveRun {
     /// The scenario that a packet met at this time: a change acts on what happens after its time.
     ///
     /// # Errors
-    /// What is wrong with a text, which the run has refused so far.
+    /// The problem of a text, which the run has refused so far.
     pub fn scenario_at(&self, at: Instant) -> Result<Scenario, Problem> {
         let met = self.changes.iter().rev().find(|(changed, _)| *changed < at);
         if met.or(self.changes.first()).is_none() {

@@ -33,7 +33,7 @@ impl Session {
     /// The scenario at time zero.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem of it.
     pub fn open(toml: &str, seed: u64) -> Result<Self, Problem> {
         Ok(Self { seed, runs: vec![LiveRun::new(toml, seed)?], generation: 1, fresh: true })
     }
@@ -65,7 +65,7 @@ impl Session {
     /// how many later changes are undone by that.
     ///
     /// # Errors
-    /// What is wrong with a scenario, which a run has refused so far.
+    /// The problem of a scenario, which a run has refused so far.
     pub fn seek(&mut self, until: Instant) -> Result<usize, Problem> {
         if until >= self.now() {
             self.advance(until);
@@ -93,7 +93,7 @@ impl Session {
     /// A second run on the same seed, of this text, which catches up; or none.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem of the text.
     pub fn compare(&mut self, toml: Option<&str>) -> Result<(), Problem> {
         let second = toml.map(|toml| LiveRun::new(toml, self.seed)).transpose()?;
         self.runs.truncate(1);
@@ -109,7 +109,7 @@ impl Session {
     /// same seed, and catches up.
     ///
     /// # Errors
-    /// What is wrong with the text; nothing has changed then.
+    /// The problem of the text; nothing has changed then.
     pub fn set_text(&mut self, which: usize, toml: &str) -> Result<Changed, Problem> {
         let scenario: Scenario = describe::read(toml)?;
         let (seed, now) = (self.seed, self.now());
@@ -143,7 +143,7 @@ impl Session {
         explain(self.run(which)?, event).ok_or_else(|| Problem::new(gone))
     }
 
-    /// What is new to the page: a header, and numbers.
+    /// The news for the page: a header, and numbers.
     pub fn frame(&mut self, numbers: &mut Vec<f64>) -> Value {
         let runs: Vec<Value> = self.runs.iter_mut().map(|run| frame(run, numbers)).collect();
         json!({

@@ -25,7 +25,7 @@ const DELAY: Duration = Duration::from_millis(3);
 const PROBES: Duration = Duration::from_millis(7);
 const END: Instant = Instant::from_nanos(400_000_000);
 const LABEL: u32 = 5;
-/// Every second flow has a contracted rate, and marked by a meter that hears of its share.
+/// Every second flow has a contracted rate, and is marked by a meter that hears of its share.
 const FLOWS: usize = 24;
 const SEGMENTS: u32 = 12;
 const HEADERS: usize = 40;

@@ -135,7 +135,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
             color: packet.color,
             dscp: packet.dscp,
             ecn: packet.ecn,
-            service: sold(packet.service),
+            service: contracted(packet.service),
             reserved: None,
             tcp_ecn: perhop_sim::transport::tcp::TcpEcn::Off,
             play_out: None,
@@ -201,7 +201,7 @@ fn simulated(setting: &Setting, script: &[Scripted], engine: Engine) -> Story {
 }
 
 /// The profile rate of a service level, if it has one.
-fn sold(service: ServiceLevel) -> Option<Bitrate> {
+fn contracted(service: ServiceLevel) -> Option<Bitrate> {
     Bitrate::from_bps(service.as_bps() as u64).ok()
 }
 
@@ -246,7 +246,7 @@ fn forwarded(setting: &Setting, script: &[Scripted]) -> Story {
                 ..Selector::default()
             },
             coloring: Coloring::Fixed(packet.color, packet.dscp),
-            service: sold(packet.service).map_or(ServiceLevel::NONE, ServiceLevel::of),
+            service: contracted(packet.service).map_or(ServiceLevel::NONE, ServiceLevel::of),
             label: packet.label,
             route: meter.chain([Hop::Link(0)]).collect(),
             leaves: 1,

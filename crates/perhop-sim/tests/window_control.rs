@@ -7,7 +7,7 @@ use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, 
 
 const DWRED: &str = r#"{"out": "40/160/0.1", "limit": "400p"}"#;
 
-/// Three hops of 30 Mbit/s and 5 ms each, ten flows sold 1, 3 or 5 Mbit/s, a round trip of 40 ms.
+/// Three hops of 30 Mbit/s and 5 ms each, ten flows with contracts for 1, 3 or 5 Mbit/s, a round trip of 40 ms.
 fn path(control: &str, marker: &str) -> Network {
     let rates = [1, 1, 1, 3, 3, 3, 3, 5, 5, 5];
     let flows = rates.iter().enumerate().map(|(n, rate)| {

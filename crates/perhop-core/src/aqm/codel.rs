@@ -373,7 +373,7 @@ impl Codel {
 
     /// Why it is about to mark or drop a packet.
     #[cfg(feature = "trace")]
-    fn tell(&self, behind: Behind) {
+    fn note(&self, behind: Behind) {
         let later = behind == Behind::Drop;
         let next = if later { self.control_law(self.next) } else { self.next };
         crate::trace::note("dropping already", f64::from(u8::from(later)));
@@ -392,7 +392,7 @@ impl Codel {
     /// Marks or drops a packet. After a drop, the packet behind it is judged for the same transmission.
     fn signal(&mut self, packet: &Header, behind: Behind) -> Verdict {
         #[cfg(feature = "trace")]
-        self.tell(behind);
+        self.note(behind);
         if self.params.ecn && packet.ecn.is_capable() {
             if behind == Behind::Drop {
                 self.next = self.control_law(self.next);

@@ -20,7 +20,7 @@ use crate::{Bitrate, Bytes, Depth, DropCurve, Duration, Header, Instant, Rng, Th
 pub struct Ewma(f64);
 
 impl Ewma {
-    /// The average as it stands.
+    /// The average as it is now.
     #[inline]
     pub const fn get(self) -> f64 {
         self.0

@@ -108,7 +108,7 @@ impl OneAverage {
         verdict
     }
 
-    /// The same of a queue that asks tests at its head: only the limits act on arrival.
+    /// Returns the verdict on arrival at a queue that asks tests at its head: only the limits act.
     pub(super) fn admit(
         &mut self,
         limit: Option<Depth>,

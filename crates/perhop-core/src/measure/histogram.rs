@@ -1,5 +1,5 @@
 //! A histogram of delays with a bounded relative error. It grows with the largest delay, by octaves: a network has many, and most
-//! need few. Counts of a color stand together and are short, so that those of the usual delays are in few lines of the processor's cache.
+//! need few. Counts of a color are together and short, so that those of the usual delays are in few lines of the processor's cache.
 //! Which bin a delay falls into is not known before it ends, so where there are many histograms the line of its count is rarely in the
 //! cache. [There](DelayHistogram::note) the bins of some delays are noted in one line, and counted together, so that the processor waits for
 //! their lines at the same time.

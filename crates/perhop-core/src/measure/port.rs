@@ -6,7 +6,7 @@ use super::{DelayHistogram, RateHistory, Usage};
 use crate::meter::MeterCounts;
 use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Instant};
 
-/// What is counted at a port besides packets.
+/// The statistics of a port besides counts of packets.
 #[derive(Clone, Debug)]
 pub struct PortStatistics {
     window: (Instant, Instant),

@@ -104,11 +104,11 @@ impl AggregateMeter {
 /// Packets at a meter of a link, by color.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounts {
-    /// Those that came, by the color that they came with.
+    /// Packets that came, by the color that they came with.
     pub arrived: [u64; 3],
-    /// Those that went on, by the color that they left with.
+    /// Packets that went on, by the color that they left with.
     pub passed: [u64; 3],
-    /// Those that it dropped, by the color that it gave them.
+    /// Packets that it dropped, by the color that it gave them.
     pub policed: [u64; 3],
 }
 
@@ -130,7 +130,7 @@ impl MeterCounts {
         }
     }
 
-    /// Those since an earlier count of the same meter.
+    /// Returns the counts since an earlier one of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let since = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);

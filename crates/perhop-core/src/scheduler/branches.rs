@@ -1,6 +1,6 @@
 //! Disciplines within a discipline: which one takes a packet, and the classes, counters and AQMs of all of them as one.
 
-use super::queues::{Match, Place};
+use super::queues::{Match, QueueKey};
 use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerParams, below, fixed};
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -16,13 +16,13 @@ pub(super) struct BranchParams<'a> {
     pub(super) key: String,
     pub(super) name: &'a str,
     pub(super) selector: Option<&'a Match>,
-    /// What is at the table's key `queue`.
+    /// The value of the table's key `queue`.
     pub(super) queue: &'a SchedulerParams,
 }
 
 impl<'a> BranchParams<'a> {
-    pub(super) fn place(&self) -> Place<'a> {
-        Place { key: self.key.clone(), name: self.name, selector: self.selector }
+    pub(super) fn place(&self) -> QueueKey<'a> {
+        QueueKey { key: self.key.clone(), name: self.name, selector: self.selector }
     }
 
     /// The key of its discipline.

@@ -41,7 +41,7 @@ impl Bucket {
         self.tokens -= price(packet);
     }
 
-    /// The same, with a debt of at most what arrives in this time.
+    /// Charges a packet, with a debt of at most what arrives in this time.
     #[inline]
     pub(super) fn charge_within(&mut self, packet: &Header, longest_debt: Duration) {
         self.charge(packet);

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
-use super::queues::{Place, Queues, aqms_at, check_places, paths_at, queue_params};
+use super::queues::{QueueKey, Queues, aqms_at, check_places, paths_at, queue_params};
 use super::{
     AnyScheduler, ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, ShapedQueue, Within,
     below, fixed,
@@ -95,7 +95,7 @@ impl<P: Packet> Block for Llq<P> {
                 return Err(UnitError::at(format!("priority[{n}].{key}"), text));
             }
         }
-        let mut places: Vec<Place<'_>> = params.places().collect();
+        let mut places: Vec<QueueKey<'_>> = params.places().collect();
         let others = params.queue.0.class_keys();
         if let Some(double) = others.iter().find(|class| places.iter().any(|place| place.name == class.name))
         {
@@ -104,14 +104,14 @@ impl<P: Packet> Block for Llq<P> {
         }
         // What takes all others is not among them.
         let others = format!("{} others", first.name);
-        places.push(Place { key: "queue".into(), name: &others, selector: None });
+        places.push(QueueKey { key: "queue".into(), name: &others, selector: None });
         check_places(&places)
     }
 }
 
 impl LlqParams {
-    fn places(&self) -> impl Iterator<Item = Place<'_>> {
-        self.priority.iter().enumerate().map(|(n, queue)| Place {
+    fn places(&self) -> impl Iterator<Item = QueueKey<'_>> {
+        self.priority.iter().enumerate().map(|(n, queue)| QueueKey {
             key: format!("priority[{n}]"),
             name: &queue.name,
             selector: queue.r#match.as_ref(),
@@ -204,9 +204,10 @@ impl<P: Packet> Scheduler for Llq<P> {
     }
 
     fn class_keys(params: &LlqParams) -> Vec<ClassKey> {
-        let first = params
-            .places()
-            .map(|Place { key, name, .. }| ClassKey { name: name.into(), key: Some(format!("{key}.match")) });
+        let first = params.places().map(|QueueKey { key, name, .. }| ClassKey {
+            name: name.into(),
+            key: Some(format!("{key}.match")),
+        });
         let others = params.queue.0.class_keys().into_iter();
         let others = others.map(|class| ClassKey { key: class.key.map(|key| below("queue", &key)), ..class });
         first.chain(others).collect()

@@ -130,9 +130,9 @@ pub trait DisciplineVisitor<P> {
 /// Other parameters for a scheduler at work.
 #[derive(Debug)]
 pub struct Retuning<'a, T> {
-    /// Those that it has.
+    /// The parameters so far.
     pub before: &'a T,
-    /// Those that it has from now on; they have passed [`check`](Block::check) and [`fits`](Scheduler::fits).
+    /// The parameters from now on, which have passed [`check`](Block::check) and [`fits`](Scheduler::fits).
     pub after: &'a T,
     /// The rate at which it is served.
     pub rate: Bitrate,
@@ -141,7 +141,7 @@ pub struct Retuning<'a, T> {
 }
 
 impl<'a, T> Retuning<'a, T> {
-    /// The same for a part of the scheduler, with these parameters, which is served at this rate.
+    /// Returns the other parameters of a part of the scheduler, which is served at this rate.
     fn of<U>(&self, before: &'a U, after: &'a U, rate: Bitrate) -> Retuning<'a, U> {
         Retuning { before, after, rate, now: self.now }
     }
@@ -402,7 +402,7 @@ register_schedulers! {
 }
 
 impl SchedulerParams {
-    /// What is wrong with the table of a queue that names neither an AQM nor a scheduler.
+    /// Returns the problem of the table of a queue that names neither an AQM nor a scheduler.
     pub fn missing() -> String {
         format!(
             "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",

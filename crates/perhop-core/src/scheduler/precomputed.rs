@@ -28,7 +28,7 @@ pub struct Departures {
     idle: bool,
 }
 
-/// What is known of an admitted packet.
+/// An admitted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
     /// When its service starts.

@@ -84,10 +84,10 @@ pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError>
     if queues.is_empty() {
         return Err(UnitError::at("queues", "the scheduler has no queues; add one for all packets"));
     }
-    let places: Vec<Place<'_>> = queues
+    let places: Vec<QueueKey<'_>> = queues
         .iter()
         .enumerate()
-        .map(|(n, queue)| Place {
+        .map(|(n, queue)| QueueKey {
             key: format!("queues[{n}]"),
             name: queue.name(),
             selector: queue.selector(),
@@ -97,16 +97,16 @@ pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError>
 }
 
 /// A queue that takes packets: its key, its name, and which it takes.
-pub(super) struct Place<'a> {
+pub(super) struct QueueKey<'a> {
     pub(super) key: String,
     pub(super) name: &'a str,
     pub(super) selector: Option<&'a Match>,
 }
 
-/// The same for queues at any keys.
-pub(super) fn check_places(places: &[Place<'_>]) -> Result<(), UnitError> {
+/// Checks the names and the `match` of queues at any keys.
+pub(super) fn check_places(places: &[QueueKey<'_>]) -> Result<(), UnitError> {
     let last = places.len().saturating_sub(1);
-    for (n, Place { key, name, selector }) in places.iter().enumerate() {
+    for (n, QueueKey { key, name, selector }) in places.iter().enumerate() {
         let refuse = |part: &str, text: &str| Err(UnitError::at(format!("{key}.{part}"), text));
         if let Some(problem) = bad_name(name) {
             return refuse("name", &problem);
@@ -154,12 +154,12 @@ fn class_of(queue: &impl QueueParams, key: &str) -> ClassKey {
     ClassKey { name: queue.name().into(), key: queue.selector().map(|_| format!("{key}.match")) }
 }
 
-/// The paths that the queues name, each with the key at which it stands.
+/// The paths that the queues name, each with its key.
 pub(super) fn paths_of(queues: &mut [impl QueueParams]) -> Vec<(String, &mut PathName)> {
     paths_at("queues", queues)
 }
 
-/// The same of queues at this key.
+/// Returns the paths of queues at this key.
 pub(super) fn paths_at<'a>(key: &str, queues: &'a mut [impl QueueParams]) -> Vec<(String, &'a mut PathName)> {
     let named = queues.iter_mut().enumerate().filter_map(|(n, queue)| {
         let path = queue.selector_mut()?.path.as_mut()?;
@@ -176,7 +176,7 @@ pub(super) fn aqms_of<'a>(
     aqms_at("queues", queues, path).0
 }
 
-/// The same of queues at this key, and whether they take all packets of the path.
+/// Returns the AQMs of queues at this key, and whether the queues take all packets of the path.
 pub(super) fn aqms_at<'a>(
     key: &str,
     queues: &'a [impl QueueParams],

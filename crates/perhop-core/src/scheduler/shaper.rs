@@ -98,12 +98,12 @@ pub struct Shaper<P> {
     bucket: Bucket,
     /// The packet that waits for its tokens, and its class.
     held: Option<(P, usize)>,
-    books: Box<Books>,
+    counters: Box<HeldCounters>,
 }
 
 /// While a packet is held: the other scheduler has counted it as sent, here it still waits.
 #[derive(Clone, Debug, Default)]
-struct Books {
+struct HeldCounters {
     /// What waits.
     occupancy: Occupancy,
     /// The counters of the packet's class.
@@ -132,7 +132,7 @@ impl<P: Packet> Block for Shaper<P> {
 }
 
 impl ShaperParams {
-    /// What is wrong with the bucket where packets are as large as this: the key and the text.
+    /// Returns the problem of the bucket where packets are as large as this: the key and the text.
     fn too_small_for(&self, largest: Bytes) -> Option<(&'static str, String)> {
         if self.burst < largest {
             let text = format!(
@@ -164,7 +164,7 @@ impl<P: Packet> Scheduler for Shaper<P> {
             inner: Box::new(params.queue.0.build(Environment { rate }, streams)),
             bucket: Bucket::new(params.rate, params.burst),
             held: None,
-            books: Box::default(),
+            counters: Box::default(),
         }
     }
 
@@ -221,14 +221,14 @@ impl<P: Packet> Scheduler for Shaper<P> {
 impl<P: Packet> Shaper<P> {
     /// Brings the counters with the held packet up to those of the other scheduler.
     fn recount(&mut self) {
-        let Self { inner, held, books, .. } = self;
+        let Self { inner, held, counters, .. } = self;
         let Some((packet, class)) = held else { return };
         let Header { color, size, .. } = packet.header();
-        books.occupancy.clone_from(inner.occupancy());
-        books.occupancy.add(color, size);
-        books.class.clone_from(inner.class(*class));
-        books.class.through.sent[color.index()] -= 1;
-        books.class.occupancy.add(color, size);
+        counters.occupancy.clone_from(inner.occupancy());
+        counters.occupancy.add(color, size);
+        counters.class.clone_from(inner.class(*class));
+        counters.class.through.sent[color.index()] -= 1;
+        counters.class.occupancy.add(color, size);
     }
 }
 
@@ -273,7 +273,7 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
     }
 
     fn occupancy(&self) -> &Occupancy {
-        if self.held.is_some() { &self.books.occupancy } else { self.inner.occupancy() }
+        if self.held.is_some() { &self.counters.occupancy } else { self.inner.occupancy() }
     }
 
     fn classes(&self) -> usize {
@@ -282,7 +282,7 @@ impl<P: Packet> Discipline<P> for Shaper<P> {
 
     fn class(&self, class: usize) -> &ClassCounters {
         match &self.held {
-            Some((_, held)) if *held == class => &self.books.class,
+            Some((_, held)) if *held == class => &self.counters.class,
             _ => self.inner.class(class),
         }
     }

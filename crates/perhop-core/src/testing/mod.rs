@@ -81,7 +81,7 @@ impl<D: Discipline<Header>> Bench<D> {
         self.now
     }
 
-    /// What is driven.
+    /// The discipline that is driven.
     pub fn discipline(&self) -> &D {
         &self.discipline
     }

@@ -3,7 +3,7 @@
 //! Text is parsed exactly, without floating point, in the form that users of the field write: `20Mbps`, `48ms`,
 //! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Units that tables print are read,
 //! too: `20 Mbit/s`, `50 µs`, `868 packets`. Text that could mean two things (`20mbps`,
-//! `40KB`) is refused. The patterns of the JSON Schema stand beside the parsers and accept the same forms.
+//! `40KB`) is refused. The patterns of the JSON Schema are beside the parsers and accept the same forms.
 
 mod curve;
 mod number;

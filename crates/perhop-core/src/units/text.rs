@@ -128,7 +128,7 @@ fn canonical(unit: &str) -> &str {
     PRINTED.iter().find(|(printed, _)| *printed == unit).map_or(unit, |(_, name)| name)
 }
 
-/// The parts of a text such as `30/90/0.05`; spaces may stand beside the separator.
+/// The parts of a text such as `30/90/0.05`; spaces may be beside the separator.
 pub fn parts<'a>(text: &'a str, separator: &'static str) -> impl Iterator<Item = &'a str> {
     let last = text.split(separator).count() - 1;
     text.split(separator).enumerate().map(move |(n, part)| {

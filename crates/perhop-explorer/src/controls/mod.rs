@@ -35,7 +35,7 @@ pub struct Control {
     pub kind: &'static str,
     /// As it is now; null where the text leaves the key out and its default is no plain value.
     pub value: Value,
-    /// The same in TOML.
+    /// The value in TOML.
     pub text: String,
     /// The text has this key; otherwise the value is the default.
     pub is_set: bool,
@@ -64,8 +64,11 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
     let text: toml::Table = toml.parse().unwrap_or_default();
     let text = serde_json::to_value(text).unwrap_or(Value::Null);
     let mut walk = Walk { controls: Vec::new() };
-    let place =
-        |path: &str, group: &str| Place { path: path.into(), group: group.into(), ..Place::default() };
+    let place = |path: &str, group: &str| ControlPath {
+        path: path.into(),
+        group: group.into(),
+        ..ControlPath::default()
+    };
     let properties = &schema()["properties"];
     for key in ["duration", "warmup"] {
         let default = DefaultValue::of(&properties[key], scenario);
@@ -73,7 +76,7 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
             &properties[key],
             &scenario[key],
             Some(&text[key]),
-            &Place { default, ..place(key, "run") },
+            &ControlPath { default, ..place(key, "run") },
         );
     }
     for (key, definition) in [("links", "Link"), ("profiles", "Meter")] {
@@ -175,7 +178,7 @@ fn choices_of(node: &'static Value) -> Vec<String> {
 
 /// Where a walk is.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct ControlPath {
     path: String,
     group: String,
     /// Within an AQM, whose parameters can change during a run.
@@ -185,7 +188,7 @@ struct Place {
     default: Option<DefaultValue>,
 }
 
-impl Place {
+impl ControlPath {
     fn key(&self, key: &str) -> Self {
         Self { path: format!("{}.{key}", self.path), ..self.clone() }
     }
@@ -209,12 +212,12 @@ fn preset(table: &Value) -> Option<Value> {
 
 impl Walk {
     /// A value of any schema. `text` is the value that the text of the scenario has.
-    fn any(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
+    fn any(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &ControlPath) {
         let Some((found, beside)) = fitting(node, value) else { return };
         let (found, _) = resolve(found);
         let Some(properties) = found["properties"].as_object() else { return };
         let in_aqm = place.in_aqm || properties.get("aqm").is_some_and(|tag| tag.get("const").is_some());
-        let place = Place { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
+        let place = ControlPath { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
         let required = found["required"].as_array().map_or(&[][..], Vec::as_slice);
         let preset = preset(value);
         for (key, property) in properties {
@@ -225,7 +228,7 @@ impl Walk {
             let default = of_preset.or_else(|| DefaultValue::of(property, value));
             let default = default.or_else(|| automatic().map(|_| DefaultValue::automatic()));
             let default = default.filter(|_| is_optional);
-            let inner = Place { default, ..place.key(key) };
+            let inner = ControlPath { default, ..place.key(key) };
             if let Some(name) = property["const"].as_str() {
                 self.tag(key, name, beside, text, &inner);
             } else if let Some(value) = value.get(key).filter(|value| !value.is_null()) {
@@ -236,7 +239,7 @@ impl Walk {
         }
     }
 
-    fn property(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
+    fn property(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &ControlPath) {
         let last = place.path.rsplit('.').next().unwrap_or_default();
         if NAMES.contains(&last) || value.is_null() {
             return;
@@ -249,7 +252,7 @@ impl Walk {
                 let Some((found, _)) = fitting(node, value) else { return };
                 let items = &resolve(found).0["items"];
                 for (number, value) in values.iter().enumerate().filter(|(_, value)| value.is_object()) {
-                    let inner = Place { path: format!("{}[{number}]", place.path), ..place.clone() };
+                    let inner = ControlPath { path: format!("{}[{number}]", place.path), ..place.clone() };
                     self.any(items, value, text.and_then(|text| text.get(number)), &inner);
                 }
             }
@@ -258,7 +261,7 @@ impl Walk {
     }
 
     /// A key that neither the text nor a plain default gives a value.
-    fn absent(&mut self, node: &'static Value, place: &Place) {
+    fn absent(&mut self, node: &'static Value, place: &ControlPath) {
         let last = place.path.rsplit('.').next().unwrap_or_default();
         let Some(default) = place.default.as_ref().filter(|_| !NAMES.contains(&last)) else { return };
         let (resolved, name) = resolve(nullable(node).unwrap_or(node));
@@ -295,7 +298,14 @@ impl Walk {
     }
 
     /// The key that names a block.
-    fn tag(&mut self, key: &str, name: &str, beside: &'static [Value], text: Option<&Value>, place: &Place) {
+    fn tag(
+        &mut self,
+        key: &str,
+        name: &str,
+        beside: &'static [Value],
+        text: Option<&Value>,
+        place: &ControlPath,
+    ) {
         let choices = beside.iter().filter_map(|one| resolve(one).0["properties"][key]["const"].as_str());
         // What Python implements can run only where Python does.
         let choices: Vec<String> = choices.filter(|&name| name != "python").map(str::to_owned).collect();
@@ -305,12 +315,12 @@ impl Walk {
         let chosen = beside.iter().find(|one| resolve(one).0["properties"][key]["const"] == name);
         let doc = chosen.and_then(|one| resolve(one).0["description"].as_str()).unwrap_or_default();
         let is_set = text.is_some_and(|text| text.get(key).is_some());
-        let place = &Place { default: None, ..place.clone() };
+        let place = &ControlPath { default: None, ..place.clone() };
         let control = Control { kind: "choice", choices, ..Self::control(doc, &name.into(), is_set, place) };
         self.controls.push(Control { live: false, ..control });
     }
 
-    fn leaf(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &Place) {
+    fn leaf(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &ControlPath) {
         let Some((found, beside)) = fitting(node, value) else { return };
         let (resolved, name) = resolve(found);
         let name = name.or_else(|| resolve(node).1);
@@ -371,8 +381,8 @@ impl Walk {
         }
     }
 
-    fn control(doc: &str, value: &Value, is_set: bool, place: &Place) -> Control {
-        let Place { path, group, in_aqm, is_udp, default } = place;
+    fn control(doc: &str, value: &Value, is_set: bool, place: &ControlPath) -> Control {
+        let ControlPath { path, group, in_aqm, is_udp, default } = place;
         let label = path.strip_prefix(group.as_str()).unwrap_or(path).trim_start_matches('.');
         let last = path.rsplit('.').next().unwrap_or_default();
         let is_of_link = group.starts_with("links.") && (label == "rate" || label == "delay");
@@ -405,7 +415,7 @@ impl Walk {
 }
 
 /// A number with the range of its slider: a factor around what it is, within the bounds of the schema.
-fn ranged(number: f64, schema: &Value, place: &Place, control: Control) -> Control {
+fn ranged(number: f64, schema: &Value, place: &ControlPath, control: Control) -> Control {
     let bound = |key: &str| schema[key].as_f64();
     let last = place.path.rsplit('.').next().unwrap_or_default();
     let integer = schema["type"] == "integer" || control.unit == "p";
@@ -534,7 +544,7 @@ fn is_ramp(name: Option<&str>) -> bool {
     matches!(name, Some("Thresholds" | "DropCurve"))
 }
 
-/// An ordinary value in TOML for a key that a block requires, beside the keys that stand there.
+/// An ordinary value in TOML for a key that a block requires, beside the keys of its table.
 fn ordinary((schema, name): (&'static Value, Option<&'static str>), table: Option<&Value>) -> String {
     let texts =
         || table.and_then(Value::as_object).into_iter().flatten().filter_map(|(_, value)| value.as_str());

@@ -66,7 +66,7 @@ fn keys_that_are_left_out_have_their_defaults() {
     let pi2 = find(&text.replace("\"pie\"", "\"pi2\""), "update");
     assert_eq!((pi2.kind, &pi2.value), ("text", &Value::Null));
     assert_eq!(pi2.default, "the target, or a third of rtt-max, if that is less");
-    // What must stand in the text has none.
+    // A key that the text must have has none.
     assert_eq!(control("links.up.rate").default, "");
 }
 

@@ -71,9 +71,9 @@ pub fn spec(choices: &mut Choices<'_>) -> PlaneSpec {
                 members: [Some("1Mbps"), None]
                     .into_iter()
                     .enumerate()
-                    .map(|(flow, sold)| Member {
+                    .map(|(flow, contracted)| Member {
                         flow: FlowId(flow as u32),
-                        rate: sold.map(rate),
+                        rate: contracted.map(rate),
                         meter: (flow < meters.len()).then_some(flow),
                         segment: u32::from(choices.of(&[1460_u16, 0, 1, u16::MAX])),
                     })

@@ -1,4 +1,4 @@
-//! The conformance harness over classes in Python that stand at the ends of a path: congestion controls and
+//! The conformance harness over classes in Python at the ends of a path: congestion controls and
 //! applications.
 
 use std::sync::Arc;

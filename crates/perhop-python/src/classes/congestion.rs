@@ -370,7 +370,7 @@ impl PythonControl {
         }
     }
 
-    fn tell(&mut self, name: &'static str, event: &CongestionEvent) {
+    fn call_with(&mut self, name: &'static str, event: &CongestionEvent) {
         self.call(name, Some(event.now), |py, object| {
             {
                 let mut view = object.loss.borrow_mut(py);
@@ -400,15 +400,15 @@ impl CongestionControl for PythonControl {
     }
 
     fn on_loss(&mut self, event: &CongestionEvent) {
-        self.tell("on_loss", event);
+        self.call_with("on_loss", event);
     }
 
     fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
-        self.tell("on_ecn", event);
+        self.call_with("on_ecn", event);
     }
 
     fn on_timeout(&mut self, event: &CongestionEvent) {
-        self.tell("on_timeout", event);
+        self.call_with("on_timeout", event);
     }
 
     fn window(&self) -> f64 {

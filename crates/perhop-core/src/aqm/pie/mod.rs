@@ -219,7 +219,7 @@ struct Controller {
     probability: f64,
     /// The queueing delay at the last update (`qdelay_old_`).
     delay_before: Duration,
-    /// What is left of the time in which a burst is not dropped (`burst_allowance_`).
+    /// The rest of the time in which a burst is not dropped (`burst_allowance_`).
     burst: Duration,
     phase: Phase,
     /// In Linux, when a packet last left (`dq_tstamp`).

@@ -555,7 +555,7 @@ impl<P: Packet> DualPi2<P> {
 #[cfg(feature = "trace")]
 impl<P: Packet> DualPi2<P> {
     /// What a packet of this class met that is dropped or marked.
-    fn tell(&self, class: usize) {
+    fn note(&self, class: usize) {
         if !crate::trace::is_recording() {
             return;
         }
@@ -587,7 +587,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         let decide = |_: &mut Header| if room { Ok(None) } else { Err(Reason::Overflow) };
         if let Err(reason) = queue.counters.through.arrival(&mut header, now, decide) {
             #[cfg(feature = "trace")]
-            self.tell(class);
+            self.note(class);
             return Err((packet, reason));
         }
         let Header { color, size, .. } = header;
@@ -615,7 +615,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         let judged = self.judge(class, &header, now).apply(&mut header);
         #[cfg(feature = "trace")]
         if judged != Ok(None) {
-            self.tell(class);
+            self.note(class);
         }
         let through = &mut self.queue_mut(class).counters.through;
         match judged {

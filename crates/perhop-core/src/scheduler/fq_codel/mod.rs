@@ -446,7 +446,7 @@ impl<P: Packet> FqCodel<P> {
         let judged = codel.judge(&header, left, now).apply(&mut header);
         #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
-            tell(number, chain, occupancy);
+            note(number, chain, occupancy);
             crate::trace::end(Self::NAME, codel.gauges(), chain.packets(), chain.bytes());
         }
         match judged {
@@ -515,7 +515,7 @@ impl<P: Packet> FqCodel<P> {
 
 /// Which queue a packet was in, and how much it and all hold without it.
 #[cfg(feature = "trace")]
-fn tell(number: u32, chain: &Chain, all: &Occupancy) {
+fn note(number: u32, chain: &Chain, all: &Occupancy) {
     crate::trace::note("queue of the flow", f64::from(number));
     crate::trace::note("bytes left in that queue", chain.bytes() as f64);
     crate::trace::note("packets left in all queues", all.packets() as f64);
@@ -548,7 +548,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         if crate::trace::is_recording() {
             let chain = &self.queues[excess.queue as usize].chain;
             crate::trace::begin();
-            tell(excess.queue, chain, &self.class.occupancy);
+            note(excess.queue, chain, &self.class.occupancy);
             crate::trace::end(Self::NAME, Vec::new(), chain.packets(), chain.bytes());
         }
         let Header { color, size, .. } = packet.header();

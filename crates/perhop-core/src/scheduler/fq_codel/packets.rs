@@ -8,7 +8,7 @@ use crate::Packet;
 #[derive(Clone, Debug)]
 pub(super) struct Packets<P> {
     /// The first is [`NOWHERE`] and never holds one: what follows the end of an empty queue is written there, without a branch.
-    places: Vec<Place<P>>,
+    places: Vec<Slot<P>>,
     /// The first free place.
     free: u32,
 }
@@ -18,7 +18,7 @@ const NOWHERE: u32 = 0;
 
 /// A packet, if there is one, and the place of the next in its queue, or of the next free one.
 #[derive(Clone, Debug)]
-struct Place<P> {
+struct Slot<P> {
     packet: Option<P>,
     next: u32,
 }
@@ -50,7 +50,7 @@ impl Chain {
 
 impl<P: Packet> Packets<P> {
     pub(super) fn new() -> Self {
-        Self { places: vec![Place { packet: None, next: NOWHERE }], free: NOWHERE }
+        Self { places: vec![Slot { packet: None, next: NOWHERE }], free: NOWHERE }
     }
 
     /// Adds a packet at the end of a queue.
@@ -68,7 +68,7 @@ impl<P: Packet> Packets<P> {
 
     #[inline(always)]
     fn put(&mut self, packet: P) -> u32 {
-        let filled = Place { packet: Some(packet), next: NOWHERE };
+        let filled = Slot { packet: Some(packet), next: NOWHERE };
         let place = self.free;
         if place == NOWHERE {
             self.places.push(filled);

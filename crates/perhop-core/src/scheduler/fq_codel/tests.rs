@@ -40,7 +40,7 @@ fn drain(fq: &mut FqCodel<Header>) -> String {
     std::iter::from_fn(|| take(fq)).map(|flow| char::from(b'A' + flow as u8)).collect()
 }
 
-/// What is pushed out: packets by flow, and the bytes.
+/// The packets that are pushed out by flow, and the bytes.
 fn shed(fq: &mut FqCodel<Header>) -> (Vec<u32>, u64) {
     let (mut flows, mut bytes) = (Vec::new(), 0);
     while let Some((packet, reason)) = fq.shed(at(0)) {

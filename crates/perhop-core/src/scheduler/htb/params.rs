@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::branches::BranchParams;
-use super::super::queues::{Place, check_places};
+use super::super::queues::{QueueKey, check_places};
 use super::super::{Match, PathName, ShapedQueue};
 use crate::aqm::AqmParams;
 use crate::table::bad_name;
@@ -106,7 +106,7 @@ impl HtbParams {
         found
     }
 
-    /// Those with queues, in order.
+    /// The classes with queues, in order.
     pub(super) fn leaves(&self) -> Vec<BranchParams<'_>> {
         self.found()
             .into_iter()
@@ -150,7 +150,7 @@ impl HtbParams {
                 return refuse(&format!("{key}.name"), &text);
             }
         }
-        let places: Vec<Place<'_>> = self.leaves().iter().map(BranchParams::place).collect();
+        let places: Vec<QueueKey<'_>> = self.leaves().iter().map(BranchParams::place).collect();
         check_places(&places)
     }
 

@@ -21,7 +21,7 @@ fn leaf(name: &str, dscp: u8, keys: &str) -> String {
     format!(r#"{{"name": "{name}", {takes} "burst": "0B", "cburst": "0B", {keys}, {RULE}}}"#)
 }
 
-/// The same tree with buckets of nine packets, so that a class that waits for its turn loses no tokens.
+/// A tree with buckets of nine packets, so that a class that waits for its turn loses no tokens.
 fn roomy(classes: &str) -> Htb<Header> {
     htb(&classes.replace(r#""0B""#, r#""9kB""#))
 }
