@@ -18,6 +18,7 @@
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
 mod marking;
+mod params;
 mod pseudo_code;
 #[cfg(test)]
 mod tests;
@@ -25,147 +26,19 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use self::marking::{Marking, State};
+use self::params::PARTS;
 use super::protection::QueueProtection;
-use super::{
-    ClassKey, Dequeued, Discipline, Incoming, QueueProtectionParams, Retuning, Scheduler, SchedulerParams,
-    fixed,
-};
-use crate::aqm::{AqmParams, PiController, Verdict, check_gains, check_target};
+use super::{ClassKey, Dequeued, Discipline, Incoming, Retuning, Scheduler, SchedulerParams, fixed};
+use crate::aqm::{AqmParams, PiController, Verdict};
 use crate::control::Message;
-use crate::units::{AboveZero, UnitError};
+use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
-    Instant, Noted, Occupancy, Origin, Packet, Probability, PseudoCode, Reason, Rng, Streams,
+    Bitrate, Block, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
+    Instant, Noted, Occupancy, Origin, Packet, PseudoCode, Reason, Rng, Streams,
 };
 
-/// Whose details `DualPI2` follows where they differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DualPi2Law {
-    /// RFC 9332, appendix A.
-    #[default]
-    Rfc,
-    /// Linux's `dualpi2`.
-    Linux,
-}
-
-/// Which of the two queues sends next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DualPi2Order {
-    /// Weighted round robin: the classic queue gets at least `classic-share` of the link.
-    #[default]
-    WeightedRoundRobin,
-    /// The packet that has waited longer, where an L4S packet's time counts `shift` more.
-    TimeShiftedFifo,
-}
-
-/// What happens when marking each L4S packet is not enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Overload {
-    /// Packets are dropped, with p'^2 in both queues, whether they are ECN-capable or not.
-    #[default]
-    Drop,
-    /// The base probability stays at 1/k, and the queues grow up to `limit`.
-    Overflow,
-}
-
-/// Parameters of [`DualPi2`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct DualPi2Params {
-    /// The queueing delay that the controller aims at.
-    #[serde(default = "fifteen_ms")]
-    pub target: Duration,
-    /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow (`RTT_max`). With `law = "linux"`
-    /// they are constants, and this has no effect.
-    #[serde(default = "hundred_ms")]
-    pub rtt_max: Duration,
-    /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of `rtt-max` if that is
-    /// less; 16 ms with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Duration>,
-    /// The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<AboveZero>,
-    /// The proportional gain in Hz. Default: 0.3 / rtt-max; 819/256 with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beta: Option<AboveZero>,
-    /// The coupling factor: L4S packets are marked with k times the base probability (k).
-    #[serde(default = "two")]
-    pub k: AboveZero,
-    /// The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<Duration>,
-    /// Over how much more sojourn time the share of marked L4S packets rises to all (range). Default: 400us; with `law = "linux"` all
-    /// are marked above `step`, and this has no effect.
-    #[serde(default = "four_hundred_us")]
-    pub range: Duration,
-    /// L4S packets are not marked for their sojourn time while no more packets wait, they included (`Th_len`); with 0, those that wait
-    /// alone are marked, too. Default: 1; 0 with `law = "linux"` (`min_qlen_step`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step_length: Option<u32>,
-    /// Which of the two queues sends next.
-    #[serde(default)]
-    pub order: DualPi2Order,
-    /// The share of the link that the classic queue gets at least. Default: 0.0625; 0.1 with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub classic_share: Option<Probability>,
-    /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
-    #[serde(default = "fifty_ms")]
-    pub shift: Duration,
-    /// The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, and at
-    /// least 30 kB; `10000p` with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<crate::units::Limit>")]
-    pub limit: Option<Depth>,
-    /// What happens when marking each L4S packet is not enough.
-    #[serde(default)]
-    pub overload: Overload,
-    /// The largest packet: from it follows where round robin begins, and with `law = "linux"` how much must wait for the controller to
-    /// decide. With `order = "time-shifted-fifo"` and the RFC's law it has no effect.
-    #[serde(default = "one_packet")]
-    pub mtu: Bytes,
-    /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45, Non-Queue-Building (RFC 9956). Those
-    /// that are not ECN-capable are dropped where others are marked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub l4s_dscp: Option<Codepoints>,
-    /// Redirects packets of flows that build a queue in the L4S queue to the classic one (RFC 9957): `{}` for its defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_protection: Option<QueueProtectionParams>,
-    /// Whose details to follow where RFC 9332 and Linux differ.
-    #[serde(default)]
-    pub law: DualPi2Law,
-}
-
-const fn fifteen_ms() -> Duration {
-    Duration::from_millis(15)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
-}
-
-const fn two() -> AboveZero {
-    AboveZero::literal(2.0)
-}
-
-const fn four_hundred_us() -> Duration {
-    Duration::from_nanos(400_000)
-}
-
-const fn fifty_ms() -> Duration {
-    Duration::from_millis(50)
-}
-
-const fn one_packet() -> Bytes {
-    Bytes::new(1500)
-}
+pub use self::params::{DualPi2Law, DualPi2Order, DualPi2Params, Overload};
 
 /// Two queues under one controller.
 #[derive(Clone, Debug)]
@@ -210,9 +83,6 @@ fn name(class: usize) -> &'static str {
     if class == L4S { "l4s" } else { "classic" }
 }
 
-/// The parts of which `classic-share` is a whole number.
-const PARTS: f64 = 10_000.0;
-
 impl<P: Packet> Block for DualPi2<P> {
     type Params = DualPi2Params;
     const NAME: &'static str = "dualpi2";
@@ -222,67 +92,11 @@ impl<P: Packet> Block for DualPi2<P> {
     const BATCHED: bool = true;
 
     fn check(params: &DualPi2Params) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
-        let parts = params.parts();
-        if params.rtt_max < Duration::from_millis(3) {
-            return refuse("rtt-max", "a round-trip time is at least 3ms, such as 100ms");
-        }
-        if params.interval() < Duration::from_millis(1) {
-            let key = if params.interval.is_some() { "interval" } else { "target" };
-            return refuse(
-                key,
-                "the base probability is updated once in 1ms at most: write a longer time, such as 15ms",
-            );
-        }
-        if !(1..PARTS as i64).contains(&parts) {
-            return refuse(
-                "classic-share",
-                "a share lies between 0.0001 and 0.9999, such as 0.0625: neither queue may starve",
-            );
-        }
-        if params.k.get() > 100.0 {
-            return refuse("k", "the coupling factor is at most 100, such as 2");
-        }
-        check_target(params.target, "15ms")?;
-        check_gains(params.alpha, params.beta)?;
-        params.queue_protection.as_ref().map_or(Ok(()), QueueProtectionParams::check)
+        params.check()
     }
 
     fn keys_without_effect(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        let mut idle = Vec::new();
-        if params.order == DualPi2Order::WeightedRoundRobin && params.shift != fifty_ms() {
-            idle.push(("shift", "it acts with `order = \"time-shifted-fifo\"` only; leave it out".into()));
-        }
-        if params.order == DualPi2Order::TimeShiftedFifo && params.classic_share.is_some() {
-            idle.push((
-                "classic-share",
-                "it acts with `order = \"weighted-round-robin\"` only; leave it out".into(),
-            ));
-        }
-        if params.order == DualPi2Order::TimeShiftedFifo && !params.is_linux() && params.mtu != one_packet() {
-            idle.push((
-                "mtu",
-                "it acts with `order = \"weighted-round-robin\"` or `law = \"linux\"` only; leave it out"
-                    .into(),
-            ));
-        }
-        if params.rtt_max != hundred_ms() {
-            let given = params.interval.is_some() && params.alpha.is_some() && params.beta.is_some();
-            if params.is_linux() {
-                let text = "with `law = \"linux\"` the defaults of `interval`, `alpha` and `beta` are constants; leave it out";
-                idle.push(("rtt-max", text.into()));
-            } else if given {
-                let text = "only defaults follow from it, and `interval`, `alpha` and `beta` are all given";
-                idle.push(("rtt-max", text.into()));
-            }
-        }
-        if params.is_linux() && params.range != four_hundred_us() {
-            idle.push((
-                "range",
-                "with `law = \"linux\"` all packets above `step` are marked; leave it out".into(),
-            ));
-        }
-        idle
+        params.without_effect()
     }
 
     fn pseudo_code(reason: Reason, noted: Noted<'_>) -> Option<PseudoCode> {
@@ -291,48 +105,6 @@ impl<P: Packet> Block for DualPi2<P> {
 }
 
 impl DualPi2Params {
-    const fn is_linux(&self) -> bool {
-        matches!(self.law, DualPi2Law::Linux)
-    }
-
-    /// Tupdate.
-    fn interval(&self) -> Duration {
-        let third = Duration::from_nanos(self.rtt_max.as_nanos() / 3);
-        let derived = if self.is_linux() { Duration::from_millis(16) } else { self.target.min(third) };
-        self.interval.unwrap_or(derived)
-    }
-
-    /// alpha and beta.
-    fn gains(&self) -> (f64, f64) {
-        let rtt = self.rtt_max.as_secs_f64();
-        let (alpha, beta) = if self.is_linux() {
-            (41.0 / 256.0, 819.0 / 256.0)
-        } else {
-            (0.1 * self.interval().as_secs_f64() / (rtt * rtt), 0.3 / rtt)
-        };
-        (self.alpha.map_or(alpha, AboveZero::get), self.beta.map_or(beta, AboveZero::get))
-    }
-
-    /// The sojourn time above which packets of the L4S queue are marked.
-    fn step(&self) -> Duration {
-        self.step.unwrap_or(if self.is_linux() {
-            Duration::from_millis(1)
-        } else {
-            Duration::from_nanos(800_000)
-        })
-    }
-
-    /// `Th_len`
-    fn step_length(&self) -> usize {
-        self.step_length.unwrap_or_else(|| u32::from(!self.is_linux())) as usize
-    }
-
-    /// The classic queue's parts of the link.
-    fn parts(&self) -> i64 {
-        let share = self.classic_share.map_or(if self.is_linux() { 0.1 } else { 0.062_5 }, Probability::get);
-        (share * PARTS).round() as i64
-    }
-
     fn turns(&self) -> Turns {
         match self.order {
             DualPi2Order::TimeShiftedFifo => Turns::TimeShiftedFifo(self.shift),
@@ -345,21 +117,7 @@ impl DualPi2Params {
             }
         }
     }
-
-    fn room(&self, rate: Bitrate) -> Depth {
-        let of_link = (u128::from(rate.as_bps()) / 8 / 4).max(LEAST_ROOM);
-        let derived = if self.is_linux() {
-            Depth::Packets(10_000)
-        } else {
-            Depth::Bytes(u64::try_from(of_link).unwrap_or(u64::MAX))
-        };
-        self.limit.unwrap_or(derived)
-    }
 }
-
-/// The least derived limit, in bytes: twice the first window of today's TCP (RFC 6928), in packets of 1500 bytes. What a slow link
-/// sends in 250 ms (RFC 9332, appendix A.1) holds less than one packet.
-const LEAST_ROOM: u128 = 2 * 10 * 1500;
 
 /// Credits stay far from the end of their range.
 const MOST_MTU: u64 = 1 << 32;

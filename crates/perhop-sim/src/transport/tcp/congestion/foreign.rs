@@ -125,6 +125,7 @@ impl Block for Foreign {
     const SUMMARY: &'static str =
         "decides as a class in Python does, a subclass of `perhop.CongestionControl`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
+    const IS_OUTSIDE: bool = true;
 }
 
 impl Algorithm for Foreign {
