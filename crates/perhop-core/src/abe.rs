@@ -1,5 +1,5 @@
-//! Asymmetric Best-Effort: two services at one price, green for low delay and blue for throughput (Hurley & Le Boudec
-//! 1999; Hurley, Le Boudec, Thiran & Kara 2001).
+//! Asymmetric Best-Effort: two services at one price, green for low delay and blue for throughput (Hurley &
+//! Le Boudec 1999; Hurley, Le Boudec, Thiran & Kara 2001).
 //!
 //! A service says what a packet would rather have, not how droppable it is: it is no [`Color`](crate::Color).
 
@@ -25,8 +25,8 @@ pub enum Service {
 impl Service {
     /// Both services, blue first.
     pub const ALL: [Self; 2] = [Self::Blue, Self::Green];
-    /// A codepoint of the pool for local use (RFC 2474, section 6), as draft-hurley-alternative-best-effort-01,
-    /// section 7, asks.
+    /// A codepoint of the pool for local use (RFC 2474, section 6), as
+    /// draft-hurley-alternative-best-effort-01, section 7, asks.
     const GREEN: Dscp = match Dscp::new(0b00_0011) {
         Some(dscp) => dscp,
         None => Dscp::DEFAULT,
@@ -46,8 +46,8 @@ impl Service {
         }
     }
 
-    /// The codepoint that asks for the service: best effort's own for blue, so that packets of hosts that know nothing
-    /// of it are blue.
+    /// The codepoint that asks for the service: best effort's own for blue, so that packets of hosts that
+    /// know nothing of it are blue.
     #[inline]
     pub const fn dscp(self) -> Dscp {
         match self {

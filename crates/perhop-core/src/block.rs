@@ -26,11 +26,12 @@ pub struct Environment {
     pub rate: Bitrate,
 }
 
-/// The declaration of a mechanism: its name in scenarios, its parameters, and its properties that do not depend on a run. Each role
-/// has declarations of its own besides: [`AqmBlock`](crate::aqm::AqmBlock), [`MeterBlock`](crate::meter::MeterBlock) and
-/// [`Scheduler`](crate::scheduler::Scheduler).
+/// The declaration of a mechanism: its name in scenarios, its parameters, and its properties that do not
+/// depend on a run. Each role has declarations of its own besides: [`AqmBlock`](crate::aqm::AqmBlock),
+/// [`MeterBlock`](crate::meter::MeterBlock) and [`Scheduler`](crate::scheduler::Scheduler).
 pub trait Block: Sized {
-    /// The parameters that a user can set. Field docs become the documentation; `Default`s live in the serde attributes.
+    /// The parameters that a user can set. Field docs become the documentation; `Default`s live in the serde
+    /// attributes.
     type Params: Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema;
     /// The name in scenarios.
     const NAME: &'static str;
@@ -44,9 +45,9 @@ pub trait Block: Sized {
     const IS_OUTSIDE: bool = false;
     /// The key `limit` counts packets, so that a time or a size has no meaning there.
     const LIMIT_COUNTS_PACKETS: bool = false;
-    /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state with other blocks,
-    /// so that calls for one queue or flow may be ahead of those for others. A network with a block that does not declare this
-    /// runs on the reference engine.
+    /// The simulator's batched engine may run it: it learns of time only from its calls, and shares no state
+    /// with other blocks, so that calls for one queue or flow may be ahead of those for others. A network
+    /// with a block that does not declare this runs on the reference engine.
     const BATCHED: bool = false;
 
     /// Checks combinations of fields; each field has checked its own value when it was parsed.
@@ -57,7 +58,8 @@ pub trait Block: Sized {
         Ok(())
     }
 
-    /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
+    /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and
+    /// the reason.
     fn keys_without_effect(
         _params: &Self::Params,
         _sizes: &RangeInclusive<u64>,
@@ -65,8 +67,9 @@ pub trait Block: Sized {
         Vec::new()
     }
 
-    /// Returns the rule as pseudo-code, to explain a verdict for this reason: of several branches the one that acted, by what was
-    /// noted on the way. Every AQM has one, and so has a scheduler that drops or marks packets itself.
+    /// Returns the rule as pseudo-code, to explain a verdict for this reason: of several branches the one
+    /// that acted, by what was noted on the way. Every AQM has one, and so has a scheduler that drops or
+    /// marks packets itself.
     fn pseudo_code(_reason: Reason, _noted: Noted<'_>) -> Option<PseudoCode> {
         None
     }
@@ -79,9 +82,11 @@ pub struct DelayTarget {
     pub key: &'static str,
     /// The target.
     pub target: Duration,
-    /// The least delay at which the block may act: below it, no packet is dropped or marked that the queue has room for.
+    /// The least delay at which the block may act: below it, no packet is dropped or marked that the queue
+    /// has room for.
     pub least_acting_delay: Duration,
-    /// Whether another parameter spares short queues on a slow link, where a packet is on the wire for longer than the target.
+    /// Whether another parameter spares short queues on a slow link, where a packet is on the wire for longer
+    /// than the target.
     pub spares_short: bool,
 }
 

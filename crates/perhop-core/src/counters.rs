@@ -45,8 +45,8 @@ pub struct Imbalance {
 }
 
 impl Counters {
-    /// Counts a packet that arrives at `now`, and the decision on it: `Ok` with the reason if it is marked, `Err` with the reason if
-    /// it is dropped.
+    /// Counts a packet that arrives at `now`, and the decision on it: `Ok` with the reason if it is marked,
+    /// `Err` with the reason if it is dropped.
     ///
     /// # Errors
     /// Those of `decide`.

@@ -63,7 +63,8 @@ impl AfClass {
 /// A marker of packets that came with a color and a codepoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Remarker {
-    /// The class of the codepoints that it writes; `None` for that of each packet's own codepoint, if it has one.
+    /// The class of the codepoints that it writes; `None` for that of each packet's own codepoint, if it has
+    /// one.
     pub class: Option<AfClass>,
     /// A packet may get a lower drop precedence than it came with.
     pub promote: bool,

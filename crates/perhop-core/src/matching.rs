@@ -1,4 +1,5 @@
-//! Which packets a queue, a meter or a drop profile is for: a classifier of behaviour aggregates (RFC 2475, section 2.3.1).
+//! Which packets a queue, a meter or a drop profile is for: a classifier of behaviour aggregates (RFC 2475,
+//! section 2.3.1).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -55,8 +56,8 @@ pub struct Unmatched {
     pub color: Option<Color>,
 }
 
-/// A label-switched path as a user names it. Packets carry its label, which the driver fills in; until then no packet
-/// follows it.
+/// A label-switched path as a user names it. Packets carry its label, which the driver fills in; until then
+/// no packet follows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct PathName {

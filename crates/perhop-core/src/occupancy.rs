@@ -2,7 +2,8 @@
 
 use crate::{Color, Depth, Header, Instant, Unit};
 
-/// Packets and bytes waiting in a queue; the packet in transmission is no longer counted (as in ns-2 and Linux).
+/// Packets and bytes waiting in a queue; the packet in transmission is no longer counted (as in ns-2 and
+/// Linux).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
     packets: [u32; 3],
@@ -62,8 +63,8 @@ impl Occupancy {
         u64::from(self.packets[color.index()])
     }
 
-    /// Packets waiting that will be sent before one that comes now: all of them, unless the discipline lets it overtake. For an AQM
-    /// that [needs](crate::aqm::AqmBlock::NEEDS_AHEAD) to know.
+    /// Packets waiting that will be sent before one that comes now: all of them, unless the discipline lets
+    /// it overtake. For an AQM that [needs](crate::aqm::AqmBlock::NEEDS_AHEAD) to know.
     #[inline]
     pub fn ahead(&self) -> u64 {
         debug_assert!(!self.lacks_order, "an AQM that asks for this has NEEDS_AHEAD");
@@ -81,7 +82,8 @@ impl Occupancy {
         self.lacks_order = true;
     }
 
-    /// When the packet that has waited longest arrived, for an AQM that [needs](crate::aqm::AqmBlock::NEEDS_HEAD) to know.
+    /// When the packet that has waited longest arrived, for an AQM that
+    /// [needs](crate::aqm::AqmBlock::NEEDS_HEAD) to know.
     #[inline]
     pub fn head(&self) -> Option<Instant> {
         self.head

@@ -11,7 +11,8 @@ pub struct Origin {
     pub era: Era,
     /// The year in which it was published first, as a paper, draft, standard or program.
     pub year: u16,
-    /// What the implementation follows: the paper and figure, the RFC and section, the draft and its revision, or the program.
+    /// What the implementation follows: the paper and figure, the RFC and section, the draft and its
+    /// revision, or the program.
     pub source: &'static str,
     /// The same mechanism in Linux, if it has it.
     pub linux: Option<InLinux>,

@@ -314,9 +314,9 @@ impl Ecn {
     }
 }
 
-/// The contracted rate of a packet's flow, as the packet itself carries it: its profile rate in steps of 10 kbit/s, so
-/// that a router can favour it without state for flows (Yeom & Reddy 1999, section 3.2). Rates above 655.35 Mbit/s share
-/// the highest level.
+/// The contracted rate of a packet's flow, as the packet itself carries it: its profile rate in steps of 10
+/// kbit/s, so that a router can favour it without state for flows (Yeom & Reddy 1999, section 3.2). Rates
+/// above 655.35 Mbit/s share the highest level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceLevel(u16);
 
@@ -395,7 +395,8 @@ impl Header {
 
 /// Anything that carries a [`Header`]: a simulated packet, or a real one in its buffer.
 pub trait Packet {
-    /// The header. A packet may keep it in any form, so whoever needs a part of it asks for that, and the compiler makes no more.
+    /// The header. A packet may keep it in any form, so whoever needs a part of it asks for that, and the
+    /// compiler makes no more.
     fn header(&self) -> Header;
     /// It comes to a queue at this time.
     fn arrive(&mut self, now: Instant);

@@ -1,5 +1,5 @@
-//! A port: a queueing discipline, the link that it serves, and what is measured of both. Every driver that handles departures as
-//! events runs its links by this type: both engines of the simulator, the data plane.
+//! A port: a queueing discipline, the link that it serves, and what is measured of both. Every driver that
+//! handles departures as events runs its links by this type: both engines of the simulator, the data plane.
 
 use std::slice;
 
@@ -37,7 +37,8 @@ pub struct TypedPort<'a, D> {
     line: &'a mut Line,
 }
 
-/// Work on many packets at one port. It is compiled for each scheduler, so that dispatch happens once a batch and not once a packet.
+/// Work on many packets at one port. It is compiled for each scheduler, so that dispatch happens once a batch
+/// and not once a packet.
 pub trait PortVisitor<P: Packet> {
     /// The result of the work.
     type Output;
@@ -88,7 +89,8 @@ impl<P: Packet> Port<P> {
         Self { queue, line }
     }
 
-    /// The port as a visitor sees it, for work on few packets: each call finds the type of the scheduler anew.
+    /// The port as a visitor sees it, for work on few packets: each call finds the type of the scheduler
+    /// anew.
     pub fn typed(&mut self) -> TypedPort<'_, AnyScheduler<P>> {
         let Self { queue, line } = self;
         TypedPort { queue, line }
@@ -106,7 +108,8 @@ impl<P: Packet> Port<P> {
         self.typed().offer(packet, now)
     }
 
-    /// A packet that waited and that the last one offered pushes out; ask until there is none, before the port is served.
+    /// A packet that waited and that the last one offered pushes out; ask until there is none, before the
+    /// port is served.
     #[inline]
     pub fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
         self.typed().shed(now)
@@ -145,9 +148,9 @@ impl<P: Packet> Port<P> {
         &mut self.line.statistics.rates
     }
 
-    /// The scheduler and its AQMs have other parameters from now on, and keep their packets and what they have measured: see
-    /// [`Scheduler::retune`](crate::scheduler::Scheduler::retune). If the link is free, the port must be served: what waited for a time
-    /// may go now, or at another time.
+    /// The scheduler and its AQMs have other parameters from now on, and keep their packets and what they
+    /// have measured: see [`Scheduler::retune`](crate::scheduler::Scheduler::retune). If the link is free,
+    /// the port must be served: what waited for a time may go now, or at another time.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
@@ -171,13 +174,15 @@ impl<P: Packet> Port<P> {
         self.line.statistics.note_delays();
     }
 
-    /// Packets come soon: asks the processor for what is counted of the link, and for the start of the discipline.
+    /// Packets come soon: asks the processor for what is counted of the link, and for the start of the
+    /// discipline.
     pub fn prefetch(&self) {
         prefetch(slice::from_ref(&self.line));
         prefetch_start(&self.queue);
     }
 
-    /// Asks the processor for the queues of the discipline, some time after [`prefetch`](Self::prefetch). Changes nothing.
+    /// Asks the processor for the queues of the discipline, some time after [`prefetch`](Self::prefetch).
+    /// Changes nothing.
     pub fn prefetch_stage(&self, stage: PrefetchStage) {
         if stage == PrefetchStage::Queues {
             prefetch(&self.line.statistics.delays);
@@ -276,8 +281,8 @@ impl<D> TypedPort<'_, D> {
         self.serve_with(now, |link, size| link.transmit(size, now))
     }
 
-    /// Serves the port on a link that the caller keeps and that is free now: `transmit` takes the size of the packet to send, and
-    /// returns when the link is free again.
+    /// Serves the port on a link that the caller keeps and that is free now: `transmit` takes the size of the
+    /// packet to send, and returns when the link is free again.
     pub fn serve_on<P: Packet>(&mut self, now: Instant, transmit: impl FnOnce(u16) -> Instant) -> Served<P>
     where
         D: Discipline<P>,
@@ -353,14 +358,16 @@ mod tests {
 
     #[test]
     fn a_packet_that_is_pushed_out_has_waited_until_then() {
-        // One is sent at once. Two wait from the start; at 0.5 s another pushes out the first of them: 1.0 s, 0.5 s and 0.5 s.
+        // One is sent at once. Two wait from the start; at 0.5 s another pushes out the first of them: 1.0 s,
+        // 0.5 s and 0.5 s.
         assert_eq!(mean_queue_after_a_second(r#""limit": "2p""#, 500), 2.0);
         assert_eq!(mean_queue_after_a_second(r#""limit": "3p""#, 500), 2.5);
     }
 
     #[test]
     fn a_packet_that_is_dropped_at_the_head_has_waited_until_then() {
-        // CoDel drops the first packet whose sojourn time has been above the target for an interval, while others wait.
+        // CoDel drops the first packet whose sojourn time has been above the target for an interval, while
+        // others wait.
         let keys = r#"{"scheduler": "fifo", "rule": {"aqm": "codel", "target": "1ms", "interval": "100ms", "limit": "9p"}}"#;
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let window = (Instant::ZERO, at(3000));

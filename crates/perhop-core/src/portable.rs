@@ -1,5 +1,5 @@
-//! The natural logarithm, the exponential function and the normal quantile in plain IEEE arithmetic, so that their last digit is the
-//! same on every platform. All are right to a few units in the last place.
+//! The natural logarithm, the exponential function and the normal quantile in plain IEEE arithmetic, so that
+//! their last digit is the same on every platform. All are right to a few units in the last place.
 
 /// ln 2 in two parts: the product of the first with a whole number below 2^20 is exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
@@ -32,8 +32,8 @@ pub fn exp(x: f64) -> f64 {
     series * f64::from_bits((shift + 1023).cast_unsigned() << 52)
 }
 
-/// The quantile of the standard normal distribution at `p` in (0, 1): Wichura's PPND16 (Applied Statistics 37, algorithm AS 241,
-/// 1988), with a relative error of 1e-16.
+/// The quantile of the standard normal distribution at `p` in (0, 1): Wichura's PPND16 (Applied Statistics
+/// 37, algorithm AS 241, 1988), with a relative error of 1e-16.
 pub fn normal_quantile(p: f64) -> f64 {
     debug_assert!(p > 0.0 && p < 1.0, "a probability between 0 and 1");
     let polynomial =

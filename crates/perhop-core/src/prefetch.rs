@@ -1,6 +1,7 @@
 //! Asking for memory before it is needed.
 
-/// A stage of prefetching a port: each fetches the addresses that the next one needs, so there is some time between two of them.
+/// A stage of prefetching a port: each fetches the addresses that the next one needs, so there is some time
+/// between two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefetchStage {
     /// The queues.
@@ -15,7 +16,8 @@ const LINE: usize = 64;
 /// Bytes that [`prefetch_start`] asks for.
 const START: usize = 256;
 
-/// Asks the processor to fetch these values into its cache. Only a hint: it reads nothing and changes nothing.
+/// Asks the processor to fetch these values into its cache. Only a hint: it reads nothing and changes
+/// nothing.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {
     prefetch_bytes(values, size_of_val(values));

@@ -1,4 +1,5 @@
-//! Rules of blocks as pseudo-code, which explain a verdict to a user: each block [declares](crate::Block::pseudo_code) its own.
+//! Rules of blocks as pseudo-code, which explain a verdict to a user: each block
+//! [declares](crate::Block::pseudo_code) its own.
 
 use crate::Reason;
 
@@ -25,7 +26,8 @@ impl PseudoCode {
 mod tests {
     use crate::{BlockInfo, Reason, Role, registry};
 
-    /// Checks of every registered block that lines which act exist, whatever was noted; returns its number of lines.
+    /// Checks of every registered block that lines which act exist, whatever was noted; returns its number of
+    /// lines.
     fn lines(block: &BlockInfo) -> Option<usize> {
         let noted = [None, Some(0.0), Some(1.0)];
         let codes: Vec<_> = noted

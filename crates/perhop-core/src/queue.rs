@@ -1,7 +1,7 @@
 //! A queue under active queue management: the packets, their counters, the AQM and the AQM's random stream.
 //!
-//! Every scheduler is composed of these. A [`ManagedQueue`] applies the AQM's verdicts, so a scheduler only decides which queue,
-//! or which class within a queue, sends next.
+//! Every scheduler is composed of these. A [`ManagedQueue`] applies the AQM's verdicts, so a scheduler only
+//! decides which queue, or which class within a queue, sends next.
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -30,8 +30,8 @@ pub enum Dequeued<P> {
 /// Packets at the head of a class that may be served in one visit, and are prefetched.
 const SERVED: usize = 3;
 
-/// Packets under one AQM, in order of arrival within each class. Most queues have one class; where a scheduler serves several
-/// classes under a common AQM, the AQM sees them as one queue.
+/// Packets under one AQM, in order of arrival within each class. Most queues have one class; where a
+/// scheduler serves several classes under a common AQM, the AQM sees them as one queue.
 ///
 /// The fields are in this order so that what most packets need is at the [start](PrefetchStage::Queues).
 #[derive(Clone, Debug)]
@@ -63,7 +63,8 @@ struct Class<P> {
 pub struct Taken<P> {
     /// The packet.
     pub packet: P,
-    /// `Ok` if it is to be sent, with the reason if it was marked just now; `Err` with the reason if the AQM drops it.
+    /// `Ok` if it is to be sent, with the reason if it was marked just now; `Err` with the reason if the AQM
+    /// drops it.
     pub judged: Result<Option<Reason>, Reason>,
 }
 
@@ -95,7 +96,8 @@ impl<P: Packet> ManagedQueue<P> {
         }
     }
 
-    /// Adds a packet at the end of its class if the AQM admits it. Returns the reason if the packet is marked.
+    /// Adds a packet at the end of its class if the AQM admits it. Returns the reason if the packet is
+    /// marked.
     ///
     /// # Errors
     /// The packet and why it is dropped.
@@ -136,7 +138,8 @@ impl<P: Packet> ManagedQueue<P> {
         Ok(notified)
     }
 
-    /// Counts a packet that comes to a class and that something before the AQM, which does not see it, drops. Returns the packet.
+    /// Counts a packet that comes to a class and that something before the AQM, which does not see it, drops.
+    /// Returns the packet.
     pub fn refuse(&mut self, class: usize, mut packet: P, now: Instant, reason: Reason) -> P {
         let counters = &mut self.classes[class].counters;
         packet.arrive(now);
@@ -150,13 +153,14 @@ impl<P: Packet> ManagedQueue<P> {
         self.needs_ahead
     }
 
-    /// Leaves the order of service out: the discipline does not [say](Self::set_overtaken), and the AQM [does not ask](Self::needs_ahead), what
-    /// packets overtake.
+    /// Leaves the order of service out: the discipline does not [say](Self::set_overtaken), and the AQM [does
+    /// not ask](Self::needs_ahead), what packets overtake.
     pub fn leave_order_out(&mut self) {
         self.occupancy.leave_order_out();
     }
 
-    /// Says to the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one overtakes.
+    /// Says to the AQM, for the next [`offer`](Self::offer), how many of the packets that wait the new one
+    /// overtakes.
     #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
         self.occupancy.set_overtaken(packets);
@@ -198,8 +202,8 @@ impl<P: Packet> ManagedQueue<P> {
         Some(Taken { packet, judged })
     }
 
-    /// The link asks for a packet at `now`, so the last one taken has been transmitted or dropped: if nothing waits, the AQM learns
-    /// that the queue is idle.
+    /// The link asks for a packet at `now`, so the last one taken has been transmitted or dropped: if nothing
+    /// waits, the AQM learns that the queue is idle.
     #[inline]
     pub fn settle_idle(&mut self, now: Instant) {
         if !self.idle && self.occupancy.is_empty() {

@@ -61,12 +61,14 @@ macro_rules! register_params {
                 match self { $($(#[$when])? Self::$variant(_) => <$block as $crate::Block>::NAME,)+ }
             }
 
-            /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and the reason.
+            /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its
+            /// key and the reason.
             pub fn keys_without_effect(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
                 match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::keys_without_effect(params, sizes),)+ }
             }
 
-            /// Whether the simulator's batched engine may run the block: [`Block::BATCHED`](crate::Block::BATCHED).
+            /// Whether the simulator's batched engine may run the block:
+            /// [`Block::BATCHED`](crate::Block::BATCHED).
             pub fn batched(&self) -> bool {
                 match self { $($(#[$when])? Self::$variant(_) => <$block as $crate::Block>::BATCHED,)+ }
             }
@@ -76,7 +78,8 @@ macro_rules! register_params {
                 match self { $($(#[$when])? Self::$variant(_) => <$block as $crate::Block>::FOLLOWS_PATHS,)+ }
             }
 
-            /// Reads the parameters of the block `name` from its table (without the tag); `None` if no block has the name.
+            /// Reads the parameters of the block `name` from its table (without the tag); `None` if no block
+            /// has the name.
             pub fn deserialize_named<'de, D: serde::Deserializer<'de>>(
                 name: &str,
                 table: D,
@@ -94,8 +97,8 @@ macro_rules! register_params {
 }
 pub(crate) use register_params;
 
-/// Generates the enum over a role's blocks, and the one over their parameters. It implements the role's trait by a `match`, with no
-/// vtable in the packet's path: `ambassador` derives that from the trait's definition.
+/// Generates the enum over a role's blocks, and the one over their parameters. It implements the role's trait
+/// by a `match`, with no vtable in the packet's path: `ambassador` derives that from the trait's definition.
 macro_rules! register {
     ($role:expr, $tag:literal, $trait:ident, $declared:ident, $any:ident, $params:ident, $($variant:ident($block:ty),)+) => {
         $crate::registration::register_params!($role, $tag, $params, $($variant($block),)+);
@@ -125,7 +128,8 @@ macro_rules! register {
             /// Gives the block other parameters during a run: see `take_over` of its declaration.
             ///
             /// # Errors
-            /// The parameters are of another block, or the key that cannot change; the block then keeps its own.
+            /// The parameters are of another block, or the key that cannot change; the block then keeps its
+            /// own.
             pub fn retune(&mut self, params: $params, environment: $crate::Environment) -> Result<(), $crate::units::UnitError> {
                 let name = params.name();
                 match (&mut *self, params.build(environment)) {

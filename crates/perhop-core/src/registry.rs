@@ -1,5 +1,5 @@
-//! Every registered block of this crate: AQMs, meters and schedulers. Applications and congestion controls are registered in
-//! `perhop-sim`; `perhop_scenario::registered` lists the blocks of all five roles.
+//! Every registered block of this crate: AQMs, meters and schedulers. Applications and congestion controls
+//! are registered in `perhop-sim`; `perhop_scenario::registered` lists the blocks of all five roles.
 
 use crate::{BlockInfo, aqm, meter, scheduler};
 

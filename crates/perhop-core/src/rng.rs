@@ -1,7 +1,7 @@
 //! Random streams: xoshiro256++ (Blackman & Vigna 2021), one independent stream for each block.
 
-/// A random stream. Two streams with different paths are independent; the same (seed, path) is the same stream on every
-/// platform, so adding a block changes no other block's random numbers.
+/// A random stream. Two streams with different paths are independent; the same (seed, path) is the same
+/// stream on every platform, so adding a block changes no other block's random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
@@ -82,11 +82,11 @@ impl Rng {
         ((u128::from(self.next_u64()) * (u128::from(most) + 1)) >> 64) as u64
     }
 
-    /// Exponential with mean 1, without a logarithm: von Neumann's method of comparisons (Various Techniques Used in
-    /// Connection with Random Digits, 1951).
+    /// Exponential with mean 1, without a logarithm: von Neumann's method of comparisons (Various Techniques
+    /// Used in Connection with Random Digits, 1951).
     ///
-    /// The whole part counts failures. Each trial draws numbers while they fall, u1 > u2 > …; a falling run of odd length,
-    /// which given u1 has probability e^-u1, succeeds with u1 as the fraction.
+    /// The whole part counts failures. Each trial draws numbers while they fall, u1 > u2 > …; a falling run
+    /// of odd length, which given u1 has probability e^-u1, succeeds with u1 as the fraction.
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {
@@ -106,8 +106,9 @@ impl Rng {
         }
     }
 
-    /// Normal with mean 0 and standard deviation 1, without a logarithm or a root: von Neumann's rejection from the exponential, whose
-    /// second draw decides (Devroye, Non-Uniform Random Variate Generation, 1986, section IV.4).
+    /// Normal with mean 0 and standard deviation 1, without a logarithm or a root: von Neumann's rejection
+    /// from the exponential, whose second draw decides (Devroye, Non-Uniform Random Variate Generation, 1986,
+    /// section IV.4).
     pub fn normal(&mut self) -> f64 {
         loop {
             let size = self.exponential();

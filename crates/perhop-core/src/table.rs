@@ -1,7 +1,7 @@
 //! Blocks as tables of a scenario: a key names the block, the other keys are its parameters.
 //!
-//! A block's parameters may hold further blocks, such as the AQM of a scheduler's queue. A problem inside one keeps the path of its
-//! key: see [`UnitError`].
+//! A block's parameters may hold further blocks, such as the AQM of a scheduler's queue. A problem inside one
+//! keeps the path of its key: see [`UnitError`].
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
@@ -81,7 +81,8 @@ pub fn read_block<'de, D: Deserializer<'de>, T>(
     })
 }
 
-/// A block that is implemented outside may be named by its class, `module:Class`, in place of the key `class`.
+/// A block that is implemented outside may be named by its class, `module:Class`, in place of the key
+/// `class`.
 fn name_class(schema: &mut Map<String, Value>, tag: &str, name: &str) {
     let class = serde_json::json!({
         "anyOf": [{ "const": name }, { "type": "string", "pattern": "^[\\w.]+:\\w+$" }],

@@ -4,7 +4,8 @@ use std::ops::{Add, AddAssign, Sub};
 
 use crate::units::{TIME, text_unit};
 
-/// A point in time: nanoseconds since the driver's epoch (the start of a simulation, the start of a live router).
+/// A point in time: nanoseconds since the driver's epoch (the start of a simulation, the start of a live
+/// router).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -33,8 +34,8 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// The instant `span` later, where the sum is known to come before the end of time, as it does from within a run for a
-    /// few spans no longer than [`Duration::AGES`]. `+` makes sure.
+    /// The instant `span` later, where the sum is known to come before the end of time, as it does from
+    /// within a run for a few spans no longer than [`Duration::AGES`]. `+` makes sure.
     #[inline]
     #[must_use]
     pub const fn later(self, span: Duration) -> Self {
@@ -49,7 +50,8 @@ impl Instant {
         Self(self.0.saturating_add(1))
     }
 
-    /// The span from `earlier` to here, where `earlier` is known not to be later; [`since`](Self::since) makes sure.
+    /// The span from `earlier` to here, where `earlier` is known not to be later; [`since`](Self::since)
+    /// makes sure.
     #[inline]
     #[must_use]
     pub const fn after(self, earlier: Self) -> Duration {
@@ -66,7 +68,8 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// Longer than any run: 36 years, a sixteenth of all time, so that a packet may take that long several times.
+    /// Longer than any run: 36 years, a sixteenth of all time, so that a packet may take that long several
+    /// times.
     pub const AGES: Self = Self(1 << 60);
 
     /// A span of `nanos` nanoseconds.

@@ -1,11 +1,12 @@
-//! What the last verdict of a [`ManagedQueue`](crate::ManagedQueue) on this thread rested on, or of a scheduler that decides itself. Only with the feature `trace`, which
-//! a program takes that explains decisions, such as the explorer, and only on threads that [ask for it](record); it changes no
-//! decision.
+//! What the last verdict of a [`ManagedQueue`](crate::ManagedQueue) on this thread rested on, or of a
+//! scheduler that decides itself. Only with the feature `trace`, which a program takes that explains
+//! decisions, such as the explorer, and only on threads that [ask for it](record); it changes no decision.
 
 use std::cell::{Cell, RefCell};
 use std::thread::LocalKey;
 
-/// A test by chance: the probability, and the number that was drawn uniformly from [0, 1); the test hits where that is less.
+/// A test by chance: the probability, and the number that was drawn uniformly from [0, 1); the test hits
+/// where that is less.
 pub type Draw = (f64, f64);
 
 /// What a verdict rested on.
@@ -15,8 +16,8 @@ pub struct Trace {
     pub block: &'static str,
     /// The tests by chance, in order. A test with a certain result draws nothing, and is none.
     pub draws: Vec<Draw>,
-    /// What the rule noted on its way to the verdict, and what the AQM kept track of by then. A name ends in `_s` where the value is in
-    /// seconds.
+    /// What the rule noted on its way to the verdict, and what the AQM kept track of by then. A name ends in
+    /// `_s` where the value is in seconds.
     pub gauges: Vec<(&'static str, f64)>,
     /// Packets that waited.
     pub packets: u64,

@@ -1,4 +1,5 @@
-//! What acts where a scenario leaves a key out, from the JSON Schema: its `default`, or what its description says after "Default:".
+//! What acts where a scenario leaves a key out, from the JSON Schema: its `default`, or what its description
+//! says after "Default:".
 
 use serde_json::Value;
 
@@ -10,7 +11,8 @@ pub struct DefaultValue {
 }
 
 impl DefaultValue {
-    /// Returns the default of a property, given the other values of its table; `None` if the schema says none.
+    /// Returns the default of a property, given the other values of its table; `None` if the schema says
+    /// none.
     pub fn of(property: &Value, table: &Value) -> Option<Self> {
         Self::plain(&property["default"]).or_else(|| {
             if !property["default"].is_null() {
@@ -59,7 +61,8 @@ fn said(description: &str, law: &str) -> Option<String> {
     Some(value.clone())
 }
 
-/// The values of a clause, each with the law for which it is: "with `docsis` 1024B, with `linux` 1500B", "`1ms` with `law = "linux"`".
+/// The values of a clause, each with the law for which it is: "with `docsis` 1024B, with `linux` 1500B",
+/// "`1ms` with `law = "linux"`".
 fn conditions(clause: &str) -> Vec<(String, Option<String>)> {
     let mut found = Vec::new();
     let mut rest = clause;

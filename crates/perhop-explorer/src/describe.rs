@@ -175,7 +175,8 @@ pub fn opened(
     }
 }
 
-/// How far samples are apart: 1, 2 or 5 times a power of ten of milliseconds, at least, and some thousands in a run.
+/// How far samples are apart: 1, 2 or 5 times a power of ten of milliseconds, at least, and some thousands in
+/// a run.
 pub fn sample_interval(duration: Duration) -> Duration {
     let wanted = duration.as_nanos() / 6000;
     let mut decade: u64 = 1_000_000;

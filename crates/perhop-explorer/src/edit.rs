@@ -1,4 +1,5 @@
-//! A change of one value in the text of a scenario, which keeps everything else as it is written, comments included.
+//! A change of one value in the text of a scenario, which keeps everything else as it is written, comments
+//! included.
 
 use perhop_scenario::{KeyPart, steps};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -8,8 +9,8 @@ use crate::problem::Problem;
 /// The parts of a threshold set, which is one text: `30/90/0.05`.
 const THRESHOLD_PARTS: [&str; 3] = ["min", "max", "max_p"];
 
-/// The text with another value at a path as in sweeps, such as `links.uplink.queue.limit`, `flows.bulk.count` or
-/// `links.uplink.queue.thresholds.max_p`. The value is in TOML; an empty one takes the key out.
+/// The text with another value at a path as in sweeps, such as `links.uplink.queue.limit`, `flows.bulk.count`
+/// or `links.uplink.queue.thresholds.max_p`. The value is in TOML; an empty one takes the key out.
 ///
 /// # Errors
 /// The text or the value is no TOML, or there is no such place.
@@ -120,7 +121,8 @@ fn set_part(item: &mut Item, part: usize, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The text with another block in place of the one that `path` names, such as `links.uplink.queue.aqm`: its table gets these keys.
+/// The text with another block in place of the one that `path` names, such as `links.uplink.queue.aqm`: its
+/// table gets these keys.
 ///
 /// # Errors
 /// As [`edit`].

@@ -68,7 +68,8 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
     })
 }
 
-/// Returns the name of the block that decided: the one that noted why, else the scheduler, or the AQM of a FIFO.
+/// Returns the name of the block that decided: the one that noted why, else the scheduler, or the AQM of a
+/// FIFO.
 fn block_of(queue: Option<&Value>, event: &Event) -> String {
     let Some(queue) = queue else { return String::new() };
     if event.reason == Reason::Policed {

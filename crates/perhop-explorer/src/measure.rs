@@ -12,8 +12,9 @@ use crate::describe;
 use crate::problem::Problem;
 use crate::run::failed;
 
-/// A number of everything that was measured in a run, to the bit: FNV-1a over the outcome as Rust writes it for debugging, where every number
-/// has all of its digits. Two runs with the same fingerprint are the same run.
+/// A number of everything that was measured in a run, to the bit: FNV-1a over the outcome as Rust writes it
+/// for debugging, where every number has all of its digits. Two runs with the same fingerprint are the same
+/// run.
 pub fn fingerprint(outcome: &Outcome) -> u64 {
     let text = format!("{outcome:?}");
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -43,7 +44,8 @@ pub fn fingerprint_of(toml: &str, seed: u64) -> Result<u64, Problem> {
 /// A measure of a run: its name in sweeps, its unit, and its value.
 pub type Row = (String, &'static str, Option<f64>);
 
-/// What summaries show of a run: of each link, and of each class of flows the mean or the sum, as in `perhop run`.
+/// What summaries show of a run: of each link, and of each class of flows the mean or the sum, as in `perhop
+/// run`.
 pub fn rows(scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
     let mut rows = Vec::new();
     for link in &outcome.links {
@@ -95,7 +97,8 @@ fn row<O>(name: &str, measure: &Measure<O>, all: &[Measure<O>], outcomes: &[O]) 
     Some((format!("{name}.{}", metric.unwrap_or(measure.name)), measure.unit.symbol(), value))
 }
 
-/// The mean of one value from each of several runs and its 95 % interval by Student's t; no interval for one run.
+/// The mean of one value from each of several runs and its 95 % interval by Student's t; no interval for one
+/// run.
 pub fn interval(values: &[f64]) -> serde_json::Value {
     let n = values.len() as f64;
     if values.is_empty() || !values.iter().all(|value| value.is_finite()) {

@@ -1,4 +1,5 @@
-//! A run that a page shows: it goes on as far as asked, and is sampled at regular times, which do not depend on how it is looked at.
+//! A run that a page shows: it goes on as far as asked, and is sampled at regular times, which do not depend
+//! on how it is looked at.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -161,7 +162,8 @@ impl LiveRun {
         Ok(())
     }
 
-    /// Begins the run again, up to `until`: what was changed by then changes again at its time, and what was changed later is undone.
+    /// Begins the run again, up to `until`: what was changed by then changes again at its time, and what was
+    /// changed later is undone.
     ///
     /// # Errors
     /// The problem of a text, which the run has refused so far.

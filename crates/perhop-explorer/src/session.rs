@@ -61,8 +61,8 @@ impl Session {
         self.runs.iter().all(|run| run.now() >= run.end())
     }
 
-    /// Goes on up to this time; for a time that has passed the runs begin again, and what was changed by then changes again. Returns
-    /// how many later changes are undone by that.
+    /// Goes on up to this time; for a time that has passed the runs begin again, and what was changed by then
+    /// changes again. Returns how many later changes are undone by that.
     ///
     /// # Errors
     /// The problem of a scenario, which a run has refused so far.
@@ -105,8 +105,8 @@ impl Session {
         Ok(())
     }
 
-    /// A run has this text from now on. It goes on if the text differs in what can change during a run; otherwise it begins again, on the
-    /// same seed, and catches up.
+    /// A run has this text from now on. It goes on if the text differs in what can change during a run;
+    /// otherwise it begins again, on the same seed, and catches up.
     ///
     /// # Errors
     /// The problem of the text; nothing has changed then.

@@ -1,4 +1,5 @@
-//! The module's exports. The page writes a request behind [`explorer_request`]'s address, calls [`explorer_call`], and reads the answer.
+//! The module's exports. The page writes a request behind [`explorer_request`]'s address, calls
+//! [`explorer_call`], and reads the answer.
 //!
 //! No memory is handed over: the page copies, and each buffer is used until the next call.
 

@@ -47,7 +47,8 @@ impl Event {
         gauges.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Of a scheduler that decides itself, which of its queues the packet was in: `l4s`, `classic`, or `flow` for that of its flow.
+    /// Of a scheduler that decides itself, which of its queues the packet was in: `l4s`, `classic`, or `flow`
+    /// for that of its flow.
     pub fn queue_name(&self) -> Option<&'static str> {
         let of = [(FLOW_QUEUE, "flow"), (L4S, L4S), (CLASSIC, CLASSIC)];
         of.into_iter().find_map(|(gauge, name)| self.gauge(gauge).map(|_| name))
@@ -135,8 +136,8 @@ impl Witness {
         self.events.iter().enumerate().skip(skipped).map(|(place, event)| (self.first + place, event))
     }
 
-    /// At most so many packets on links at `now`: link, progress from 0 to 1, color, and the flow, as `-1 - flow` for packets that
-    /// go back to its sender.
+    /// At most so many packets on links at `now`: link, progress from 0 to 1, color, and the flow, as `-1 -
+    /// flow` for packets that go back to its sender.
     pub fn flight(&mut self, now: Instant, most: usize, out: &mut Vec<f64>) -> usize {
         self.clear_away(now);
         let shown = self.travellers.iter().filter(|one| one.starts <= now);
@@ -179,7 +180,8 @@ impl Observer for Witness {
             reason,
             is_mark,
             sojourn_s,
-            // That of this packet: every link is observed, so that what another queue has left here has been taken.
+            // That of this packet: every link is observed, so that what another queue has left here has been
+            // taken.
             trace: if reason == Reason::Policed { None } else { trace::take() },
         };
         let waited = Some(at.after(header.arrived).as_secs_f64());

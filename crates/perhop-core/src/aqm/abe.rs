@@ -1,25 +1,30 @@
 //! Packet admission control of Asymmetric Best-Effort: Hurley & Le Boudec 1999, section 2.
 //!
-//! One RED average over all packets gives a drop probability p. A blue packet is dropped with p, a green one with alpha p,
-//! and a green packet that would find more than `N_g` others before it is dropped, too. Every interval alpha is moved so
-//! that the measured ratio of green to blue losses, `alpha_m`, meets its target, `alpha_t`. The order of service is the
-//! scheduler's ([`Edf`](crate::scheduler::Edf) in the paper).
+//! One RED average over all packets gives a drop probability p. A blue packet is dropped with p, a green one
+//! with alpha p, and a green packet that would find more than `N_g` others before it is dropped, too. Every
+//! interval alpha is moved so that the measured ratio of green to blue losses, `alpha_m`, meets its target,
+//! `alpha_t`. The order of service is the scheduler's ([`Edf`](crate::scheduler::Edf) in the paper).
 //!
-//! "The usual RED dropping probability p" is read as RED's final one, after drops are spread evenly (`p_a` of Floyd & Jacobson),
-//! with one count of packets since the last drop for both services: then green's losses are alpha times blue's, whatever p is,
-//! until alpha p reaches 1. `alpha-on = "initial"` multiplies `p_b` instead, with a count for each service, and
-//! `spread = false` drops each packet with `p_b` itself (`the_ratio_of_losses_by_hand`).
+//! "The usual RED dropping probability p" is read as RED's final one, after drops are spread evenly (`p_a` of
+//! Floyd & Jacobson), with one count of packets since the last drop for both services: then green's losses
+//! are alpha times blue's, whatever p is, until alpha p reaches 1. `alpha-on = "initial"` multiplies `p_b`
+//! instead, with a count for each service, and `spread = false` drops each packet with `p_b` itself
+//! (`the_ratio_of_losses_by_hand`).
 //!
-//! While p is above 1/alpha no green packet gets in, as the paper's algorithm has it (of the initial probability: above half of
-//! that): many blue sources, or some that do not yield to losses, can cut green off. `green-most` bounds it.
+//! While p is above 1/alpha no green packet gets in, as the paper's algorithm has it (of the initial
+//! probability: above half of that): many blue sources, or some that do not yield to losses, can cut green
+//! off. `green-most` bounds it.
 //!
 //! ## Deviations
-//! - The paper counts N, the packets with a deadline before now; here those with a deadline at this very instant count, too:
-//!   they go first, and a burst at one instant would otherwise pass the limit. `a_burst_at_one_instant_is_limited` shows it.
-//! - The paper does not say how the two loss ratios are measured: here over each interval, smoothed, over all causes. All
-//!   of it can be set. A ratio without packets, or one service without losses so far, leaves alpha as it is.
-//! - The paper's law, alpha = `alpha_t`^2 / `alpha_m`, does not lead to `alpha_t` (`the_published_law_by_hand`); with the law
-//!   `integral` alpha is multiplied by a root of `alpha_t` / `alpha_m` instead, which does.
+//! - The paper counts N, the packets with a deadline before now; here those with a deadline at this very
+//!   instant count, too: they go first, and a burst at one instant would otherwise pass the limit.
+//!   `a_burst_at_one_instant_is_limited` shows it.
+//! - The paper does not say how the two loss ratios are measured: here over each interval, smoothed, over all
+//!   causes. All of it can be set. A ratio without packets, or one service without losses so far, leaves
+//!   alpha as it is.
+//! - The paper's law, alpha = `alpha_t`^2 / `alpha_m`, does not lead to `alpha_t`
+//!   (`the_published_law_by_hand`); with the law `integral` alpha is multiplied by a root of `alpha_t` /
+//!   `alpha_m` instead, which does.
 
 use std::ops::RangeInclusive;
 
@@ -169,7 +174,8 @@ pub struct Abe {
     average: Ewma,
     idle: IdleClock,
     alpha_on: AlphaOn,
-    /// By service, where each has a count of packets since the last drop; where they share one it is the first.
+    /// By service, where each has a count of packets since the last drop; where they share one it is the
+    /// first.
     tests: [EarlyTest; 2],
     control: Control,
 }
@@ -505,7 +511,8 @@ mod tests {
 
     #[test]
     fn the_published_law_by_hand() {
-        // The plant responds to alpha with alpha_m = c alpha. Interval by interval, alpha_m is 9 c, then 9, and so on for ever.
+        // The plant responds to alpha with alpha_m = c alpha. Interval by interval, alpha_m is 9 c, then 9,
+        // and so on for ever.
         let c = 0.5;
         let plant = |alpha: f64| (20.0 * c * alpha) as u64;
         let mut control = abe(r#", "gain": 1"#).control;
@@ -551,7 +558,8 @@ mod tests {
 
     #[test]
     fn loss_ratios_are_smoothed_as_worked_out_by_hand() {
-        // With a gain of 1/4, blue loses .02 and then .06: .03. Green loses .2 and then .4: .25. alpha = 81 .03/.25.
+        // With a gain of 1/4, blue loses .02 and then .06: .03. Green loses .2 and then .4: .25. alpha = 81
+        // .03/.25.
         let mut control = abe(r#", "gain": 0.25"#).control;
         interval(&mut control, 20, 200);
         assert!((control.alpha - 8.1).abs() < 1e-9, "{}", control.alpha);
@@ -617,7 +625,8 @@ mod tests {
         control.settle(Instant::from_nanos(u64::MAX));
     }
 
-    /// Loss ratios of blue and of green, which take turns, at an average of 2 of 40 packets: `p_b` is 0.01 for blue.
+    /// Loss ratios of blue and of green, which take turns, at an average of 2 of 40 packets: `p_b` is 0.01
+    /// for blue.
     fn losses(extra: &str) -> [f64; 2] {
         let extra = format!(r#", "weight": 1, "wait": false, "law": "fixed" {extra}"#);
         let mut abe = abe(&extra);
@@ -641,9 +650,10 @@ mod tests {
         // Bernoulli drops: 0.01 and 9 times that.
         let [blue, green] = losses(r#", "spread": false"#);
         assert!(near(blue, 0.01) && near(green, 0.09), "{blue} {green}");
-        // One count k for both: p_a(k) = 1/(100 - k) for blue, nine times that for green, so the ratio is 9 but for the rare
-        // counts above 91. As they take turns, the chance of a drop at k is 5/(100 - k) on average: after k packets without one
-        // it is about ((100 - k)/100)^5, gaps have a mean of 100/6, and a tenth of the drops is blue's, of half of the packets.
+        // One count k for both: p_a(k) = 1/(100 - k) for blue, nine times that for green, so the ratio is 9
+        // but for the rare counts above 91. As they take turns, the chance of a drop at k is 5/(100 - k) on
+        // average: after k packets without one it is about ((100 - k)/100)^5, gaps have a mean of 100/6, and
+        // a tenth of the drops is blue's, of half of the packets.
         let [blue, green] = losses("");
         assert!((green / blue / 9.0 - 1.0).abs() < 0.05, "{blue} {green}");
         assert!(near(blue, 2.0 * 0.1 * 6.0 / 100.0), "{blue}");
@@ -665,8 +675,8 @@ mod tests {
 
     #[test]
     fn green_alone_is_dropped_as_often_as_alpha_times_the_initial_probability_gives() {
-        // An average of 1 of 40 gives p = 0.005 for blue and 9 * 0.005 for green. Without wait the gaps between two drops
-        // are uniform on 1..1/p: a share of 2/(1/p + 1).
+        // An average of 1 of 40 gives p = 0.005 for blue and 9 * 0.005 for green. Without wait the gaps
+        // between two drops are uniform on 1..1/p: a share of 2/(1/p + 1).
         let mut abe = abe(r#", "weight": 1, "wait": false, "law": "fixed", "alpha-on": "initial""#);
         let mut queue = Occupancy::EMPTY;
         (0..1).for_each(|_| queue.add(crate::Color::Yellow, 1000));

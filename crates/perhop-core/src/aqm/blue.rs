@@ -1,11 +1,12 @@
 //! BLUE: Feng, Shin, Kandlur & Saha, "The BLUE Active Queue Management Algorithms", 2002, figure 2.
 //!
-//! One drop probability for all packets. It rises when a packet is lost for want of room, and falls when the link falls idle: each at
-//! most once in a freeze time. Queue lengths and averages play no part.
+//! One drop probability for all packets. It rises when a packet is lost for want of room, and falls when the
+//! link falls idle: each at most once in a freeze time. Queue lengths and averages play no part.
 //!
 //! ## Deviations
-//! - The link falls idle once for each idle period, however long that is, so the probability falls at most once in it
-//!   (`an_idle_period_lowers_the_probability_once`). The paper does not say whether it falls on during a long one.
+//! - The link falls idle once for each idle period, however long that is, so the probability falls at most
+//!   once in it (`an_idle_period_lowers_the_probability_once`). The paper does not say whether it falls on
+//!   during a long one.
 
 use std::ops::RangeInclusive;
 
@@ -103,7 +104,8 @@ impl Stepped {
 pub struct Blue {
     params: BlueParams,
     probability: Stepped,
-    /// When the link fell idle, if no packet has come since. Some drivers say so only as a packet comes, so it counts no earlier.
+    /// When the link fell idle, if no packet has come since. Some drivers say so only as a packet comes, so
+    /// it counts no earlier.
     idle_since: Option<Instant>,
 }
 

@@ -1,15 +1,16 @@
-//! COBALT, "`CoDel` and BLUE Alternate": the AQM of CAKE (Høiland-Jørgensen, Täht & Morton, "Piece of CAKE", 2018), as in Linux's
-//! `sch_cake`.
+//! COBALT, "`CoDel` and BLUE Alternate": the AQM of CAKE (Høiland-Jørgensen, Täht & Morton, "Piece of CAKE",
+//! 2018), as in Linux's `sch_cake`.
 //!
-//! A [`CoDel`](super::Codel) without a waiting phase of its own: the first packet is due an interval after sojourn times exceed the
-//! target, and the count of signals is never reset, but falls at the same pace as it rose while nothing is due. Beside it, a
-//! [BLUE](super::Blue) drops by chance at the head of the queue: for flows that do not respond to `CoDel`. Its freeze time is
-//! the target.
+//! A [`CoDel`](super::Codel) without a waiting phase of its own: the first packet is due an interval after
+//! sojourn times exceed the target, and the count of signals is never reset, but falls at the same pace as it
+//! rose while nothing is due. Beside it, a [BLUE](super::Blue) drops by chance at the head of the queue: for
+//! flows that do not respond to `CoDel`. Its freeze time is the target.
 //!
 //! ## Deviations
 //! - CAKE approximates square roots in 32 bits; here they are exact.
 //! - Where there is no room, the packet that comes is dropped. CAKE drops from the head of its longest queue.
-//! - CAKE counts flows for its rule for slow links; here there is one queue, and `mtu` alone counts. Without `mtu` there is no such rule.
+//! - CAKE counts flows for its rule for slow links; here there is one queue, and `mtu` alone counts. Without
+//!   `mtu` there is no such rule.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -323,7 +324,8 @@ mod tests {
         cobalt.next.since(BEGIN).as_nanos()
     }
 
-    /// Asks for a packet at each of these times, with these sojourn times, in ms: the signals, with the count and the next time after.
+    /// Asks for a packet at each of these times, with these sojourn times, in ms: the signals, with the count
+    /// and the next time after.
     fn signals(
         cobalt: &mut Cobalt,
         heads: impl Iterator<Item = (u64, u64)>,
@@ -362,7 +364,8 @@ mod tests {
 
     #[test]
     fn marks_come_at_the_same_times_up_to_a_lag_that_they_forgive() {
-        // After a mark that comes late, the next is an interval over the root later than the mark, not than when it was due.
+        // After a mark that comes late, the next is an interval over the root later than the mark, not than
+        // when it was due.
         let found = signals(&mut begun(r#"{"ecn": true}"#), (0..=420).map(|now| (now, 50)), Ecn::Capable0);
         assert_eq!(found[..2], STANDING[..2]);
         assert!(found.iter().all(|&(_, count, _)| count >= 2));
@@ -383,7 +386,8 @@ mod tests {
         let mut cobalt = begun("{}");
         signals(&mut cobalt, (0..=230).map(|now| (now, 50)), Ecn::NotCapable);
         assert_eq!((cobalt.count, due(&cobalt)), (4, 278_445_704));
-        // Due at 278.4, 100/sqrt(3) later at 336.2, and 100/sqrt(2) later at 406.9 ms: three steps down by 407 ms.
+        // Due at 278.4, 100/sqrt(3) later at 336.2, and 100/sqrt(2) later at 406.9 ms: three steps down by
+        // 407 ms.
         assert_eq!(judge(&mut cobalt, 278, 1, Ecn::NotCapable), Verdict::Pass);
         assert_eq!(cobalt.count, 4);
         assert_eq!(judge(&mut cobalt, 407, 1, Ecn::NotCapable), Verdict::Pass);

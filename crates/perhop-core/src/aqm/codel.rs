@@ -1,14 +1,17 @@
-//! `CoDel`: RFC 8289, the law of its section 4 and the pseudocode of its section 5, with exact square roots; Linux's `codel`.
+//! `CoDel`: RFC 8289, the law of its section 4 and the pseudocode of its section 5, with exact square roots;
+//! Linux's `codel`.
 //!
-//! A packet at the head of the queue has waited too long if its sojourn time is at least the target and more than one packet's
-//! bytes stay behind it. When that has lasted for an interval, packets are dropped, or marked, one at a time: the n-th comes an
-//! interval over the square root of n after the one before it, until a packet has not waited too long.
+//! A packet at the head of the queue has waited too long if its sojourn time is at least the target and more
+//! than one packet's bytes stay behind it. When that has lasted for an interval, packets are dropped, or
+//! marked, one at a time: the n-th comes an interval over the square root of n after the one before it, until
+//! a packet has not waited too long.
 //!
 //! ## Deviations
-//! - `law = "linux"` follows Linux (`include/net/codel_impl.h`): it counts time in ticks of 1024 ns, drops only after the interval has
-//!   passed and not as it ends, and takes 1/sqrt(count) by one Newton step in 16 bits for each change of the count. From 1 to 2 this
-//!   step gives 0.50 in place of 0.71, so the second drop comes too early (`linux_drops_at_the_times_of_its_integers`). A queue that is
-//!   empty does not end the time above the target (`linux_remembers_the_time_above_the_target_of_an_empty_queue`). Linux counts its
+//! - `law = "linux"` follows Linux (`include/net/codel_impl.h`): it counts time in ticks of 1024 ns, drops
+//!   only after the interval has passed and not as it ends, and takes 1/sqrt(count) by one Newton step in 16
+//!   bits for each change of the count. From 1 to 2 this step gives 0.50 in place of 0.71, so the second drop
+//!   comes too early (`linux_drops_at_the_times_of_its_integers`). A queue that is empty does not end the
+//!   time above the target (`linux_remembers_the_time_above_the_target_of_an_empty_queue`). Linux counts its
 //!   ticks in 32 bits, which overflow after 73 minutes; here they do not.
 //! - A packet that is dropped because the queue has no room does not count for the control law, as in RFC 8289.
 
@@ -477,8 +480,8 @@ mod tests {
         codel.on_departure(&packet, &waiting(left), cx)
     }
 
-    /// Asks for a packet in each of these milliseconds, of which all have waited for 50 ms; those of the drops, or marks, with the
-    /// count and the next time after each.
+    /// Asks for a packet in each of these milliseconds, of which all have waited for 50 ms; those of the
+    /// drops, or marks, with the count and the next time after each.
     fn signals(codel: &mut Codel, millis: impl Iterator<Item = u64>, ecn: Ecn) -> Vec<(u64, u32, u64)> {
         let mut found = Vec::new();
         for now in millis {
@@ -495,7 +498,8 @@ mod tests {
         found
     }
 
-    /// The times of RFC 8289's control law: an interval, then an interval over the square root of the count each.
+    /// The times of RFC 8289's control law: an interval, then an interval over the square root of the count
+    /// each.
     const LAW: [(u64, u32, u64); 11] = [
         (100, 1, 200_000_000),
         (200, 2, 270_710_678),

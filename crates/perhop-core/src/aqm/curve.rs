@@ -126,8 +126,9 @@ mod tests {
 
     #[test]
     fn interpolated_points_by_hand() {
-        // Junos: fill levels 40 and 80 with 8 and 30 %, between the (0, 0) and (100, 100) that it adds, of 1000 packets. A published
-        // device prints 4, 8, 13, 24 and 82 % at fills of 20, 40, 50, 70 and 95 %: whole percents, truncated.
+        // Junos: fill levels 40 and 80 with 8 and 30 %, between the (0, 0) and (100, 100) that it adds, of
+        // 1000 packets. A published device prints 4, 8, 13, 24 and 82 % at fills of 20, 40, 50, 70 and 95 %:
+        // whole percents, truncated.
         let junos = "interpolate 0/0, 400/0.08, 800/0.3, 1000/1";
         for (fill, by_hand) in [
             (0.0, 0.0),
@@ -140,7 +141,8 @@ mod tests {
         ] {
             assert_eq!(at(junos, fill), by_hand, "{fill}");
         }
-        // A min of 30 %, and a jump from 20 % to all within a hundredth: 0, 10, 20 and 100 % at 30, 50, 70 and 71 %.
+        // A min of 30 %, and a jump from 20 % to all within a hundredth: 0, 10, 20 and 100 % at 30, 50, 70
+        // and 71 %.
         let ramp = "interpolate 300/0, 700/0.2, 710/1";
         for (fill, by_hand) in [
             (299.9, -1.0),

@@ -1,12 +1,15 @@
-//! Dynamic WRED: one average over all packets, and thresholds that follow the windows of the path (Bouras & Sevasti, section 4).
+//! Dynamic WRED: one average over all packets, and thresholds that follow the windows of the path (Bouras &
+//! Sevasti, section 4).
 //!
-//! It moves the set of out-of-profile packets with the sum of the windows of the path that the queue serves: `max_th` is the sum,
-//! `min_th` 0.15 of it. Where several paths share the queue, it is the sum of what each last said (`paths_in_one_queue_are_added`).
+//! It moves the set of out-of-profile packets with the sum of the windows of the path that the queue serves:
+//! `max_th` is the sum, `min_th` 0.15 of it. Where several paths share the queue, it is the sum of what each
+//! last said (`paths_in_one_queue_are_added`).
 //!
 //! ## Deviations
-//! The paper gives one set and does not say for which color; with one for both, marking would mean nothing. Here it is that
-//! of yellow and red packets, and green ones are dropped on overflow only, by a set above it (`green = "above"`), or by the
-//! same thresholds with a lower `max_p` (`green = "same-thresholds"`). `in_profile_packets_are_spared` shows all three.
+//! The paper gives one set and does not say for which color; with one for both, marking would mean nothing.
+//! Here it is that of yellow and red packets, and green ones are dropped on overflow only, by a set above it
+//! (`green = "above"`), or by the same thresholds with a lower `max_p` (`green = "same-thresholds"`).
+//! `in_profile_packets_are_spared` shows all three.
 
 use std::ops::RangeInclusive;
 

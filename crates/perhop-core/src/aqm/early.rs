@@ -3,9 +3,10 @@
 //! Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
 //!
 //! ## Deviations
-//! In figure 2 an arrival that is dropped at an empty queue leaves `q_time`, the start of the idle period, as it was, so that the
-//! next arrival applies the same decay once more (so does ns-2's DiffServ module). Here the idle period starts anew with the
-//! dropped arrival, and each stretch of idle time counts once (`idle_time_decays_the_average_once`).
+//! In figure 2 an arrival that is dropped at an empty queue leaves `q_time`, the start of the idle period, as
+//! it was, so that the next arrival applies the same decay once more (so does ns-2's DiffServ module). Here
+//! the idle period starts anew with the dropped arrival, and each stretch of idle time counts once
+//! (`idle_time_decays_the_average_once`).
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
@@ -153,8 +154,8 @@ pub(super) fn out_of_reach(
 
 /// A curve with a part that no average of this queue can reach, with its key, and why.
 ///
-/// An average of queue lengths is not above the longest of them: `limit`, which in the other unit is so many times the size of a
-/// packet.
+/// An average of queue lengths is not above the longest of them: `limit`, which in the other unit is so many
+/// times the size of a packet.
 pub(super) fn beyond(
     limit: Depth,
     key: &'static str,
@@ -232,8 +233,8 @@ pub enum Region {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct RedKnobs {
-    /// Spread drops evenly (method 2 of Floyd & Jacobson's section 7, uniform gaps between drops); otherwise each packet is
-    /// dropped with `p_b`, whatever became of those before it (method 1, geometric gaps).
+    /// Spread drops evenly (method 2 of Floyd & Jacobson's section 7, uniform gaps between drops); otherwise
+    /// each packet is dropped with `p_b`, whatever became of those before it (method 1, geometric gaps).
     pub spread: bool,
     /// Let at least `1/p_b` packets pass between two drops (ns-2's `wait_`).
     pub wait: bool,
@@ -336,7 +337,8 @@ impl EarlyTest {
         self.judge_in(region, times, most, packet, rng)
     }
 
-    /// Judges one packet whose average lies there on a curve, with `times` the final probability (`p_a`), but at most `most`.
+    /// Judges one packet whose average lies there on a curve, with `times` the final probability (`p_a`), but
+    /// at most `most`.
     #[inline(always)]
     pub(super) fn judge_in(
         &mut self,
@@ -442,7 +444,8 @@ mod tests {
 
     #[test]
     fn spread_by_hand() {
-        // p_b = 0.1. Without wait: 0.1/(1 - 0.5) after five; with wait: nothing before ten, then 0.1/(2 - 1.5).
+        // p_b = 0.1. Without wait: 0.1/(1 - 0.5) after five; with wait: nothing before ten, then 0.1/(2 -
+        // 1.5).
         assert!((spread(0.1, 5.0, false) - 0.2).abs() < 1e-12);
         assert_eq!(spread(0.1, 10.0, false), 1.0);
         assert_eq!(spread(0.1, 9.0, true), 0.0);
@@ -465,7 +468,8 @@ mod tests {
 
     #[test]
     fn without_spreading_each_packet_is_dropped_with_the_initial_probability() {
-        // As above, p_b = 0.05: gaps are geometric, of mean 20 and variance (1 - p_b) / p_b^2 = 380, and know no longest.
+        // As above, p_b = 0.05: gaps are geometric, of mean 20 and variance (1 - p_b) / p_b^2 = 380, and know
+        // no longest.
         let mut test =
             EarlyTest::new("30/90/0.1".parse().unwrap(), RedKnobs { spread: false, ..knobs(false, false) });
         let (packet, mut rng) = (Header::new(FlowId(0), 1000), Rng::stream(11, "geometric"));
@@ -480,8 +484,9 @@ mod tests {
 
     #[test]
     fn times_multiplies_the_final_probability() {
-        // The share of first packets after a drop that are dropped. p_b = 0.05 and count 1: p_a = 0.05/0.95 = 0.0526; nine
-        // times that is 0.474. Nine times p_b before it is spread is 0.45, and 0.45/0.55 = 0.818 after.
+        // The share of first packets after a drop that are dropped. p_b = 0.05 and count 1: p_a = 0.05/0.95 =
+        // 0.0526; nine times that is 0.474. Nine times p_b before it is spread is 0.45, and 0.45/0.55 = 0.818
+        // after.
         let share = |times: f64, max_p: f64, most: f64| {
             let mut rng = Rng::stream(11, "times");
             let dropped = (0..40_000).filter(|_| {
@@ -508,7 +513,8 @@ mod tests {
         assert!(small > 1.5 * full, "{small} against {full}");
     }
 
-    /// The share of packets of this size that a test drops by chance; each is the first above min after one below.
+    /// The share of packets of this size that a test drops by chance; each is the first above min after one
+    /// below.
     fn first(set: &str, gentle: bool, average: f64, size: u16) -> f64 {
         let mut rng = Rng::stream(7, "first");
         let dropped = (0..20_000).filter(|_| {
@@ -550,7 +556,8 @@ mod tests {
         assert_eq!(test.judge(90.0, &packet, &mut rng), Some(Severity::Forced));
         let mut gentle = EarlyTest::new("30/90/0.1".parse().unwrap(), knobs(false, true));
         assert_eq!(gentle.judge(180.0, &packet, &mut rng), Some(Severity::Forced));
-        // p_b = 0 at min, but these 19 packets are counted since the forced drop: p_b 0.05 then makes 20 0.05 = 1.
+        // p_b = 0 at min, but these 19 packets are counted since the forced drop: p_b 0.05 then makes 20 0.05
+        // = 1.
         for _ in 0..50 {
             assert_eq!(test.judge(90.0, &packet, &mut rng), Some(Severity::Forced));
             (0..19).for_each(|_| assert_eq!(test.judge(30.0, &packet, &mut rng), None));

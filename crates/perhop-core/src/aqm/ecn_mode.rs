@@ -1,4 +1,5 @@
-//! What the RED family does with ECN-capable packets, and with others, where it would drop (RFC 3168; Linux `sch_red.c`).
+//! What the RED family does with ECN-capable packets, and with others, where it would drop (RFC 3168; Linux
+//! `sch_red.c`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,11 +16,13 @@ pub enum EcnMode {
     /// None.
     #[default]
     Off,
-    /// ECN-capable ones that it would drop by chance; above max it drops all (RFC 3168, section 7; Linux `ecn harddrop`).
+    /// ECN-capable ones that it would drop by chance; above max it drops all (RFC 3168, section 7; Linux `ecn
+    /// harddrop`).
     BelowMax,
     /// Every ECN-capable one, above max, too (Linux `ecn`).
     AboveMax,
-    /// Every ECN-capable one; it drops none, others only where there is no room (Linux `ecn nodrop`; `OpenConfig` `drop: false`).
+    /// Every ECN-capable one; it drops none, others only where there is no room (Linux `ecn nodrop`;
+    /// `OpenConfig` `drop: false`).
     Only,
     /// The same below max, where it drops none; above max it drops all (Linux `ecn nodrop harddrop`).
     OnlyBelowMax,

@@ -1,7 +1,8 @@
 //! An AQM that is implemented outside this crate, such as by a class in Python.
 //!
-//! Its table names the class under `class`; the other keys are the parameters of the class, which this crate keeps as they are. Whoever
-//! runs a network gives each such table its [`Implementation`]; a driver that has none must refuse the table.
+//! Its table names the class under `class`; the other keys are the parameters of the class, which this crate
+//! keeps as they are. Whoever runs a network gives each such table its [`Implementation`]; a driver that has
+//! none must refuse the table.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +33,8 @@ pub trait ForeignAqm: fmt::Debug + Send + Sync {
     /// See [`Aqm::gauges`].
     fn gauges(&self) -> Vec<(&'static str, f64)>;
 
-    /// Gives it other parameters during a run, as the table has them, and the rate of its place; its state stays.
+    /// Gives it other parameters during a run, as the table has them, and the rate of its place; its state
+    /// stays.
     fn set_parameters(&mut self, parameters: &Map<String, Value>, environment: Environment);
 
     /// A copy with a state of its own.
@@ -101,7 +103,8 @@ impl JsonSchema for ForeignParams {
 pub struct Foreign {
     params: Arc<ForeignParams>,
     environment: Environment,
-    /// None where the queue is only looked at, and never meets a packet, or where these are parameters for one that runs.
+    /// None where the queue is only looked at, and never meets a packet, or where these are parameters for
+    /// one that runs.
     aqm: Option<Box<dyn ForeignAqm>>,
 }
 
@@ -184,7 +187,8 @@ mod tests {
     use crate::testing::{Bench, Effect, Operation, environment, fifo};
     use crate::{Color, Dscp, FlowId, Reason, Rng};
 
-    /// Drops every packet that finds so many waiting, counts its calls, and drops the first packet at departure.
+    /// Drops every packet that finds so many waiting, counts its calls, and drops the first packet at
+    /// departure.
     #[derive(Clone, Debug)]
     struct Shallow {
         most: u64,

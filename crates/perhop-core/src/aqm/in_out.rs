@@ -1,4 +1,5 @@
-//! Queues in which IN and OUT packets have averages of their own, under tests that differ: what RIO and its relatives share.
+//! Queues in which IN and OUT packets have averages of their own, under tests that differ: what RIO and its
+//! relatives share.
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
@@ -51,7 +52,8 @@ pub struct InOutAverages {
 }
 
 impl InOutAverages {
-    /// Returns the averages before the first packet; `coupling` says whether `other` is the average of the total or of the OUT queue.
+    /// Returns the averages before the first packet; `coupling` says whether `other` is the average of the
+    /// total or of the OUT queue.
     fn new(rule: Averages, coupling: Coupling, weight: Weight, unit: Unit) -> Self {
         Self {
             weight,
@@ -80,7 +82,8 @@ impl InOutAverages {
         Ok(())
     }
 
-    /// Updates the averages that count this arrival, before which the link could have sent so many packets while it was idle.
+    /// Updates the averages that count this arrival, before which the link could have sent so many packets
+    /// while it was idle.
     #[inline(always)]
     fn arrive(&mut self, packet: &Header, queue: &Occupancy, missed: u64) {
         // One number for both, or avg_total - avg_in could go negative.
@@ -106,7 +109,8 @@ impl InOutAverages {
 
 /// The tests of packets against the averages.
 pub trait InOutTests: Sized {
-    /// Updates averages of the tests' own on an arrival, before which the link could have sent `missed` packets while it was idle.
+    /// Updates averages of the tests' own on an arrival, before which the link could have sent `missed`
+    /// packets while it was idle.
     #[inline]
     fn arrive(&mut self, _packet: &Header, _queue: &Occupancy, _missed: u64) {}
 

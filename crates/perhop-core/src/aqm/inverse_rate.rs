@@ -4,9 +4,9 @@
 //! p = k / (m k + r / `r_min`). The router keeps no state for flows.
 //!
 //! ## Deviations
-//! The paper does not say how p meets RED. The three readings are `reading`; the default makes p the max_p of the OUT
-//! test, which at r = 0 is 1/m, the paper's baseline. One count spreads the drops of all levels, with p varying from
-//! packet to packet. `best_effort_alone_is_rio_to_the_bit` and `readings_by_hand` show them.
+//! The paper does not say how p meets RED. The three readings are `reading`; the default makes p the max_p of
+//! the OUT test, which at r = 0 is 1/m, the paper's baseline. One count spreads the drops of all levels, with
+//! p varying from packet to packet. `best_effort_alone_is_rio_to_the_bit` and `readings_by_hand` show them.
 
 use std::ops::RangeInclusive;
 

@@ -58,8 +58,8 @@ use crate::{
 pub enum Verdict {
     /// Admit it.
     Pass,
-    /// Notify its ends of congestion: mark and admit it if it is ECN-capable, otherwise drop it (RFC 3168, section 5; RFC 7567,
-    /// section 2).
+    /// Notify its ends of congestion: mark and admit it if it is ECN-capable, otherwise drop it (RFC 3168,
+    /// section 5; RFC 7567, section 2).
     Notify(Reason),
     /// Drop it.
     Drop(Reason),
@@ -119,16 +119,17 @@ pub trait Aqm {
     /// The verdict on a packet that arrives; `queue` does not include it yet.
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict;
 
-    /// The verdict on a packet at the head of the queue, as it is taken for transmission; `left` is the rest of the queue. The time
-    /// since [`arrived`](Header::arrived) is its sojourn time (RFC 8289, section 3.1). After a drop the next head is judged at
-    /// the same time. An AQM that implements this sets [`PRECOMPUTABLE`](AqmBlock::PRECOMPUTABLE) to false.
+    /// The verdict on a packet at the head of the queue, as it is taken for transmission; `left` is the rest
+    /// of the queue. The time since [`arrived`](Header::arrived) is its sojourn time (RFC 8289, section 3.1).
+    /// After a drop the next head is judged at the same time. An AQM that implements this sets
+    /// [`PRECOMPUTABLE`](AqmBlock::PRECOMPUTABLE) to false.
     #[inline]
     fn on_departure(&mut self, _packet: &Header, _left: &Occupancy, _cx: &mut Context<'_>) -> Verdict {
         Verdict::Pass
     }
 
-    /// The queue is empty, and its last packet was transmitted or dropped at `since`. Called once for each idle period, before
-    /// the arrival that ends it; not for the one at the start of a run.
+    /// The queue is empty, and its last packet was transmitted or dropped at `since`. Called once for each
+    /// idle period, before the arrival that ends it; not for the one at the start of a run.
     fn on_idle(&mut self, _since: Instant) {}
 
     /// A control message from another block; most AQMs ignore it.
@@ -142,14 +143,14 @@ pub trait Aqm {
 
 /// The declarations of an AQM besides those of [`Block`].
 pub trait AqmBlock: Block {
-    /// The AQM decides on arrival alone, from the header, the occupancy and its own state. The batched engine can then compute
-    /// departures ahead of time. False for an AQM with [`on_departure`](Aqm::on_departure).
+    /// The AQM decides on arrival alone, from the header, the occupancy and its own state. The batched engine
+    /// can then compute departures ahead of time. False for an AQM with [`on_departure`](Aqm::on_departure).
     const PRECOMPUTABLE: bool = true;
-    /// An AQM that is not precomputable asks for the age of the packet at the head of the queue, [`Occupancy::head`], which other
-    /// AQMs do not get.
+    /// An AQM that is not precomputable asks for the age of the packet at the head of the queue,
+    /// [`Occupancy::head`], which other AQMs do not get.
     const NEEDS_HEAD: bool = false;
-    /// The AQM asks how much is served before a packet that arrives, [`Occupancy::ahead`], which a scheduler under which packets
-    /// overtake others finds for it alone.
+    /// The AQM asks how much is served before a packet that arrives, [`Occupancy::ahead`], which a scheduler
+    /// under which packets overtake others finds for it alone.
     const NEEDS_AHEAD: bool = false;
     /// The AQM reads the contracted rate that a packet carries, [`Header::service`].
     const READS_SERVICE_LEVEL: bool = false;
@@ -157,16 +158,19 @@ pub trait AqmBlock: Block {
     /// The AQM at the start of a run. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment) -> Self;
 
-    /// Continues the work of `before`, which a driver replaces by this AQM because its parameters change during a run: takes over
-    /// what `before` has measured and counted. Only this AQM's parameters act on later packets.
+    /// Continues the work of `before`, which a driver replaces by this AQM because its parameters change
+    /// during a run: takes over what `before` has measured and counted. Only this AQM's parameters act on
+    /// later packets.
     ///
     /// # Errors
-    /// The key whose change would leave that state without a meaning, or that the AQM cannot change during a run at all.
+    /// The key whose change would leave that state without a meaning, or that the AQM cannot change during a
+    /// run at all.
     fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
         Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
     }
 
-    /// Whether the AQM decides on arrival alone with these parameters; see [`PRECOMPUTABLE`](Self::PRECOMPUTABLE).
+    /// Whether the AQM decides on arrival alone with these parameters; see
+    /// [`PRECOMPUTABLE`](Self::PRECOMPUTABLE).
     fn precomputable(_params: &Self::Params) -> bool {
         Self::PRECOMPUTABLE
     }
@@ -181,13 +185,15 @@ pub trait AqmBlock: Block {
         Vec::new()
     }
 
-    /// Parameters that have no effect where the queue is served at this rate: each with its key and the reason.
+    /// Parameters that have no effect where the queue is served at this rate: each with its key and the
+    /// reason.
     fn keys_without_effect_at(_params: &Self::Params, _rate: Bitrate) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 }
 
-/// Work on many packets under one AQM. It is compiled for each AQM, so that dispatch happens once a batch and not once a packet.
+/// Work on many packets under one AQM. It is compiled for each AQM, so that dispatch happens once a batch and
+/// not once a packet.
 pub trait AqmVisitor {
     /// The result of the work.
     type Output;
@@ -238,7 +244,8 @@ macro_rules! register_aqms {
                 match self { $(Self::$variant(params) => <$block as AqmBlock>::delay_targets(params),)+ }
             }
 
-            /// Parameters that have no effect where the queue is served at this rate: [`AqmBlock::keys_without_effect_at`].
+            /// Parameters that have no effect where the queue is served at this rate:
+            /// [`AqmBlock::keys_without_effect_at`].
             pub fn keys_without_effect_at(&self, rate: Bitrate) -> Vec<(&'static str, String)> {
                 match self { $(Self::$variant(params) => <$block as AqmBlock>::keys_without_effect_at(params, rate),)+ }
             }
@@ -270,7 +277,8 @@ impl AqmParams {
         Self::DropTail(DropTailParams { limit: Depth::Packets(u64::MAX) })
     }
 
-    /// Returns these parameters with a `limit` in place of the default one, where the queue is served at this rate.
+    /// Returns these parameters with a `limit` in place of the default one, where the queue is served at this
+    /// rate.
     #[must_use]
     pub fn with_limit(&self, rate: Bitrate) -> Self {
         let limited = self.limit(rate).and_then(|limit| {

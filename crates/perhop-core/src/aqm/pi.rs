@@ -1,11 +1,13 @@
 //! The proportional-integral controller of PI2 and `DualPI2` (RFC 9332, appendix A.1).
 //!
-//! At regular intervals the base probability p' moves by alpha times the distance of the queueing delay from its target and by beta
-//! times the delay's growth. It is used as it is for scalable congestion controls and squared for those of classic TCP.
+//! At regular intervals the base probability p' moves by alpha times the distance of the queueing delay from
+//! its target and by beta times the delay's growth. It is used as it is for scalable congestion controls and
+//! squared for those of classic TCP.
 use crate::units::{AboveZero, UnitError};
 use crate::{Duration, Instant};
 
-/// How often a controller catches up with time that has passed unheard, at most; what is older does not matter by then.
+/// How often a controller catches up with time that has passed unheard, at most; what is older does not
+/// matter by then.
 const MOST_UPDATES: u64 = 100_000;
 
 /// The controller of one link.
@@ -47,7 +49,8 @@ pub enum PiLaw {
     },
 }
 
-/// The largest gain of a controller in Hz: above it, every change of the delay moves the probability from 0 to 1.
+/// The largest gain of a controller in Hz: above it, every change of the delay moves the probability from 0
+/// to 1.
 const MOST_GAIN: f64 = 1e6;
 
 /// Checks the gains that are given: alpha and beta.
@@ -154,8 +157,9 @@ impl PiController {
         self.previous
     }
 
-    /// Makes up for all updates that are due by `now`. Since the last call the oldest packet that waits has been the one that came at
-    /// `oldest`, which is asked for only if one is due: its age is the queueing delay, which is zero without one.
+    /// Makes up for all updates that are due by `now`. Since the last call the oldest packet that waits has
+    /// been the one that came at `oldest`, which is asked for only if one is due: its age is the queueing
+    /// delay, which is zero without one.
     #[inline]
     pub fn settle(&mut self, oldest: impl FnOnce() -> Option<Instant>, now: Instant) {
         if self.next <= now {

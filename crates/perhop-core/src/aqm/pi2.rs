@@ -1,18 +1,20 @@
-//! PI2: De Schepper, Bondarenko, Tsang & Briscoe, "PI2: A Linearized AQM for both Classic and Scalable TCP", 2016, for one queue; the
-//! base AQM of RFC 9332, appendix A, with its constants.
+//! PI2: De Schepper, Bondarenko, Tsang & Briscoe, "PI2: A Linearized AQM for both Classic and Scalable TCP",
+//! 2016, for one queue; the base AQM of RFC 9332, appendix A, with its constants.
 //!
-//! Every update interval, a controller moves a probability p' by how far the queueing delay is from the target and by how much it has
-//! changed. Packets are dropped, or marked, at the head of the queue with its square. So p' is in proportion to the rate of signals
-//! that flows control, and needs no scaling tables as in PIE.
+//! Every update interval, a controller moves a probability p' by how far the queueing delay is from the
+//! target and by how much it has changed. Packets are dropped, or marked, at the head of the queue with its
+//! square. So p' is in proportion to the rate of signals that flows control, and needs no scaling tables as
+//! in PIE.
 //!
-//! The controller is [`PiController`], which `DualPI2` uses, too. The queueing delay is the age of the packet at the head. There is no
-//! timer: each call first makes up for the updates that were due, between which the head has aged.
+//! The controller is [`PiController`], which `DualPI2` uses, too. The queueing delay is the age of the packet
+//! at the head. There is no timer: each call first makes up for the updates that were due, between which the
+//! head has aged.
 //!
 //! ## Deviations
-//! - RFC 9332 leaves the time of the first update open: here updates come at the multiples of `update` from the start of the run
-//!   (`updates_see_the_age_of_the_head`).
-//! - If no packet arrives or departs for more than 100 000 updates (25 minutes by default), the updates beyond are left out, but for
-//!   the last (`a_year_is_made_up_for_at_once`).
+//! - RFC 9332 leaves the time of the first update open: here updates come at the multiples of `update` from
+//!   the start of the run (`updates_see_the_age_of_the_head`).
+//! - If no packet arrives or departs for more than 100 000 updates (25 minutes by default), the updates
+//!   beyond are left out, but for the last (`a_year_is_made_up_for_at_once`).
 //! - The paper decides by chance, RFC 9332 by counting up (`spread`); the RFC is the default.
 
 use std::ops::RangeInclusive;
@@ -335,7 +337,8 @@ mod tests {
 
     #[test]
     fn updates_see_the_age_of_the_head() {
-        // Delays that the updates find, in milliseconds; p' by hand: 0.15 times what each has above 15 ms, and 3 times the last.
+        // Delays that the updates find, in milliseconds; p' by hand: 0.15 times what each has above 15 ms,
+        // and 3 times the last.
         let expected = |delays: &[i32]| {
             let excess: i32 = delays.iter().map(|delay| delay - 15).sum();
             let last = delays.last().copied().unwrap_or(0);

@@ -1,16 +1,19 @@
 //! RED: Floyd & Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993, figure 2.
 //!
 //! ## Deviations
-//! ns-2's `Queue/RED` drops by the average only where more than one packet waits (`qlen > 1` in its `red.cc`). The paper's
-//! algorithm has no such rule, and the default has none; `spare-short-queue` adds it (`a_short_queue_is_spared_by_hand`).
-//! ns-2 also skips the test for the first packet above min. That is not in the paper's algorithm and not here;
-//! `first_packet_above_min_may_drop` shows it.
+//! ns-2's `Queue/RED` drops by the average only where more than one packet waits (`qlen > 1` in its
+//! `red.cc`). The paper's algorithm has no such rule, and the default has none; `spare-short-queue` adds it
+//! (`a_short_queue_is_spared_by_hand`). ns-2 also skips the test for the first packet above min. That is not
+//! in the paper's algorithm and not here; `first_packet_above_min_may_drop` shows it.
 //!
-//! Adaptive RED: Floyd, Gummadi & Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's Active Queue Management",
-//! 2001. Every interval, max_p rises a little if the average is above the middle fifth of the thresholds' range, and falls if it is
-//! below. There is no timer: each arrival first makes up for the intervals since the last one. In these the average changes only by
-//! idle time, as an arrival would find it. So adaptations come each interval whether packets arrive or not, as in the paper; ns-2 and
-//! ns-3 make one at the first arrival after an interval (`an_interval_without_arrivals_is_made_up_for`).
+//! Adaptive RED: Floyd, Gummadi & Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's
+//! Active Queue Management",
+//! 2001. Every interval, max_p rises a little if the average is above the middle fifth of the thresholds'
+//!       range, and falls if it is
+//! below. There is no timer: each arrival first makes up for the intervals since the last one. In these the
+//! average changes only by idle time, as an arrival would find it. So adaptations come each interval whether
+//! packets arrive or not, as in the paper; ns-2 and ns-3 make one at the first arrival after an interval
+//! (`an_interval_without_arrivals_is_made_up_for`).
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
@@ -169,8 +172,8 @@ const FIRST_MAX_P: f64 = 0.1;
 /// The part of the thresholds' range, from min, in which Adaptive RED keeps the average.
 const MIDDLE: (f64, f64) = (0.4, 0.6);
 
-/// At most so many adaptations are made up for at once. No more than 50 lie between any two values of max_p, with the paper's
-/// parameters.
+/// At most so many adaptations are made up for at once. No more than 50 lie between any two values of max_p,
+/// with the paper's parameters.
 const MOST_ADAPTATIONS: u64 = 1024;
 
 /// The shortest interval between adaptations: they are made up for one by one.
@@ -566,9 +569,9 @@ mod tests {
 
     #[test]
     fn a_short_queue_is_spared_by_hand() {
-        // Weight 1/4 and 40, 1, 0, 2, 1 packets waiting: averages 10, 7.75, 5.8125, 4.859375, 3.89453125, of which the first
-        // two are above max 6. With min 0 and max_p 1, p_b is a sixth of the average: .969, .810, .649 for the others. One
-        // packet after a drop p_b / (1 - p_b) is above 1: each is dropped.
+        // Weight 1/4 and 40, 1, 0, 2, 1 packets waiting: averages 10, 7.75, 5.8125, 4.859375, 3.89453125, of
+        // which the first two are above max 6. With min 0 and max_p 1, p_b is a sixth of the average: .969,
+        // .810, .649 for the others. One packet after a drop p_b / (1 - p_b) is above 1: each is dropped.
         let early = Verdict::Drop(Reason::Early);
         let forced = Verdict::Drop(Reason::Forced);
         let verdicts = |spare: bool, seed: u64| {

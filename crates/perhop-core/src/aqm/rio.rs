@@ -1,9 +1,10 @@
-//! RIO, RED with IN and OUT: Clark & Fang, "Explicit Allocation of Best-Effort Packet Delivery Service", 1998, section IV.
+//! RIO, RED with IN and OUT: Clark & Fang, "Explicit Allocation of Best-Effort Packet Delivery Service",
+//! 1998, section IV.
 //!
 //! ## Deviations
-//! Clark & Fang update avg_in on IN arrivals only; Kim, Park & Bahk's figure 1 updates both averages on every arrival, and
-//! ns-2's `rio.cc` updates neither on OUT arrivals. All three are here, as `averages`; the default is the figure's.
-//! `averages_follow_their_rule` shows them.
+//! Clark & Fang update avg_in on IN arrivals only; Kim, Park & Bahk's figure 1 updates both averages on every
+//! arrival, and ns-2's `rio.cc` updates neither on OUT arrivals. All three are here, as `averages`; the
+//! default is the figure's. `averages_follow_their_rule` shows them.
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 

@@ -1,11 +1,11 @@
 //! RI+O: Kim, Park & Bahk, "A modified RIO queue management scheme", figure 1.
 //!
-//! RIO with a third threshold set, which OUT packets meet after the second: it tests avg_out = avg_total - avg_in, so
-//! that OUT packets are also judged by the number of OUT packets alone.
+//! RIO with a third threshold set, which OUT packets meet after the second: it tests avg_out = avg_total -
+//! avg_in, so that OUT packets are also judged by the number of OUT packets alone.
 //!
 //! ## Deviations
-//! The figure's inequalities are strict on both sides; an average equal to a threshold is undefined there. Here, as in
-//! RED, min itself still passes and max itself drops.
+//! The figure's inequalities are strict on both sides; an average equal to a threshold is undefined there.
+//! Here, as in RED, min itself still passes and max itself drops.
 
 use std::ops::RangeInclusive;
 
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn both_tests_take_their_share_of_out_packets() {
-        // avg_total 60, avg_in 45; sets 30/90/.05 and 10/30/.1: P_total = P_out = .025, together .049375. With spreading
-        // the first packet's p_a is p_b / (1 - p_b) in each test.
+        // avg_total 60, avg_in 45; sets 30/90/.05 and 10/30/.1: P_total = P_out = .025, together .049375.
+        // With spreading the first packet's p_a is p_b / (1 - p_b) in each test.
         let text = r#"{"in": "400/700/0.02", "total": "30/90/0.05", "out": "10/30/0.1",
                        "limit": "1000p", "weight": 1.0, "wait": false}"#;
         let params: RioPlusOutParams = serde_json::from_str(text).unwrap();

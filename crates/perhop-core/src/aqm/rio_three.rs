@@ -1,10 +1,11 @@
 //! RIO with three drop precedences: Yeom & Reddy 1999, section 3.3.
 //!
 //! ## Deviations
-//! The paper does not say on which average the two kinds of OUT packets are tested. By default both are tested, as in RIO,
-//! on all packets waiting, each with its own count; `red_packets_alone_are_rios_out_packets` shows that without OUT-IN
-//! packets this is RIO. With `out-in-average = "in-and-out-in"` OUT-IN packets are tested on the packets of their own
-//! precedence and the better one; `the_average_of_in_and_out_in_leaves_out_out_out` shows the difference.
+//! The paper does not say on which average the two kinds of OUT packets are tested. By default both are
+//! tested, as in RIO, on all packets waiting, each with its own count;
+//! `red_packets_alone_are_rios_out_packets` shows that without OUT-IN packets this is RIO. With
+//! `out-in-average = "in-and-out-in"` OUT-IN packets are tested on the packets of their own precedence and
+//! the better one; `the_average_of_in_and_out_in_leaves_out_out_out` shows the difference.
 
 use std::ops::RangeInclusive;
 
@@ -231,7 +232,8 @@ mod tests {
     #[test]
     fn the_average_of_in_and_out_in_is_updated_as_worked_out_by_hand() {
         use Color::{Green, Red, Yellow};
-        // 4 + 8 = 12 packets of the two better precedences wait; each update goes half of the way: 6, 9, 10.5.
+        // 4 + 8 = 12 packets of the two better precedences wait; each update goes half of the way: 6, 9,
+        // 10.5.
         for (rule, one, two, three) in
             [("every-arrival", 6.0, 9.0, 10.5), ("own-class", 0.0, 6.0, 9.0), ("in-arrivals", 0.0, 0.0, 6.0)]
         {
@@ -242,7 +244,8 @@ mod tests {
 
     #[test]
     fn the_average_of_in_and_out_in_falls_while_the_link_is_idle() {
-        // At 8 Mbit/s a packet of 1000 bytes takes 1 ms: in 3 ms of idle time, three empty samples of weight 1/2.
+        // At 8 Mbit/s a packet of 1000 bytes takes 1 ms: in 3 ms of idle time, three empty samples of weight
+        // 1/2.
         let mut three = three_with("0.5", r#","out-in-average":"in-and-out-in","averages":"in-arrivals""#);
         let mut rng = Rng::stream(1, "three");
         let mut arrive = |color, now, three: &mut RioThree| {
@@ -259,7 +262,8 @@ mod tests {
 
     #[test]
     fn the_average_of_in_and_out_in_leaves_out_out_out() {
-        // 60 OUT-OUT packets wait, and nothing else: above OUT-IN's max of 50 by all packets, below its min of 30 by its own.
+        // 60 OUT-OUT packets wait, and nothing else: above OUT-IN's max of 50 by all packets, below its min
+        // of 30 by its own.
         let dropped = |extra: &str| {
             let (mut three, mut rng) = (three_with("0.5", extra), Rng::stream(1, "three"));
             let mut queue = Occupancy::EMPTY;

@@ -1,8 +1,9 @@
 //! The default limit of AQMs whose standard leaves the size of the buffer open.
 //!
-//! RFC 8033, RFC 8289 and the papers on PI2 and COBALT name no buffer size. It must be above the AQM's target, or the queue fills before
-//! the AQM acts. RFC 9332, appendix A.1, sizes the buffer of `DualPI2` by the link: what it sends in 250 ms. This default is the same,
-//! but never below the 1000 packets of Linux's `codel` and `pie`.
+//! RFC 8033, RFC 8289 and the papers on PI2 and COBALT name no buffer size. It must be above the AQM's
+//! target, or the queue fills before the AQM acts. RFC 9332, appendix A.1, sizes the buffer of `DualPI2` by
+//! the link: what it sends in 250 ms. This default is the same, but never below the 1000 packets of Linux's
+//! `codel` and `pie`.
 
 use crate::{Bitrate, Depth, Duration};
 

@@ -1,12 +1,13 @@
-//! WRED: one average over all packets, a drop curve for each color or codepoint (Cisco IOS; Makkar et al. 2000).
+//! WRED: one average over all packets, a drop curve for each color or codepoint (Cisco IOS; Makkar et al.
+//! 2000).
 //!
-//! Drop profiles choose a packet's curve, limit and ECN mode by codepoint, precedence or color, as Cisco's `random-detect dscp`,
-//! Linux's `gred` with equal priorities and Junos's drop profiles do. A table by codepoint and color finds a packet's profile, so
-//! their number costs no time.
+//! Drop profiles choose a packet's curve, limit and ECN mode by codepoint, precedence or color, as Cisco's
+//! `random-detect dscp`, Linux's `gred` with equal priorities and Junos's drop profiles do. A table by
+//! codepoint and color finds a packet's profile, so their number costs no time.
 //!
 //! ## Deviations
-//! Routers that drop at the head (Junos) do not document from which packet on their average counts; here it is what waits behind the
-//! packet at the head (`at_the_head_the_packets_behind_count`).
+//! Routers that drop at the head (Junos) do not document from which packet on their average counts; here it
+//! is what waits behind the packet at the head (`at_the_head_the_packets_behind_count`).
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,8 @@
 //! Control messages between blocks on different nodes.
 //!
-//! A driver carries them: the simulator after a delay, such as that of propagation between the two nodes, a router in a
-//! packet. A message that is lost or late changes nothing: its receiver goes on with what it heard last.
+//! A driver carries them: the simulator after a delay, such as that of propagation between the two nodes, a
+//! router in a packet. A message that is lost or late changes nothing: its receiver goes on with what it
+//! heard last.
 
 mod shares;
 mod windows;
@@ -16,8 +17,8 @@ pub enum Message {
     Share(f64),
     /// To a sender: the marker has marked one of its packets OUT (Yeom & Reddy 1999, section 3.1).
     MarkedOut,
-    /// To the queues of a path: the sum of its flows' windows, in packets (Bouras & Sevasti, section 4). Of two messages of a
-    /// path the one with the higher number is the newer.
+    /// To the queues of a path: the sum of its flows' windows, in packets (Bouras & Sevasti, section 4). Of
+    /// two messages of a path the one with the higher number is the newer.
     Windows {
         /// Label of the path.
         path: u32,

@@ -1,8 +1,9 @@
 //! The share of a flow's packets that are marked IN: Bouras & Sevasti, section 3, equation 3.
 //!
 //! ## Deviations
-//! The denominator of equation 3 can be read as (sum of r) times `W_i`, or as the sum of r times W. Only the first colors
-//! the window in proportion to r, as the text wants it; it is the default. `equation_3_both_ways` shows the two.
+//! The denominator of equation 3 can be read as (sum of r) times `W_i`, or as the sum of r times W. Only the
+//! first colors the window in proportion to r, as the text wants it; it is the default.
+//! `equation_3_both_ways` shows the two.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,10 +19,11 @@ pub enum Reading {
     AllWindows,
 }
 
-/// Equation 3: the probability with which each flow's packets are marked IN, from contracted rates and windows.
+/// Equation 3: the probability with which each flow's packets are marked IN, from contracted rates and
+/// windows.
 ///
-/// `p_i = min(1, r_i S / ((sum of r) W_i))`, with S the sum of the windows. A flow without a window has no part in the sums,
-/// and 1.
+/// `p_i = min(1, r_i S / ((sum of r) W_i))`, with S the sum of the windows. A flow without a window has no
+/// part in the sums, and 1.
 ///
 /// # Panics
 /// The two lists differ in length.

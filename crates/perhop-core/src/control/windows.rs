@@ -1,18 +1,19 @@
-//! Window control of a label-switched path: each interval, the windows of its flows decide how their markers at the
-//! ingress mark, and the queues along the path receive their sum (Bouras & Sevasti, sections 3 and 4).
+//! Window control of a label-switched path: each interval, the windows of its flows decide how their markers
+//! at the ingress mark, and the queues along the path receive their sum (Bouras & Sevasti, sections 3 and 4).
 //!
-//! The interval is `alpha RTT` with alpha in {1, 2, 3, ...} (section 3), either given or "according to the RTT measured at
-//! the specific LSP" (section 5.2). The paper does not say how the ingress measures it. Here the ingress times one segment
-//! of each flow at a time, from when the segment passes until an acknowledgement that covers it passes, and never one that
-//! was sent twice (Karn's algorithm, RFC 6298 section 3). The round trip of an interval is the mean of the samples of all
-//! flows since the last sampling, or the previous mean where there is no new one. It begins and ends at the ingress: it contains
-//! the queues along the path, and not what lies between the senders and the ingress.
+//! The interval is `alpha RTT` with alpha in {1, 2, 3, ...} (section 3), either given or "according to the
+//! RTT measured at the specific LSP" (section 5.2). The paper does not say how the ingress measures it. Here
+//! the ingress times one segment of each flow at a time, from when the segment passes until an
+//! acknowledgement that covers it passes, and never one that was sent twice (Karn's algorithm, RFC 6298
+//! section 3). The round trip of an interval is the mean of the samples of all flows since the last sampling,
+//! or the previous mean where there is no new one. It begins and ends at the ingress: it contains the queues
+//! along the path, and not what lies between the senders and the ingress.
 //!
 //! ## Deviations
-//! The paper has contracted flows only. Best-effort TCP on the path has no part in the marking rule: with its window in the
-//! sum of equation 3, but no rate in the other sum, every contracted flow would be marked IN beyond its contract. Its
-//! packets fill the same queues, so the sum that the queues receive (equation 4) counts its window, too.
-//! `best_effort_has_no_part_in_marks_but_in_queues` shows both.
+//! The paper has contracted flows only. Best-effort TCP on the path has no part in the marking rule: with its
+//! window in the sum of equation 3, but no rate in the other sum, every contracted flow would be marked IN
+//! beyond its contract. Its packets fill the same queues, so the sum that the queues receive (equation 4)
+//! counts its window, too. `best_effort_has_no_part_in_marks_but_in_queues` shows both.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -143,8 +144,8 @@ pub struct Steering {
 struct Member {
     flow: usize,
     rate: f64,
-    /// One past the highest segment seen, and the segment that acknowledgements ask for next. They count on from zero after the
-    /// last number, as those of a transport do.
+    /// One past the highest segment seen, and the segment that acknowledgements ask for next. They count on
+    /// from zero after the last number, as those of a transport do.
     sent: u32,
     acked: u32,
     /// The segment whose round trip is being measured, and when it passed.
@@ -387,7 +388,8 @@ mod tests {
     fn the_interval_follows_the_measured_round_trip() {
         let mut control = measuring("");
         assert_eq!(control.next(), ms(100), "nothing is measured yet");
-        // One flow's first segment takes 48 ms, its second is not timed beside it; the other flow's takes 60 ms.
+        // One flow's first segment takes 48 ms, its second is not timed beside it; the other flow's takes 60
+        // ms.
         control.on_data(0, 0, ms(10));
         control.on_data(0, 1, ms(11));
         control.on_data(1, 0, ms(20));

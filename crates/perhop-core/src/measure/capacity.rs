@@ -16,7 +16,8 @@ pub enum RateChange {
     Up,
 }
 
-/// The rates of a link over time, also those that are known beforehand. Its integral over a time is the capacity of the link in that time.
+/// The rates of a link over time, also those that are known beforehand. Its integral over a time is the
+/// capacity of the link in that time.
 #[derive(Clone, Debug)]
 pub struct RateHistory {
     first: Bitrate,
@@ -80,8 +81,8 @@ impl RateHistory {
         spans.map(|(rate, from, to)| u128::from(rate) * u128::from(to.since(from).as_nanos())).sum()
     }
 
-    /// The capacity between two times of a link that follows a trace, in 10⁻⁹ bit: that of the trace, `of_trace`, wherever there is no
-    /// outage.
+    /// The capacity between two times of a link that follows a trace, in 10⁻⁹ bit: that of the trace,
+    /// `of_trace`, wherever there is no outage.
     pub fn capacity_by(
         &self,
         from: Instant,
@@ -114,8 +115,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The usage of a link of this capacity, in 10⁻⁹ bit, that began to send so many bytes over a time. `last` is the size of the last
-    /// packet, and the capacity since its transmission began: bits beyond that were not sent.
+    /// The usage of a link of this capacity, in 10⁻⁹ bit, that began to send so many bytes over a time.
+    /// `last` is the size of the last packet, and the capacity since its transmission began: bits beyond that
+    /// were not sent.
     pub(super) fn of(over: Duration, capacity: u128, bytes: u64, last: (u16, u128)) -> Self {
         let (all, nanos) = (capacity, u128::from(over.as_nanos()));
         if all == 0 || nanos == 0 {
@@ -164,7 +166,8 @@ mod tests {
 
     #[test]
     fn usage_by_hand() {
-        // .4 Mbit/s over 1, then .5 Mbit/s, each for 10 s: 8 of 15 Mbit; then the last packet is half beyond the end.
+        // .4 Mbit/s over 1, then .5 Mbit/s, each for 10 s: 8 of 15 Mbit; then the last packet is half beyond
+        // the end.
         let mut history = RateHistory::new(kbps(1000));
         history.add(at(10_000), RateChange::Rate(kbps(500)));
         let of = |last: Instant, size| {

@@ -1,8 +1,9 @@
-//! A histogram of delays with a bounded relative error. It grows with the largest delay, by octaves: a network has many, and most
-//! need few. Counts of a color are together and short, so that those of the usual delays are in few lines of the processor's cache.
-//! Which bin a delay falls into is not known before it ends, so where there are many histograms the line of its count is rarely in the
-//! cache. [There](DelayHistogram::note) the bins of some delays are noted in one line, and counted together, so that the processor waits for
-//! their lines at the same time.
+//! A histogram of delays with a bounded relative error. It grows with the largest delay, by octaves: a
+//! network has many, and most need few. Counts of a color are together and short, so that those of the usual
+//! delays are in few lines of the processor's cache. Which bin a delay falls into is not known before it
+//! ends, so where there are many histograms the line of its count is rarely in the cache.
+//! [There](DelayHistogram::note) the bins of some delays are noted in one line, and counted together, so that
+//! the processor waits for their lines at the same time.
 
 #![expect(clippy::inline_always, reason = "each packet that leaves a queue comes through here")]
 
@@ -18,8 +19,8 @@ const UNIT_SHIFT: u32 = 10;
 const OCTAVES: usize = 27;
 const BINS: usize = BINS_PER_OCTAVE as usize * OCTAVES;
 
-/// Counts of delays by color, in bins that are at most 3.1 % (or 1.024 µs) wide. The largest of each bin is kept exactly, so that a
-/// [quantile](inverted_cdf) is a delay that was seen.
+/// Counts of delays by color, in bins that are at most 3.1 % (or 1.024 µs) wide. The largest of each bin is
+/// kept exactly, so that a [quantile](inverted_cdf) is a delay that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct DelayHistogram {
     colors: [OfColor; 3],
@@ -55,7 +56,8 @@ const _: () = assert!(size_of::<OfColor>() == 64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bin {
     count: u32,
-    /// The last 32 bits of the largest in nanoseconds: those before them are the same in all of a bin, if it is not [wide](WIDE).
+    /// The last 32 bits of the largest in nanoseconds: those before them are the same in all of a bin, if it
+    /// is not [wide](WIDE).
     largest: u32,
 }
 
@@ -116,7 +118,8 @@ impl DelayHistogram {
         (0..end).map(of).collect()
     }
 
-    /// The bins that were hit and those between them: their edges in seconds (one more than bins) and counts by color.
+    /// The bins that were hit and those between them: their edges in seconds (one more than bins) and counts
+    /// by color.
     pub fn bins(&self) -> (Vec<f64>, Vec<[u64; 3]>) {
         let of_colors = self.colors.each_ref().map(OfColor::counted);
         let end = of_colors.iter().map(Vec::len).max().unwrap_or(0);
@@ -228,8 +231,8 @@ impl OfColor {
     }
 }
 
-/// Delays of one flow in the bins of [`DelayHistogram`]. Only the bins from the shortest to the longest delay take memory, so
-/// that many flows can have one each.
+/// Delays of one flow in the bins of [`DelayHistogram`]. Only the bins from the shortest to the longest delay
+/// take memory, so that many flows can have one each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowDelays {
     first: usize,
@@ -349,8 +352,8 @@ mod tests {
 
     #[test]
     fn quantiles_of_a_flow_by_hand() {
-        // 1 to 100 units of 1.024 µs, in an order that extends the bins on both sides: one in each of the bins 1 to 63, two in
-        // each of the 18 after them: the 97th is the first of units 96 and 97.
+        // 1 to 100 units of 1.024 µs, in an order that extends the bins on both sides: one in each of the
+        // bins 1 to 63, two in each of the 18 after them: the 97th is the first of units 96 and 97.
         let mut delays = FlowDelays::default();
         assert_eq!(delays.quantile(0.5), None);
         for units in (50..=100).chain(1..50) {
@@ -366,7 +369,8 @@ mod tests {
 
     #[test]
     fn delays_of_several_flows_by_hand() {
-        // Bins of 1.024 µs up to the 64th; the second flow has its longest in the bin of the first's shortest.
+        // Bins of 1.024 µs up to the 64th; the second flow has its longest in the bin of the first's
+        // shortest.
         let flow = |nanos: &[u64]| {
             let mut delays = FlowDelays::default();
             for &nanos in nanos {
@@ -419,7 +423,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each quantile is a delay that was seen, in the bin of the one that the inverted CDF has, and not below it. A constant is itself.
+        /// Each quantile is a delay that was seen, in the bin of the one that the inverted CDF has, and not
+        /// below it. A constant is itself.
         #[test]
         fn quantiles_beside_the_sorted_delays(delays in delays(), shares in prop::collection::vec(0.0..=1.0_f64, 1..9), notes: bool) {
             let (mut of_port, mut of_flow) = (DelayHistogram::default(), FlowDelays::default());

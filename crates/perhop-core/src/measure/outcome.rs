@@ -25,7 +25,8 @@ pub struct LinkOutcome {
     pub meters: Vec<MeterOutcome>,
     /// The mean of its rate over the measured time, in bit/s: by its trace, if it has one; zero in outages.
     pub mean_rate_bps: f64,
-    /// Times from which it had a rate, in bit/s, zero in outages; empty for a link whose rate is always the same or follows a trace.
+    /// Times from which it had a rate, in bit/s, zero in outages; empty for a link whose rate is always the
+    /// same or follows a trace.
     pub rates: Vec<(Instant, u64)>,
     /// Bits sent over the integral of its rate; zero for a link that could send nothing.
     pub utilization: f64,
@@ -146,7 +147,8 @@ impl DelayOutcome {
         Self { edges, counts, longest: histogram.longest(), largest: histogram.largest() }
     }
 
-    /// The [`q`-quantile](inverted_cdf) in seconds: the longest waiting time in its bin; `None` without a packet.
+    /// The [`q`-quantile](inverted_cdf) in seconds: the longest waiting time in its bin; `None` without a
+    /// packet.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let packets = self.counts.iter().map(|by_color| by_color.iter().sum());
         inverted_cdf(packets.zip(&self.longest), q).map(|longest| longest.as_secs_f64())

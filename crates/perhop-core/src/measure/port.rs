@@ -12,7 +12,8 @@ pub struct PortStatistics {
     window: (Instant, Instant),
     /// Sum of the times that packets waited within the window, in nanoseconds.
     waited: u128,
-    /// Bytes whose transmission began within the window, and the last of these transmissions: its start and size.
+    /// Bytes whose transmission began within the window, and the last of these transmissions: its start and
+    /// size.
     bytes: u64,
     last: (Instant, u16),
     /// The rates of the link.
@@ -69,7 +70,8 @@ impl PortStatistics {
         self.waited += u128::from(until.min(end).since(arrived.max(begin)).as_nanos());
     }
 
-    /// Mean number of packets waiting over the measured time, by Little's law: the sum of their waits over the time.
+    /// Mean number of packets waiting over the measured time, by Little's law: the sum of their waits over
+    /// the time.
     pub fn mean_packets(&self) -> f64 {
         self.waited as f64 / self.window.1.since(self.window.0).as_nanos() as f64
     }
@@ -84,14 +86,16 @@ impl PortStatistics {
         self.usage_of(Duration::ZERO, |from, to| self.rates.capacity(from, to))
     }
 
-    /// What a link could send and did that follows a trace. `of_trace` returns the trace's capacity after one time and up to another. `at_once`:
-    /// the transmission of a packet takes no time, as with delivery opportunities.
+    /// What a link could send and did that follows a trace. `of_trace` returns the trace's capacity after one
+    /// time and up to another. `at_once`: the transmission of a packet takes no time, as with delivery
+    /// opportunities.
     pub fn usage_by(&self, at_once: bool, of_trace: impl Fn(Instant, Instant) -> u128) -> Usage {
         let earlier = Duration::from_nanos(u64::from(at_once));
         self.usage_of(earlier, |from, to| self.rates.capacity_by(from, to, &of_trace))
     }
 
-    /// The usage by this capacity. The transmission of the last packet uses capacity from `earlier` before its start on.
+    /// The usage by this capacity. The transmission of the last packet uses capacity from `earlier` before
+    /// its start on.
     fn usage_of(&self, earlier: Duration, capacity: impl Fn(Instant, Instant) -> u128) -> Usage {
         let ((begin, end), (service, size)) = (self.window, self.last);
         let from = Instant::ZERO + service.since(Instant::ZERO + earlier);
@@ -104,7 +108,8 @@ impl PortStatistics {
 pub struct TransitCounts {
     /// Packets that were lost; `None` for a link that loses none.
     pub lost: Option<u64>,
-    /// Packets that arrived after one that was sent later: reordered, as RFC 4737 counts. `None` for a link that keeps their order.
+    /// Packets that arrived after one that was sent later: reordered, as RFC 4737 counts. `None` for a link
+    /// that keeps their order.
     pub reordered: Option<u64>,
 }
 

@@ -1,10 +1,11 @@
 //! Distributions of times of which some had not ended when a run did.
 //!
-//! Times that ended alone are the short ones. Kaplan & Meier's product limit (1958, "Nonparametric estimation from incomplete observations",
-//! J. Am. Stat. Assoc. 53, 457-481) uses both: each time that is open counts among those that could have ended up to then, and its share goes on to
-//! all that are longer. That holds if how long a time is has nothing to do with when it began, and as far as enough of them can be that long before the
-//! run ends: the distribution is estimated as long as each time carries the weight of at most one censored time beside its own. With
-//! arrivals at a constant rate, that is up to times of half the run.
+//! Times that ended alone are the short ones. Kaplan & Meier's product limit (1958, "Nonparametric estimation
+//! from incomplete observations", J. Am. Stat. Assoc. 53, 457-481) uses both: each time that is open counts
+//! among those that could have ended up to then, and its share goes on to all that are longer. That holds if
+//! how long a time is has nothing to do with when it began, and as far as enough of them can be that long
+//! before the run ends: the distribution is estimated as long as each time carries the weight of at most one
+//! censored time beside its own. With arrivals at a constant rate, that is up to times of half the run.
 
 use super::quantile_of_sorted;
 
@@ -18,7 +19,8 @@ pub struct ProductLimit {
     pub times: Vec<f64>,
     /// The share of all that is at most as long as each; what lies beyond the last is not known.
     pub shares: Vec<f64>,
-    /// The mean of all; where the longest is open, of each or the longest, whichever is less. `None` if none ended.
+    /// The mean of all; where the longest is open, of each or the longest, whichever is less. `None` if none
+    /// ended.
     pub mean: Option<f64>,
 }
 
@@ -60,7 +62,8 @@ impl ProductLimit {
         Self { times, shares, mean }
     }
 
-    /// The least time that at least this share does not exceed; `None` where that is not known, and without times.
+    /// The least time that at least this share does not exceed; `None` where that is not known, and without
+    /// times.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let place = self.shares.partition_point(|&share| share < q - f64::EPSILON);
         self.times.get(place).copied()
@@ -94,7 +97,8 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // Of five times, one is open at 2: S is 4/5 after 1, and then of the three that are left 2/3 of that is longer than 3.
+        // Of five times, one is open at 2: S is 4/5 after 1, and then of the three that are left 2/3 of that
+        // is longer than 3.
         let found = ProductLimit::of(&[3.0, 1.0, 5.0, 7.0], &[2.0]);
         assert_eq!(found.times, [1.0, 3.0, 5.0, 7.0]);
         let expected = [0.2, 1.0 - 0.8 * 2.0 / 3.0, 1.0 - 0.8 / 3.0, 1.0];
@@ -119,7 +123,8 @@ mod tests {
 
     #[test]
     fn nothing_is_known_where_one_stands_for_more_than_two() {
-        // Of eight times, four are censored at 1: each of the other four has the weight of two. Of seven, five: each of two has 7/2.
+        // Of eight times, four are censored at 1: each of the other four has the weight of two. Of seven,
+        // five: each of two has 7/2.
         let two = ProductLimit::of(&[2.0, 3.0, 4.0, 5.0], &[1.0; 4]);
         assert_eq!(
             (&two.times[..], &two.shares[..]),
@@ -130,7 +135,8 @@ mod tests {
     }
 
     proptest! {
-        /// Without open times it is the distribution of the times, and its quantiles are those of the one definition.
+        /// Without open times it is the distribution of the times, and its quantiles are those of the one
+        /// definition.
         #[test]
         fn of_times_that_ended(times in prop::collection::vec(0_u32..50, 1..60), percent in 0_u64..=100) {
             let times: Vec<f64> = times.into_iter().map(f64::from).collect();
@@ -141,7 +147,8 @@ mod tests {
             prop_assert!((found.mean.unwrap() - mean).abs() < 1e-9);
         }
 
-        /// Open times make no share larger than if they had ended at once, and none smaller than if they never did.
+        /// Open times make no share larger than if they had ended at once, and none smaller than if they
+        /// never did.
         #[test]
         fn lies_between_the_extremes(
             ended in prop::collection::vec(0_u32..50, 1..30), open in prop::collection::vec(0_u32..50, 0..30)

@@ -1,11 +1,12 @@
-//! The one definition of a quantile: the inverse of the cumulative distribution function (type 1 of Hyndman & Fan 1996, "nearest rank",
-//! numpy's `inverted_cdf`). The `q`-quantile is the least value that at least the share `q` of all values does not exceed, so it is one of
-//! them, a constant is its own quantile, and no quantile lies outside of the least and the largest value.
+//! The one definition of a quantile: the inverse of the cumulative distribution function (type 1 of Hyndman &
+//! Fan 1996, "nearest rank", numpy's `inverted_cdf`). The `q`-quantile is the least value that at least the
+//! share `q` of all values does not exceed, so it is one of them, a constant is its own quantile, and no
+//! quantile lies outside of the least and the largest value.
 
 /// The place, counted from 1, of the `q`-quantile among so many sorted values; 0 if there are none.
 ///
-/// A product that exceeds a whole number by a rounding error counts as that number: .56 of 25 values is 14 of them, though .56 × 25 is
-/// 14.000000000000002 in floating point.
+/// A product that exceeds a whole number by a rounding error counts as that number: .56 of 25 values is 14 of
+/// them, though .56 × 25 is 14.000000000000002 in floating point.
 pub fn nearest_rank(q: f64, values: u64) -> u64 {
     let place = q * values as f64;
     ((place - place * f64::EPSILON).ceil() as u64).max(1).min(values)

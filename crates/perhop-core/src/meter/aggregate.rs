@@ -1,8 +1,10 @@
-//! Meters at a link, each of a behavior aggregate: the traffic conditioning of a router that packets reach with the colors that
-//! others gave them (RFC 2475, section 2.3; RFC 3290, section 8, the traffic conditioning block).
+//! Meters at a link, each of a behavior aggregate: the traffic conditioning of a router that packets reach
+//! with the colors that others gave them (RFC 2475, section 2.3; RFC 3290, section 8, the traffic
+//! conditioning block).
 //!
-//! A packet passes the first meter that matches it. The marker behind the meter keeps the class of Assured Forwarding with
-//! which the packet comes, and only raises its drop precedence (RFC 2597, section 3), unless the parameters say otherwise.
+//! A packet passes the first meter that matches it. The marker behind the meter keeps the class of Assured
+//! Forwarding with which the packet comes, and only raises its drop precedence (RFC 2597, section 3), unless
+//! the parameters say otherwise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

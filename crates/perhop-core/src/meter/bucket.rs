@@ -4,7 +4,8 @@ use crate::{Bitrate, Bytes, Instant};
 
 const SCALE: u64 = 1_000_000_000;
 
-/// A token bucket that starts full. Tokens are in bit-nanoseconds per second (bits × 10⁹), so that no rounding accumulates.
+/// A token bucket that starts full. Tokens are in bit-nanoseconds per second (bits × 10⁹), so that no
+/// rounding accumulates.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     depth: u64,

@@ -1,7 +1,7 @@
 //! Traffic conditioner: a meter, and an action for each color that it gives (RFC 2475, section 2.3.3).
 //!
-//! A meter only measures. A policer is a conditioner that drops the packets of some colors: the meters of RFC 2697, RFC 2698 and
-//! RFC 4115 need nothing else for their conform, exceed and violate actions.
+//! A meter only measures. A policer is a conditioner that drops the packets of some colors: the meters of RFC
+//! 2697, RFC 2698 and RFC 4115 need nothing else for their conform, exceed and violate actions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,8 @@ pub struct Conditioner {
 }
 
 impl Actions {
-    /// The action for packets of this color. It borrows: the compiler would put a copy on the stack for each packet.
+    /// The action for packets of this color. It borrows: the compiler would put a copy on the stack for each
+    /// packet.
     #[inline]
     pub const fn of(&self, color: Color) -> Action {
         self.0[color.index()]
@@ -103,10 +104,12 @@ impl Conditioner {
         Self { meter: params.clone().build(Environment { rate }), actions: params.actions(), rng }
     }
 
-    /// The meter has these parameters from now on, and keeps its tokens and what it has measured; packets can come to it at `rate`.
+    /// The meter has these parameters from now on, and keeps its tokens and what it has measured; packets can
+    /// come to it at `rate`.
     ///
     /// # Errors
-    /// The parameters are of another meter, or the key that cannot change; nothing has changed then, but the meter is up to date.
+    /// The parameters are of another meter, or the key that cannot change; nothing has changed then, but the
+    /// meter is up to date.
     pub fn retune(&mut self, params: &MeterParams, rate: Bitrate, now: Instant) -> Result<(), UnitError> {
         if params.actions() != self.actions {
             return Err(UnitError::at("out", "it cannot change during a run; start a run with it"));
@@ -170,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_token_bucket_polices_by_hand() {
-        // 1 Mbit/s fills 1000 bytes in 8 ms; the bucket holds two packets and starts full. A packet that is dropped takes no tokens.
+        // 1 Mbit/s fills 1000 bytes in 8 ms; the bucket holds two packets and starts full. A packet that is
+        // dropped takes no tokens.
         let table = r#"{"rate": "1Mbps", "burst": "2kB", "out": "drop"}"#;
         let at = [
             0,
@@ -190,8 +194,8 @@ mod tests {
 
     #[test]
     fn a_sliding_window_polices_by_hand() {
-        // W = 1 s and 8000 bits: R is 8000 bit/s at once, 16000 after a second packet at once, and (16000 + 8000) / 2 a second
-        // later; the packets that are dropped count, too.
+        // W = 1 s and 8000 bits: R is 8000 bit/s at once, 16000 after a second packet at once, and (16000 +
+        // 8000) / 2 a second later; the packets that are dropped count, too.
         let table = r#"{"rate": "8kbps", "rule": "deterministic", "initial": "zero", "out": "drop"}"#;
         let at = [0, 0, 1_000_000_000, 3_000_000_000];
         // At last (12000 + 8000) / 3 = 6667.
@@ -200,8 +204,8 @@ mod tests {
 
     #[test]
     fn three_colors_are_dropped_as_the_key_says() {
-        // A window so short that the short-term rule always says OUT; the long-term estimate of 10 s is 800 n bit/s after n
-        // packets at once, so the first packet is OUT-IN and the second OUT-OUT.
+        // A window so short that the short-term rule always says OUT; the long-term estimate of 10 s is 800 n
+        // bit/s after n packets at once, so the first packet is OUT-IN and the second OUT-OUT.
         let judged = |out: &str| {
             let rules =
                 r#""rule": "deterministic", "initial": "zero", "split": "threshold", "window": "1ms""#;

@@ -1,7 +1,8 @@
 //! A meter that is implemented outside this crate, such as by a class in Python.
 //!
-//! It works as an AQM does that is implemented outside: see [`aqm::ForeignParams`](crate::aqm::ForeignParams). The keys that all meters have
-//! belong to the table, since others than the class read them: the rate of the profile, and what is behind the meter.
+//! It works as an AQM does that is implemented outside: see
+//! [`aqm::ForeignParams`](crate::aqm::ForeignParams). The keys that all meters have belong to the table,
+//! since others than the class read them: the rate of the profile, and what is behind the meter.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -81,7 +82,8 @@ impl PartialEq for ForeignMeterParams {
 pub struct Foreign {
     params: Arc<ForeignMeterParams>,
     environment: Environment,
-    /// None where the meter is only looked at, and never meets a packet, or where these are parameters for one that runs.
+    /// None where the meter is only looked at, and never meets a packet, or where these are parameters for
+    /// one that runs.
     meter: Option<Box<dyn ForeignMeter>>,
 }
 

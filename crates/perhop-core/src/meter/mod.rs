@@ -1,4 +1,5 @@
-//! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section 2.3.3).
+//! Meters: a flow's traffic measured against its profile, each packet given a color (RFC 2475, section
+//! 2.3.3).
 
 mod aggregate;
 pub(crate) mod bucket;
@@ -38,8 +39,8 @@ use crate::marker::AfClass;
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant};
 
-/// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets out of profile,
-/// of type `$out`.
+/// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets
+/// out of profile, of type `$out`.
 macro_rules! meter_params {
     ($(#[$doc:meta])* $name:ident: $out:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$doc])*
@@ -100,7 +101,8 @@ fn no_burst() -> UnitError {
     )
 }
 
-/// The bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is meant so.
+/// The bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is meant
+/// so.
 fn small_bursts(
     sizes: &RangeInclusive<u64>,
     bursts: &[(&'static str, Bytes, &'static str)],
@@ -135,11 +137,13 @@ pub trait MeterBlock: Block {
     /// The meter at the start of a run. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment) -> Self;
 
-    /// Continues the work of `before`, which a driver replaces by this meter because its parameters change during a run: takes
-    /// over what `before` has measured. Only this meter's parameters act on later packets.
+    /// Continues the work of `before`, which a driver replaces by this meter because its parameters change
+    /// during a run: takes over what `before` has measured. Only this meter's parameters act on later
+    /// packets.
     ///
     /// # Errors
-    /// The key whose change would leave that state without a meaning, or that the meter cannot change during a run at all.
+    /// The key whose change would leave that state without a meaning, or that the meter cannot change during
+    /// a run at all.
     fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
         Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
     }
@@ -160,7 +164,8 @@ macro_rules! register_meters {
                 match self { $(Self::$variant(params) => params.rate,)+ }
             }
 
-            /// The class of Assured Forwarding whose codepoints the marker writes into packets that it is the first to mark.
+            /// The class of Assured Forwarding whose codepoints the marker writes into packets that it is the
+            /// first to mark.
             pub fn af(&self) -> AfClass {
                 self.af_given().unwrap_or_default()
             }

@@ -1,8 +1,8 @@
 //! Two-rate three-color marker with efficient handling of in-profile traffic: RFC 4115, section 3.
 //!
 //! ## Deviations
-//! - A packet that takes the last tokens conforms, as in figure 1 (B <= Tc). The text wants Tc - B > 0, which would color
-//!   such a packet yellow or red: `an_exact_fit_conforms_as_in_the_figure`.
+//! - A packet that takes the last tokens conforms, as in figure 1 (B <= Tc). The text wants Tc - B > 0, which
+//!   would color such a packet yellow or red: `an_exact_fit_conforms_as_in_the_figure`.
 //! - Tokens arrive continuously, not one byte at a time.
 
 use std::ops::RangeInclusive;
@@ -32,8 +32,8 @@ meter_params! {
     }
 }
 
-/// Green while the committed bucket has tokens, yellow while the excess bucket has, else red; each packet takes tokens of one
-/// bucket, a red one of none.
+/// Green while the committed bucket has tokens, yellow while the excess bucket has, else red; each packet
+/// takes tokens of one bucket, a red one of none.
 #[derive(Clone, Debug)]
 pub struct Rfc4115 {
     committed: (Source, Bucket),
@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn an_exact_fit_conforms_as_in_the_figure() {
-        // By the text the same packets would be colored GYRRGYGGGY, the second yellow although 1500 bytes are left for it.
+        // By the text the same packets would be colored GYRRGYGGGY, the second yellow although 1500 bytes are
+        // left for it.
         let mut meter = golden::meter::<Rfc4115>(&table("3kB", "3kB", "color-blind"));
         assert_eq!(colors(&mut meter, &PACKETS[..4]), "GGYY");
         assert_eq!((meter.committed.1.bytes(), meter.excess.1.bytes()), (0.0, 0.0));
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn the_buckets_fill_whatever_the_other_holds() {
-        // 125 bytes in a millisecond each: after 12 ms both have 1500 bytes. With srtcm's single rate only the first would.
+        // 125 bytes in a millisecond each: after 12 ms both have 1500 bytes. With srtcm's single rate only
+        // the first would.
         let mut meter = golden::meter::<Rfc4115>(&table("3kB", "3kB", "color-blind"));
         let bursts = [0, 0, 0, 0, 12, 12, 12].map(|at| (at, 1500, 'G'));
         assert_eq!(colors(&mut meter, &bursts), "GGYYGYR");

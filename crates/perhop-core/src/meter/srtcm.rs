@@ -1,7 +1,8 @@
 //! Single rate three color marker: RFC 2697, section 3.
 //!
 //! ## Deviations
-//! - Tokens arrive continuously, not one byte at a time; both buckets hold the same at the times at which RFC 2697 adds a byte.
+//! - Tokens arrive continuously, not one byte at a time; both buckets hold the same at the times at which RFC
+//!   2697 adds a byte.
 
 use std::ops::RangeInclusive;
 
@@ -29,7 +30,8 @@ meter_params! {
     }
 }
 
-/// Green while the first bucket has tokens, yellow while the second has, else red; a red packet takes no tokens.
+/// Green while the first bucket has tokens, yellow while the second has, else red; a red packet takes no
+/// tokens.
 #[derive(Clone, Debug)]
 pub struct SrTcm {
     source: Source,
@@ -139,8 +141,8 @@ mod tests {
 
     #[test]
     fn the_second_bucket_fills_only_when_the_first_is_full() {
-        // 1 Mbit/s are 125 bytes in a millisecond. Both buckets are empty at 0; 40 ms later the first has 3000 bytes and the
-        // second 2000.
+        // 1 Mbit/s are 125 bytes in a millisecond. Both buckets are empty at 0; 40 ms later the first has
+        // 3000 bytes and the second 2000.
         let bursts = [0, 0, 0, 0, 40, 40, 40, 40].map(|at| (at, 1500, 'G'));
         let mut meter = meter("color-blind");
         assert_eq!(colors(&mut meter, &bursts), "GGYYGGYR");

@@ -1,4 +1,5 @@
-//! Token bucket marker: Ibanez & Nichols, draft-ibanez-diffserv-assured-eval-00, section 2 (the profiler of each host).
+//! Token bucket marker: Ibanez & Nichols, draft-ibanez-diffserv-assured-eval-00, section 2 (the profiler of
+//! each host).
 
 use std::ops::RangeInclusive;
 

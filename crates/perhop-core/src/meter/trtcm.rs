@@ -30,8 +30,8 @@ meter_params! {
     }
 }
 
-/// Red above the peak rate, else yellow above the committed rate, else green. A green packet takes tokens of both buckets, a
-/// yellow one those of the peak rate, a red one none.
+/// Red above the peak rate, else yellow above the committed rate, else green. A green packet takes tokens of
+/// both buckets, a yellow one those of the peak rate, a red one none.
 #[derive(Clone, Debug)]
 pub struct TrTcm {
     committed: (Source, Bucket),

@@ -1,6 +1,7 @@
 //! Time sliding window: Clark & Fang 1998, section IV; two colors as in ns-2's TSW2CM and RFC 2859.
 //!
-//! Yeom & Reddy's "sliding window leaky bucket" is cited to Clark & Fang's preprint and is read as this estimator.
+//! Yeom & Reddy's "sliding window leaky bucket" is cited to Clark & Fang's preprint and is read as this
+//! estimator.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,8 @@ impl RateEstimator {
         Self { window: window.as_secs_f64(), rate: initial, last: Instant::ZERO }
     }
 
-    /// It smooths over this window from now on, and so also over the time since the last packet; the rate stays.
+    /// It smooths over this window from now on, and so also over the time since the last packet; the rate
+    /// stays.
     pub fn set_window(&mut self, window: Duration) {
         self.window = window.as_secs_f64();
     }
@@ -48,7 +50,8 @@ impl RateEstimator {
         self.rate * self.window / (now.since(self.last).as_secs_f64() + self.window)
     }
 
-    /// When the rate will have fallen to `rate` bit/s if nothing more comes; never earlier than the last packet.
+    /// When the rate will have fallen to `rate` bit/s if nothing more comes; never earlier than the last
+    /// packet.
     pub fn falls_to(&self, rate: f64) -> Instant {
         let gap = self.window * (self.rate / rate - 1.0).max(0.0);
         self.last + Duration::from_nanos((gap * 1e9).ceil() as u64)
@@ -234,8 +237,8 @@ meter_params! {
     }
 }
 
-/// As [`Tsw`], and OUT packets are OUT-OUT (red) if the flow's long-term sending rate is above its profile, else OUT-IN
-/// (yellow). All packets sent count, not those acknowledged.
+/// As [`Tsw`], and OUT packets are OUT-OUT (red) if the flow's long-term sending rate is above its profile,
+/// else OUT-IN (yellow). All packets sent count, not those acknowledged.
 #[derive(Clone, Debug)]
 pub struct ThreePrecedence {
     short: Tsw,
@@ -302,7 +305,8 @@ mod tests {
 
     #[test]
     fn the_estimate_approaches_twice_the_profile_as_worked_out_by_hand() {
-        // r = 1 Mbit/s, W = 1 s, 1000-byte packets each 4 ms (2 Mbit/s): R after n packets = 2 - (1/1.004)^n Mbit/s.
+        // r = 1 Mbit/s, W = 1 s, 1000-byte packets each 4 ms (2 Mbit/s): R after n packets = 2 - (1/1.004)^n
+        // Mbit/s.
         let mut estimator = RateEstimator::new(Duration::from_secs(1), 1e6);
         let packet = Header::new(FlowId(0), 1000);
         let (mut rate, mut left) = (0.0, 1.0);
@@ -383,8 +387,8 @@ mod tests {
 
     #[test]
     fn the_four_thirds_rule_marks_from_the_packet_worked_out_by_hand() {
-        // r = 1 Mbit/s, W = 0.5 s, 1000-byte packets each 4 ms (2 Mbit/s): R after n packets = 2 - (1/1.008)^n Mbit/s, and
-        // above 4/3 from n > ln 1.5 / ln 1.008 = 50.9 on.
+        // r = 1 Mbit/s, W = 0.5 s, 1000-byte packets each 4 ms (2 Mbit/s): R after n packets = 2 -
+        // (1/1.008)^n Mbit/s, and above 4/3 from n > ln 1.5 / ln 1.008 = 50.9 on.
         let table = r#"{"rate": "1Mbps", "window": "500ms", "rule": "four-thirds"}"#;
         let mut meter = Tsw::new(serde_json::from_str(table).unwrap(), environment());
         let mut rng = Rng::stream(1, "tsw");
@@ -396,8 +400,9 @@ mod tests {
         }
     }
 
-    /// Where the first OUT-OUT packet comes, and the share of OUT-OUT among the packets 10 001 to 60 000, at 1.5 times the
-    /// profile: r = 1 Mbit/s, 1000-byte packets each 16/3 ms. The short-term rule marks all of these OUT.
+    /// Where the first OUT-OUT packet comes, and the share of OUT-OUT among the packets 10 001 to 60 000, at
+    /// 1.5 times the profile: r = 1 Mbit/s, 1000-byte packets each 16/3 ms. The short-term rule marks all of
+    /// these OUT.
     fn split(rule: &str, split: &str) -> (usize, f64) {
         let table = format!(r#"{{"rate": "1Mbps", "window": "1ms", "rule": "{rule}", "split": "{split}"}}"#);
         let mut meter = ThreePrecedence::new(serde_json::from_str(&table).unwrap(), environment());
@@ -417,8 +422,9 @@ mod tests {
 
     #[test]
     fn splits_mark_from_the_packet_and_in_the_share_worked_out_by_hand() {
-        // R_L after n packets = 1.5 - 0.5 q^n Mbit/s with q = 10 / (10 + 16/3000): above 1 at once; above 4/3 from
-        // n > ln 3 / ln(1/q) = 2060.5 on. In the end it is 1.5: (R_L - r) / r = 1/2 and (R_L - r) / R_L = 1/3.
+        // R_L after n packets = 1.5 - 0.5 q^n Mbit/s with q = 10 / (10 + 16/3000): above 1 at once; above 4/3
+        // from n > ln 3 / ln(1/q) = 2060.5 on. In the end it is 1.5: (R_L - r) / r = 1/2 and (R_L - r) / R_L
+        // = 1/3.
         assert_eq!(split("deterministic", "threshold"), (1, 1.0));
         assert_eq!(split("deterministic", "four-thirds"), (2061, 1.0));
         assert!((split("deterministic", "proportional").1 - 1.0 / 2.0).abs() < 0.01);
@@ -438,8 +444,8 @@ mod tests {
 
     #[test]
     fn out_packets_are_split_by_the_long_term_rate() {
-        // Idle for long, then a burst at four times the profile: OUT at once by the short window, OUT-IN while the long
-        // one still remembers the silence, OUT-OUT in the end.
+        // Idle for long, then a burst at four times the profile: OUT at once by the short window, OUT-IN
+        // while the long one still remembers the silence, OUT-OUT in the end.
         let params: ThreePrecedenceParams =
             serde_json::from_str(r#"{"rate": "1Mbps", "rule": "deterministic", "initial": "zero"}"#).unwrap();
         let mut meter = ThreePrecedence::new(params, environment());

@@ -1,7 +1,7 @@
 //! Time sliding window three color marker: RFC 2859, sections 3 and 4.
 //!
-//! The RFC leaves open how the colors are drawn. One number of the meter's random stream decides: red below P1, yellow below
-//! P1 + P2, else green.
+//! The RFC leaves open how the colors are drawn. One number of the meter's random stream decides: red below
+//! P1, yellow below P1 + P2, else green.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,8 @@ meter_params! {
     }
 }
 
-/// Green, yellow and red in the shares of the estimated rate that lie below the committed rate, between the two rates, and above
-/// the peak rate.
+/// Green, yellow and red in the shares of the estimated rate that lie below the committed rate, between the
+/// two rates, and above the peak rate.
 #[derive(Clone, Debug)]
 pub struct TswTcm {
     committed: f64,
@@ -104,7 +104,8 @@ mod tests {
 
     const TABLE: &str = r#"{"rate": "1Mbps", "peak-rate": "1.5Mbps", "window": "20ms"}"#;
 
-    /// For each packet the rate in bytes a second and the probabilities of yellow and red, computed with exact fractions.
+    /// For each packet the rate in bytes a second and the probabilities of yellow and red, computed with
+    /// exact fractions.
     #[expect(clippy::unreadable_literal, reason = "as they were computed")]
     const RATES: [(f64, f64, f64); 8] = [
         (145833.33333333334, 0.14285714285714285, 0.0),

@@ -1,9 +1,10 @@
 //! TWAM, the TCP window-aware marker: Bouras & Sevasti, section 3.
 //!
-//! At the ingress of a path, each interval: the windows `W_i` of all flows are known, and each flow's packets are marked IN
-//! with a probability `p_i` until the next interval, so that the path's window is colored in proportion to the contracted
-//! rates `r_i`, whatever windows the flows have reached. [Window control](crate::control) computes the shares (equation 3), of which the
-//! driver sends `p_i` to the meters; the meter of a flow only draws.
+//! At the ingress of a path, each interval: the windows `W_i` of all flows are known, and each flow's packets
+//! are marked IN with a probability `p_i` until the next interval, so that the path's window is colored in
+//! proportion to the contracted rates `r_i`, whatever windows the flows have reached. [Window
+//! control](crate::control) computes the shares (equation 3), of which the driver sends `p_i` to the meters;
+//! the meter of a flow only draws.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! Disciplines within a discipline: which one takes a packet, and the classes, counters and AQMs of all of them as one.
+//! Disciplines within a discipline: which one takes a packet, and the classes, counters and AQMs of all of
+//! them as one.
 
 use super::queues::{Match, QueueKey};
 use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerParams, below, fixed};
@@ -212,7 +213,8 @@ impl<P: Packet> Branches<P> {
         }
     }
 
-    /// See [`Scheduler::retune`](super::Scheduler::retune): for the branches, which are served at these rates.
+    /// See [`Scheduler::retune`](super::Scheduler::retune): for the branches, which are served at these
+    /// rates.
     pub(super) fn retune(
         &mut self,
         (before, after): (&[BranchParams<'_>], &[BranchParams<'_>]),

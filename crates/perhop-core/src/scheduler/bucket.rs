@@ -4,7 +4,8 @@ use crate::{Bitrate, Bytes, Duration, Header, Instant};
 
 const SCALE: i128 = 1_000_000_000;
 
-/// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than what was there.
+/// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than what was
+/// there.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     rate: i128,

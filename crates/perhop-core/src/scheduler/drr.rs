@@ -1,11 +1,13 @@
-//! Deficit round robin: Shreedhar & Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", SIGCOMM 1995, figures 2 and 3.
+//! Deficit round robin: Shreedhar & Varghese, "Efficient Fair Queuing Using Deficit Round-Robin", SIGCOMM
+//! 1995, figures 2 and 3.
 //!
-//! Queues with packets take turns. A turn adds the queue's quantum to its deficit counter, which pays for the packets that
-//! it sends; what is left is kept for the next turn, unless the queue empties.
+//! Queues with packets take turns. A turn adds the queue's quantum to its deficit counter, which pays for the
+//! packets that it sends; what is left is kept for the next turn, unless the queue empties.
 //!
 //! ## Deviations
-//! The paper asks for a quantum of at least the largest packet, so that each turn sends something. Smaller ones are allowed:
-//! rounds in which nobody could send are skipped at once (`rounds_without_a_packet_are_skipped`).
+//! The paper asks for a quantum of at least the largest packet, so that each turn sends something. Smaller
+//! ones are allowed: rounds in which nobody could send are skipped at once
+//! (`rounds_without_a_packet_are_skipped`).
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -234,16 +236,17 @@ mod tests {
 
     #[test]
     fn what_a_turn_leaves_counts_in_the_next() {
-        // As in the paper's figures 2 and 3, the quantum is 500, and the first queue holds 200, 750 and 20 bytes: it sends
-        // 200 in its first turn, and 300 are left for the second. The others hold 500 and 500, and 600 and 300.
+        // As in the paper's figures 2 and 3, the quantum is 500, and the first queue holds 200, 750 and 20
+        // bytes: it sends 200 in its first turn, and 300 are left for the second. The others hold 500 and
+        // 500, and 600 and 300.
         let mut drr = drr([1, 1, 1], 500);
         for (number, dscp, size) in
             [(0, 1, 200), (1, 1, 750), (2, 1, 20), (100, 2, 500), (101, 2, 500), (200, 3, 600), (201, 3, 300)]
         {
             put(&mut drr, 0, packet(dscp, number, size));
         }
-        // Round 1: a sends 200 (300 left), b 500 (0), c nothing (500). Round 2: a has 800 and sends 750 and 20 and empties;
-        // b 500 and empties; c has 1000 and sends 600 and 300.
+        // Round 1: a sends 200 (300 left), b 500 (0), c nothing (500). Round 2: a has 800 and sends 750 and
+        // 20 and empties; b 500 and empties; c has 1000 and sends 600 and 300.
         assert_eq!(drain(&mut drr, 0, 9), [0, 100, 1, 2, 101, 200, 201]);
     }
 
@@ -268,8 +271,8 @@ mod tests {
 
     #[test]
     fn rounds_without_a_packet_are_skipped() {
-        // Quanta of 1, 2 and 3 bytes: a packet of 1000 goes in round 1000, 500 and 334 (with 2 bytes left, then every 333
-        // or 334 rounds): c at 334, b at 500, c at 667, then at 1000 a, b and c by turns.
+        // Quanta of 1, 2 and 3 bytes: a packet of 1000 goes in round 1000, 500 and 334 (with 2 bytes left,
+        // then every 333 or 334 rounds): c at 334, b at 500, c at 667, then at 1000 a, b and c by turns.
         let mut drr = drr([1, 2, 3], 1);
         fill(&mut drr, 6, [1000; 3]);
         assert_eq!(drain(&mut drr, 0, 8), [200, 100, 201, 0, 101, 202, 203, 102]);

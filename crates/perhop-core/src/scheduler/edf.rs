@@ -1,9 +1,11 @@
-//! Earliest deadline first (EDF) over the two services of Asymmetric Best-Effort: Hurley & Le Boudec 1999, section 2.
+//! Earliest deadline first (EDF) over the two services of Asymmetric Best-Effort: Hurley & Le Boudec 1999,
+//! section 2.
 //!
-//! A packet's deadline is its arrival time plus its service's offset: none for green, D for blue. The earliest goes first,
-//! and of equal ones the first to come; unlike strict priority this starves nobody: a blue packet that has waited for D
-//! goes before every green packet that comes later. Deadlines rise within a service, so two FIFOs are enough,
-//! and the scheduler compares only their heads, whatever the number of packets.
+//! A packet's deadline is its arrival time plus its service's offset: none for green, D for blue. The
+//! earliest goes first, and of equal ones the first to come; unlike strict priority this starves nobody: a
+//! blue packet that has waited for D goes before every green packet that comes later. Deadlines rise within a
+//! service, so two FIFOs are enough, and the scheduler compares only their heads, whatever the number of
+//! packets.
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -140,8 +142,8 @@ impl<P: Packet> Scheduler for Edf<P> {
 }
 
 impl<P: Packet> Edf<P> {
-    /// How many packets of a service are due by this deadline. Later calls ask for later deadlines, so the count moves by one step
-    /// a packet.
+    /// How many packets of a service are due by this deadline. Later calls ask for later deadlines, so the
+    /// count moves by one step a packet.
     #[inline]
     fn due_by(&mut self, service: usize, deadline: Instant) -> usize {
         let due = &mut self.services[service].due;

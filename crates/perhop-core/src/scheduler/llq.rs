@@ -1,14 +1,16 @@
-//! Low-latency queueing: strict priority with a policer, in front of any other queue; Cisco's "Low Latency Queueing" (IOS 12.0(7)T).
+//! Low-latency queueing: strict priority with a policer, in front of any other queue; Cisco's "Low Latency
+//! Queueing" (IOS 12.0(7)T).
 //!
-//! Packets of the priority queues go before all others, in the order of these queues. A priority queue with a `rate` is policed to it,
-//! so that it cannot starve the others: its packets beyond the rate are dropped when they come, always or only in congestion. All
-//! other packets go to `queue`: `wfq` for classes with a guaranteed bandwidth and shares of what remains, `htb` for classes with
-//! ceilings, or a queue for all of them. `shaper` around all of it is the parent policy of a hierarchy.
+//! Packets of the priority queues go before all others, in the order of these queues. A priority queue with a
+//! `rate` is policed to it, so that it cannot starve the others: its packets beyond the rate are dropped when
+//! they come, always or only in congestion. All other packets go to `queue`: `wfq` for classes with a
+//! guaranteed bandwidth and shares of what remains, `htb` for classes with ceilings, or a queue for all of
+//! them. `shaper` around all of it is the parent policy of a hierarchy.
 //!
 //! ## Deviations
-//! - Congestion is a packet that waits here, in any queue, when the packet comes. On the device it begins when the ring of the
-//!   interface is full. As there, packets are measured in congestion only, so those before take no tokens
-//!   (`in_congestion_only_what_comes_then_is_measured`).
+//! - Congestion is a packet that waits here, in any queue, when the packet comes. On the device it begins
+//!   when the ring of the interface is full. As there, packets are measured in congestion only, so those
+//!   before take no tokens (`in_congestion_only_what_comes_then_is_measured`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -389,7 +391,8 @@ mod tests {
 
     #[test]
     fn priority_packets_go_first_and_beyond_the_rate_they_are_dropped() {
-        // The bucket holds 2000 bytes and starts full: two packets pass; 2 Mbit/s earn another 1000 bytes in 4 ms.
+        // The bucket holds 2000 bytes and starts full: two packets pass; 2 Mbit/s earn another 1000 bytes in
+        // 4 ms.
         let mut queue = llq(r#", "rate": "2Mbps", "burst": "2kB", "police": "always""#);
         put(&mut queue, 0, packet(0, 100, 1000));
         assert_eq!(offer(&mut queue, 0, EF, 0..5), [0, 1]);

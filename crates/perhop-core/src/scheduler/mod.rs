@@ -1,4 +1,5 @@
-//! Schedulers decide which packet is sent next. A discipline owns its packets; a [`Port`](crate::Port) drives it in every driver.
+//! Schedulers decide which packet is sent next. A discipline owns its packets; a [`Port`](crate::Port) drives
+//! it in every driver.
 
 mod branches;
 mod bucket;
@@ -54,7 +55,8 @@ pub trait Discipline<P> {
     /// The packet and why it was dropped.
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)>;
 
-    /// A packet that waited and that the last [`enqueue`](Self::enqueue) pushes out, with the reason; ask until there is none.
+    /// A packet that waited and that the last [`enqueue`](Self::enqueue) pushes out, with the reason; ask
+    /// until there is none.
     #[inline]
     fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
         None
@@ -63,8 +65,9 @@ pub trait Discipline<P> {
     /// The next packet to send; called when the link is idle.
     fn dequeue(&mut self, now: Instant) -> Dequeued<P>;
 
-    /// The packet sent last has been transmitted: an AQM whose queue is empty learns that it is idle. [`dequeue`](Self::dequeue) does
-    /// so, too; for a discipline within another one, which may ask another one of its own next.
+    /// The packet sent last has been transmitted: an AQM whose queue is empty learns that it is idle.
+    /// [`dequeue`](Self::dequeue) does so, too; for a discipline within another one, which may ask another
+    /// one of its own next.
     fn settle(&mut self, _now: Instant) {}
 
     /// The packets and bytes that wait, over all classes.
@@ -100,8 +103,8 @@ pub trait Discipline<P> {
     /// A control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, label: u32, message: &Message);
 
-    /// Calls a function with each queue under an AQM that holds packets of this type. A discipline that has none, or that holds
-    /// packets elsewhere, implements [`inspect`](Self::inspect).
+    /// Calls a function with each queue under an AQM that holds packets of this type. A discipline that has
+    /// none, or that holds packets elsewhere, implements [`inspect`](Self::inspect).
     fn queues(&self, _show: &mut dyn FnMut(&ManagedQueue<P>)) {}
 
     /// Calls a function with each packet that waits.
@@ -117,8 +120,8 @@ pub trait Discipline<P> {
     }
 }
 
-/// Work on many packets under one discipline. It is compiled for each scheduler, so that dispatch happens once a batch and not once a
-/// packet.
+/// Work on many packets under one discipline. It is compiled for each scheduler, so that dispatch happens
+/// once a batch and not once a packet.
 pub trait DisciplineVisitor<P> {
     /// The result of the work.
     type Output;
@@ -157,8 +160,8 @@ fn fixed(key: &str) -> UnitError {
     UnitError::at(key, "it cannot change during a run; start a run with it")
 }
 
-/// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps what it has: the driver has
-/// given an implementation to the first table alone.
+/// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps
+/// what it has: the driver has given an implementation to the first table alone.
 fn retune_aqm(
     before: &AqmParams,
     after: &AqmParams,
@@ -174,14 +177,17 @@ fn in_rule(problem: UnitError) -> UnitError {
     problem.below("rule")
 }
 
-/// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its parameters.
+/// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its
+/// parameters.
 pub trait Scheduler: Block {
     /// The scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several from
-    /// `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed [`check`](Block::check).
+    /// `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed
+    /// [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment, streams: Streams<'_>) -> Self;
 
-    /// Gives the scheduler other parameters during a run. Packets that wait stay where they are; tokens, deficits and tags stay as they
-    /// are. The new parameters apply to packets that arrive or depart from now on. AQMs keep what they have measured.
+    /// Gives the scheduler other parameters during a run. Packets that wait stay where they are; tokens,
+    /// deficits and tags stay as they are. The new parameters apply to packets that arrive or depart from now
+    /// on. AQMs keep what they have measured.
     ///
     /// # Errors
     /// The key that cannot change; the scheduler must not be used any more then.
@@ -195,17 +201,18 @@ pub trait Scheduler: Block {
         Ok(())
     }
 
-    /// The label-switched paths that the parameters name, each with its key, for the driver to fill in their labels.
+    /// The label-switched paths that the parameters name, each with its key, for the driver to fill in their
+    /// labels.
     fn paths(_params: &mut Self::Params) -> Vec<(String, &mut PathName)> {
         Vec::new()
     }
 
-    /// The AQMs among the parameters, each with its key (empty for that of a FIFO): those that receive the control messages of
-    /// this path, or all.
+    /// The AQMs among the parameters, each with its key (empty for that of a FIFO): those that receive the
+    /// control messages of this path, or all.
     fn aqms<'a>(params: &'a Self::Params, path: Option<&str>) -> Vec<(String, &'a AqmParams)>;
 
-    /// The least rate at which the queue of each AQM is served while packets wait in it, in the order of [`aqms`](Self::aqms) and
-    /// on a link of this rate; `None` if other packets can keep it waiting.
+    /// The least rate at which the queue of each AQM is served while packets wait in it, in the order of
+    /// [`aqms`](Self::aqms) and on a link of this rate; `None` if other packets can keep it waiting.
     fn least_rates(params: &Self::Params, rate: Bitrate) -> Vec<Option<Bitrate>>;
 
     /// All of them, to be changed.
@@ -221,8 +228,8 @@ pub trait Scheduler: Block {
         Vec::new()
     }
 
-    /// The most that waits in the scheduler's own queues where these are served at such a rate; `None` without a bound, or where
-    /// only its AQMs have limits.
+    /// The most that waits in the scheduler's own queues where these are served at such a rate; `None`
+    /// without a bound, or where only its AQMs have limits.
     fn limit(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
         None
     }
@@ -232,14 +239,14 @@ pub trait Scheduler: Block {
         Vec::new()
     }
 
-    /// Notices of the scheduler's own where it is served at rates from `least` to `most` and packets have at most this size: each
-    /// with its key and the text.
+    /// Notices of the scheduler's own where it is served at rates from `least` to `most` and packets have at
+    /// most this size: each with its key and the text.
     fn notices(_params: &Self::Params, _rates: (Bitrate, Bitrate), _largest: Bytes) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// A queue of the scheduler's own that has no [key of a `match`](ClassKey::key) and that none of these packets joins: the key
-    /// that makes it, and the reason.
+    /// A queue of the scheduler's own that has no [key of a `match`](ClassKey::key) and that none of these
+    /// packets joins: the key that makes it, and the reason.
     fn unused_queue(_params: &Self::Params, _incoming: &Incoming<'_>) -> Option<(&'static str, String)> {
         None
     }
@@ -263,7 +270,8 @@ pub struct Within<'a> {
     pub key: String,
     /// Its parameters.
     pub scheduler: &'a SchedulerParams,
-    /// The least rate at which it is served while packets wait in it; `None` if other packets can keep it waiting.
+    /// The least rate at which it is served while packets wait in it; `None` if other packets can keep it
+    /// waiting.
     pub rate: Option<Bitrate>,
     /// The rate that it never exceeds, if a scheduler around it limits it to less than the link's.
     pub cap: Option<Bitrate>,
@@ -301,7 +309,8 @@ macro_rules! register_schedulers {
             /// See [`Scheduler::retune`].
             ///
             /// # Errors
-            /// The key that cannot change, or the parameters are of another scheduler; this one must not be used any more then.
+            /// The key that cannot change, or the parameters are of another scheduler; this one must not be
+            /// used any more then.
             pub fn retune(&mut self, to: &Retuning<'_, SchedulerParams>) -> Result<(), UnitError> {
                 match (self, to.before, to.after) {
                     $((Self::$variant(scheduler), SchedulerParams::$variant(before), SchedulerParams::$variant(after)) => {
@@ -430,7 +439,8 @@ impl SchedulerParams {
         }
     }
 
-    /// The parameters of the AQM of a FIFO, to which a queue that names only an AQM is equal; `None` for any other scheduler.
+    /// The parameters of the AQM of a FIFO, to which a queue that names only an AQM is equal; `None` for any
+    /// other scheduler.
     pub fn only_aqm(&self) -> Option<&AqmParams> {
         if let Self::Fifo(FifoParams { rule }) = self { Some(rule) } else { None }
     }

@@ -1,7 +1,9 @@
-//! A FIFO whose departures are precomputed: when a packet is admitted, the start of its service is already known.
+//! A FIFO whose departures are precomputed: when a packet is admitted, the start of its service is already
+//! known.
 //!
-//! It holds no packets, only their departure times. The batched engine of the simulator is built on it, and so is the virtual
-//! queue of [`Dsd`](super::Dsd). Its AQM must be [`PRECOMPUTABLE`](crate::aqm::AqmBlock::PRECOMPUTABLE).
+//! It holds no packets, only their departure times. The batched engine of the simulator is built on it, and
+//! so is the virtual queue of [`Dsd`](super::Dsd). Its AQM must be
+//! [`PRECOMPUTABLE`](crate::aqm::AqmBlock::PRECOMPUTABLE).
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
@@ -48,8 +50,8 @@ struct Departure {
 /// Packets that wait, in order: a ring.
 #[derive(Clone, Debug)]
 struct Waiting {
-    /// As many as a power of two, of which those numbered `first..end`, modulo that, are in use. The one at `end` never is, and
-    /// says that its service never starts.
+    /// As many as a power of two, of which those numbered `first..end`, modulo that, are in use. The one at
+    /// `end` never is, and says that its service never starts.
     slots: Vec<Departure>,
     first: usize,
     end: usize,
@@ -80,9 +82,9 @@ impl Waiting {
         }
     }
 
-    /// Removes the packets whose service starts by `now`, which must be before the end of time. `each` gets the first packet in
-    /// any case, with whether it leaves: between two arrivals mostly one packet leaves or none, at random, and handling both
-    /// without a branch is cheaper than a wrong guess.
+    /// Removes the packets whose service starts by `now`, which must be before the end of time. `each` gets
+    /// the first packet in any case, with whether it leaves: between two arrivals mostly one packet leaves or
+    /// none, at random, and handling both without a branch is cheaper than a wrong guess.
     #[inline(always)]
     fn leave(&mut self, now: Instant, mut each: impl FnMut(Departure, bool)) {
         debug_assert!(now < Instant::NEVER);
@@ -179,8 +181,8 @@ impl Departures {
         });
     }
 
-    /// Takes a packet if the AQM admits it, and computes when its service starts. [`settle`](Self::settle) first;
-    /// `busy_until` is when the server has sent all earlier packets.
+    /// Takes a packet if the AQM admits it, and computes when its service starts. [`settle`](Self::settle)
+    /// first; `busy_until` is when the server has sent all earlier packets.
     ///
     /// # Errors
     /// Why the packet is dropped.

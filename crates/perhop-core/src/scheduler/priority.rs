@@ -1,16 +1,18 @@
-//! Strict priority, non-pre-emptive, each queue optionally with a cap on its rate: the Expedited Forwarding queue of Bouras &
-//! Sevasti, section 5.3 ("absolute non-pre-emptive priority and a rate up to 10 Mbps"), as ns-2's DiffServ module has
-//! it (`dsREDQueue::selectQueueToDeque`, mode PRI).
+//! Strict priority, non-pre-emptive, each queue optionally with a cap on its rate: the Expedited Forwarding
+//! queue of Bouras & Sevasti, section 5.3 ("absolute non-pre-emptive priority and a rate up to 10 Mbps"), as
+//! ns-2's DiffServ module has it (`dsREDQueue::selectQueueToDeque`, mode PRI).
 //!
 //! Whenever the link is free, the first queue goes that has a packet and is within its cap.
 //!
 //! ## Deviations
-//! - The paper does not say how the cap is measured. The default is a token bucket, whose result does not depend on a window;
-//!   `meter = "tsw"` is ns-2's estimator of what the queue has sent.
-//! - ns-2 lets this estimate fall only when the queue itself sends, so that a queue that was once above its cap waits until
-//!   all others are empty. Here it falls as time passes: `a_queue_above_its_cap_is_not_shut_out`.
-//! - A packet that goes above its queue's cap, because no other queue has one, takes no tokens: the excess is free, and the
-//!   queue is within its cap again as soon as the bucket says so (`what_goes_above_the_cap_is_free`).
+//! - The paper does not say how the cap is measured. The default is a token bucket, whose result does not
+//!   depend on a window; `meter = "tsw"` is ns-2's estimator of what the queue has sent.
+//! - ns-2 lets this estimate fall only when the queue itself sends, so that a queue that was once above its
+//!   cap waits until all others are empty. Here it falls as time passes:
+//!   `a_queue_above_its_cap_is_not_shut_out`.
+//! - A packet that goes above its queue's cap, because no other queue has one, takes no tokens: the excess is
+//!   free, and the queue is within its cap again as soon as the bucket says so
+//!   (`what_goes_above_the_cap_is_free`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,8 +185,8 @@ impl<P: Packet> Scheduler for Priority<P> {
 }
 
 impl<P: Packet> Priority<P> {
-    /// The first queue that has a packet and is within its cap; else the first that has one, and the time at which one of them will
-    /// be within its cap.
+    /// The first queue that has a packet and is within its cap; else the first that has one, and the time at
+    /// which one of them will be within its cap.
     #[inline]
     fn choose(&mut self, now: Instant) -> Choice {
         let mut above = None;
@@ -323,8 +325,8 @@ mod tests {
 
     #[test]
     fn a_capped_queue_sends_its_burst_and_then_its_rate_while_others_wait() {
-        // 2 Mbit/s earn 1000 bytes in 4 ms, and the bucket holds two packets. It starts full; at 0 and 1 ms two go, which
-        // leaves 250 bytes at 1 ms and 1000 at 4 ms, from then on one every 4 ms.
+        // 2 Mbit/s earn 1000 bytes in 4 ms, and the bucket holds two packets. It starts full; at 0 and 1 ms
+        // two go, which leaves 250 bytes at 1 ms and 1000 at 4 ms, from then on one every 4 ms.
         let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "2kB""#);
         fill(&mut queue, 6, 20);
         let order = drain(&mut queue, 0, 14);
@@ -340,8 +342,8 @@ mod tests {
 
     #[test]
     fn what_goes_above_the_cap_is_free() {
-        // Alone for 8 ms the queue sends four times its cap; then it still has its rate: a packet every 4 ms. At 8 ms it
-        // has earned 2000 bytes beside the 2000 it began with, and spent them on four packets.
+        // Alone for 8 ms the queue sends four times its cap; then it still has its rate: a packet every 4 ms.
+        // At 8 ms it has earned 2000 bytes beside the 2000 it began with, and spent them on four packets.
         let mut queue = priority(r#", "cap": "2Mbps""#, r#", "burst": "2kB""#);
         fill(&mut queue, 20, 0);
         assert_eq!(drain(&mut queue, 0, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -405,8 +407,9 @@ mod tests {
 
     #[test]
     fn the_window_of_ns_2_lets_a_queue_above_its_cap_wait() {
-        // A window of 1 ms and a cap of 4 Mbit/s. The first packet makes 8000 bit / 1 ms = 8 Mbit/s, which has fallen to 4
-        // at 1 ms, within the cap; the second then makes (4 x 1 + 8) / (1 + 1) = 8 again, at 2 ms.
+        // A window of 1 ms and a cap of 4 Mbit/s. The first packet makes 8000 bit / 1 ms = 8 Mbit/s, which
+        // has fallen to 4 at 1 ms, within the cap; the second then makes (4 x 1 + 8) / (1 + 1) = 8 again, at
+        // 2 ms.
         let mut queue =
             priority(r#", "cap": "4Mbps""#, r#", "meter": "tsw", "window": "1ms", "excess": "idle""#);
         fill(&mut queue, 2, 0);

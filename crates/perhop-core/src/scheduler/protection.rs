@@ -1,18 +1,20 @@
 //! Queue protection: RFC 9957, section 4, the algorithm of DOCSIS.
 //!
-//! A shallow queue stays shallow only if its flows do not build a queue. Queue protection keeps a score of how much each flow adds to
-//! the queue while it is long: each packet adds its size times the share of packets that a native AQM would mark at the present delay,
-//! and the score falls at a constant rate. While the delay is critical, packets of flows with a high score join the other queue
-//! instead.
+//! A shallow queue stays shallow only if its flows do not build a queue. Queue protection keeps a score of
+//! how much each flow adds to the queue while it is long: each packet adds its size times the share of
+//! packets that a native AQM would mark at the present delay, and the score falls at a constant rate. While
+//! the delay is critical, packets of flows with a high score join the other queue instead.
 //!
-//! Flows have a bucket each, found by a hash; those that find no bucket free share one. A bucket whose score has fallen to zero is free.
+//! Flows have a bucket each, found by a hash; those that find no bucket free share one. A bucket whose score
+//! has fallen to zero is free.
 //!
 //! ## Deviations
-//! - A flow is identified by its number and direction, on a router by its five-tuple, and never by part of a hash. The salt of the hash
-//!   is drawn from a random stream.
+//! - A flow is identified by its number and direction, on a router by its five-tuple, and never by part of a
+//!   hash. The salt of the hash is drawn from a random stream.
 //! - Scores are real numbers; the pseudocode rounds them to whole nanoseconds.
-//! - The delay is the time in which the bytes that wait are sent at the rate of the queue: of `dualpi2` that of the link, as in the RFC,
-//!   of a queue of `drr` or `wfq` the rate that it gets while all others have packets.
+//! - The delay is the time in which the bytes that wait are sent at the rate of the queue: of `dualpi2` that
+//!   of the link, as in the RFC, of a queue of `drr` or `wfq` the rate that it gets while all others have
+//!   packets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,7 +136,8 @@ pub(super) struct QueueProtection {
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     flow: Option<u64>,
-    /// When the score has fallen to zero, in nanoseconds from the start of the run: the score is what is left until then (`t_exp`).
+    /// When the score has fallen to zero, in nanoseconds from the start of the run: the score is what is left
+    /// until then (`t_exp`).
     expires: f64,
 }
 
@@ -300,7 +303,8 @@ mod tests {
     #[test]
     fn a_flow_looks_for_its_own_bucket_before_a_free_one() {
         let mut queue = protection("100Mbps", "");
-        // Two flows that look into the same place first, of which the second finds a bucket at its second attempt.
+        // Two flows that look into the same place first, of which the second finds a bucket at its second
+        // attempt.
         let places = |queue: &QueueProtection, flow: u64| {
             let hash = mixed(queue.salt ^ flow);
             [hash as usize & 31, (hash >> 5) as usize & 31]

@@ -1,4 +1,5 @@
-//! Common parts of schedulers over several queues: classification, guaranteed rates, and the queues themselves.
+//! Common parts of schedulers over several queues: classification, guaranteed rates, and the queues
+//! themselves.
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -168,7 +169,8 @@ pub(super) fn paths_at<'a>(key: &str, queues: &'a mut [impl QueueParams]) -> Vec
     named.collect()
 }
 
-/// The queues' AQMs, each with its key: those that get this path's messages, as in [`Queues::on_message`], or all.
+/// The queues' AQMs, each with its key: those that get this path's messages, as in [`Queues::on_message`], or
+/// all.
 pub(super) fn aqms_of<'a>(
     queues: &'a [impl QueueParams],
     path: Option<&str>,
@@ -243,7 +245,8 @@ fn promised(queues: &[SharingQueue]) -> u128 {
     queues.iter().filter_map(|queue| queue.rate).map(|rate| u128::from(rate.as_bps())).sum()
 }
 
-/// What each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1 unless given).
+/// What each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1 unless
+/// given).
 pub(super) fn shares(queues: &[SharingQueue], link: Bitrate) -> Vec<Bitrate> {
     let weight = |queue: &SharingQueue| u128::from(queue.weight.map_or(1, NonZeroU32::get));
     let left = u128::from(link.as_bps()).saturating_sub(promised(queues));
@@ -353,7 +356,8 @@ impl<P: Packet> Queues<P> {
         if redirected { self.all.len() - 1 } else { number }
     }
 
-    /// The link is free, so the last packet taken has been transmitted: its queue is idle if nothing waits there.
+    /// The link is free, so the last packet taken has been transmitted: its queue is idle if nothing waits
+    /// there.
     #[inline]
     pub(super) fn settle_idle(&mut self, now: Instant) {
         if let Some(number) = self.serving.take() {
@@ -389,7 +393,8 @@ impl<P: Packet> Queues<P> {
         self.all[number].packets.len(0)
     }
 
-    /// See [`Scheduler::retune`](super::Scheduler::retune): for the queues at this key, which are served at these rates.
+    /// See [`Scheduler::retune`](super::Scheduler::retune): for the queues at this key, which are served at
+    /// these rates.
     pub(super) fn retune<Q: QueueParams>(
         &mut self,
         key: &str,
@@ -464,8 +469,8 @@ impl<P: Packet> Queues<P> {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// A control message for the AQMs of all queues that may take packets of this path, whatever their codepoint and color. Returns
-    /// whether these queues take all packets of the path.
+    /// A control message for the AQMs of all queues that may take packets of this path, whatever their
+    /// codepoint and color. Returns whether these queues take all packets of the path.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) -> bool {
         for queue in &mut self.all {
             if queue.takes.may_follow(label) {
@@ -540,7 +545,8 @@ pub(super) mod tests {
         queue.dequeue(Instant::from_nanos(at))
     }
 
-    /// Takes this many packets from a queue one after the other, on a link of 8 Mbit/s: 1000 bytes a millisecond.
+    /// Takes this many packets from a queue one after the other, on a link of 8 Mbit/s: 1000 bytes a
+    /// millisecond.
     pub(crate) fn drain(queue: &mut impl Discipline<Header>, mut at: u64, packets: usize) -> Vec<u32> {
         let mut order = Vec::new();
         while order.len() < packets {
@@ -690,8 +696,8 @@ pub(super) mod tests {
         let mut queues: Queues<Header> =
             Queues::protected(&params, &rates, Streams { seed: 1, path: "test" });
         let mut join = |dscp| queues.enqueue(packet(dscp, 7, 1500), Instant::ZERO).unwrap();
-        // At 4 Mbit/s: a packet takes 3 ms, and two frames of 2000 bytes, where the ramp begins, 8 ms. After three packets the delay is
-        // 9 ms, and the fourth counts in full.
+        // At 4 Mbit/s: a packet takes 3 ms, and two frames of 2000 bytes, where the ramp begins, 8 ms. After
+        // three packets the delay is 9 ms, and the fourth counts in full.
         assert_eq!([45, 45, 45, 45, 45, 46].map(&mut join), [0, 0, 0, 2, 2, 1]);
         assert_eq!(queues.gauges(), [("nqb redirected".into(), 2.0)]);
         let key = |queues: &[SharingQueue]| {

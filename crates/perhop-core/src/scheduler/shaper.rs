@@ -1,11 +1,12 @@
 //! Token bucket shaper: RFC 2475, section 2.3.3.3; the Linux kernel's `tbf`.
 //!
-//! It delays the packets of another scheduler until there are tokens for them. The other scheduler chooses the next packet when the
-//! link is free and the packet before has left; the packet chosen waits here for its tokens, and none overtakes it.
+//! It delays the packets of another scheduler until there are tokens for them. The other scheduler chooses
+//! the next packet when the link is free and the packet before has left; the packet chosen waits here for its
+//! tokens, and none overtakes it.
 //!
 //! ## Deviations
-//! - A packet larger than the bucket leaves when the bucket is full, and later ones wait until its tokens are repaid; `tbf` drops
-//!   it: `a_packet_larger_than_the_bucket_leaves_when_it_is_full`.
+//! - A packet larger than the bucket leaves when the bucket is full, and later ones wait until its tokens are
+//!   repaid; `tbf` drops it: `a_packet_larger_than_the_bucket_leaves_when_it_is_full`.
 
 use std::borrow::Cow;
 
@@ -378,8 +379,8 @@ mod tests {
 
     #[test]
     fn a_packet_larger_than_the_bucket_leaves_when_it_is_full() {
-        // Of 3000 bytes the first takes 1500. The second, of 4500 bytes, waits for the other 1500, and leaves the bucket at -1500:
-        // the third has its 500 bytes 2 ms later.
+        // Of 3000 bytes the first takes 1500. The second, of 4500 bytes, waits for the other 1500, and leaves
+        // the bucket at -1500: the third has its 500 bytes 2 ms later.
         let departed = departures(params(&format!("{EIGHT}, {TAIL}")), &[(0, 1500), (0, 4500), (0, 500)]);
         assert_eq!(departed, [(0, 0), (1, 1500), (2, 3500)]);
     }

@@ -1,14 +1,14 @@
-//! Start-time fair queueing (SFQ): Goyal, Vin & Cheng, "Start-Time Fair Queueing: A Scheduling Algorithm for Integrated
-//! Services Packet Switching Networks", IEEE/ACM Transactions on Networking 5(5), 1997, section 2.
+//! Start-time fair queueing (SFQ): Goyal, Vin & Cheng, "Start-Time Fair Queueing: A Scheduling Algorithm for
+//! Integrated Services Packet Switching Networks", IEEE/ACM Transactions on Networking 5(5), 1997, section 2.
 //!
-//! A packet that comes to queue f has the start tag S = max(v, F), where F is the finish tag of the one before it, and the
-//! finish tag S + l / r_f; the smallest start tag goes first, and v is that of the packet in transmission. Among the fair
-//! queues that need no fluid model this one is as fair as self-clocked fair queueing (Golestani 1994), for a smaller delay
-//! of queues with a small share, and it stays fair where the rate of the link varies. Every queue with packets gets at
-//! least its rate, up to one packet of each queue.
+//! A packet that comes to queue f has the start tag S = max(v, F), where F is the finish tag of the one
+//! before it, and the finish tag S + l / r_f; the smallest start tag goes first, and v is that of the packet
+//! in transmission. Among the fair queues that need no fluid model this one is as fair as self-clocked fair
+//! queueing (Golestani 1994), for a smaller delay of queues with a small share, and it stays fair where the
+//! rate of the link varies. Every queue with packets gets at least its rate, up to one packet of each queue.
 //!
-//! Tags are whole nanoseconds of virtual time; each queue carries the remainder of its divisions, so that no rounding
-//! accumulates, and virtual time begins anew whenever nothing waits.
+//! Tags are whole nanoseconds of virtual time; each queue carries the remainder of its divisions, so that no
+//! rounding accumulates, and virtual time begins anew whenever nothing waits.
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -200,7 +200,8 @@ mod tests {
         );
         let params: WfqParams = serde_json::from_str(&table).unwrap();
         Wfq::<Header>::check(&params).unwrap();
-        // 6 Mbit/s, so that weights of 1, 2 and 3 are 1, 2 and 3 Mbit/s: 1000 bytes take 8, 4 and 8/3 ms of virtual time.
+        // 6 Mbit/s, so that weights of 1, 2 and 3 are 1, 2 and 3 Mbit/s: 1000 bytes take 8, 4 and 8/3 ms of
+        // virtual time.
         Wfq::new(params, Environment { rate: "6Mbps".parse().unwrap() }, streams(1))
     }
 
@@ -214,8 +215,8 @@ mod tests {
 
     #[test]
     fn weights_by_hand() {
-        // Start tags in units of 8/6 ms: a 0 6 12, b 0 3 6 9, c 0 2 4 6 8 10; equal ones in the order of the queues. That
-        // nothing is lost to rounding shows at 6, where three thirds of a packet meet.
+        // Start tags in units of 8/6 ms: a 0 6 12, b 0 3 6 9, c 0 2 4 6 8 10; equal ones in the order of the
+        // queues. That nothing is lost to rounding shows at 6, where three thirds of a packet meet.
         let mut wfq = wfq([1, 2, 3]);
         fill(&mut wfq, 9, [1000; 3]);
         let order = drain(&mut wfq, 0, 12);
@@ -224,7 +225,8 @@ mod tests {
 
     #[test]
     fn unequal_sizes_by_hand() {
-        // Equal weights, sizes 1500, 500 and 1000: start tags a 0 3 6, b 0 1 2 3 4 5 6, c 0 2 4 6 (in 500 bytes).
+        // Equal weights, sizes 1500, 500 and 1000: start tags a 0 3 6, b 0 1 2 3 4 5 6, c 0 2 4 6 (in 500
+        // bytes).
         let mut wfq = wfq([1, 1, 1]);
         fill(&mut wfq, 9, [1500, 500, 1000]);
         let order = drain(&mut wfq, 0, 11);

@@ -1,6 +1,7 @@
 //! The conformance harness: what every block must keep, whatever it is given.
 //!
-//! A block's author calls nothing: the harness in `tests/conformance.rs` runs these checks over every registered block.
+//! A block's author calls nothing: the harness in `tests/conformance.rs` runs these checks over every
+//! registered block.
 
 use crate::aqm::{AqmParams, Verdict};
 use crate::meter::{self, AnyMeter, Conditioner, Meter, MeterParams};
@@ -135,7 +136,8 @@ pub fn fifo(aqm: AqmParams, seed: u64) -> AnyScheduler<Header> {
     scheduler(aqm.into(), seed)
 }
 
-/// The scheduler of these parameters, in the harness's environment; the paths that it names have the labels 1, 2, ….
+/// The scheduler of these parameters, in the harness's environment; the paths that it names have the labels
+/// 1, 2, ….
 pub fn scheduler(mut params: SchedulerParams, seed: u64) -> AnyScheduler<Header> {
     (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
     params.build(environment(), streams(seed))

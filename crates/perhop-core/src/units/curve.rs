@@ -9,9 +9,10 @@ use super::{Probability, Thresholds, Unit, UnitError};
 
 /// A drop curve: `min/max/max_p` as [`Thresholds`], or points `fill/probability`.
 ///
-/// `interpolate 30/0, 60/0.1, 90/0.5` has a straight line between two points; below the first one nothing is dropped, from the last
-/// one on everything. `segmented 50/0.1, 80/0.4` has steps: a probability holds from its fill to the next one, and the last one up
-/// to the queue's limit. Fills are all in packets or all in bytes (Junos, "Configuring RED Drop Profiles").
+/// `interpolate 30/0, 60/0.1, 90/0.5` has a straight line between two points; below the first one nothing is
+/// dropped, from the last one on everything. `segmented 50/0.1, 80/0.4` has steps: a probability holds from
+/// its fill to the next one, and the last one up to the queue's limit. Fills are all in packets or all in
+/// bytes (Junos, "Configuring RED Drop Profiles").
 #[derive(Clone, Debug, PartialEq)]
 pub enum DropCurve {
     /// From 0 at min to `max_p` at max; all is dropped above.

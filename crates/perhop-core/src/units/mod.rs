@@ -1,8 +1,8 @@
 //! Quantities as types, and the one place where their text is read.
 //!
-//! Text is parsed exactly, without floating point, in the form that users of the field write: `20Mbps`, `48ms`,
-//! `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Units that tables print are read,
-//! too: `20 Mbit/s`, `50 µs`, `868 packets`. Text that could mean two things (`20mbps`,
+//! Text is parsed exactly, without floating point, in the form that users of the field write: `20Mbps`,
+//! `48ms`, `868p`, `40kB` (k, M and G are powers of 1000), or `20 Mbps` with one space. Units that tables
+//! print are read, too: `20 Mbit/s`, `50 µs`, `868 packets`. Text that could mean two things (`20mbps`,
 //! `40KB`) is refused. The patterns of the JSON Schema are beside the parsers and accept the same forms.
 
 mod curve;
@@ -58,8 +58,9 @@ pub enum Depth {
     Bytes(u64),
 }
 
-/// A queue's limit as a scenario writes it: a [`Depth`], or a time (`50ms`), which means the bytes that the link sends in that time at
-/// its `rate`. The scenario's reader converts times to bytes, so that blocks only see a [`Depth`].
+/// A queue's limit as a scenario writes it: a [`Depth`], or a time (`50ms`), which means the bytes that the
+/// link sends in that time at its `rate`. The scenario's reader converts times to bytes, so that blocks only
+/// see a [`Depth`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// In packets or bytes.
@@ -246,8 +247,8 @@ impl FromStr for Bitrate {
     }
 }
 
-/// What a rate means that is written as tc and routers have it (`10mbit`, `1G`), or with a decimal comma; none where it
-/// could mean two things: `mbps` is megabytes to tc, `1,000` is one or a thousand.
+/// What a rate means that is written as tc and routers have it (`10mbit`, `1G`), or with a decimal comma;
+/// none where it could mean two things: `mbps` is megabytes to tc, `1,000` is one or a thousand.
 fn meant(text: &str) -> Option<String> {
     let (number, unit) = text::split(text);
     let number = match number.split_once(',') {

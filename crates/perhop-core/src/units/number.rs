@@ -31,7 +31,8 @@ pub struct Positive(f64);
 #[serde(transparent)]
 pub struct AboveZero(f64);
 
-/// A multiple of what there is, above 0, such as the load of a link; a scenario may write it as a percentage, too (`"60%"`).
+/// A multiple of what there is, above 0, such as the load of a link; a scenario may write it as a percentage,
+/// too (`"60%"`).
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Load(f64);
@@ -160,7 +161,8 @@ macro_rules! number_in_range {
 /// The form of a percentage, as a regular expression.
 const PERCENT: &str = r"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?%$";
 
-/// A number that may also be written as a percentage: `0.01` or `"1%"`. `$range` says which percentages are valid.
+/// A number that may also be written as a percentage: `0.01` or `"1%"`. `$range` says which percentages are
+/// valid.
 macro_rules! number_or_percentage {
     ($type:ident, $range:literal, $schema:expr) => {
         impl FromStr for $type {

@@ -7,7 +7,8 @@ use serde::{Deserializer, de};
 
 /// The reason why a quantity or a parameter is refused: what is wrong, then what would be right.
 ///
-/// Its text form has the key in front, since serde passes errors on as text: [`split_key`] takes both apart again.
+/// Its text form has the key in front, since serde passes errors on as text: [`split_key`] takes both apart
+/// again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     key: String,
@@ -46,7 +47,8 @@ impl UnitError {
     }
 }
 
-/// Takes the text form of an error apart: the key of the refused parameter (empty if it names none), and the message.
+/// Takes the text form of an error apart: the key of the refused parameter (empty if it names none), and the
+/// message.
 pub fn split_key(message: &str) -> (&str, &str) {
     message.strip_prefix(SEPARATOR).and_then(|rest| rest.split_once(SEPARATOR)).unwrap_or(("", message))
 }
@@ -168,8 +170,8 @@ pub(super) fn split(text: &str) -> (&str, &str) {
     (number, &text[number.len()..])
 }
 
-/// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units; `remedy` says what to
-/// write.
+/// Reads `<decimal><suffix>`, or the same with one space between them, into whole base units; `remedy` says
+/// what to write.
 pub(crate) fn parse_scaled(text: &str, remedy: &str, suffixes: &[(&str, u64)]) -> Result<u64, UnitError> {
     let refuse = |why: String| Err(UnitError::new(format!("`{text}` {why}; write {remedy}")));
     let (number, suffix) = split(text);

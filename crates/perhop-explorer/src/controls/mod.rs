@@ -1,4 +1,5 @@
-//! What a page can set of a scenario: a control for each value, with its unit, range and description from the JSON Schema.
+//! What a page can set of a scenario: a control for each value, with its unit, range and description from the
+//! JSON Schema.
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,8 @@ pub struct Control {
     pub text: String,
     /// The text has this key; otherwise the value is the default.
     pub is_set: bool,
-    /// What acts where the text leaves the key out, in words: `15 ms`, `the target`. Empty if it cannot be left out.
+    /// What acts where the text leaves the key out, in words: `15 ms`, `the target`. Empty if it cannot be
+    /// left out.
     pub default: String,
     /// A number is written as text with this unit, in quotes; without quotes if that is empty.
     pub unit: String,
@@ -452,8 +454,9 @@ fn nice(number: f64) -> f64 {
     number
 }
 
-/// The text with another value at a path. Where the path names a block (`links.uplink.queue.aqm`), the keys of its table that the new block has,
-/// too, stay as they are, the others go, and those that it requires get ordinary values.
+/// The text with another value at a path. Where the path names a block (`links.uplink.queue.aqm`), the keys
+/// of its table that the new block has, too, stay as they are, the others go, and those that it requires get
+/// ordinary values.
 ///
 /// # Errors
 /// There is no such place, or the value is no TOML.

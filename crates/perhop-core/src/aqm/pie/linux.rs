@@ -9,12 +9,13 @@ pub(super) const FIRST_UPDATE: Duration = Duration::from_millis(500);
 /// Above this delay the drop probability rises by `MOST_STEP` more.
 const HIGH_DELAY: Duration = Duration::from_millis(250);
 
-/// Linux keeps a probability of 56 bits in 64, and its test for overflow is that of 64: so the probability may rise up to this, and
-/// begins at 1 again above it.
+/// Linux keeps a probability of 56 bits in 64, and its test for overflow is that of 64: so the probability
+/// may rise up to this, and begins at 1 again above it.
 const OVERFLOW: f64 = 256.0;
 
 impl Controller {
-    /// One update at this queueing delay; `waits` says whether packets wait. Returns whether all is to begin anew.
+    /// One update at this queueing delay; `waits` says whether packets wait. Returns whether all is to begin
+    /// anew.
     pub(super) fn update_as_linux(&mut self, settings: &Settings, delay: Duration, waits: bool) -> bool {
         let mut step = self.step(settings, delay);
         if delay > HIGH_DELAY {
@@ -32,7 +33,8 @@ impl Controller {
         calm && self.probability == 0.0
     }
 
-    /// By Linux, a burst is allowed for less long after each packet that leaves: by the time since the one before.
+    /// By Linux, a burst is allowed for less long after each packet that leaves: by the time since the one
+    /// before.
     pub(super) fn age_burst(&mut self, now: Instant) {
         if let Some(before) = self.last_departure.replace(now) {
             self.burst = self.burst - now.since(before);
@@ -47,7 +49,8 @@ impl Controller {
 }
 
 impl Pie {
-    /// Whether a packet, for which there is room, is to be dropped or marked: by the delay as it is, not as it was at the last update.
+    /// Whether a packet, for which there is room, is to be dropped or marked: by the delay as it is, not as
+    /// it was at the last update.
     pub(super) fn is_hit_by_linux(&mut self, queue: &Occupancy, rng: &mut Rng) -> bool {
         let probability = self.controller.probability;
         let calm = self.sojourn < self.settings.half_target && probability < LITTLE;

@@ -1,28 +1,34 @@
-//! PIE, Proportional Integral controller Enhanced: RFC 8033, sections 4 and 5 and the pseudocode of its appendices A and B; DOCSIS-PIE:
-//! RFC 8034, appendix A; Linux's `pie`.
+//! PIE, Proportional Integral controller Enhanced: RFC 8033, sections 4 and 5 and the pseudocode of its
+//! appendices A and B; DOCSIS-PIE: RFC 8034, appendix A; Linux's `pie`.
 //!
-//! Every update interval, a controller changes the drop probability by how far the queueing delay is from the target and by how much
-//! the delay has changed. Packets are dropped, or marked, with this probability as they arrive. The queueing delay is the sojourn
-//! time of the last packet that was transmitted, and zero once the queue is empty (RFC 8033, section 5.2, with timestamps); DOCSIS-PIE
-//! computes it from the bytes that wait and the rate of the link.
+//! Every update interval, a controller changes the drop probability by how far the queueing delay is from the
+//! target and by how much the delay has changed. Packets are dropped, or marked, with this probability as
+//! they arrive. The queueing delay is the sojourn time of the last packet that was transmitted, and zero once
+//! the queue is empty (RFC 8033, section 5.2, with timestamps); DOCSIS-PIE computes it from the bytes that
+//! wait and the rate of the link.
 //!
-//! The AQM has no timer. The delay is constant between two calls, so each call first makes up for the updates since the last one.
+//! The AQM has no timer. The delay is constant between two calls, so each call first makes up for the updates
+//! since the last one.
 //!
 //! ## Deviations
-//! - `law = "linux"` follows Linux's `pie` (`net/sched/sch_pie.c`, with timestamps; module `linux`). It updates first after 0.5 s. Each idle update
-//!   takes 1/64 off the drop probability, where the RFC takes 1/50, and leaves it alone while packets wait; above 250 ms it adds 0.02
-//!   (`linux_updates_by_its_own_rules`). Little congestion is judged by the current delay, and a burst is allowed from the start of a
-//!   run and whenever delays are small and the probability is zero (`linux_allows_a_burst_while_packets_leave`). A packet is marked at
-//!   a probability of `mark-below`, too (`linux_marks_up_to_a_tenth`). The probability may be above 1, up to 256, so that drops go on
-//!   long after an overload (`the_probability_of_linux_may_be_above_1`). Linux's integers of 56 bits agree with the real numbers here to
-//!   1e-8; its delays are in units of 64 ns, and `update` in jiffies.
-//! - RFC 8033 leaves the time of the first update open: here updates come at the multiples of `update` from the start of the run
-//!   (`updates_come_at_the_multiples_of_the_interval`).
-//! - If no packet arrives or departs for more than 1024 updates (15 s by default), the updates beyond are left out, unless they would
-//!   change nothing (`updates_without_end_are_cut_short`).
-//! - Appendix B of RFC 8033 is inactive until the queue is a third full, to save work, and allows a burst only when it becomes active.
-//!   Here it is always active, as in Linux, and a burst is allowed as in section 4.4 and appendix A.
-//! - RFC 8034 computes the delay from two rates, those of a token bucket and of its peak. Here both are the rate of the link.
+//! - `law = "linux"` follows Linux's `pie` (`net/sched/sch_pie.c`, with timestamps; module `linux`). It
+//!   updates first after 0.5 s. Each idle update takes 1/64 off the drop probability, where the RFC takes
+//!   1/50, and leaves it alone while packets wait; above 250 ms it adds 0.02
+//!   (`linux_updates_by_its_own_rules`). Little congestion is judged by the current delay, and a burst is
+//!   allowed from the start of a run and whenever delays are small and the probability is zero
+//!   (`linux_allows_a_burst_while_packets_leave`). A packet is marked at a probability of `mark-below`, too
+//!   (`linux_marks_up_to_a_tenth`). The probability may be above 1, up to 256, so that drops go on long after
+//!   an overload (`the_probability_of_linux_may_be_above_1`). Linux's integers of 56 bits agree with the real
+//!   numbers here to 1e-8; its delays are in units of 64 ns, and `update` in jiffies.
+//! - RFC 8033 leaves the time of the first update open: here updates come at the multiples of `update` from
+//!   the start of the run (`updates_come_at_the_multiples_of_the_interval`).
+//! - If no packet arrives or departs for more than 1024 updates (15 s by default), the updates beyond are
+//!   left out, unless they would change nothing (`updates_without_end_are_cut_short`).
+//! - Appendix B of RFC 8033 is inactive until the queue is a third full, to save work, and allows a burst
+//!   only when it becomes active. Here it is always active, as in Linux, and a burst is allowed as in section
+//!   4.4 and appendix A.
+//! - RFC 8034 computes the delay from two rates, those of a token bucket and of its peak. Here both are the
+//!   rate of the link.
 //! - The pseudocode of RFC 8034 never marks; with `ecn` its variant marks as RFC 8033 does.
 
 mod linux;
@@ -155,7 +161,8 @@ impl Settings {
     }
 }
 
-/// Changes of the drop probability are divided by the second number while it is below the first (RFC 8033, section 5.1).
+/// Changes of the drop probability are divided by the second number while it is below the first (RFC 8033,
+/// section 5.1).
 const SCALES: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
@@ -172,12 +179,12 @@ const MOST_STEP: f64 = 0.02;
 /// Below this drop probability, and half of the target at the last update, nothing is dropped.
 const LITTLE: f64 = 0.2;
 
-/// A packet is admitted while the drop probabilities since the last drop add up to less than the first number, and dropped once they
-/// add up to the second (`PROB_LOW`, `PROB_HIGH`).
+/// A packet is admitted while the drop probabilities since the last drop add up to less than the first
+/// number, and dropped once they add up to the second (`PROB_LOW`, `PROB_HIGH`).
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
-/// RFC 8034: the drop probability decays while delays are below the first, and rises by `MOST_STEP` more while they are above the
-/// second (`LATENCY_LOW`, `LATENCY_HIGH`).
+/// RFC 8034: the drop probability decays while delays are below the first, and rises by `MOST_STEP` more
+/// while they are above the second (`LATENCY_LOW`, `LATENCY_HIGH`).
 const LATENCY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
 
 /// RFC 8034: the size of the smallest packet, which bounds the drop probability (`MIN_PKTSIZE`).
@@ -480,7 +487,8 @@ fn is_third_full(queue: &Occupancy, limit: Depth) -> bool {
 }
 
 impl Controller {
-    /// One update of the drop probability, at this queueing delay (RFC 8033, section 4.2; RFC 8034, `calculate_drop_prob`).
+    /// One update of the drop probability, at this queueing delay (RFC 8033, section 4.2; RFC 8034,
+    /// `calculate_drop_prob`).
     fn update(&mut self, settings: &Settings, delay: Duration) {
         let docsis = settings.law == PieLaw::Docsis;
         if docsis && !self.burst.is_zero() {

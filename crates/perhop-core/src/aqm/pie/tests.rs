@@ -120,7 +120,8 @@ fn the_drop_probability_of_docsis_may_be_above_1() {
         (pie.controller.probability, pie.controller.delay_before) = (probability, millis(before));
         controlled(&mut pie, &[delay])[0]
     };
-    // 0.25/s x 50 ms above the target, times 2, is more than the most of 0.02; 10 ms below it there is no bound.
+    // 0.25/s x 50 ms above the target, times 2, is more than the most of 0.02; 10 ms below it there is no
+    // bound.
     assert_close(&[once(0.5, 60, 60), once(0.5, 0, 0)], &[0.52, (0.5 - 0.005) * 0.98]);
     assert_close(&[once(5.0, 6, 6)], &[5.0 - 0.25 * 0.004 * 8.0]);
     assert_close(&[once(12.0, 6, 6)], &[12.0 - 0.25 * 0.004 * 32.0]);
@@ -131,7 +132,8 @@ fn the_drop_probability_of_docsis_may_be_above_1() {
 
 #[test]
 fn without_congestion_the_drop_probability_decays() {
-    // Basic: only while the delay is zero; enhanced: while it is below half of the target; DOCSIS: below 5 ms.
+    // Basic: only while the delay is zero; enhanced: while it is below half of the target; DOCSIS: below 5
+    // ms.
     let low = |table, delay: u64| {
         let mut pie = pie(table);
         (pie.controller.probability, pie.controller.delay_before) = (0.5, millis(delay));
@@ -354,8 +356,8 @@ fn parameters_without_effect_are_noticed() {
     assert_eq!(idle(r#"{"limit": "2041B", "law": "docsis"}"#), ["mean-packet"]);
 }
 
-/// 400 packets of 1000 bytes, one each 10 ms, of which one is served each `service` ms, with twenty seeds: drops by chance, and
-/// the largest change of the drop probability.
+/// 400 packets of 1000 bytes, one each 10 ms, of which one is served each `service` ms, with twenty seeds:
+/// drops by chance, and the largest change of the drop probability.
 fn overloaded(table: &str, service: u64) -> (u64, f64) {
     let runs = (0..20).map(|seed| overloaded_once(table, service, seed));
     runs.fold((0, 0.0), |(drops, largest), (more, other)| (drops + more, largest.max(other)))
@@ -407,7 +409,8 @@ fn an_update_interval_without_length_and_a_packet_of_no_size_are_refused() {
     assert!(refused(r#"{"mean-packet": "0B"}"#).unwrap_err().contains("above 0B"));
 }
 
-/// A `pie` of Linux at this drop probability, with this delay at the last update and of the last packet, in milliseconds.
+/// A `pie` of Linux at this drop probability, with this delay at the last update and of the last packet, in
+/// milliseconds.
 fn linux_at(probability: f64, before: u64, sojourn: u64, keys: &str) -> Pie {
     let mut pie = pie(&format!(r#"{{"law": "linux"{keys}}}"#));
     (pie.controller.probability, pie.controller.delay_before) = (probability, millis(before));

@@ -56,7 +56,8 @@ impl Packet for Duplicate {
     }
 }
 
-/// The AQM's decision on a duplicate as it left: `Ok` if it was marked, `Err` if it was dropped, with the reason.
+/// The AQM's decision on a duplicate as it left: `Ok` if it was marked, `Err` if it was dropped, with the
+/// reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     /// The number of the packet.
@@ -87,8 +88,8 @@ impl Flat {
         }
     }
 
-    /// Sends a duplicate through the queue: when its service starts there, if no more drops at departure come before it, and whether
-    /// it was marked on arrival.
+    /// Sends a duplicate through the queue: when its service starts there, if no more drops at departure come
+    /// before it, and whether it was marked on arrival.
     ///
     /// # Errors
     /// Why it is dropped.
@@ -111,7 +112,8 @@ impl Flat {
         }
     }
 
-    /// Serves what departs by now. Calls `decided` for each duplicate that the AQM drops or marks at its departure.
+    /// Serves what departs by now. Calls `decided` for each duplicate that the AQM drops or marks at its
+    /// departure.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, decided: impl FnMut(Decision)) {
         if let Self::Served(served) = self {
@@ -119,7 +121,8 @@ impl Flat {
         }
     }
 
-    /// What to subtract from the times that [`admit`](Self::admit) has returned: it counts what drops at departure have saved.
+    /// What to subtract from the times that [`admit`](Self::admit) has returned: it counts what drops at
+    /// departure have saved.
     #[inline]
     pub(super) fn advanced(&self) -> Duration {
         match self {

@@ -1,25 +1,30 @@
-//! Duplicate scheduling with deadlines: draft-hurley-alternative-best-effort-01, section 5 and appendices A and B.
+//! Duplicate scheduling with deadlines: draft-hurley-alternative-best-effort-01, section 5 and appendices A
+//! and B.
 //!
-//! A duplicate of every packet goes through a virtual FIFO, as it would through flat best effort. A blue packet must leave
-//! no later than its duplicate, and is dropped only where its duplicate is. A green packet must leave within `bound` of its
-//! arrival, or is dropped. Whenever the blue head can wait for the green one, the green one may go first: so green waits
-//! little, and blue is never worse off than without green.
+//! A duplicate of every packet goes through a virtual FIFO, as it would through flat best effort. A blue
+//! packet must leave no later than its duplicate, and is dropped only where its duplicate is. A green packet
+//! must leave within `bound` of its arrival, or is dropped. Whenever the blue head can wait for the green
+//! one, the green one may go first: so green waits little, and blue is never worse off than without green.
 //!
 //! ## Deviations
-//! - In the draft a green packet is let in although its duplicate is refused. Blue can then find the link busy with a packet
-//!   that flat best effort would have dropped, and leave later than its duplicate; so the default drops such a packet, and
-//!   `refused-green = "admit"` is the draft's rule. `a_refused_green_packet_can_delay_blue` shows the difference.
-//! - The draft's early test does not count what is left of the packet in transmission; here it does, as otherwise a green
-//!   packet that passes could still be late. `early_drop_lets_in_only_what_leaves_in_time` shows that none is. Blue packets due
-//!   at the end of its transmission do not count, as in appendix B (the draft's text says "shorter or equal").
-//! - Time is in whole nanoseconds. On a link where packets do not take a whole number of them, a blue packet can leave one
-//!   later than its duplicate, and a green one that the early test lets in to the last of them can come out late and be
-//!   dropped then. `parts_of_a_nanosecond` shows that it is no more.
-//! - The draft moves the bias g by a control loop whose details are in a report that cannot be had (EPFL DSC/2000/034). The
-//!   loop here, off by default, compares the rates that the loss-throughput formula of TCP predicts.
-//! - The draft's flat best effort drops on arrival. Under an AQM that decides at departure, such as `CoDel`, duplicates are served in
-//!   virtual time, and a packet that still waits when its duplicate is dropped or marked is dropped or marked as well; a deadline then
-//!   is that of the duplicate if no more drops come before it. With blue packets alone this is a FIFO under the AQM
+//! - In the draft a green packet is let in although its duplicate is refused. Blue can then find the link
+//!   busy with a packet that flat best effort would have dropped, and leave later than its duplicate; so the
+//!   default drops such a packet, and `refused-green = "admit"` is the draft's rule.
+//!   `a_refused_green_packet_can_delay_blue` shows the difference.
+//! - The draft's early test does not count what is left of the packet in transmission; here it does, as
+//!   otherwise a green packet that passes could still be late. `early_drop_lets_in_only_what_leaves_in_time`
+//!   shows that none is. Blue packets due at the end of its transmission do not count, as in appendix B (the
+//!   draft's text says "shorter or equal").
+//! - Time is in whole nanoseconds. On a link where packets do not take a whole number of them, a blue packet
+//!   can leave one later than its duplicate, and a green one that the early test lets in to the last of them
+//!   can come out late and be dropped then. `parts_of_a_nanosecond` shows that it is no more.
+//! - The draft moves the bias g by a control loop whose details are in a report that cannot be had (EPFL
+//!   DSC/2000/034). The loop here, off by default, compares the rates that the loss-throughput formula of TCP
+//!   predicts.
+//! - The draft's flat best effort drops on arrival. Under an AQM that decides at departure, such as `CoDel`,
+//!   duplicates are served in virtual time, and a packet that still waits when its duplicate is dropped or
+//!   marked is dropped or marked as well; a deadline then is that of the duplicate if no more drops come
+//!   before it. With blue packets alone this is a FIFO under the AQM
 //!   (`an_overloaded_queue_drops_the_same_packets_under_every_scheduler`).
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
@@ -139,7 +144,8 @@ struct Held<P> {
     decided: Option<Result<Reason, Reason>>,
 }
 
-/// Blue packets, and how many bytes of them are due by a deadline. Deadlines are as the virtual queue computed them on arrival.
+/// Blue packets, and how many bytes of them are due by a deadline. Deadlines are as the virtual queue
+/// computed them on arrival.
 #[derive(Clone, Debug)]
 struct Blue<P> {
     packets: VecDeque<Held<P>>,
@@ -261,8 +267,8 @@ impl<P: Packet> Dsd<P> {
         }
     }
 
-    /// The draft's admission test: what goes before a green packet, and the packet itself, take no longer than its bound and
-    /// its own transmission.
+    /// The draft's admission test: what goes before a green packet, and the packet itself, take no longer
+    /// than its bound and its own transmission.
     #[inline]
     fn leaves_in_time(&mut self, header: &Header, now: Instant) -> bool {
         let size = u64::from(header.size);
@@ -272,7 +278,8 @@ impl<P: Packet> Dsd<P> {
         self.busy_until.since(now) + self.time_of(green + due + size) <= self.bound + own
     }
 
-    /// Serves the virtual queue up to now. What it decides of a duplicate as that leaves applies to the packet, if it still waits.
+    /// Serves the virtual queue up to now. What it decides of a duplicate as that leaves applies to the
+    /// packet, if it still waits.
     #[inline]
     fn settle(&mut self, now: Instant) {
         let Self { flat, blue, green, refused_green, .. } = self;
@@ -423,8 +430,9 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
 }
 
 impl<P: Packet> Blue<P> {
-    /// Bytes of the packets due before then. The count moves with time, one step a packet; where green packets of several
-    /// sizes ask, also back and forth by the packets that are sent in the difference of their times.
+    /// Bytes of the packets due before then. The count moves with time, one step a packet; where green
+    /// packets of several sizes ask, also back and forth by the packets that are sent in the difference of
+    /// their times.
     #[inline]
     fn due_bytes_before(&mut self, deadline: Instant) -> u64 {
         let size = |held: &Held<P>| u64::from(held.packet.header().size);

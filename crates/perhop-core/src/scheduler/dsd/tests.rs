@@ -17,7 +17,8 @@ fn packet(service: Service, label: u32, size: u16) -> Header {
     Header { dscp: service.dscp(), label, ..Header::new(FlowId(0), size) }
 }
 
-/// Serves arrivals (time in ns, packet) until nothing waits: when each packet's transmission began, and what was dropped.
+/// Serves arrivals (time in ns, packet) until nothing waits: when each packet's transmission began, and what
+/// was dropped.
 struct Served {
     began: BTreeMap<u32, Instant>,
     order: Vec<u32>,
@@ -61,8 +62,9 @@ fn serve_at(bps: u64, mut queue: impl Discipline<Header>, arrivals: &[(u64, Head
     }
 }
 
-/// The arrivals of the draft's appendix A, one unit later. Those of its time 0 come a nanosecond early: the draft still
-/// counts the packet whose service begins then. Labels: blue 1 to 9, green 11 to 14; 0 is in transmission before.
+/// The arrivals of the draft's appendix A, one unit later. Those of its time 0 come a nanosecond early: the
+/// draft still counts the packet whose service begins then. Labels: blue 1 to 9, green 11 to 14; 0 is in
+/// transmission before.
 fn appendix() -> Vec<(u64, Header)> {
     let blue = |label| packet(Service::Blue, label, SIZE);
     let green = |label: u32| packet(Service::Green, 10 + label, SIZE);
@@ -102,8 +104,8 @@ fn the_drafts_appendix_b() {
 
 #[test]
 fn a_refused_green_packet_can_delay_blue() {
-    // Room for one: greens 11 and 12 find it taken by blue 1. Let in, green 12 is on the link when blue 2 comes to a
-    // virtual queue that is long empty.
+    // Room for one: greens 11 and 12 find it taken by blue 1. Let in, green 12 is on the link when blue 2
+    // comes to a virtual queue that is long empty.
     let arrivals = [
         (0, packet(Service::Blue, 0, SIZE)),
         (0, packet(Service::Blue, 1, SIZE)),
@@ -213,7 +215,8 @@ fn the_control_loop_counts_what_comes_and_what_becomes_of_it() {
     };
     let second = 1_000 * UNIT;
     assert_eq!(counts(&queue), ([4, 2], [1, 1], [3, 1], [3 * UNIT, UNIT], second));
-    // Green lost half of its packets, blue a quarter: green would get less. Each interval begins with nothing.
+    // Green lost half of its packets, blue a quarter: green would get less. Each interval begins with
+    // nothing.
     put(&mut queue, second, Blue).unwrap();
     assert_eq!(counts(&queue), ([1, 0], [0; 2], [0; 2], [0; 2], 2 * second));
     assert!((queue.bias - 0.55).abs() < 1e-12, "{}", queue.bias);
@@ -235,7 +238,8 @@ fn a_green_packet_may_wait_for_its_bound_and_no_nanosecond_longer() {
 
 #[test]
 fn the_early_test_is_exact_to_the_nanosecond() {
-    // A blue packet of a millisecond is on the link; a green one behind it may wait for just what is left of it.
+    // A blue packet of a millisecond is on the link; a green one behind it may wait for just what is left of
+    // it.
     let table =
         |bound: u64| format!(r#"{{"bound": "{bound}ns", "rule": {{"aqm": "drop-tail", "limit": "9p"}}}}"#);
     for (bound, judged) in [(700_000, Ok(())), (699_999, Err(Reason::DelayControl))] {
@@ -296,8 +300,8 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, Header)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Local transparency (the draft's section 2): blue leaves no later than from a flat FIFO of the same packets, and is
-    /// dropped only if it is dropped there.
+    /// Local transparency (the draft's section 2): blue leaves no later than from a flat FIFO of the same
+    /// packets, and is dropped only if it is dropped there.
     #[test]
     fn green_does_not_hurt_blue(
         arrivals in arrivals(),
@@ -337,8 +341,8 @@ proptest! {
         }
     }
 
-    /// Under RED, which must draw alike for both, and where packets take parts of a nanosecond: blue is dropped where a
-    /// flat FIFO drops it, and waits no longer than there but for one.
+    /// Under RED, which must draw alike for both, and where packets take parts of a nanosecond: blue is
+    /// dropped where a flat FIFO drops it, and waits no longer than there but for one.
     #[test]
     fn parts_of_a_nanosecond(
         arrivals in arrivals(),

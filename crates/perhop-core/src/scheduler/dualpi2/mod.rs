@@ -1,19 +1,24 @@
 //! `DualPI2`: RFC 9332, appendix A.
 //!
-//! Packets of scalable congestion controls, which say so by ECT(1), wait in a short queue of their own (L4S, RFC 9331), all others in the
-//! classic queue. Both share the link: one controller of the queueing delay gives a base probability p', by which L4S packets are
-//! marked with the probability k p' and classic ones dropped or marked with p'^2, so that flows of both kinds have about the same
-//! window. L4S packets are also marked where they have waited longer than about a millisecond.
+//! Packets of scalable congestion controls, which say so by ECT(1), wait in a short queue of their own (L4S,
+//! RFC 9331), all others in the classic queue. Both share the link: one controller of the queueing delay
+//! gives a base probability p', by which L4S packets are marked with the probability k p' and classic ones
+//! dropped or marked with p'^2, so that flows of both kinds have about the same window. L4S packets are also
+//! marked where they have waited longer than about a millisecond.
 //!
 //! ## Deviations
-//! - Where k p' is above 1, it counts as 1 in L4S marking: in the RFC's pseudocode the counter of marks would grow without bound, and
-//!   marks would go on long after (`an_overload_leaves_no_debt_of_marks`). Drops and marks of L4S packets in overload have a counter each.
-//! - The RFC leaves the scheduler open, but for bounds. Weighted round robin is Linux's, with one credit: `a_classic_packet_goes_after_nine`.
-//! - The RFC recommends queue protection (section 4.1.2) and leaves it open; `queue-protection` is that of RFC 9957. Packets that it redirects
-//!   keep their ECN field, and the classic queue marks those that are ECN-capable (`protected_flows_do_not_suffer_from_others`).
-//! - `law = "linux"`: gains are rounded, each decision is a random draw, one threshold takes the place of the ramp, and the controller
-//!   decides on nothing while less than two packets of `mtu` wait. Linux's limit of memory is left out. A `step-length` is judged as a
-//!   packet leaves, by those behind it; in Linux as it arrives, by those before it, which is the same for its default of 0.
+//! - Where k p' is above 1, it counts as 1 in L4S marking: in the RFC's pseudocode the counter of marks would
+//!   grow without bound, and marks would go on long after (`an_overload_leaves_no_debt_of_marks`). Drops and
+//!   marks of L4S packets in overload have a counter each.
+//! - The RFC leaves the scheduler open, but for bounds. Weighted round robin is Linux's, with one credit:
+//!   `a_classic_packet_goes_after_nine`.
+//! - The RFC recommends queue protection (section 4.1.2) and leaves it open; `queue-protection` is that of
+//!   RFC 9957. Packets that it redirects keep their ECN field, and the classic queue marks those that are
+//!   ECN-capable (`protected_flows_do_not_suffer_from_others`).
+//! - `law = "linux"`: gains are rounded, each decision is a random draw, one threshold takes the place of the
+//!   ramp, and the controller decides on nothing while less than two packets of `mtu` wait. Linux's limit of
+//!   memory is left out. A `step-length` is judged as a packet leaves, by those behind it; in Linux as it
+//!   arrives, by those before it, which is the same for its default of 0.
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 

@@ -11,8 +11,8 @@ use crate::{Bitrate, Bytes, Codepoints, Depth, Duration, Probability};
 /// The parts of which `classic-share` is a whole number.
 pub(super) const PARTS: f64 = 10_000.0;
 
-/// The least derived limit, in bytes: twice the first window of today's TCP (RFC 6928), in packets of 1500 bytes. What a slow link
-/// sends in 250 ms (RFC 9332, appendix A.1) holds less than one packet.
+/// The least derived limit, in bytes: twice the first window of today's TCP (RFC 6928), in packets of 1500
+/// bytes. What a slow link sends in 250 ms (RFC 9332, appendix A.1) holds less than one packet.
 const LEAST_ROOM: u128 = 2 * 10 * 1500;
 
 /// Whose details `DualPI2` follows where they differ.

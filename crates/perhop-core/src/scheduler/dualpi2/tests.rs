@@ -138,7 +138,8 @@ fn the_ecn_field_and_a_codepoint_choose_the_queue() {
     assert_eq!(classes(r#""l4s-dscp": 45"#, 46), [CLASSIC, CLASSIC, L4S, L4S]);
 }
 
-/// Packets of this field at a base probability: how many of a thousand are marked and dropped, with the reasons.
+/// Packets of this field at a base probability: how many of a thousand are marked and dropped, with the
+/// reasons.
 fn thousand(p: f64, keys: &str, ecn: Ecn) -> ((u64, u64), Vec<Reason>) {
     let mut dualpi2 = held_at(p, &format!(r#""limit": "2000p", "step": "1s"{keys}"#));
     put(&mut dualpi2, ecn, 1000);
@@ -203,7 +204,8 @@ fn l4s_packets_that_waited_a_millisecond_are_marked_unless_they_wait_alone() {
         assert_eq!(counters.notified(Reason::Controller), [0; 3]);
         counters.notified(Reason::Step)[1]
     };
-    // The last one waits alone, unless `step-length` is 0. At 1000 us half of the others are marked, and all above 1200.
+    // The last one waits alone, unless `step-length` is 0. At 1000 us half of the others are marked, and all
+    // above 1200.
     assert_eq!([800, 1000, 1200].map(|sojourn| marks("", sojourn, 101)), [0, 49, 99]);
     let linux = r#""law": "linux""#;
     assert_eq!([1000, 1001].map(|sojourn| marks(linux, sojourn, 101)), [0, 101], "also the last");
@@ -264,7 +266,8 @@ fn protected_flows_do_not_suffer_from_others() {
     };
     let (unprotected, none) = worst("");
     let (protected, redirected) = worst(r#""queue-protection": {}"#);
-    // A third of flow 1's 300 packets is more than the link sends; some wait in the L4S queue before it is critical.
+    // A third of flow 1's 300 packets is more than the link sends; some wait in the L4S queue before it is
+    // critical.
     assert!(none == 0.0 && (75.0..=100.0).contains(&redirected), "{redirected}");
     assert!(unprotected > Duration::from_millis(90), "{unprotected}");
     assert!(protected < Duration::from_millis(12), "{protected}");
@@ -295,7 +298,8 @@ proptest! {
             match dualpi2.dequeue(now) {
                 Dequeued::Sent(packet, class) => {
                     left += 1;
-                    // While both wait, the classic queue has its share but for what it begins with and a packet of each.
+                    // While both wait, the classic queue has its share but for what it begins with and a
+                    // packet of each.
                     if both {
                         bytes += f64::from(packet.size);
                         since += if class == CLASSIC { f64::from(packet.size) } else { 0.0 };

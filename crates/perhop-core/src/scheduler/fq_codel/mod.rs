@@ -1,19 +1,22 @@
 //! `FQ-CoDel`: RFC 8290, sections 4.1 and 4.2.
 //!
-//! Each flow has a queue, by a hash. Queues with packets take turns by deficit round robin, and one that had none goes before those
-//! that have been active, for its first quantum: so flows that send little wait little. Each queue is controlled by a [`Codel`] of
-//! its own. When the port is full, the queue with the most bytes loses packets from its head.
+//! Each flow has a queue, by a hash. Queues with packets take turns by deficit round robin, and one that had
+//! none goes before those that have been active, for its first quantum: so flows that send little wait
+//! little. Each queue is controlled by a [`Codel`] of its own. When the port is full, the queue with the most
+//! bytes loses packets from its head.
 //!
 //! ## Deviations
-//! - A flow is identified by its number and direction, on a router by its five-tuple. The salt of the hash is drawn from the scheduler's random stream.
-//! - `law = "linux"` follows Linux in the credit test (at most 0, where the RFC has below 0), in when an empty new queue leaves the
-//!   turns at once, in how much a full port drops (half of the bytes, where the RFC has half of the packets), in counting these
-//!   drops for the control law, and in the arithmetic of [`Codel`], which is `law = "linux"`, too: `the_credit_test_decides_on_a_credit_of_zero`,
+//! - A flow is identified by its number and direction, on a router by its five-tuple. The salt of the hash is
+//!   drawn from the scheduler's random stream.
+//! - `law = "linux"` follows Linux in the credit test (at most 0, where the RFC has below 0), in when an
+//!   empty new queue leaves the turns at once, in how much a full port drops (half of the bytes, where the
+//!   RFC has half of the packets), in counting these drops for the control law, and in the arithmetic of
+//!   [`Codel`], which is `law = "linux"`, too: `the_credit_test_decides_on_a_credit_of_zero`,
 //!   `a_full_port_drops_half_of_the_longest_queue`, `queues_are_controlled_one_by_one`.
 //! - `memory-limit` counts the bytes of packets; Linux counts its buffers, which are larger.
 //! - Where dropping a batch leaves too many bytes, more is dropped; Linux lets them wait.
-//! - Linux takes no quantum below 256 bytes and skips nothing; here, rounds in which nobody could send are skipped at once
-//!   (`rounds_without_a_packet_are_skipped`).
+//! - Linux takes no quantum below 256 bytes and skips nothing; here, rounds in which nobody could send are
+//!   skipped at once (`rounds_without_a_packet_are_skipped`).
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -389,8 +392,8 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The queue whose turn it is has no packets. A new one stays until the old ones had their turns, so that it cannot be new again
-    /// before (RFC 8290, section 4.2).
+    /// The queue whose turn it is has no packets. A new one stays until the old ones had their turns, so that
+    /// it cannot be new again before (RFC 8290, section 4.2).
     #[inline]
     fn retire(&mut self, number: u32, is_new: bool, now: Instant) {
         let queue = &mut self.queues[number as usize];

@@ -7,7 +7,8 @@ use crate::Packet;
 /// The packets that wait, whatever their queue.
 #[derive(Clone, Debug)]
 pub(super) struct Packets<P> {
-    /// The first is [`NOWHERE`] and never holds one: what follows the end of an empty queue is written there, without a branch.
+    /// The first is [`NOWHERE`] and never holds one: what follows the end of an empty queue is written there,
+    /// without a branch.
     places: Vec<Slot<P>>,
     /// The first free place.
     free: u32,
@@ -23,7 +24,8 @@ struct Slot<P> {
     next: u32,
 }
 
-/// One queue, in order of arrival: the places of its first and last packet; the last means nothing while the first is [`NOWHERE`].
+/// One queue, in order of arrival: the places of its first and last packet; the last means nothing while the
+/// first is [`NOWHERE`].
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     head: u32,

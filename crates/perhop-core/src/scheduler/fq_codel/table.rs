@@ -142,7 +142,8 @@ fn way(
 }
 
 impl Owners {
-    /// The queue of this flow alone. Once there are as many queues as buckets, one that is not active begins anew, if there is one.
+    /// The queue of this flow alone. Once there are as many queues as buckets, one that is not active begins
+    /// anew, if there is one.
     #[inline(never)]
     fn assign(
         &mut self,

@@ -164,9 +164,10 @@ fn credits_are_those_of_the_ns_3_test() {
 
 #[test]
 fn queues_are_controlled_one_by_one() {
-    // ns-3's test: five flows of 20 packets of 120 bytes, one of which is asked for every 110 ms. While more than 1500 bytes stay
-    // in its queue, each packet but the first of an ECN-capable flow is marked. Packets of other flows are dropped: one in the second
-    // and third each, and one in the fourth, for which two are due with the approximation of square roots of ns-3 and Linux.
+    // ns-3's test: five flows of 20 packets of 120 bytes, one of which is asked for every 110 ms. While more
+    // than 1500 bytes stay in its queue, each packet but the first of an ECN-capable flow is marked. Packets
+    // of other flows are dropped: one in the second and third each, and one in the fourth, for which two are
+    // due with the approximation of square roots of ns-3 and Linux.
     for (law, of_each) in [("rfc", 3), ("linux", 4)] {
         let (fq, marked, dropped, sent) = ask_five_flows(law);
         assert_eq!((marked, dropped), ([6, 6, 6, 0, 0], [0, 0, 0, of_each, of_each]), "{law}");
@@ -340,7 +341,8 @@ proptest! {
         }
     }
 
-    /// Shreedhar & Varghese's bound: the bytes of two flows that always wait differ by less than a quantum and a packet.
+    /// Shreedhar & Varghese's bound: the bytes of two flows that always wait differ by less than a quantum
+    /// and a packet.
     #[test]
     fn flows_that_always_wait_get_the_same_bytes(
         sizes in prop::collection::vec((40_u16..=1500, 40_u16..=1500), 100),

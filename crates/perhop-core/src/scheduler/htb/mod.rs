@@ -1,22 +1,26 @@
-//! Hierarchical token bucket: Martin Devera's HTB as in Linux's `net/sched/sch_htb.c` (6.18); "Hierarchical Token Bucket Theory",
-//! Devera 2002.
+//! Hierarchical token bucket: Martin Devera's HTB as in Linux's `net/sched/sch_htb.c` (6.18); "Hierarchical
+//! Token Bucket Theory", Devera 2002.
 //!
-//! A tree of classes. Each has two token buckets: one for its guaranteed rate, one for its ceiling. A class with tokens of both kinds
-//! sends; one that has used up its rate but not its ceiling borrows from the class around it, if that one can lend or borrow; one at
-//! its ceiling waits.
+//! A tree of classes. Each has two token buckets: one for its guaranteed rate, one for its ceiling. A class
+//! with tokens of both kinds sends; one that has used up its rate but not its ceiling borrows from the class
+//! around it, if that one can lend or borrow; one at its ceiling waits.
 //!
-//! What may be sent now is chosen as in Linux: first what needs no loan, then loans of the deepest classes, those of the root last
-//! (levels); within a level by `prio`; within a `prio` by deficit round robin, in which a round over the classes within one class
-//! counts as one turn of that class. A packet is charged to the rate of the class that lends it and of those around this one, and to
-//! the ceiling of all on its way. A class sends while its buckets are not below zero, so it exceeds a bucket by up to a packet.
+//! What may be sent now is chosen as in Linux: first what needs no loan, then loans of the deepest classes,
+//! those of the root last (levels); within a level by `prio`; within a `prio` by deficit round robin, in
+//! which a round over the classes within one class counts as one turn of that class. A packet is charged to
+//! the rate of the class that lends it and of those around this one, and to the ceiling of all on its way. A
+//! class sends while its buckets are not below zero, so it exceeds a bucket by up to a packet.
 //!
 //! ## Deviations
-//! - Packets have the size of the IP packet; Linux adds the frame's header, and `overhead`, `mpu` and `linklayer`.
-//! - A packet that no `match` takes goes to the last class; Linux sends it before all others, at no rate, unless `default` is set.
+//! - Packets have the size of the IP packet; Linux adds the frame's header, and `overhead`, `mpu` and
+//!   `linklayer`.
+//! - A packet that no `match` takes goes to the last class; Linux sends it before all others, at no rate,
+//!   unless `default` is set.
 //! - Hysteresis (the module's parameter `htb_hysteresis`, off by default) and offloading are not built.
 //! - A queue that holds packets back itself, such as a shaper, is passed over until its packet is due
 //!   (`a_class_whose_queue_waits_is_passed_over`); Linux warns of it.
-//! - The depth is not limited to eight classes, and rates are exact: Linux rounds the time of a packet to nanoseconds.
+//! - The depth is not limited to eight classes, and rates are exact: Linux rounds the time of a packet to
+//!   nanoseconds.
 
 mod params;
 #[cfg(test)]

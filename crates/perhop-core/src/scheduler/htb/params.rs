@@ -64,7 +64,8 @@ const fn ten() -> u32 {
     10
 }
 
-/// The largest packet, as tc counts it: what tc gives to a class without `burst` where the clock of the kernel counts nanoseconds.
+/// The largest packet, as tc counts it: what tc gives to a class without `burst` where the clock of the
+/// kernel counts nanoseconds.
 const fn one_packet() -> Bytes {
     Bytes::new(1600)
 }
@@ -167,8 +168,8 @@ impl HtbParams {
         Ok(())
     }
 
-    /// Classes whose quantum is below the largest packet, though they share with others by quanta: each with its key and the reason.
-    /// A class with a smaller quantum still sends a packet in its turn, as in Linux.
+    /// Classes whose quantum is below the largest packet, though they share with others by quanta: each with
+    /// its key and the reason. A class with a smaller quantum still sends a packet in its turn, as in Linux.
     pub(super) fn small_quanta(&self, largest: Bytes) -> Vec<(String, String)> {
         let found = self.found();
         let root = |mut number: usize| {
@@ -204,10 +205,11 @@ impl HtbParams {
         notices.collect()
     }
 
-    /// Rates that contradict each other, or the rate at which the classes together are served: keys and texts.
+    /// Rates that contradict each other, or the rate at which the classes together are served: keys and
+    /// texts.
     ///
-    /// `least` is the rate that a priority queue in front of them always leaves, `most` the rate without packets in it. Both are the
-    /// link's rate where nothing goes first.
+    /// `least` is the rate that a priority queue in front of them always leaves, `most` the rate without
+    /// packets in it. Both are the link's rate where nothing goes first.
     pub(super) fn contradictions(&self, least: Bitrate, most: Bitrate) -> Vec<(String, String)> {
         let mut notices = Vec::new();
         let promised = |classes: &[HtbClass]| -> u128 {

@@ -31,8 +31,9 @@ fn inner(name: &str, keys: &str, classes: &[String]) -> String {
     format!(r#"{{"name": "{name}", "burst": "0B", "cburst": "0B", {keys}, "classes": [{classes}]}}"#)
 }
 
-/// The flows of the packets sent on a link of 8 Mbit/s (1000 bytes take a millisecond), and the sum of the waits that the scheduler
-/// asked for. The link asks again at the end of each wait. Flows of codepoint `n` have numbers from 10 000 `n` on.
+/// The flows of the packets sent on a link of 8 Mbit/s (1000 bytes take a millisecond), and the sum of the
+/// waits that the scheduler asked for. The link asks again at the end of each wait. Flows of codepoint `n`
+/// have numbers from 10 000 `n` on.
 fn served(queue: &mut Htb<Header>, packets: usize) -> (Vec<u32>, u64) {
     let (mut order, mut now, mut waited) = (Vec::new(), 0, 0);
     while order.len() < packets {
@@ -64,9 +65,10 @@ fn shares<const N: usize>(order: &[u32], dscps: [u8; N]) -> [usize; N] {
 
 #[test]
 fn own_rates_first_then_loans_in_turns() {
-    // At 2 Mbit/s 1000 bytes are repaid in 4 ms, at 6 in 1 1/3 ms, at the root's 8 in 1 ms. Both begin with their own rate. At 2 ms
-    // both are in debt and the first borrows; at 3 ms the second has repaid, at 4 the first; at 6 ms both are in debt again, and it is
-    // the second's turn to borrow; at 10 ms the first's, whose quantum of 25 kB is not used up.
+    // At 2 Mbit/s 1000 bytes are repaid in 4 ms, at 6 in 1 1/3 ms, at the root's 8 in 1 ms. Both begin with
+    // their own rate. At 2 ms both are in debt and the first borrows; at 3 ms the second has repaid, at 4 the
+    // first; at 6 ms both are in debt again, and it is the second's turn to borrow; at 10 ms the first's,
+    // whose quantum of 25 kB is not used up.
     let (a, b) = (
         leaf("a", 1, r#""rate": "2Mbps", "ceil": "8Mbps""#),
         leaf("b", 0, r#""rate": "6Mbps", "ceil": "8Mbps""#),
@@ -90,7 +92,8 @@ fn a_class_waits_at_its_ceiling_for_the_exact_time() {
 
 #[test]
 fn a_burst_goes_at_once_and_the_packet_that_uses_it_up_goes_too() {
-    // Of 2500 bytes the third packet takes the last 500 and leaves a debt of 500: half a packet, 1 ms at 4 Mbit/s.
+    // Of 2500 bytes the third packet takes the last 500 and leaves a debt of 500: half a packet, 1 ms at 4
+    // Mbit/s.
     let class = format!(r#"{{"name": "all", "rate": "4Mbps", "burst": "2500B", "cburst": "2500B", {RULE}}}"#);
     let mut queue = htb(&class);
     fill(&mut queue, 0, 5);
@@ -162,7 +165,8 @@ fn lower_prios_borrow_before_higher_ones() {
 
 #[test]
 fn a_round_of_the_classes_within_a_class_is_one_turn_of_it() {
-    // The three classes have next to no rate and the same quantum: in a round each of them has a turn, so `pair` gets two of three.
+    // The three classes have next to no rate and the same quantum: in a round each of them has a turn, so
+    // `pair` gets two of three.
     let keys = r#""rate": "1kbps", "ceil": "8Mbps", "quantum": "1000B""#;
     let pair =
         inner("pair", r#""rate": "1kbps", "ceil": "8Mbps""#, &[leaf("one", 1, keys), leaf("two", 2, keys)]);
