@@ -1,4 +1,5 @@
-//! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux's `tcp_bbr.c`, where they differ.
+//! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00, and Linux's `tcp_bbr.c`, where they
+//! differ.
 
 use perhop_core::{Bitrate, Block, Duration, Instant, Origin, Rng};
 
@@ -17,7 +18,8 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const WINDOW_GAIN: f64 = 2.0;
 /// The least window.
 const MIN_WINDOW: f64 = 4.0;
-/// The time for which the least round trip is believed, and the time for which the queue is drained to measure it anew.
+/// The time for which the least round trip is believed, and the time for which the queue is drained to
+/// measure it anew.
 const MIN_RTT_LASTS: Duration = Duration::from_secs(10);
 const PROBE_RTT_LASTS: Duration = Duration::from_millis(200);
 /// Aggregated ACKs raise the window by no more than what the path delivers in this time.
@@ -33,7 +35,8 @@ const OFFLOAD: f64 = 3.0;
 /// - The maximum of the delivery rate is exact over ten rounds.
 /// - Linux's detector of policers (`lt_bw`), which the draft does not have, is left out.
 /// - Segments leave one by one, so the allowance for offloads is three segments.
-/// - After an idle time it goes on at the rate of its phase, not at the estimated one (section 4.3.5 of the draft).
+/// - After an idle time it goes on at the rate of its phase, not at the estimated one (section 4.3.5 of the
+///   draft).
 /// - Marks (ECN) change nothing, as on Linux: the flow's key `ecn` is refused.
 /// - Without `sack` what has left the network during a recovery is known at its end.
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
@@ -174,8 +177,8 @@ impl Bbr {
         }
     }
 
-    /// `ProbeBW` goes on when a phase has lasted a round trip: one of more than the rate only if it has filled the pipe or lost
-    /// packets, one of less already when the queue is gone.
+    /// `ProbeBW` goes on when a phase has lasted a round trip: one of more than the rate only if it has
+    /// filled the pipe or lost packets, one of less already when the queue is gone.
     fn update_phase(&mut self, ack: &AckSample) {
         if self.mode != Mode::ProbeBw {
             return;
@@ -293,8 +296,8 @@ impl Bbr {
         self.output.limit_window();
     }
 
-    /// An ACK lets out no more than twice what it reports, in the first round of a recovery no more than that. Says whether this
-    /// has decided.
+    /// An ACK lets out no more than twice what it reports, in the first round of a recovery no more than
+    /// that. Says whether this has decided.
     fn window_in_recovery(&mut self, ack: &AckSample) -> bool {
         self.output.window = (self.output.window - f64::from(ack.lost)).max(1.0);
         if self.recovering && !ack.recovering {

@@ -16,7 +16,8 @@ const BY_LOSS: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DctcpParams {
-    /// The weight g of the last window in the estimate of the share of marked packets, above 0 (1/16: RFC 8257, section 4.2).
+    /// The weight g of the last window in the estimate of the share of marked packets, above 0 (1/16: RFC
+    /// 8257, section 4.2).
     pub estimation_gain: Probability,
 }
 
@@ -30,8 +31,8 @@ impl Default for DctcpParams {
 ///
 /// ## Deviations
 /// - Windows of observation and reductions are counted in segments, not in bytes: all are full.
-/// - The first mark of a window reduces it at once, by the estimate up to then, as Linux does; by section 3.3, step 9, the
-///   reduction follows the estimate's next update.
+/// - The first mark of a window reduces it at once, by the estimate up to then, as Linux does; by section
+///   3.3, step 9, the reduction follows the estimate's next update.
 /// - What an ACK reports as marked does not increase the window (RFC 3168, section 6.1.2).
 /// - An ACK that waits is merged with that of a segment out of order, even if only one of them was marked.
 /// - An alpha below 1/64 stays as it is; Linux, which keeps it in 1/1024, makes it 0.
@@ -167,7 +168,8 @@ mod tests {
 
     #[test]
     fn alpha_is_that_of_linux_less_what_linux_truncates() {
-        // Linux keeps 1024ths, of which each window takes off the whole part of a sixteenth: up to one too little.
+        // Linux keeps 1024ths, of which each window takes off the whole part of a sixteenth: up to one too
+        // little.
         let windows = [(10, 0), (20, 0), (40, 20), (40, 40), (40, 10), (40, 0), (40, 0), (40, 0)];
         let linux = [960.0, 900.0, 876.0, 886.0, 847.0, 795.0, 746.0, 700.0];
         let mut estimate = MarkedShare::new(1.0 / 16.0);

@@ -1,8 +1,9 @@
 //! A congestion control that is implemented outside this crate, such as by a class in Python.
 //!
-//! Its table stands under the key `congestion` and names the class; the other keys are the parameters of the class, which this crate
-//! keeps as they are. Whoever runs a network gives each flow's table its [`CongestionImplementation`]; a driver that has none must
-//! refuse the table. What the sender keeps for it is said in the table, too, since others read that before a connection begins.
+//! Its table is the value of the key `congestion` and names the class; the other keys are the parameters of
+//! the class, which this crate keeps as they are. Whoever runs a network gives each flow's table its
+//! [`CongestionImplementation`]; a driver that has none must refuse the table. What the sender keeps for it
+//! is said in the table, too, since others read that before a connection begins.
 
 use std::fmt;
 use std::sync::Arc;

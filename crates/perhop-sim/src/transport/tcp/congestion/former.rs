@@ -1,7 +1,8 @@
 //! Keys of a TCP transport that have become parameters of congestion controls. They are still read.
 //!
-//! Until perhop 0.2 the parameters of congestion controls were keys of the transport, each refused beside all controls but one or two:
-//! `congestion = "dctcp", estimation-gain = 0.1`, which is `congestion = { control = "dctcp", estimation-gain = 0.1 }` now.
+//! Until perhop 0.2 the parameters of congestion controls were keys of the transport, each refused beside all
+//! controls but one or two: `congestion = "dctcp", estimation-gain = 0.1`, which is
+//! `congestion = { control = "dctcp", estimation-gain = 0.1 }` now.
 
 use schemars::Schema;
 use serde_json::{Map, Value, json};
@@ -46,7 +47,8 @@ fn owners(key: &str, value: &Value) -> Vec<(&'static str, FormerKey)> {
     former_keys().filter(|(_, former)| is_it(former)).collect()
 }
 
-/// Moves the former keys of a transport into its `congestion`. Returns them, each with what to write in its place.
+/// Moves the former keys of a transport into its `congestion`. Returns them, each with what to write in its
+/// place.
 ///
 /// # Errors
 /// A key that its congestion control does not have, or that is given in both places, and what is right.
@@ -126,10 +128,13 @@ pub(in crate::transport::tcp) fn describe_former_keys(schema: &mut Schema) {
 mod tests {
     use super::*;
 
-    fn moved(transport: &str) -> Result<(String, Vec<(String, String)>), (String, String)> {
+    /// The transport with its former keys moved, and the notices.
+    type Moved = (Value, Vec<(String, String)>);
+
+    fn moved(transport: &str) -> Result<Moved, (String, String)> {
         let mut table = serde_json::from_str(transport).unwrap();
         let moved = move_former_keys(&mut table)?;
-        Ok((Value::from(table).to_string(), moved))
+        Ok((table.into(), moved))
     }
 
     #[test]
@@ -180,14 +185,14 @@ mod tests {
         ] {
             let (table, notices) = moved(former).unwrap();
             let [(of, said)] = &notices[..] else { panic!("{former}: {notices:?}") };
-            let (table, now): (Value, Value) =
-                (serde_json::from_str(&table).unwrap(), serde_json::from_str(now).unwrap());
+            let now: Value = serde_json::from_str(now).unwrap();
             assert_eq!((table, of.as_str()), (now, key), "{former}");
             assert!(said.contains(text), "{said}");
         }
         let now =
             r#"{"tcp":"linux","slow-start":"hystart++","congestion":{"control":"cubic","hystart":false}}"#;
-        assert_eq!(moved(now).unwrap(), (now.to_owned(), Vec::new()), "nothing is former");
+        let unchanged = serde_json::from_str(now).unwrap();
+        assert_eq!(moved(now).unwrap(), (unchanged, Vec::new()), "nothing is former");
     }
 
     #[test]

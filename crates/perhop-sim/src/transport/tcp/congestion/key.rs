@@ -1,4 +1,5 @@
-//! The key `congestion` of a TCP transport: the name of a congestion control, or a table with its name and its parameters.
+//! The key `congestion` of a TCP transport: the name of a congestion control, or a table with its name and
+//! its parameters.
 
 use std::borrow::Cow;
 

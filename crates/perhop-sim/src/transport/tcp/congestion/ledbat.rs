@@ -38,8 +38,8 @@ impl Default for LedbatParams {
 /// Yields to other flows as soon as they make the queue longer than a target.
 ///
 /// ## Deviations
-/// - Delays are those of round trips, as in LEDBAT++, not of one way: TCP's ACKs carry no times here. A queue of ACKs counts as
-///   well; without one there is no difference.
+/// - Delays are those of round trips, as in LEDBAT++, not of one way: TCP's ACKs carry no times here. A queue
+///   of ACKs counts as well; without one there is no difference.
 /// - A loss is answered once in a recovery, not once in a round trip.
 #[derive(Clone, Debug)]
 pub struct Ledbat {

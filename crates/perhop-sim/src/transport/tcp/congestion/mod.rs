@@ -1,12 +1,13 @@
 //! Congestion control: how a TCP sender's window follows what the sender learns of the network.
 //!
-//! A congestion control decides about the window, and nothing else. The [sender](super::TcpSender) finds losses and recovers
-//! from them, keeps the timers, measures round trips and delivery rates, and paces.
+//! A congestion control decides about the window, and nothing else. The [sender](super::TcpSender) finds
+//! losses and recovers from them, keeps the timers, measures round trips and delivery rates, and paces.
 //!
-//! To add one: a file here with its state, its parameters ([`NoParams`] if it has none), an `impl Block` (its name and origin), an
-//! `impl Algorithm` (what others may know of it), an `impl CongestionControl` (what it does) and its tests, and one line in
-//! `register_congestion_controls!`. The line makes it a value of the scenario's key `congestion`, and puts it and its parameters into
-//! the documentation, the typed builder, the random-network tests and, if the kernel has it, into `perhop live`.
+//! To add one: a file here with its state, its parameters ([`NoParams`] if it has none), an `impl Block` (its
+//! name and origin), an `impl Algorithm` (what others may know of it), an `impl CongestionControl` (what it
+//! does) and its tests, and one line in `register_congestion_controls!`. The line makes it a value of the
+//! scenario's key `congestion`, and puts it and its parameters into the documentation, the typed builder, the
+//! random-network tests and, if the kernel has it, into `perhop live`.
 
 mod bbr;
 mod bbr3;
@@ -49,7 +50,8 @@ pub(super) use path_model::bitrate;
 
 use super::Variant;
 
-/// The declaration of a congestion control beside its [`Block`]: what others may know of it before a connection begins.
+/// The declaration of a congestion control beside its [`Block`]: what others may know of it before a
+/// connection begins.
 pub trait Algorithm: CongestionControl + Block {
     /// The control begins with a slow start, which may end by round-trip times.
     const SLOW_START: bool = true;
@@ -57,8 +59,8 @@ pub trait Algorithm: CongestionControl + Block {
     const ANSWERS_MARKS: bool = true;
     /// The key `byte-counting` acts: the window can grow by ACKs, or by the segments that they acknowledge.
     const BYTE_COUNTING: bool = false;
-    /// The control carries out the reductions of its window, so that the key `reduction` cannot act. One that paces or
-    /// [owns](Needs::recovery) its recoveries does so in any case.
+    /// The control carries out the reductions of its window, so that the key `reduction` cannot act. One that
+    /// paces or [owns](Needs::recovery) its recoveries does so in any case.
     const REDUCES_ITSELF: bool = false;
     /// The control depends on [`Setup::reserved`], which therefore cannot change during a run.
     const READS_RESERVED_RATE: bool = false;
@@ -81,8 +83,8 @@ pub trait Algorithm: CongestionControl + Block {
         Self::NEEDS
     }
 
-    /// Returns whether the first slow start ends by Linux's `HyStart`, unless the key `slow-start` is given, beside this value of
-    /// the key `tcp`.
+    /// Returns whether the first slow start ends by Linux's `HyStart`, unless the key `slow-start` is given,
+    /// beside this value of the key `tcp`.
     fn has_hystart(_params: &Self::Params, _tcp: Variant) -> bool {
         false
     }
@@ -92,7 +94,8 @@ pub trait Algorithm: CongestionControl + Block {
         None
     }
 
-    /// Returns the name in messages and tables: [`NAME`](Block::NAME), except that a class has a name of its own.
+    /// Returns the name in messages and tables: [`NAME`](Block::NAME), except that a class has a name of its
+    /// own.
     fn label(_params: &Self::Params) -> &str {
         Self::NAME
     }
@@ -106,31 +109,32 @@ pub struct NoParams {}
 /// A congestion control. All windows are in segments.
 #[delegatable_trait]
 pub trait CongestionControl {
-    /// Takes an ACK of new data. Not called during a recovery from losses, unless the control [owns](Needs::recovery) them.
+    /// Takes an ACK of new data. Not called during a recovery from losses, unless the control
+    /// [owns](Needs::recovery) them.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// Takes a lost segment, if the control [owns](Needs::recovery) its recoveries: before [`on_ack`](Self::on_ack) for the ACK
-    /// that shows the loss.
+    /// Takes a lost segment, if the control [owns](Needs::recovery) its recoveries: before
+    /// [`on_ack`](Self::on_ack) for the ACK that shows the loss.
     fn on_lost(&mut self, _lost: &LostSegment) {}
 
     /// Reacts to a loss with which a recovery begins: once in each recovery.
     fn on_loss(&mut self, event: &CongestionEvent);
 
-    /// Reacts to marked packets (ECN): at most once in a window of data, and not during a recovery. Unless said otherwise, as a loss
-    /// (RFC 3168, section 6.1.2).
+    /// Reacts to marked packets (ECN): at most once in a window of data, and not during a recovery. Unless
+    /// said otherwise, as a loss (RFC 3168, section 6.1.2).
     fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
         self.on_loss(event);
     }
 
-    /// Reacts to the retransmission timeout. Unless said otherwise, the slow-start threshold is that after a loss, and slow start
-    /// begins with one segment (RFC 5681, section 3.1).
+    /// Reacts to the retransmission timeout. Unless said otherwise, the slow-start threshold is that after a
+    /// loss, and slow start begins with one segment (RFC 5681, section 3.1).
     fn on_timeout(&mut self, event: &CongestionEvent) {
         self.on_loss(event);
         self.set_window(1.0);
     }
 
-    /// Returns the congestion window, at least one segment. During a recovery: the window with which the recovery is to end, or, if the
-    /// control [owns](Needs::recovery) it, the window in force.
+    /// Returns the congestion window, at least one segment. During a recovery: the window with which the
+    /// recovery is to end, or, if the control [owns](Needs::recovery) it, the window in force.
     fn window(&self) -> f64;
 
     /// Sets the window: the sender does so when the connection opens, and after feedback of an OUT packet.
@@ -152,8 +156,8 @@ pub trait CongestionControl {
     /// Ends slow start before packets are lost: congestion avoidance goes on from this window.
     fn leave_slow_start(&mut self) {}
 
-    /// Returns the rate, headers included, at which segments may leave; `None` is unlimited. The sender asks only if the control
-    /// [needs](Needs::pacing) pacing.
+    /// Returns the rate, headers included, at which segments may leave; `None` is unlimited. The sender asks
+    /// only if the control [needs](Needs::pacing) pacing.
     fn pacing_rate(&self) -> Option<Bitrate> {
         None
     }
@@ -167,17 +171,19 @@ pub struct Needs {
     pub colors: bool,
     /// A record of each outstanding segment: [`AckSample::delivery`].
     pub delivery: bool,
-    /// ACKs that report marked packets, with the number of these: [`AckSample::marked`]. Other controls do not get such ACKs,
-    /// because they must not increase the window. The receiver then echoes each mark, and the flow must be ECN-capable, its
-    /// retransmissions, too, as in Linux (`TCP_CONG_NEEDS_ECN`); a loss reduces the window even if a mark has just done so, since
-    /// that may have been by little.
+    /// ACKs that report marked packets, with the number of these: [`AckSample::marked`]. Other controls do
+    /// not get such ACKs, because they must not increase the window. The receiver then echoes each mark, and
+    /// the flow must be ECN-capable, its retransmissions, too, as in Linux (`TCP_CONG_NEEDS_ECN`); a loss
+    /// reduces the window even if a mark has just done so, since that may have been by little.
     pub marks: bool,
     /// Segments leave at [`pacing_rate`](CongestionControl::pacing_rate).
     pub pacing: bool,
-    /// The control's window is in force during recoveries, too, of which it gets each ACK, with [`AckSample::pipe`],
-    /// [`lost`](AckSample::lost) and [`recovering`](AckSample::recovering), and each [loss](CongestionControl::on_lost).
+    /// The control's window is in force during recoveries, too, of which it gets each ACK, with
+    /// [`AckSample::pipe`], [`lost`](AckSample::lost) and [`recovering`](AckSample::recovering), and each
+    /// [loss](CongestionControl::on_lost).
     pub recovery: bool,
-    /// Data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be accurate.
+    /// Data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be
+    /// accurate.
     pub l4s: bool,
 }
 
@@ -191,14 +197,15 @@ impl Needs {
         self.take_plain_acks(false) && !self.pacing
     }
 
-    /// Returns whether an unmarked cumulative ACK can be handled with the number of delivered segments alone (a paced sender may also
-    /// need a delivery-rate sample).
+    /// Returns whether an unmarked cumulative ACK can be handled with the number of delivered segments alone
+    /// (a paced sender may also need a delivery-rate sample).
     pub const fn take_plain_acks(self, is_paced: bool) -> bool {
         !self.colors && (is_paced || !(self.delivery || self.recovery))
     }
 }
 
-/// The connection for which a congestion control is made: all that the control knows then besides its parameters.
+/// The connection for which a congestion control is made: all that the control knows then besides its
+/// parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The value of the key `tcp`: a preset may give a parameter that is left out another default.
@@ -236,8 +243,8 @@ pub struct AckSample {
     pub acked: u32,
     /// Segments sent and not acknowledged.
     pub in_flight: u32,
-    /// The segments of `in_flight` that are thought to be in the network. This field and the next two are 0 unless the control
-    /// [owns](Needs::recovery) its recoveries.
+    /// The segments of `in_flight` that are thought to be in the network. This field and the next two are 0
+    /// unless the control [owns](Needs::recovery) its recoveries.
     pub pipe: u32,
     /// Segments found to be lost since the ACK before this one.
     pub lost: u32,
@@ -249,20 +256,24 @@ pub struct AckSample {
     pub delivery: Option<DeliverySample>,
 }
 
-/// A sample of the delivery rate, up to the segment sent last of those that an ACK acknowledges: "the segment" below.
+/// A sample of the delivery rate, up to the segment sent last of those that an ACK acknowledges: "the
+/// segment" below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliverySample {
     /// Segments delivered since the segment was sent.
     pub delivered: u64,
-    /// The time that `delivered` segments took: the longer of the times between their ACKs and between their transmissions.
+    /// The time that `delivered` segments took: the longer of the times between their ACKs and between their
+    /// transmissions.
     pub interval: Duration,
     /// Segments delivered before the segment was sent.
     pub prior: u64,
     /// The segment's round trip; `None` if it was sent more than once.
     pub rtt: Option<Duration>,
-    /// The number of the round trip, from 1 on: another begins with the ACK of a segment sent after the last one began.
+    /// The number of the round trip, from 1 on: another begins with the ACK of a segment sent after the last
+    /// one began.
     pub round: u64,
-    /// Segments found to be lost since the segment was sent; 0 unless the control [owns](Needs::recovery) its recoveries.
+    /// Segments found to be lost since the segment was sent; 0 unless the control [owns](Needs::recovery) its
+    /// recoveries.
     pub lost: u64,
     /// Segments in the network when the segment was sent, itself included; 0 likewise.
     pub in_flight: u32,
@@ -290,7 +301,8 @@ pub struct CongestionEvent {
     pub window: f64,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
     pub smoothed_rtt: f64,
-    /// The color of the first segment that is missing; yellow if the control does not [need](Needs::colors) it.
+    /// The color of the first segment that is missing; yellow if the control does not [need](Needs::colors)
+    /// it.
     pub color: Color,
 }
 
@@ -339,11 +351,11 @@ impl<C: CongestionControl> Box<C> {
     fn deref_mut(&mut self) -> &mut C;
 }
 
-/// Makes the enums over the parameters and the states of all congestion controls. Dispatch is by `match`, which `ambassador` derives
-/// from the trait's definition: no vtable in the packet's path.
+/// Makes the enums over the parameters and the states of all congestion controls. Dispatch is by `match`,
+/// which `ambassador` derives from the trait's definition: no vtable in the packet's path.
 ///
-/// The first control, the default, is stored beside the fields that each ACK uses. Every other one is boxed, so that it does not
-/// make the sender larger.
+/// The first control, the default, is stored beside the fields that each ACK uses. Every other one is boxed,
+/// so that it does not make the sender larger.
 macro_rules! register_congestion_controls {
     ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+) => {
         register_params!(
@@ -424,7 +436,8 @@ macro_rules! register_congestion_controls {
                 matches!(self, Self::$first(_))
             }
 
-            /// Takes an ACK of new data and returns the window. `sample` makes the sample of the ACK that meets the needs.
+            /// Takes an ACK of new data and returns the window. `sample` makes the sample of the ACK that
+            /// meets the needs.
             #[inline(always)] // It is a part of the sender's fast path.
             pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
@@ -452,7 +465,8 @@ register_congestion_controls! {
 }
 
 impl CongestionParams {
-    /// Returns the control of this name with its defaults; `None` without such a control, or if it has a parameter without a default.
+    /// Returns the control of this name with its defaults; `None` without such a control, or if it has a
+    /// parameter without a default.
     pub fn named(name: &str) -> Option<Self> {
         Self::deserialize_named(name, serde_json::json!({}))?.ok()
     }

@@ -1,4 +1,5 @@
-//! What both versions of BBR know of a path: rounds, the recent maximum of a quantity, a full pipe, aggregated ACKs.
+//! What both versions of BBR know of a path: rounds, the recent maximum of a quantity, a full pipe,
+//! aggregated ACKs.
 
 use perhop_core::{Bitrate, Bytes, Instant};
 
@@ -153,8 +154,8 @@ impl Output {
         self.window = min(self.window, self.most);
     }
 
-    /// The model says so many segments in a second, or, while nothing is known yet, the first rate. Until the pipe is full the rate
-    /// does not fall.
+    /// The model says so many segments in a second, or, while nothing is known yet, the first rate. Until the
+    /// pipe is full the rate does not fall.
     pub(super) fn pace(&mut self, rate: f64, first: impl FnOnce() -> Option<f64>, is_full: bool) {
         let Some(pacing) = self.pacing.or_else(first) else { return };
         self.pacing = Some(if is_full { rate } else { rate.max(pacing) });
@@ -169,23 +170,24 @@ impl Output {
 /// Samples that say too little of the path, since `ProbeRTT` kept them few, or since the application did.
 #[derive(Clone, Debug)]
 pub(super) struct Limited {
-    /// Those of segments sent after so many had been delivered, and before so many.
+    /// Samples of segments that were sent after `from` segments had been delivered and before `to` had.
     from: u64,
     to: u64,
 }
 
 impl Limited {
-    /// None.
+    /// Returns an empty set.
     pub(super) fn none() -> Self {
         Self { from: u64::MAX, to: 0 }
     }
 
-    /// Those of segments sent from now on, when so many are delivered.
+    /// Limits the samples of segments that are sent from now on, when `delivered` segments have been.
     pub(super) fn begin(&mut self, delivered: u64) {
         self.from = delivered;
     }
 
-    /// Those of segments sent by now, when so many are delivered and so many in the network.
+    /// Limits the samples of all segments sent by now, when `delivered` have been and `pipe` are in the
+    /// network.
     pub(super) fn extend(&mut self, delivered: u64, pipe: u32) {
         self.to = delivered + u64::from(pipe);
     }
@@ -196,7 +198,8 @@ impl Limited {
     }
 }
 
-/// The excess of what ACKs report at once over what the path delivers meanwhile (draft-ietf-ccwg-bbr-06, section 5.5.9).
+/// The excess of what ACKs report at once over what the path delivers meanwhile (draft-ietf-ccwg-bbr-06,
+/// section 5.5.9).
 #[derive(Clone, Debug)]
 pub(super) struct Aggregation {
     since: Instant,
@@ -237,8 +240,8 @@ pub(super) fn rate_of(sample: &DeliverySample, min_rtt: f64) -> Option<f64> {
         .then(|| sample.delivered as f64 / interval)
 }
 
-/// The least whole number of segments that is not below this one, which is not negative: without a call to the mathematical library,
-/// which `f64::ceil` is on processors that need not have the instruction.
+/// The least whole number of segments that is not below this one, which is not negative: without a call to
+/// the mathematical library, which `f64::ceil` is on processors that need not have the instruction.
 #[inline]
 pub(super) fn ceil(segments: f64) -> f64 {
     let whole = floor(segments);

@@ -1,5 +1,6 @@
-//! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4. With `target-rtt = "0s"` it is
-//! version 0.5 of August 2020, too, which does not equalize round-trip times unless asked to (`RTT_CONTROL_NONE`).
+//! TCP Prague: the L4S team's `tcp_prague.c`, version 0.6, for the requirements of RFC 9331, section 4. With
+//! `target-rtt = "0s"` it is version 0.5 of August 2020, too, which does not equalize round-trip times unless
+//! asked to (`RTT_CONTROL_NONE`).
 
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Block, Bytes, Duration, Instant, Origin};
@@ -28,8 +29,8 @@ const LONGEST_TARGET: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PragueParams {
-    /// After 500 round trips, flows with a shorter round trip than this grow as one that has it, so that they get the same rate
-    /// (Linux's `prague_rtt_target`); at most 100ms, and `0s` leaves out this independence.
+    /// After 500 round trips, flows with a shorter round trip than this grow as one that has it, so that they
+    /// get the same rate (Linux's `prague_rtt_target`); at most 100ms, and `0s` leaves out this independence.
     pub target_rtt: Duration,
 }
 
@@ -39,13 +40,15 @@ impl Default for PragueParams {
     }
 }
 
-/// TCP Prague: as DCTCP, with a window in fractions that grows by each segment that was not marked, paced, and with ECT(1).
+/// TCP Prague: as DCTCP, with a window in fractions that grows by each segment that was not marked, paced,
+/// and with ECT(1).
 ///
 /// ## Deviations
 /// - Segments leave one by one; Linux sends bursts of up to 2^-12 s.
 /// - The window follows its fraction at once; Linux steps by one segment an ACK.
 /// - Slow start raises the fraction, too.
-/// - There is no fallback where the bottleneck marks as RFC 3168 has it; Linux has one that is off by default.
+/// - There is no fallback where the bottleneck marks as RFC 3168 has it; Linux has one that is off by
+///   default.
 /// - What arrives during a recovery from losses does not count in the estimate.
 #[derive(Clone, Debug)]
 pub struct Prague {
@@ -57,7 +60,8 @@ pub struct Prague {
     smoothed_rtt: f64,
     /// alpha, upscaled by 1/g so that no remainder is lost. Before the first mark it stays as it is.
     upscaled: u64,
-    /// alpha before the ACK at hand: Linux reduces the window (`prague_enter_cwr`) before it brings alpha up to date.
+    /// alpha before the ACK at hand: Linux reduces the window (`prague_enter_cwr`) before it brings alpha up
+    /// to date.
     upscaled_before: u64,
     saw_mark: bool,
     /// Segments of this round: acknowledged, and of them marked; and where it ends.
@@ -283,8 +287,9 @@ mod tests {
 
     #[test]
     fn a_mark_reduces_by_the_alpha_of_before_its_ack() {
-        // Linux: tcp_ack() enters CWR, and with it prague_enter_cwr(), before prague_cong_control() updates alpha. The first mark, on
-        // the ACK that ends a round, halves the window (alpha 1) though alpha is 15/16 + 1/16 x 1/10 after it.
+        // Linux: tcp_ack() enters CWR, and with it prague_enter_cwr(), before prague_cong_control() updates
+        // alpha. The first mark, on the ACK that ends a round, halves the window (alpha 1) though alpha is
+        // 15/16 + 1/16 x 1/10 after it.
         let mut prague = Prague { window: 40 << BITS, threshold: 40 << BITS, ..prague() };
         prague.on_ack(&AckSample { acked: 10, marked: 10, ..ack(10) });
         prague.window = 40 << BITS;

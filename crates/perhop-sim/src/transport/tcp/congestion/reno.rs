@@ -18,16 +18,16 @@ const BY_MARK: f64 = 0.8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RenoParams {
-    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 80 % of the window, more than a lost one (RFC 8511,
-    /// Alternative Backoff with ECN).
+    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 80 % of the window, more than a
+    /// lost one (RFC 8511, Alternative Backoff with ECN).
     pub ecn_backoff: bool,
 }
 
 /// Additive increase, multiplicative decrease.
 ///
 /// ## Deviations
-/// - After a loss the window is halved from min(cwnd, receiver's window), not from the flight size of RFC 5681 (4): the two
-///   agree for a source that always has data.
+/// - After a loss the window is halved from min(cwnd, receiver's window), not from the flight size of RFC
+///   5681 (4): the two agree for a source that always has data.
 /// - A second timeout in a row halves the threshold again, where RFC 5681 holds it.
 #[derive(Clone, Debug)]
 pub struct Reno {

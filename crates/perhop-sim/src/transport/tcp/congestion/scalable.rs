@@ -1,4 +1,5 @@
-//! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section 3.
+//! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section
+//! 3.
 
 use perhop_core::{Block, Origin};
 
@@ -11,11 +12,12 @@ const LEFT: f64 = 7.0 / 8.0;
 /// lwnd: a window up to this grows and shrinks as Reno's.
 const LEGACY_WINDOW: f64 = 16.0;
 
-/// Scalable TCP: the number of round trips in which the window recovers from a loss does not depend on its size.
+/// Scalable TCP: the number of round trips in which the window recovers from a loss does not depend on its
+/// size.
 ///
 /// ## Deviations
-/// - Linux adds 1/min(cwnd, 100) for each ACK and leaves 7/8 at every window; here, as in the paper, the legacy window
-///   decides.
+/// - Linux adds 1/min(cwnd, 100) for each ACK and leaves 7/8 at every window; here, as in the paper, the
+///   legacy window decides.
 #[derive(Clone, Debug)]
 pub struct Scalable {
     window: Window,

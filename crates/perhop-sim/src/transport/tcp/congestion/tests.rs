@@ -49,7 +49,8 @@ pub(super) fn loss(window: f64) -> CongestionEvent {
     CongestionEvent { now: Instant::ZERO, window, smoothed_rtt: 0.1, color: Color::Green }
 }
 
-/// A control on a path by itself: a link with a queue, an ACK for each segment, and losses known with the ACK that is missing.
+/// A control on a path by itself: a link with a queue, an ACK for each segment, and losses known with the ACK
+/// that is missing.
 pub(super) struct Path<C> {
     pub(super) control: C,
     now: u64,
@@ -61,7 +62,7 @@ pub(super) struct Path<C> {
     free_at: u64,
     paced_until: u64,
     next: u32,
-    /// What is on its way: its number, when its ACK comes, and whether it is lost.
+    /// Segments on their way: the number of each, the time of its ACK, and whether it is lost.
     flight: VecDeque<(u32, u64, bool)>,
     delivery: DeliveryRate,
     /// Recovery ends with the ACK of this.
@@ -300,8 +301,9 @@ fn an_unknown_name_is_told_from_the_known_ones() {
 }
 
 proptest! {
-    /// Whatever happens, every control keeps its window between one segment and the receiver's window (two where that is
-    /// one), grows on ACKs in slow start if it has one, and comes out of a loss with no more than it had.
+    /// Whatever happens, every control keeps its window between one segment and the receiver's window (two
+    /// where that is one), grows on ACKs in slow start if it has one, and comes out of a loss with no more
+    /// than it had.
     #[test]
     fn every_control_keeps_its_window_within_bounds(
         number in 0..CongestionParams::NAMES.len() - 1,

@@ -4,13 +4,14 @@ use perhop_core::{Block, Color, Origin};
 
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, NoParams, Setup, Window};
 
-/// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of an IN packet the
-/// whole window.
+/// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of
+/// an IN packet the whole window.
 ///
 /// ## Deviations
-/// - The color is that of the first segment that is missing, and the window is lowered at most once a recovery.
-/// - The reserved window is the smoothed round-trip time, as the coarse clock sees it, times the reserved rate. Without a
-///   reserved rate this is Reno, packet by packet.
+/// - The color is that of the first segment that is missing, and the window is lowered at most once a
+///   recovery.
+/// - The reserved window is the smoothed round-trip time, as the coarse clock sees it, times the reserved
+///   rate. Without a reserved rate this is Reno, packet by packet.
 /// - The paper knows no marks: they count as the loss of the first segment that is not acknowledged.
 /// - The paper does not say what a timeout does: here the threshold follows the same rule.
 #[derive(Clone, Debug)]
@@ -93,9 +94,10 @@ mod tests {
 
     #[test]
     fn a_loss_decreases_as_figure_7_says() {
-        // A round trip of 100 ms at 0.4 Mbit/s reserves 5 segments of 1000 bytes. With a window of 12 and an OUT packet
-        // lost: 5 + 7/2; with an IN packet lost: 6. With 2 Mbit/s reserved (25 segments): no reduction at all. A tick of
-        // 100 ms takes round trips of 64 ms for 100 ms: 0.8 Mbit/s reserve 10 segments in place of 6.4: 10 + 2/2.
+        // A round trip of 100 ms at 0.4 Mbit/s reserves 5 segments of 1000 bytes. With a window of 12 and an
+        // OUT packet lost: 5 + 7/2; with an IN packet lost: 6. With 2 Mbit/s reserved (25 segments): no
+        // reduction at all. A tick of 100 ms takes round trips of 64 ms for 100 ms: 0.8 Mbit/s reserve 10
+        // segments in place of 6.4: 10 + 2/2.
         for (rate, color, left) in [
             ("0.4Mbps", Color::Yellow, 8.5),
             ("0.4Mbps", Color::Red, 8.5),

@@ -7,8 +7,8 @@ use super::Setup;
 /// The least slow-start threshold after a loss (RFC 5681, equation 4).
 const LEAST_THRESHOLD: f64 = 2.0;
 
-/// A window of whole segments counts the segments that were acknowledged since it grew (`snd_cwnd_cnt`) in the rest of its number:
-/// in this part of a segment.
+/// A window of whole segments counts the segments that were acknowledged since it grew (`snd_cwnd_cnt`) in
+/// the rest of its number: in this part of a segment.
 const COUNTS: u64 = 1 << 28;
 
 /// A congestion window and its slow-start threshold, in segments.
@@ -40,12 +40,13 @@ impl Window {
     }
 
     /// Sets whether a mark leaves more of the window than a loss (RFC 8511).
+    #[must_use]
     pub fn with_ecn_backoff(self, ecn_backoff: bool) -> Self {
         Self { ecn_backoff, ..self }
     }
 
-    /// Grows by slow start for an ACK of `delivered` segments. Returns the rest for congestion avoidance: segments, or, where the
-    /// window grows by ACKs, one or none.
+    /// Grows by slow start for an ACK of `delivered` segments. Returns the rest for congestion avoidance:
+    /// segments, or, where the window grows by ACKs, one or none.
     #[inline(always)]
     pub fn slow_start(&mut self, delivered: u32) -> f64 {
         if self.counts_acks {
@@ -61,7 +62,8 @@ impl Window {
         delivered - slow
     }
 
-    /// Grows as Reno does: slow start, then one segment in a round trip (RFC 5681, equation 3), up to the receiver's window.
+    /// Grows as Reno does: slow start, then one segment in a round trip (RFC 5681, equation 3), up to the
+    /// receiver's window.
     #[inline(always)]
     pub fn grow(&mut self, delivered: u32) {
         let left = self.slow_start(delivered);
@@ -101,8 +103,8 @@ impl Window {
         self.now = if self.now < most { self.now } else { most };
     }
 
-    /// Returns the part of the window that a mark leaves: as much as a loss, or more in congestion avoidance with the backoff of
-    /// RFC 8511, section 3.
+    /// Returns the part of the window that a mark leaves: as much as a loss, or more in congestion avoidance
+    /// with the backoff of RFC 8511, section 3.
     pub fn left_by_mark(&self, by_loss: f64, by_mark: f64) -> f64 {
         if self.ecn_backoff && self.now >= self.threshold { by_mark } else { by_loss }
     }
@@ -193,7 +195,8 @@ mod tests {
 
     #[test]
     fn whole_segments_are_left_where_linux_leaves_them() {
-        // Linux: Reno's `snd_cwnd >> 1` of 7, CUBIC's `snd_cwnd * 717 / 1024` of 7 and of 4, and two segments at least.
+        // Linux: Reno's `snd_cwnd >> 1` of 7, CUBIC's `snd_cwnd * 717 / 1024` of 7 and of 4, and two segments
+        // at least.
         for (left, exact, whole) in [(3.5, 3.5, 3.0), (4.9, 4.9, 4.0), (2.8, 2.8, 2.0), (1.5, 2.0, 2.0)] {
             let reduced = [false, true].map(|whole_segments| {
                 let mut window = Window::new(&Setup { whole_segments, ..setup() });

@@ -1,4 +1,5 @@
-//! Which keys of a TCP transport fit together. What a congestion control asks of its own parameters, it checks itself.
+//! Which keys of a TCP transport fit together. What a congestion control asks of its own parameters, it
+//! checks itself.
 
 use perhop_core::units::UnitError;
 use perhop_core::{Depth, Duration};

@@ -1,7 +1,8 @@
 //! The parameters of a TCP connection.
 //!
-//! Defaults are those of ns-2.35 for an agent without options, except where a comment says otherwise: its clock and timeouts,
-//! and the NewReno of RFC 6582, which ns-2 has had since May 2003. `tcp = "ns-1998"` is the NewReno of the papers' period.
+//! Defaults are those of ns-2.35 for an agent without options, except where a comment says otherwise: its
+//! clock and timeouts, and the NewReno of RFC 6582, which ns-2 has had since May 2003. `tcp = "ns-1998"` is
+//! the NewReno of the papers' period.
 
 mod checks;
 mod choices;
@@ -24,7 +25,8 @@ pub use choices::{
     Reduction, RttArithmetic, SlowStart, Variant, WindowTuning,
 };
 
-/// A TCP connection. `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those listed here.
+/// A TCP connection. `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those
+/// listed here.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, and they are independent")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
@@ -38,20 +40,23 @@ pub struct TcpParams {
     /// Size of an acknowledgement (and of a SYN) on the wire.
     #[serde(default = "ack")]
     pub ack: Bytes,
-    /// The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-tuning` the most that it grows to. A
-    /// packet's payload is `packet` less `ack`. An agent of ns-2 has 20 packets; the papers' rates need more.
+    /// The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-tuning` the
+    /// most that it grows to. A packet's payload is `packet` less `ack`. An agent of ns-2 has 20 packets; the
+    /// papers' rates need more.
     #[serde(default = "window")]
     pub window: Depth,
     /// The size of the window that the receiver offers.
     #[serde(default)]
     pub window_tuning: WindowTuning,
-    /// The sender's buffer, in packets or in bytes of payload: no more is sent and not yet acknowledged. Default: unlimited.
+    /// The sender's buffer, in packets or in bytes of payload: no more is sent and not yet acknowledged.
+    /// Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Depth>,
     /// The congestion window at the start.
     #[serde(default = "initial_window")]
     pub initial_window: Packets,
-    /// The slow-start threshold at the start; the largest window that `window` and `send-buffer` allow unless given. Refused like `slow-start`.
+    /// The slow-start threshold at the start; the largest window that `window` and `send-buffer` allow unless
+    /// given. Refused like `slow-start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Packets>,
     /// The granularity of the clock that measures round trips.
@@ -72,75 +77,81 @@ pub struct TcpParams {
     /// The longest retransmission timeout.
     #[serde(default = "max_rto")]
     pub max_rto: Duration,
-    /// How long an in-order segment may wait for a second one before it is acknowledged; `0s` acknowledges each at once.
+    /// How long an in-order segment may wait for a second one before it is acknowledged; `0s` acknowledges
+    /// each at once.
     #[serde(default)]
     pub delayed_ack: Duration,
-    /// With `delayed-ack`: this many segments are acknowledged at once before the first one waits, as by Linux's quick mode,
-    /// which has 16. Refused without, except with `tcp = "linux"`, which has it.
+    /// With `delayed-ack`: this many segments are acknowledged at once before the first one waits, as by
+    /// Linux's quick mode, which has 16. Refused without, except with `tcp = "linux"`, which has it.
     #[serde(default = "none")]
     pub quick_acks: Packets,
-    /// Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-windows"` and with `sack`, which have
-    /// none, the key is refused.
+    /// Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-windows"` and
+    /// with `sack`, which have none, the key is refused.
     #[serde(default)]
     pub newreno_timer: NewRenoTimer,
     /// The part of NewReno's window that a partial acknowledgement takes out. Refused like `newreno-timer`.
     #[serde(default)]
     pub partial_window_deflation: PartialWindowDeflation,
-    /// Exchange a SYN before the first data. After a SYN that was sent again the first window is one segment (RFC 5681, section 3.1; with
-    /// `tcp = "linux"` only if it was sent more than twice, as by Linux), and the first timeout 3 s, or `initial-rto` if that is longer
-    /// (RFC 6298, section 5.7).
+    /// Exchange a SYN before the first data. After a SYN that was sent again the first window is one segment
+    /// (RFC 5681, section 3.1; with `tcp = "linux"` only if it was sent more than twice, as by Linux), and
+    /// the first timeout 3 s, or `initial-rto` if that is longer (RFC 6298, section 5.7).
     #[serde(default)]
     pub handshake: bool,
     /// Send a new segment on each of the first two duplicate acknowledgements (RFC 3042).
     #[serde(default)]
     pub limited_transmit: bool,
-    /// Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC 2018), the sender recovers
-    /// by them (RFC 6675), whatever `tcp` says of recovery. Acknowledgements keep the size `ack`.
+    /// Selective acknowledgements: the receiver reports up to three ranges that it holds (RFC 2018), the
+    /// sender recovers by them (RFC 6675), whatever `tcp` says of recovery. Acknowledgements keep the size
+    /// `ack`.
     #[serde(default)]
     pub sack: bool,
-    /// With `sack`: in a recovery the window shrinks in proportion to what is delivered (Proportional Rate Reduction,
-    /// RFC 9937) in place of all at once. Refused with `bbr` and `bbr3`, except with `tcp = "linux"`, which has it.
+    /// With `sack`: in a recovery the window shrinks in proportion to what is delivered (Proportional Rate
+    /// Reduction, RFC 9937) in place of all at once. Refused with `bbr` and `bbr3`, except with
+    /// `tcp = "linux"`, which has it.
     #[serde(default)]
     pub prr: bool,
     /// How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which require `sack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_detection: Option<LossDetection>,
-    /// The congestion control: how the window grows beyond the slow-start threshold, and how far a loss lowers it. Its name, or a
-    /// table with its name as `control` and its parameters. A key of its own, as on Linux and in RFC 9438: it goes with every way to
-    /// recover from losses, except that `two-windows` has its own.
+    /// The congestion control: how the window grows beyond the slow-start threshold, and how far a loss
+    /// lowers it. Its name, or a table with its name as `control` and its parameters. A key of its own, as on
+    /// Linux and in RFC 9438: it goes with every way to recover from losses, except that `two-windows` has
+    /// its own.
     #[serde(default)]
     pub congestion: Congestion,
-    /// The window grows by the segments that are acknowledged, not by acknowledgements, which makes up for those that were
-    /// delayed (RFC 3465, without its limit L, as Linux does). Refused with congestion controls that count so always or not at all
-    /// (all but `reno`, `two-windows`, `scalable` and `dctcp`), except with `tcp = "linux"`, which has it. A class in Python may read it.
+    /// The window grows by the segments that are acknowledged, not by acknowledgements, which makes up for
+    /// those that were delayed (RFC 3465, without its limit L, as Linux does). Refused with congestion
+    /// controls that count so always or not at all (all but `reno`, `two-windows`, `scalable` and `dctcp`),
+    /// except with `tcp = "linux"`, which has it. A class in Python may read it.
     #[serde(default)]
     pub byte_counting: bool,
     /// With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused without.
     #[serde(default, skip_serializing_if = "AccEcn::is_exact")]
     pub accecn: AccEcn,
-    /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with congestion controls that
-    /// have none: `bbr`, `bbr3` and `ledbat`.
+    /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with
+    /// congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
-    /// How a reduction of the window is carried out, and its growth counted: `exact`, the default, or `linux`, the default of
-    /// `tcp = "linux"`. Refused with congestion controls that set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except
-    /// with `tcp = "linux"`, which has it.
+    /// How a reduction of the window is carried out, and its growth counted: `exact`, the default, or
+    /// `linux`, the default of `tcp = "linux"`. Refused with congestion controls that set a rate or own their
+    /// recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`, which has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Reduction>,
-    /// The spacing of segments: `none`, the default, or `window`. Refused with congestion controls that set a rate themselves: `bbr`,
-    /// `bbr3` and `prague`.
+    /// The spacing of segments: `none`, the default, or `window`. Refused with congestion controls that set a
+    /// rate themselves: `bbr`, `bbr3` and `prague`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
-    /// Where an application hands the data over in steps: what becomes of the window after a retransmission timeout without
-    /// sending; `rfc5681`, the default, or `none`. Refused without an `application`, and with `bbr` and `bbr3`.
+    /// Where an application hands the data over in steps: what becomes of the window after a retransmission
+    /// timeout without sending; `rfc5681`, the default, or `none`. Refused without an `application`, and with
+    /// `bbr` and `bbr3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,
-    /// Where an application hands the data over in steps: whether a window grows that is hardly used; `rfc7661`, the default, or
-    /// `none`. Refused without an `application`, and with `bbr` and `bbr3`.
+    /// Where an application hands the data over in steps: whether a window grows that is hardly used;
+    /// `rfc7661`, the default, or `none`. Refused without an `application`, and with `bbr` and `bbr3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_validation: Option<CwndValidation>,
-    /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects. Refused where segments
-    /// are paced.
+    /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
+    /// Refused where segments are paced.
     #[serde(default)]
     pub send_jitter: Duration,
 }
@@ -185,13 +196,14 @@ impl TcpParams {
         serde_json::from_value(json!({ "tcp": tcp })).expect("a variant has all defaults")
     }
 
-    /// Returns whether reductions are carried out as by Linux, for a congestion control that leaves them to the sender.
+    /// Returns whether reductions are carried out as by Linux, for a congestion control that leaves them to
+    /// the sender.
     pub(super) fn reduces_as_linux(&self) -> bool {
         self.reduction == Some(Reduction::Linux) && !self.reduces_itself()
     }
 
-    /// Returns whether the congestion control sets a rate or owns its recoveries (in Linux: `cong_control`), or says that it carries out its
-    /// reductions.
+    /// Returns whether the congestion control sets a rate or owns its recoveries (in Linux: `cong_control`),
+    /// or says that it carries out its reductions.
     fn reduces_itself(&self) -> bool {
         let needs = self.needs();
         needs.pacing || needs.recovery || self.control().info().reduces_itself
@@ -202,7 +214,8 @@ impl TcpParams {
         self.slow_start.is_none() && self.control().has_hystart(self.tcp)
     }
 
-    /// Returns the payload of a full segment in bytes. A segment that is no longer than an ACK counts as a whole.
+    /// Returns the payload of a full segment in bytes. A segment that is no longer than an ACK counts as a
+    /// whole.
     pub fn payload(&self) -> u64 {
         let (packet, headers) = (self.packet.get(), self.ack.get());
         if packet > headers { packet - headers } else { packet.max(1) }
@@ -217,7 +230,8 @@ impl TcpParams {
         u32::try_from(segments.clamp(1, MOST_SEGMENTS)).expect("in range")
     }
 
-    /// Returns the bytes of a number of segments: whole packets where `given` is in packets, payload where it is in bytes.
+    /// Returns the bytes of a number of segments: whole packets where `given` is in packets, payload where it
+    /// is in bytes.
     pub(super) fn bytes_of(&self, segments: u32, given: Depth) -> u64 {
         let each = match given {
             Depth::Packets(_) => self.packet.get(),
@@ -231,8 +245,8 @@ impl TcpParams {
         self.segments(self.window)
     }
 
-    /// Returns the first window that the receiver offers in segments. Linux's is as much as fits into the header's field without scaling, in whole
-    /// segments (`tcp_select_initial_window`).
+    /// Returns the first window that the receiver offers in segments. Linux's is as much as fits into the
+    /// header's field without scaling, in whole segments (`tcp_select_initial_window`).
     pub(super) fn first_offered(&self) -> u32 {
         match self.window_tuning {
             WindowTuning::None => self.most_offered(),
@@ -245,7 +259,8 @@ impl TcpParams {
         self.send_buffer.map(|size| self.segments(size))
     }
 
-    /// Returns how many segments may ever be unacknowledged, by the receiver's window and the sender's buffer.
+    /// Returns how many segments may ever be unacknowledged, by the receiver's window and the sender's
+    /// buffer.
     pub fn most_outstanding(&self) -> u32 {
         self.most_offered().min(self.most_buffered().unwrap_or(u32::MAX))
     }
@@ -260,9 +275,9 @@ impl TcpParams {
         self.pacing == Some(Pacing::Window) || self.needs().pacing
     }
 
-    /// Returns the first window in segments after a SYN that was sent again so many times: then one segment (RFC 5681, section 3.1). With its
-    /// first timeout of a second, Linux keeps the initial window after one (`tcp_init_transfer`).
-    /// QUIC knows no such rule.
+    /// Returns the first window in segments after a SYN that was sent again so many times: then one segment
+    /// (RFC 5681, section 3.1). With its first timeout of a second, Linux keeps the initial window after one
+    /// (`tcp_init_transfer`). QUIC knows no such rule.
     pub(super) fn first_window(&self, again: u64) -> u32 {
         let most = match self.tcp {
             Variant::Quic => u64::MAX,

@@ -1,5 +1,5 @@
-//! The defaults of each value of the key `tcp`, each with its source and since when it is so: one declaration, from which a
-//! table's keys are filled in, and the page of defaults is made.
+//! The defaults of each value of the key `tcp`, each with its source and since when it is so: one
+//! declaration, from which a table's keys are filled in, and the page of defaults is made.
 
 use serde_json::{Map, Value};
 
@@ -37,7 +37,8 @@ pub enum Given {
     Text(&'static str),
     /// True or false.
     Flag(bool),
-    /// A rule of the sender for a key that is left out. Canonical text has no such key, since it would be refused beside others.
+    /// A rule of the sender for a key that is left out. Canonical text has no such key, since it would be
+    /// refused beside others.
     Rule(&'static str),
 }
 
@@ -74,7 +75,8 @@ const fn rule(
     PresetDefault { key, value: Given::Rule(value), source, since }
 }
 
-/// The agents of ns-2.35, which the papers' variants are: every key, since the other presets have what they do not change from here.
+/// The agents of ns-2.35, which the papers' variants are: every key, since the other presets have what they
+/// do not change from here.
 const PAPERS: Preset = Preset {
     name: "newreno",
     system: "an agent of ns-2.35, with which papers simulated; also `reno` and `two-windows`",
@@ -321,7 +323,8 @@ const NS_1998: Preset = Preset {
 /// All presets; the first has every key.
 pub const PRESETS: [&Preset; 4] = [&PAPERS, &LINUX, &QUIC, &NS_1998];
 
-/// Fills in the defaults of a table's preset, except for those that would be refused beside the keys that are given.
+/// Fills in the defaults of a table's preset, except for those that would be refused beside the keys that are
+/// given.
 pub(super) fn complete(table: &mut Map<String, Value>) {
     let name = table.get("tcp").and_then(Value::as_str);
     let Some(preset) = PRESETS[1..].iter().find(|preset| Some(preset.name) == name) else { return };

@@ -202,7 +202,7 @@ fn retransmissions_of_a_control_that_needs_ecn_are_capable_and_others_are_not() 
             extra += r#", "sack": true"#;
         }
         let params =
-            format!(r#"{{"tcp": "newreno", "initial-window": "10p", "congestion": "{}"{extra}}}"#, name);
+            format!(r#"{{"tcp": "newreno", "initial-window": "10p", "congestion": "{name}"{extra}}}"#);
         let params: TcpParams = serde_json::from_str(&params).unwrap();
         for ecn in [TcpEcn::Off, TcpEcn::Classic, TcpEcn::Accurate, TcpEcn::L4s] {
             let sender = TcpSender::new(params.clone(), None, None, ecn, 1);
@@ -218,8 +218,8 @@ fn retransmissions_of_a_control_that_needs_ecn_are_capable_and_others_are_not() 
                 }
             };
             let expected = if ["dctcp", "prague"].contains(&name) { new.ecn } else { Ecn::NotCapable };
-            assert_eq!(timed.ecn, expected, "{}, {ecn:?}", name);
-            assert!(fast.is_none_or(|again| again.ecn == expected && !again.reduced), "{}, {ecn:?}", name);
+            assert_eq!(timed.ecn, expected, "{name}, {ecn:?}");
+            assert!(fast.is_none_or(|again| again.ecn == expected && !again.reduced), "{name}, {ecn:?}");
         }
     }
 }

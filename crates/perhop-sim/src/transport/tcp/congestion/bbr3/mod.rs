@@ -19,7 +19,8 @@ const UP_WINDOW_GAIN: f64 = 2.25;
 const PROBE_RTT_WINDOW_GAIN: f64 = 0.5;
 /// `MinPipeCwnd`.
 const MIN_WINDOW: f64 = 4.0;
-/// `LossThresh`: more lost in a round trip is too much. `Beta`: what that leaves at least. `Headroom`: what is left to others.
+/// `LossThresh`: more lost in a round trip is too much. `Beta`: what that leaves at least. `Headroom`: what
+/// is left to others.
 const LOSS_THRESHOLD: f64 = 0.02;
 const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
@@ -35,16 +36,17 @@ const MOST_ROUNDS: f64 = 63.0;
 /// 1 - `PacingMarginPercent`.
 const PACING: f64 = 0.99;
 
-/// Sends at the rate that the path delivers, probes for more by turns, and backs off where more than 2 % are lost.
+/// Sends at the rate that the path delivers, probes for more by turns, and backs off where more than 2 % are
+/// lost.
 ///
 /// ## Deviations
 /// - Segments leave one by one, so there is no allowance for offloads (section 5.5.8).
 /// - After an idle time it goes on at the rate of its phase, not at the estimated one (section 5.4.1).
 /// - Recoveries that proved unnecessary are not undone (section 5.5.11).
-/// - The draft leaves the response to marks (ECN) open beyond "MUST treat any CE marks as congestion" (section 3.7): here they
-///   count as losses above the threshold.
-/// - What is in flight when a cautious probe ends (`IsTimeToGoDown`) is counted before the ACK at hand: after it, it is always
-///   below the window.
+/// - The draft leaves the response to marks (ECN) open beyond "MUST treat any CE marks as congestion"
+///   (section 3.7): here they count as losses above the threshold.
+/// - What is in flight when a cautious probe ends (`IsTimeToGoDown`) is counted before the ACK at hand: after
+///   it, it is always below the window.
 /// - Losses apart are counted by ACKs that report some, as Linux does.
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
@@ -120,7 +122,8 @@ struct Bounds {
     long_term: f64,
 }
 
-/// Delivery and loss in this round (`bw_latest`, `inflight_latest`, `is_loss_in_round` and `loss_round_delivered`).
+/// Delivery and loss in this round (`bw_latest`, `inflight_latest`, `is_loss_in_round` and
+/// `loss_round_delivered`).
 #[derive(Clone, Debug, Default)]
 struct Latest {
     rate: f64,

@@ -1,4 +1,5 @@
-//! BBRv3's states (section 5.3 of the draft): startup, the cycle of bandwidth probes, and the probe of the round trip.
+//! Version 3's states (section 5.3 of the draft): startup, the cycle of bandwidth probes, and the probe of the
+//! round trip.
 
 use perhop_core::{Duration, Instant};
 
@@ -45,7 +46,8 @@ impl Bbr3 {
         }
     }
 
-    /// Adapts the long-term bound by the probe's feedback (section 5.3.3.9). Returns whether the state has changed.
+    /// Adapts the long-term bound by the probe's feedback (section 5.3.3.9). Returns whether the state has
+    /// changed.
     fn adapt_long_term(&mut self, ack: &AckSample, sample: &DeliverySample) -> bool {
         let starts = self.rounds.starts;
         if self.probe.feedback == Feedback::Starting && starts {

@@ -36,7 +36,8 @@ fn headroom_and_the_slope_of_the_long_term_bound() {
 
 #[test]
 fn losses_above_two_percent_are_placed_where_they_passed_it() {
-    // 100 in flight before it, two of them lost: the threshold was just reached. With three it was passed before.
+    // 100 in flight before it, two of them lost: the threshold was just reached. With three it was passed
+    // before.
     assert_eq!(inflight_at_loss(3.0, 101.0), 100.0);
     assert!(inflight_at_loss(4.0, 101.0) < 100.0);
     let bbr = bbr(1);

@@ -1,13 +1,13 @@
 //! CUBIC: RFC 9438, with C = 0.4 and beta = 0.7.
 //!
-//! Results must be the same on every machine, so there is no libm here: K is a cube root by Newton's method in IEEE
-//! arithmetic (Linux has one in integers), in a fixed number of steps. With `reduction = "linux"` it counts in whole
-//! [segments], as Linux does.
+//! Results must be the same on every machine, so there is no libm here: K is a cube root by Newton's method
+//! in IEEE arithmetic (Linux has one in integers), in a fixed number of steps. With `reduction = "linux"` it
+//! counts in whole [segments], as Linux does.
 //!
 //! ## Deviations
 //! - The window at a loss is cwnd, not the flight size (section 4.6).
-//! - An ACK of several segments follows the target as if they had been acknowledged one by one (Linux); by section 4.4, which
-//!   knows no delayed ACKs, it would follow it once.
+//! - An ACK of several segments follows the target as if they had been acknowledged one by one (Linux); by
+//!   section 4.4, which knows no delayed ACKs, it would follow it once.
 //! - Times without data (section 5.8) count as any others.
 //! - Reductions that proved unnecessary are not undone (section 4.9).
 
@@ -44,17 +44,18 @@ pub enum CubicAlpha {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CubicParams {
-    /// How the window grows in the Reno-friendly region beyond the window before the last reduction: `raised`, the default, or
-    /// `constant`, the default of `tcp = "linux"`.
+    /// How the window grows in the Reno-friendly region beyond the window before the last reduction:
+    /// `raised`, the default, or `constant`, the default of `tcp = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<CubicAlpha>,
-    /// The first slow start ends as Linux's CUBIC ends it, when the round trip has grown by an eighth, or when ACKs have come in a row
-    /// for half of it (`HyStart`, Ha & Rhee 2011). Default: false; with `tcp = "linux"` true, unless its `slow-start` says how the
-    /// first slow start ends. Refused beside that key.
+    /// The first slow start ends as Linux's CUBIC ends it, when the round trip has grown by an eighth, or
+    /// when ACKs have come in a row for half of it (`HyStart`, Ha & Rhee 2011). Default: false; with
+    /// `tcp = "linux"` true, unless its `slow-start` says how the first slow start ends. Refused beside that
+    /// key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hystart: Option<bool>,
-    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the window, more than a lost one (RFC 8511,
-    /// Alternative Backoff with ECN).
+    /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the window, more than a
+    /// lost one (RFC 8511, Alternative Backoff with ECN).
     #[serde(default)]
     pub ecn_backoff: bool,
 }
@@ -214,7 +215,8 @@ impl Curve {
         Self { plateau: 0.0, reach: 0.0, epoch: None, reno: 0.0, prior: 0.0, raised }
     }
 
-    /// Returns the window after `acked` segments were acknowledged at `now`, in congestion avoidance (sections 4.2 to 4.5).
+    /// Returns the window after `acked` segments were acknowledged at `now`, in congestion avoidance
+    /// (sections 4.2 to 4.5).
     fn increase(&mut self, window: f64, acked: f64, now: Instant, rtt: f64) -> f64 {
         let epoch = self.epoch.unwrap_or_else(|| self.begin(window, now));
         let time = now.since(epoch).as_secs_f64();
@@ -227,7 +229,8 @@ impl Curve {
         window + (target - window) * (acked / window).min(1.0)
     }
 
-    /// Returns the threshold after a loss or a mark with this window, of which the part `left` remains (sections 4.6 and 4.7, fast convergence).
+    /// Returns the threshold after a loss or a mark with this window, of which the part `left` remains
+    /// (sections 4.6 and 4.7, fast convergence).
     fn decrease(&mut self, window: f64, left: f64) -> f64 {
         self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
         self.prior = window;
@@ -235,7 +238,8 @@ impl Curve {
         window * left
     }
 
-    /// Prepares for congestion avoidance after a timeout: the next congestion avoidance starts from its own window (section 4.8).
+    /// Prepares for congestion avoidance after a timeout: the next congestion avoidance starts from its own
+    /// window (section 4.8).
     fn on_timeout(&mut self) {
         self.plateau = 0.0;
     }
@@ -320,7 +324,8 @@ mod tests {
         assert_close(cubic.increase(700.0, 1.0, at(5000), 0.1), first);
         let k = 9.085_602_964_160_698;
         assert_close(cubic.reach, k);
-        // After 0.1 s the target is W(0.2 s) = 0.4 (0.2 - K)^3 + 1000 = 719.4, of which one acknowledgement gives 1/700.
+        // After 0.1 s the target is W(0.2 s) = 0.4 (0.2 - K)^3 + 1000 = 719.4, of which one acknowledgement
+        // gives 1/700.
         let target = 0.4 * (0.2 - k) * (0.2 - k) * (0.2 - k) + 1000.0;
         assert!((target - 719.4).abs() < 0.1);
         assert_close(cubic.increase(first, 1.0, at(5100), 0.1), first + (target - first) / first);
@@ -333,7 +338,8 @@ mod tests {
     #[test]
     fn it_grows_by_segments_and_a_loss_leaves_70_percent() {
         let mut cubic = begin::<Cubic>(&Setup { window: 98.0, threshold: 100.0, ..setup() });
-        // Two of three segments take slow start to its threshold; the third adds what Reno's estimate does at first.
+        // Two of three segments take slow start to its threshold; the third adds what Reno's estimate does at
+        // first.
         cubic.on_ack(&ack(3));
         assert_close(cubic.window(), 100.0 + 1.0 / 100.0);
         cubic.on_loss(&loss(100.0));
@@ -382,8 +388,8 @@ mod tests {
 
     #[test]
     fn small_windows_grow_like_renos() {
-        // 10 segments, 7 after the loss: K = cbrt(3/0.4) = 1.957 s. Reno's estimate gains 9/17 a window, and a whole segment
-        // once it is at 10.
+        // 10 segments, 7 after the loss: K = cbrt(3/0.4) = 1.957 s. Reno's estimate gains 9/17 a window, and
+        // a whole segment once it is at 10.
         let mut cubic = Curve::new(1.0);
         assert_close(cubic.decrease(10.0, BETA), 7.0);
         assert_close(cubic.increase(7.0, 7.0, at(0), 0.01), 7.0 + 9.0 / 17.0);

@@ -1,13 +1,14 @@
 //! CUBIC in whole segments and integers: Linux's `bictcp_update` (`tcp_cubic.c`, 6.18).
 //!
-//! It finds after how many acknowledged segments the window grows by one, from a target and a Reno-friendly window that are whole
-//! numbers of segments. Windows of a few segments grow faster by it than by RFC 9438.
+//! It finds after how many acknowledged segments the window grows by one, from a target and a Reno-friendly
+//! window that are whole numbers of segments. Windows of a few segments grow faster by it than by RFC 9438.
 //!
 //! ## Deviations from Linux
 //! - The least round trip is the least of the smoothed ones, not of all.
-//! - Times are exact, not in ticks of the kernel's clock. K is the integer part of the cube root; Linux's is up to 0.2 % off.
-//! - `alpha = "raised"`, which Linux does not have, raises the Reno-friendly window by a segment for each window that is
-//!   acknowledged once it has reached the window before the last reduction.
+//! - Times are exact, not in ticks of the kernel's clock. K is the integer part of the cube root; Linux's is
+//!   up to 0.2 % off.
+//! - `alpha = "raised"`, which Linux does not have, raises the Reno-friendly window by a segment for each
+//!   window that is acknowledged once it has reached the window before the last reduction.
 
 use perhop_core::{Duration, Instant};
 
@@ -19,12 +20,13 @@ const STEEPNESS: u64 = 410;
 const BETA: u64 = 717;
 /// The whole of what a loss leaves (`BICTCP_BETA_SCALE`).
 const SCALE: u64 = 1024;
-/// The Reno-friendly window grows by a segment for so many eighths of a window that are acknowledged (`beta_scale`):
-/// 8 (1 + 0.7) / 3 (1 - 0.7), rounded down.
+/// The Reno-friendly window grows by a segment for so many eighths of a window that are acknowledged
+/// (`beta_scale`): 8 (1 + 0.7) / 3 (1 - 0.7), rounded down.
 const EIGHTHS: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
 /// With `alpha = "raised"` the Reno-friendly window grows, as Reno does, by a segment for a whole window.
 const EIGHTHS_RAISED: u64 = 8;
-/// The most acknowledged segments for each segment of growth before the first loss and after a timeout: 5 % in a round trip.
+/// The most acknowledged segments for each segment of growth before the first loss and after a timeout: 5 %
+/// in a round trip.
 const MOST_UNKNOWN: u64 = 20;
 /// The window grows by a segment for so many at most: by half in a round trip.
 const LEAST: u64 = 2;
@@ -32,17 +34,20 @@ const LEAST: u64 = 2;
 const ROUNDS_ABOVE: u64 = 100;
 /// While the window stays the same, the number of segments is found anew after this time (`HZ / 32`).
 const AGAIN: Duration = Duration::from_nanos(1_000_000_000 / 32);
-/// The time after the beginning of congestion avoidance in which no round trip counts: the queue of before the loss is in it.
+/// The time after the beginning of congestion avoidance in which no round trip counts: the queue of before
+/// the loss is in it.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// The state (`struct bictcp`). Windows in segments, times in 1/1024 s unless they have a type.
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
-    /// The window before the last loss, or less by fast convergence (`last_max_cwnd`). Zero before the first, and after a timeout.
+    /// The window before the last loss, or less by fast convergence (`last_max_cwnd`). Zero before the first,
+    /// and after a timeout.
     plateau: u64,
     /// The time when this congestion avoidance began (`epoch_start`).
     pub(super) epoch: Option<Instant>,
-    /// The window around which the function is symmetric (`bic_origin_point`), and K, when it gets there (`bic_K`).
+    /// The window around which the function is symmetric (`bic_origin_point`), and K, when it gets there
+    /// (`bic_K`).
     origin: u64,
     reach: u64,
     /// The window that Reno would have (`tcp_cwnd`), and segments acknowledged since it grew (`ack_cnt`).
@@ -53,8 +58,8 @@ pub(super) struct Segments {
     raises_alpha: bool,
     /// The least round trip (`delay_min`).
     least_rtt: Option<Duration>,
-    /// The window grows by one for so many acknowledged segments (`cnt`). Found with this window, at this time (`last_cwnd`,
-    /// `last_time`).
+    /// The window grows by one for so many acknowledged segments (`cnt`). Found with this window, at this
+    /// time (`last_cwnd`, `last_time`).
     per_segment: u64,
     found: Option<(u64, Instant)>,
 }
@@ -85,8 +90,8 @@ impl Segments {
         }
     }
 
-    /// For how many acknowledged segments this window grows by one, now that `acked` more were acknowledged in congestion
-    /// avoidance (`bictcp_update`).
+    /// For how many acknowledged segments this window grows by one, now that `acked` more were acknowledged
+    /// in congestion avoidance (`bictcp_update`).
     pub(super) fn per_segment(&mut self, window: u64, acked: u64, now: Instant) -> u64 {
         self.acked += acked;
         let is_known = self.found.is_some_and(|(with, at)| with == window && now.since(at) <= AGAIN);
@@ -135,7 +140,8 @@ impl Segments {
         }
     }
 
-    /// For how many acknowledged segments it grows by one if the Reno-friendly window is larger: in a round trip it is as large.
+    /// For how many acknowledged segments it grows by one if the Reno-friendly window is larger: in a round
+    /// trip it is as large.
     fn by_reno(&mut self, window: u64) -> u64 {
         loop {
             let is_raised = self.raises_alpha && self.prior.is_some_and(|prior| self.reno >= prior);
@@ -191,28 +197,32 @@ mod tests {
     #[test]
     fn k_and_the_number_of_segments_by_hand() {
         let mut segments = Segments::new(false);
-        // 1000 * 717 / 1024 = 700.2; 2^40 / 410 = 2681735677 for a segment, and the cube root of 300 times as much 9300.8, in seconds
-        // 9.08. The curve there is 410 * 9300^3 / 2^40 = 299.9 below its plateau.
+        // 1000 * 717 / 1024 = 700.2; 2^40 / 410 = 2681735677 for a segment, and the cube root of 300 times as
+        // much 9300.8, in seconds 9.08. The curve there is 410 * 9300^3 / 2^40 = 299.9 below its plateau.
         assert_eq!(segments.decrease(1000, 0.7), 700);
         // The target is one segment more than the window: one for 700.
         assert_eq!(segments.per_segment(700, 1, at(5000)), 700);
         assert_eq!((segments.origin, segments.reach, segments.at(0)), (1000, 9300, 701));
-        // 2 s later: 2048 of 9300, which leaves 410 * 7252^3 / 2^40 = 142.2: 858, of 158 more than the window one for 4.
+        // 2 s later: 2048 of 9300, which leaves 410 * 7252^3 / 2^40 = 142.2: 858, of 158 more than the window
+        // one for 4.
         assert_eq!((segments.per_segment(700, 3, at(7000)), segments.at(2048)), (4, 858));
-        // Beyond the plateau, after 25 s, 25600: 410 * 16300^3 / 2^40 = 1614.9. It grows by a segment for two at most.
+        // Beyond the plateau, after 25 s, 25600: 410 * 16300^3 / 2^40 = 1614.9. It grows by a segment for two
+        // at most.
         assert_eq!((segments.per_segment(1000, 1, at(30_000)), segments.at(25_600)), (2, 2614));
     }
 
     #[test]
     fn a_window_of_a_few_segments_grows_as_linux_counts() {
-        // A loss with 10 segments leaves 7, and K is the cube root of 3 * 2681735677, 2003 (1.96 s). The curve begins 410 * 2003^3 / 2^40 =
-        // 2.997 below 10, of which two whole segments count: the target is 8, and the number 7 / (8 - 7). An ACK each 14 ms.
+        // A loss with 10 segments leaves 7, and K is the cube root of 3 * 2681735677, 2003 (1.96 s). The
+        // curve begins 410 * 2003^3 / 2^40 = 2.997 below 10, of which two whole segments count: the target is
+        // 8, and the number 7 / (8 - 7). An ACK each 14 ms.
         let mut cubic = cubic(10.0);
         cubic.on_loss(&loss(10.0));
         let windows = std::array::from_fn::<_, 20, _>(|n| acknowledged(&mut cubic, 1, 14 * n as u64));
-        // The seventh ACK makes it 8, which is the target: one for 800. That is found anew each 1/32 s, and not before: at 98, 140,
-        // 182, 224 and 266 ms, when it is 272 of 2003 and the curve 1.93 below 10. The number is 8 / (9 - 8), and twelve have been
-        // counted: a segment at once, and none is left of the twelve.
+        // The seventh ACK makes it 8, which is the target: one for 800. That is found anew each 1/32 s, and
+        // not before: at 98, 140, 182, 224 and 266 ms, when it is 272 of 2003 and the curve 1.93 below 10.
+        // The number is 8 / (9 - 8), and twelve have been counted: a segment at once, and none is left of the
+        // twelve.
         assert_eq!((windows[0], windows[5], windows[6], windows[18], windows[19]), (7, 7, 8, 8, 9));
         assert_eq!(acknowledged(&mut cubic, 7, 267), 9);
     }
