@@ -1,8 +1,8 @@
-//! Time of one packet in every registered block: enqueue and dequeue at a standing queue of 50 packets, for each AQM in its
-//! FIFO and each scheduler; the coloring, for each meter.
+//! Time of one packet in every registered block: enqueue and dequeue at a standing queue of 50 packets, for
+//! each AQM in its FIFO and each scheduler; the coloring, for each meter.
 //!
-//! With the argument `costs` it prints what `benches/blocks.py` makes a table of: the time of every [row](work::rows), and the
-//! bytes of state that its block keeps.
+//! With the argument `costs` it prints what `benches/blocks.py` makes a table of: the time of every
+//! [row](work::rows), and the bytes of state that its block keeps.
 
 #![expect(clippy::disallowed_macros, reason = "the allocations of this thread are counted")]
 

@@ -159,7 +159,7 @@ impl Match {
         self.may_follow(packet.label) && labelled && self.takes_unlabelled(packet)
     }
 
-    /// The same for all keys but the label.
+    /// Returns whether all keys but the label take the packet.
     fn takes_unlabelled(&self, packet: &Header) -> bool {
         let Header { dscp, color, .. } = *packet;
         self.dscp.is_none_or(|dscps| dscps.contains(dscp))

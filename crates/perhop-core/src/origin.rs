@@ -14,7 +14,7 @@ pub struct Origin {
     /// What the implementation follows: the paper and figure, the RFC and section, the draft and its
     /// revision, or the program.
     pub source: &'static str,
-    /// The same mechanism in Linux, if it has it.
+    /// Its implementation in Linux, if there is one.
     pub linux: Option<InLinux>,
 }
 

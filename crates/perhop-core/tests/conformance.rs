@@ -1,7 +1,7 @@
 //! The conformance harness over every registered block.
 //!
-//! Parameters come from `common/parameters.rs`: a line or more for each block, and a test that no registered block is without
-//! one.
+//! Parameters come from `common/parameters.rs`: a line or more for each block, and a test that no registered
+//! block is without one.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ fn sent(seen: &[Effect]) -> Vec<u64> {
     seen.iter().filter_map(packet).collect()
 }
 
-/// Every block but those that are implemented outside, whose classes meet the harness one by one (`perhop check-block`).
+/// Every block but those that are implemented outside, whose classes meet the harness one by one (`perhop
+/// check-block`).
 fn implemented_here() -> impl Iterator<Item = BlockInfo> {
     registry().filter(|block| block.name != Foreign::NAME)
 }
@@ -77,7 +78,8 @@ fn every_registered_block_says_where_it_comes_from() {
         assert!((1950..2100).contains(&origin.year), "`{name}`: {}", origin.year);
         let today = origin.year >= TODAY;
         assert!(origin.era == Era::Papers || (origin.era == Era::Today) == today, "`{name}`: {origin:?}");
-        // Years within the source are not before the first publication, and a paper cited by its year is not older.
+        // Years within the source are not before the first publication, and a paper cited by its year is not
+        // older.
         let cited = years(origin.source);
         assert!(cited.iter().all(|&year| year >= origin.year), "`{name}`: {origin:?}");
         if let Some(linux) = origin.linux {
@@ -257,8 +259,8 @@ proptest! {
         }
     }
 
-    /// Whatever happens to packets out of profile: each packet that comes goes on or is dropped, as its color says, and the meter
-    /// measures alike.
+    /// Whatever happens to packets out of profile: each packet that comes goes on or is dropped, as its color
+    /// says, and the meter measures alike.
     #[test]
     fn a_policer_drops_what_its_meter_would_have_marked(
         seed: u64,
@@ -306,8 +308,8 @@ fn notifying(name: &str, table: &str) -> Option<AqmParams> {
     AqmParams::deserialize_named(name, &mut table).expect("registered").ok()
 }
 
-/// Drives a discipline with ECN-capable packets: as many leave with CE as the counters of notifications say, and none is
-/// dropped early at random.
+/// Drives a discipline with ECN-capable packets: as many leave with CE as the counters of notifications say,
+/// and none is dropped early at random.
 fn check_notifications(
     mut discipline: impl Discipline<Header>,
     operations: &[Operation],
@@ -532,7 +534,8 @@ fn fates(params: SchedulerParams, seed: u64, arrivals: &[(u64, Header)]) -> Vec<
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A scheduler that forgot a decision of the AQM, on arrival or at departure, would send what the FIFO drops.
+    /// A scheduler that forgot a decision of the AQM, on arrival or at departure, would send what the FIFO
+    /// drops.
     #[test]
     fn an_overloaded_queue_drops_the_same_packets_under_every_scheduler(
         seed: u64,
@@ -559,8 +562,8 @@ proptest! {
     }
 }
 
-/// An AQM hears of departures if it gives a verdict on them, or keeps anything of them: it then differs from a twin that knows only of
-/// the arrivals.
+/// An AQM hears of departures if it gives a verdict on them, or keeps anything of them: it then differs from
+/// a twin that knows only of the arrivals.
 #[test]
 fn only_an_aqm_that_is_not_precomputable_hears_of_departures() {
     let mut hears = Vec::new();

@@ -1,4 +1,5 @@
-//! What the classes of a hierarchical token bucket get, whatever the tree, the sizes of packets, and what others do.
+//! What the classes of a hierarchical token bucket get, whatever the tree, the sizes of packets, and what
+//! others do.
 
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
 use perhop_core::testing::streams;
@@ -34,7 +35,8 @@ fn class() -> impl Strategy<Value = Class> {
     })
 }
 
-/// What the tests know of a class: its rate and ceiling in bytes a microsecond, the leaves in it, and how many classes are in it.
+/// What the tests know of a class: its rate and ceiling in bytes a microsecond, the leaves in it, and how
+/// many classes are in it.
 #[derive(Clone, Debug)]
 struct Known {
     rate: f64,
@@ -43,7 +45,8 @@ struct Known {
     within: usize,
 }
 
-/// A class within one of this rate as a table; what is known of it and of those within it, leaves numbered from `leaves`.
+/// A class within one of this rate as a table; what is known of it and of those within it, leaves numbered
+/// from `leaves`.
 fn table(class: &Class, rate: u64, number: &mut usize, leaves: &mut usize, known: &mut Vec<Known>) -> Value {
     let ceil = rate + (LINK - rate) / 4 * class.above;
     let mut object = json!({
@@ -93,8 +96,9 @@ fn forget_last_match(class: &mut Value) {
     class.as_object_mut().unwrap().remove("match");
 }
 
-/// The times in microseconds at which packets begin to be sent, and the bytes of each leaf before; leaves for which `always` says so
-/// always have packets, others at times. Where nothing is sent, the time is that at which the discipline wants to be asked again.
+/// The times in microseconds at which packets begin to be sent, and the bytes of each leaf before; leaves for
+/// which `always` says so always have packets, others at times. Where nothing is sent, the time is that at
+/// which the discipline wants to be asked again.
 fn serve(
     queue: &mut AnyScheduler<Header>,
     leaves: usize,
@@ -151,8 +155,9 @@ fn sizes() -> impl Strategy<Value = Vec<u16>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// In any interval a class sends no more than its ceiling and its bucket, and the packet that uses up the bucket; a class around
-    /// others also the buckets of those within it, which send their own rates whatever its ceiling: these add up to no more than its own.
+    /// In any interval a class sends no more than its ceiling and its bucket, and the packet that uses up the
+    /// bucket; a class around others also the buckets of those within it, which send their own rates whatever
+    /// its ceiling: these add up to no more than its own.
     #[test]
     fn ceilings_hold_in_every_interval(classes in prop::collection::vec(class(), 1..4), sizes in sizes()) {
         let (mut queue, known, leaves) = tree(classes);
@@ -167,8 +172,8 @@ proptest! {
         }
     }
 
-    /// A class that always has packets gets its rate in any interval, but for what others may send first: their buckets, and a packet
-    /// of each.
+    /// A class that always has packets gets its rate in any interval, but for what others may send first:
+    /// their buckets, and a packet of each.
     #[test]
     fn guarantees_hold_in_every_interval(classes in prop::collection::vec(class(), 1..4), sizes in sizes()) {
         let (mut queue, known, leaves) = tree(classes);

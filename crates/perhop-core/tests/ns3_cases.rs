@@ -43,9 +43,9 @@ const TIMES: [u64; 4] = [10, 210, 210, 420];
 #[test]
 fn codel_drops_as_in_the_tests_of_ns_3() {
     let mut queue = filled(r#"{"aqm": "codel"}"#, 0);
-    // Above target for the first time; above it for an interval; not due yet; then due at 310 and, by the exact law, 380.7 ms.
-    // With ns-3's approximation of square roots a third is due at 360 and 416 ms: its suite asks for as many drops as there are
-    // new times.
+    // Above target for the first time; above it for an interval; not due yet; then due at 310 and, by the
+    // exact law, 380.7 ms. With ns-3's approximation of square roots a third is due at 360 and 416 ms: its
+    // suite asks for as many drops as there are new times.
     assert_eq!(TIMES.map(|millis| ask(&mut queue, millis)), [(0, false), (1, false), (0, false), (2, false)]);
 }
 

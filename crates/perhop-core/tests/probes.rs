@@ -120,7 +120,8 @@ fn averages_are_shown_and_fall_while_the_server_is_idle() {
         // It is busy: time alone changes nothing.
         arrive(&mut rule, 50_000_000, [16, 16, 32]);
         assert_eq!(averages(&rule), waiting(0.75), "{name}");
-        // Idle for three and a half packets of a millisecond: three halves, and one for the empty queue that is found.
+        // Idle for three and a half packets of a millisecond: three halves, and one for the empty queue that
+        // is found.
         rule.on_idle(Instant::from_nanos(60_000_000));
         arrive(&mut rule, 63_500_000, [0; 3]);
         assert_eq!(averages(&rule), waiting(0.75 / 16.0), "{name}");

@@ -1,4 +1,5 @@
-//! Parameters of every registered block, read from text: valid ones round-trip, invalid ones are refused with a reason.
+//! Parameters of every registered block, read from text: valid ones round-trip, invalid ones are refused with
+//! a reason.
 
 use perhop_core::Role;
 use perhop_core::aqm::AqmParams;

@@ -78,7 +78,7 @@ proptest! {
         }
     }
 
-    /// The same for meters; the table of a class outside says nothing of what a class would do.
+    /// Meters as AQMs above; the table of a class outside says nothing of what a class would do.
     #[test]
     fn a_meter_that_gets_its_own_parameters_again_goes_on_as_before(
         arrivals in prop::collection::vec((0_u64..40_000_000, 40_u16..1500, 0_usize..3, any::<bool>()), 1..200),
@@ -148,8 +148,8 @@ fn sent(port: &mut Port<Header>, from: u64, packets: u64) -> String {
 
 #[test]
 fn new_weights_act_on_the_next_packets_by_hand() {
-    // At 4 Mbit/s each, a packet is 2 ms of virtual time. After two of each both start tags are 4 ms. At 6 and 2 Mbit/s a packet of `a`
-    // is 4/3 ms, one of `b` 4 ms: a 4, b 4, a 5 1/3, a 6 2/3, then both 8.
+    // At 4 Mbit/s each, a packet is 2 ms of virtual time. After two of each both start tags are 4 ms. At 6
+    // and 2 Mbit/s a packet of `a` is 4/3 ms, one of `b` 4 ms: a 4, b 4, a 5 1/3, a 6 2/3, then both 8.
     let (equal, three) = (two_queues("wfq", "", ""), two_queues("wfq", r#""weight": 3,"#, ""));
     let mut port = filled(equal.clone());
     assert_eq!(sent(&mut port, 0, 4), "abab");

@@ -11,8 +11,8 @@ const LINK: u64 = 8_000_000;
 /// The largest packet.
 const LARGEST: f64 = 1500.0;
 
-/// Bytes sent by each of three queues so far, after each packet. The first two always have packets; the third has some at
-/// times. Sizes come from `sizes`, by turns.
+/// Bytes sent by each of three queues so far, after each packet. The first two always have packets; the third
+/// has some at times. Sizes come from `sizes`, by turns.
 fn serve(scheduler: &str, shares: [u64; 3], key: &str, sizes: &[u16]) -> Vec<[f64; 3]> {
     let queue = |(n, share): (usize, u64)| {
         let take = if n < 2 { format!(r#""match": {{"dscp": {n}}},"#) } else { String::new() };
@@ -60,7 +60,8 @@ fn sizes() -> impl Strategy<Value = Vec<u16>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Goyal, Vin & Cheng 1997 prove it: by weight, two queues with packets differ by at most one packet of each.
+    /// Goyal, Vin & Cheng 1997 prove it: by weight, two queues with packets differ by at most one packet of
+    /// each.
     #[test]
     fn start_time_fair_queueing_is_fair(weights in prop::array::uniform3(1_u64..20), sizes in sizes()) {
         let [first, second, _] = weights.map(|weight| weight as f64);
@@ -70,7 +71,8 @@ proptest! {
         }
     }
 
-    /// They prove this, too, of a link of constant rate: a queue with packets gets its rate, up to one packet of each queue.
+    /// They prove this, too, of a link of constant rate: a queue with packets gets its rate, up to one packet
+    /// of each queue.
     #[test]
     fn start_time_fair_queueing_keeps_its_guarantees(
         rates in prop::array::uniform3(100_000_u64..2_600_000),
@@ -85,7 +87,8 @@ proptest! {
         }
     }
 
-    /// Shreedhar & Varghese 1995 prove it: by weight, two queues with packets differ by at most a quantum and two packets.
+    /// Shreedhar & Varghese 1995 prove it: by weight, two queues with packets differ by at most a quantum and
+    /// two packets.
     #[test]
     fn deficit_round_robin_is_fair(weights in prop::array::uniform3(1_u64..20), sizes in sizes()) {
         let smallest = weights.iter().copied().min().unwrap();

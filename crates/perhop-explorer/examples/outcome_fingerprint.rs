@@ -1,5 +1,5 @@
-//! Prints the fingerprints of the scenario on standard input, one line for each seed: `outcome_fingerprint 1 2 3 < scenario.toml`.
-//! The tests of the explorer compare them with those of the WebAssembly module.
+//! Prints the fingerprints of the scenario on standard input, one line for each seed: `outcome_fingerprint 1
+//! 2 3 < scenario.toml`. The tests of the explorer compare them with those of the WebAssembly module.
 
 #![expect(
     clippy::disallowed_macros,

@@ -1,7 +1,7 @@
 //! The work that is measured, and its cost: in time here, in instructions under Callgrind.
 //!
-//! Callgrind with `--toggle-collect` and `--dump-after=blocks::work::measured` writes a file for each row, in their order, with
-//! the instructions of all [`UNITS`] of its work.
+//! Callgrind with `--toggle-collect` and `--dump-after=blocks::work::measured` writes a file for each row, in
+//! their order, with the instructions of all [`UNITS`] of its work.
 
 #![expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "it times work and says so")]
 
@@ -27,7 +27,8 @@ const STANDING: u64 = 50;
 pub const GAP: Duration = Duration::from_millis(1);
 /// Of a flow that sends half of its profile.
 const SLOW: Duration = Duration::from_millis(4);
-/// How much work a row does at a time, and as much before it is measured: several times what averages and windows remember.
+/// How much work a row does at a time, and as much before it is measured: several times what averages and
+/// windows remember.
 const UNITS: u64 = 5000;
 /// The share that is green of a flow that sends twice its profile.
 pub const HALF: f64 = 0.5;
@@ -83,7 +84,8 @@ impl Row {
     }
 }
 
-/// Measures all rows and prints a line of JSON for each, in their order. Rows take turns, so that a load of the machine meets all.
+/// Measures all rows and prints a line of JSON for each, in their order. Rows take turns, so that a load of
+/// the machine meets all.
 pub fn print(samples: usize) {
     let mut rows = rows();
     for row in &mut rows {
@@ -111,8 +113,9 @@ fn measured(work: &mut dyn FnMut()) {
     work();
 }
 
-/// Offers a packet to a queue, and serves it while more than fifty wait. The clock follows the packets that are sent: where a
-/// packet is dropped the next one comes at the same time, so that the wait stays that of fifty packets.
+/// Offers a packet to a queue, and serves it while more than fifty wait. The clock follows the packets that
+/// are sent: where a packet is dropped the next one comes at the same time, so that the wait stays that of
+/// fifty packets.
 pub fn through_a_queue(mut queue: impl Discipline<Header> + 'static, colors: Colors) -> impl FnMut() {
     let mut packets = Packets::of(colors);
     let mut now = Instant::ZERO;
@@ -169,7 +172,8 @@ pub fn scheduler_of(row: &str) -> AnyScheduler<Header> {
     scheduler(params.expect("registered").expect("valid"), 1)
 }
 
-/// Makes the meter of a row. A meter that takes the share of green packets as a parameter gets that of the row.
+/// Makes the meter of a row. A meter that takes the share of green packets as a parameter gets that of the
+/// row.
 pub fn meter_of(row: &str, share: f64) -> AnyMeter {
     let params = MeterParams::deserialize_named(block(row), &mut table(METERS, row)).expect("registered");
     let mut meter = params.expect("valid").build(environment());

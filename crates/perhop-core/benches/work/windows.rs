@@ -1,4 +1,5 @@
-//! What TWAM and dynamic WRED do besides the work for a packet: once an interval, and where the ingress watches the path.
+//! What TWAM and dynamic WRED do besides the work for a packet: once an interval, and where the ingress
+//! watches the path.
 
 use std::hint::black_box;
 
@@ -13,7 +14,8 @@ use crate::allocations::held;
 
 /// Flows of a path in Bouras & Sevasti's network, and twice as many; the difference is what a flow costs.
 const FLOWS: [usize; 2] = [10, 20];
-/// Paths in one queue, likewise: the state of a path is kept in a list whose room doubles, and is full with these.
+/// Paths in one queue, likewise: the state of a path is kept in a list whose room doubles, and is full with
+/// these.
 const PATHS: [u32; 2] = [1, 16];
 /// How long after a packet its acknowledgement passes the ingress.
 const ROUND_TRIP: u32 = 15;
@@ -44,7 +46,8 @@ fn steering(flows: usize, spec: &str) -> Steering {
     Steering::new(spec, 1, (0..flows).map(|flow| (flow, Some(rate))), Rng::stream(1, "bench"))
 }
 
-/// Reads the windows, which differ from flow to flow and from interval to interval, computes equation 3, and tells the markers.
+/// Reads the windows, which differ from flow to flow and from interval to interval, computes equation 3, and
+/// tells the markers.
 fn interval(mut steering: Steering, flows: usize) -> impl FnMut() {
     let mut meters: Vec<AnyMeter> = (0..flows).map(|_| meter_of("twam", HALF)).collect();
     let windows = [7, 3].map(|step| (0..flows).map(|flow| (10 + step * flow) as f64).collect::<Vec<_>>());

@@ -13,7 +13,7 @@ pub struct LinkOutcome {
     pub rate: Bitrate,
     /// Packets by color and reason, over the whole run: with `waiting`, they are conserved.
     pub counters: Counters,
-    /// The same, after the warm-up.
+    /// Packets by color and reason, after the warm-up.
     pub measured: Counters,
     /// Packets waiting at the end, by color.
     pub waiting: [u64; 3],
@@ -65,7 +65,7 @@ pub struct ClassOutcome {
     pub name: String,
     /// Packets by color and reason, over the whole run.
     pub counters: Counters,
-    /// The same, after the warm-up.
+    /// Packets by color and reason, after the warm-up.
     pub measured: Counters,
     /// Packets waiting at the end, by color.
     pub waiting: [u64; 3],

@@ -233,7 +233,7 @@ impl LlqQueue {
 }
 
 impl Policer {
-    /// That of a queue with a rate.
+    /// Returns the policer of a queue with a rate.
     fn of(params: &LlqQueue) -> Option<Self> {
         let rate = params.rate?;
         Some(Self { bucket: Bucket::new(rate, params.burst(rate)), when: params.when() })

@@ -296,7 +296,7 @@ impl<P: Packet> Queues<P> {
         Self { all: params.iter().zip(rates).map(queue).collect(), total: Occupancy::EMPTY, serving: None }
     }
 
-    /// The same with queue protection, for queues with these shares of the link.
+    /// Returns the queues, with queue protection where it is asked for, for these shares of the link.
     pub(super) fn protected(params: &[SharingQueue], shares: &[Bitrate], streams: Streams<'_>) -> Self {
         let mut queues = Self::new(params, shares.iter().copied(), streams);
         for ((queue, params), &share) in queues.all.iter_mut().zip(params).zip(shares) {
@@ -421,7 +421,7 @@ impl<P: Packet> Queues<P> {
         Ok(())
     }
 
-    /// The same with queue protection, for queues with these shares of the link.
+    /// Gives the queues and their protection other parameters, for these shares of the link.
     pub(super) fn retune_protected(
         &mut self,
         (before, after): (&[SharingQueue], &[SharingQueue]),

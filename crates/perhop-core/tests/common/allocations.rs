@@ -14,7 +14,8 @@ thread_local! {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: every call goes to the system allocator unchanged; the counters are thread-local and never allocate.
+// SAFETY: every call goes to the system allocator unchanged; the counters are thread-local and never
+// allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

@@ -1,8 +1,9 @@
-//! Parameters as a network would have them, with which the benchmarks measure every block; `conformance.rs` sees to it that
-//! none is left out. A row's name is the block's, followed where one block is measured twice by what tells the rows apart.
+//! Parameters as a network would have them, with which the benchmarks measure every block; `conformance.rs`
+//! sees to it that none is left out. A row's name is the block's, followed where one block is measured twice
+//! by what tells the rows apart.
 //!
-//! Queues of about 50 packets of 1000 bytes meet these rules at 8 Mbit/s, half of the packets IN and asking for the green
-//! service: early tests are at work, and most packets pass.
+//! Queues of about 50 packets of 1000 bytes meet these rules at 8 Mbit/s, half of the packets IN and asking
+//! for the green service: early tests are at work, and most packets pass.
 #![allow(dead_code, reason = "each user needs its part")]
 
 /// Queue managers, each under a FIFO.

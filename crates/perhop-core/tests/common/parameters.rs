@@ -1,5 +1,5 @@
-//! A table or more for each block: ordinary parameters, and ones at the edges of what is allowed. The conformance harness runs
-//! over them, and so do the live data plane's tests and fuzz targets.
+//! A table or more for each block: ordinary parameters, and ones at the edges of what is allowed. The
+//! conformance harness runs over them, and so do the live data plane's tests and fuzz targets.
 #![allow(dead_code, reason = "each user needs its part")]
 
 /// Queue managers.

@@ -166,7 +166,7 @@ impl Settings {
 const SCALES: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
-/// The same of RFC 8034 for higher probabilities, which may be above 1.
+/// The scales of RFC 8034 for higher probabilities, which may be above 1.
 const HIGH_SCALES: [(f64, f64); 3] = [(1.0, 0.5), (10.0, 0.125), (f64::INFINITY, 0.03125)];
 
 /// What remains of the drop probability after each update without congestion.
