@@ -1,4 +1,5 @@
-//! Version 3's model of the path (section 5.5 of the draft): bandwidth, round trip, and what losses say of them.
+//! Version 3's model of the path (section 5.5 of the draft): bandwidth, round trip, and what losses say of
+//! them.
 
 use perhop_core::Instant;
 
