@@ -4,8 +4,8 @@
 //! ([`Header`]) and the state of the queue ([`Occupancy`]); a block reads no clock, owns no socket, logs
 //! nothing and allocates nothing per packet. The simulator and the Linux data plane drive the same blocks.
 //!
-//! A new block is one file and one line in its role's registration ([`aqm`], [`meter`], [`scheduler`]); it
-//! feeds the scenario format, the published schema, the documentation and the conformance harness in
+//! A new block is one file and its registration in the room of its role ([`aqm`], [`meter`], [`scheduler`]);
+//! it feeds the scenario format, the published schema, the documentation and the conformance harness in
 //! [`testing`].
 
 // The lint can be answered for a whole crate only: builds without the feature hold to it.

@@ -19,15 +19,16 @@ pub struct Match {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub path: Option<PathName>,
-    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a different codepoint for each
-    /// color, so a queue for marked flows lists all of them: `["AF11", "AF12", "AF13"]`.
+    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a different
+    /// codepoint for each color, so a queue for marked flows lists all of them: `["AF11", "AF12", "AF13"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Codepoints>,
-    /// Their IP precedence, the three highest bits of the codepoint, or a list of precedences (RFC 791; RFC 2474, section 4.2.2).
+    /// Their IP precedence, the three highest bits of the codepoint, or a list of precedences (RFC 791; RFC
+    /// 2474, section 4.2.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precedence: Option<Precedences>,
-    /// Their MPLS traffic class (RFC 5462, the former EXP bits), or a list of them. Only packets on a label-switched path have
-    /// one: as routers write it by default, the precedence of the packet.
+    /// Their MPLS traffic class (RFC 5462, the former EXP bits), or a list of them. Only packets on a
+    /// label-switched path have one: as routers write it by default, the precedence of the packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_class: Option<Precedences>,
     /// Their Asymmetric Best-Effort service.

@@ -145,7 +145,7 @@ const ADDRESSES: &[&str] = &[
     "saddr",
     "daddr",
 ];
-const CODEPOINT: &str = "a queue tells packets apart by their codepoint: write match = { dscp = \"EF\" }; flows of a scenario have it \
+const CODEPOINT: &str = "a queue distinguishes packets by their codepoint: write match = { dscp = \"EF\" }; flows of a scenario have it \
                          with dscp = \"EF\" beside `transport`";
 
 const RTT: &str = "write `delay`, which is one way: half of the round-trip time that the link adds";

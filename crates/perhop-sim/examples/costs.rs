@@ -159,7 +159,7 @@ fn arrived(simulation: &Simulation) -> u64 {
     simulation.clone().finish().expect("conserved").links[0].counters.arrived.iter().sum()
 }
 
-/// What is measured, so that a profiler knows it by name.
+/// The measured part of a run, so that a profiler knows it by name.
 #[inline(never)]
 fn measured(simulation: &mut Simulation, until: Instant) {
     simulation.run_until(until);

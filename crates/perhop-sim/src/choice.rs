@@ -5,8 +5,8 @@ use std::fmt;
 /// An engine, which computes a run. Both give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Links process their arrivals in batches, as far ahead of the clock as their delays allow (look-ahead of conservative
-    /// parallel simulation). For networks that it accepts.
+    /// Links process their arrivals in batches, as far ahead of the clock as their delays allow (look-ahead
+    /// of conservative parallel simulation). For networks that it accepts.
     Batched,
     /// One event for each hop, in the order of time. For any network.
     Reference,

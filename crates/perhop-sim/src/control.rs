@@ -1,8 +1,8 @@
 //! Channels: how control messages travel in the simulator.
 //!
-//! A channel leads from one block to one other, such as from a marker to a sender. Its messages arrive after its delay, in
-//! the order in which they were sent. Each channel is a source of events, and each message that takes time is one event:
-//! at one time, messages arrive after packets and timers.
+//! A channel leads from one block to one other, such as from a marker to a sender. Its messages arrive after
+//! its delay, in the order in which they were sent. Each channel is a source of events, and each message that
+//! takes time is one event: at one time, messages arrive after packets and timers.
 
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ impl Channels {
         self.all.len()
     }
 
-    /// Who stands at the end of a channel.
+    /// The receiver at the end of a channel.
     pub(crate) fn destination(&self, channel: usize) -> Destination {
         self.all[channel].destination
     }

@@ -1,4 +1,5 @@
-//! Events besides the arrival of packets: timers of flows, control messages, samples of window controls and of the probe.
+//! Events besides the arrival of packets: timers of flows, control messages, samples of window controls and
+//! of the probe.
 
 use perhop_core::Instant;
 
@@ -49,12 +50,12 @@ pub(crate) enum EventSource {
     Probe,
 }
 
-/// The first number of a source that is no flow. Flows of populations take numbers beyond those of the network's flows, as many as are
-/// open at once.
+/// The first number of a source that is no flow. Flows of populations take numbers beyond those of the
+/// network's flows, as many as are open at once.
 const BEYOND_FLOWS: usize = 1 << 31;
 
-/// How the sources of a run are numbered: flows, then populations, then users of applications, then channels, then window controls, then
-/// the probe.
+/// How the sources of a run are numbered: flows, then populations, then users of applications, then channels,
+/// then window controls, then the probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources {
     pub(crate) populations: usize,

@@ -1,7 +1,8 @@
 //! The packet-level simulator of perhop.
 //!
-//! It drives the blocks of `perhop-core` in virtual time: hosts with transports, links with queues, any topology with
-//! static shortest-path routes. A run is a pure function of its [`Network`] and seed: no clock, no global state, no I/O.
+//! It drives the blocks of `perhop-core` in virtual time: hosts with transports, links with queues, any
+//! topology with static shortest-path routes. A run is a pure function of its [`Network`] and seed: no clock,
+//! no global state, no I/O.
 //!
 //! ```
 //! use perhop_sim::{Network, Simulation};

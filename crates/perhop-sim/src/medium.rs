@@ -1,4 +1,5 @@
-//! Links that change, lose and reorder packets: scheduled rates and delays, outages, random and bursty loss, jitter.
+//! Links that change, lose and reorder packets: scheduled rates and delays, outages, random and bursty loss,
+//! jitter.
 
 mod state;
 
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::rate_trace::RateTrace;
 pub(crate) use state::{LinkEvent, MediumState};
 
-/// How one direction of a link changes during a run, and which packets it loses and delays. The default does neither.
+/// How one direction of a link changes during a run, and which packets it loses and delays. The default does
+/// neither.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Medium {
     /// Its rate over time, in place of its own.
@@ -73,7 +75,8 @@ impl Medium {
         self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
     }
 
-    /// No packet of at least this size passes a link of this rate and this delay in less time, whatever these change to.
+    /// No packet of at least this size passes a link of this rate and this delay in less time, whatever these
+    /// change to.
     pub(crate) fn least_passage(&self, (rate, delay): (Bitrate, Duration), smallest: Bytes) -> Duration {
         let delay = self.changes.iter().filter_map(|change| change.delay).fold(delay, Duration::min);
         if self.trace.is_some() {
@@ -103,17 +106,18 @@ impl Medium {
 pub struct Change {
     /// When, from the start of the run.
     pub at: Duration,
-    /// The link's rate from then on. A packet that is being sent is finished at the earlier rate. Default: unchanged.
+    /// The link's rate from then on. A packet that is being sent is finished at the earlier rate. Default:
+    /// unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
-    /// The link's propagation delay from then on. Packets that have been sent or are being sent keep the earlier delay, so after a
-    /// step down later packets can overtake them. Default: unchanged.
+    /// The link's propagation delay from then on. Packets that have been sent or are being sent keep the
+    /// earlier delay, so after a step down later packets can overtake them. Default: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
 }
 
-/// A time during which a link begins to send no packet. A packet that is being sent when it begins is finished; others wait in the
-/// queue.
+/// A time during which a link begins to send no packet. A packet that is being sent when it begins is
+/// finished; others wait in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outage {
@@ -125,8 +129,9 @@ pub struct Outage {
 
 /// Losses in bursts (Gilbert 1960, Elliott 1963; `netem loss gemodel`).
 ///
-/// The link alternates between a good and a bad state, with one step a packet. A share `good-to-bad / (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good` packets in a row on
-/// average.
+/// The link alternates between a good and a bad state, with one step a packet. A share
+/// `good-to-bad / (good-to-bad + bad-to-good)` of the packets meets the bad state, for `1 / bad-to-good`
+/// packets in a row on average.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GilbertElliott {
@@ -148,7 +153,8 @@ pub struct GilbertElliott {
 pub struct Jitter {
     /// The distribution of the delay.
     pub distribution: Distribution,
-    /// The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is drawn again. Default: no bound.
+    /// The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is drawn again.
+    /// Default: no bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
     /// The mean of `exponential` and `normal`, before the bounds.
@@ -157,8 +163,9 @@ pub struct Jitter {
     /// The standard deviation of `normal`, before the bounds: at most the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sd: Option<Duration>,
-    /// Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and arrives 1 ns after that one at the earliest; so packets
-    /// arrive in bunches behind a late one, and the mean delay is longer than that of the distribution.
+    /// Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and arrives 1 ns
+    /// after that one at the earliest; so packets arrive in bunches behind a late one, and the mean delay is
+    /// longer than that of the distribution.
     pub reorder: bool,
 }
 

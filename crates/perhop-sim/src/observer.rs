@@ -24,22 +24,25 @@ pub struct Observed {
     pub link: usize,
     /// What.
     pub event: PacketEvent,
-    /// Which flow's packet it is. The header's number may have belonged to another flow of a population before.
+    /// Which flow's packet it is. The header's number may have belonged to another flow of a population
+    /// before.
     pub flow: Origin,
-    /// The packet, as it is then: marked by the meters before the queue; on departure with the ECN field that it leaves with.
+    /// The packet, as it is then: marked by the meters before the queue; on departure with the ECN field that
+    /// it leaves with.
     pub header: Header,
     /// What it carries.
     pub contents: Contents,
 }
 
-/// A flow, by what it stands for.
+/// A flow, by what it represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The number of its specification in the network.
     pub spec: u32,
     /// For a flow of a population: its number there, in the order in which they begin.
     pub member: Option<u32>,
-    /// A number that no other flow of the run has: that of its specification or, for flows of populations, the next after all.
+    /// A number that no other flow of the run has: that of its specification or, for flows of populations,
+    /// the next after all.
     pub serial: u32,
 }
 
@@ -48,7 +51,8 @@ pub struct Origin {
 pub enum PacketEvent {
     /// It comes to the queue, behind the meters.
     Arrival(Decision),
-    /// A meter before the queue drops it, which gave it the color of its header: the link's, or one at the first router.
+    /// A meter before the queue drops it, which gave it the color of its header: the link's, or one at the
+    /// first router.
     Policed,
     /// The link begins to send it.
     Departure {
@@ -81,7 +85,8 @@ pub enum Contents {
         number: u32,
         /// Its sender has reduced its window (CWR).
         reduced: bool,
-        /// The acknowledgement that it carries of the other direction of its connection, if it is part of one.
+        /// The acknowledgement that it carries of the other direction of its connection, if it is part of
+        /// one.
         acknowledged: Option<Acknowledgement>,
     },
     /// An acknowledgement of TCP.
@@ -107,7 +112,8 @@ pub struct Acknowledgement {
     pub duplicate: Option<u32>,
     /// One past the flow's last segment, and by how many bytes that is shorter than the others.
     pub last: (u32, u16),
-    /// Ranges that arrived beyond a gap: the first segment, and one past the last; a range that ends where it begins is none.
+    /// Ranges that arrived beyond a gap: the first segment, and one past the last; a range that ends where it
+    /// begins is none.
     pub ranges: [(u32, u32); 3],
 }
 

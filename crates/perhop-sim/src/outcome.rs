@@ -33,11 +33,12 @@ pub struct Outcome {
 /// What became of the flows of a population.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PopulationOutcome {
-    /// The number of the flow that stands for it. What is counted there is the sum over its flows.
+    /// The number of the flow that represents it. What is counted there is the sum over its flows.
     pub flow: usize,
     /// Each flow that began, in this order.
     pub flows: Vec<FlowRecord>,
-    /// How many were open at once, on average over the time after the warm-up. A flow is open from its start until it completes.
+    /// How many were open at once, on average over the time after the warm-up. A flow is open from its start
+    /// until it completes.
     pub mean_open: f64,
 }
 
@@ -81,10 +82,12 @@ pub struct ApplicationOutcome {
 pub struct FlowOutcome {
     /// When it began; `None` if it had not by the end of the run.
     pub started: Option<Instant>,
-    /// How long it was active in the measured time: from its start until all of its volume had arrived, or until it was stopped or its
-    /// source ended, and the last of its packets had arrived. `None` for the sum of a population's flows.
+    /// How long it was active in the measured time: from its start until all of its volume had arrived, or
+    /// until it was stopped or its source ended, and the last of its packets had arrived. `None` for the sum
+    /// of a population's flows.
     pub active: Option<Duration>,
-    /// None of its data arrived in that time, and none could have: it began too late, or was stopped too early. It has no rate.
+    /// None of its data arrived in that time, and none could have: it began too late, or was stopped too
+    /// early. It has no rate.
     pub is_too_brief: bool,
     /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
@@ -92,32 +95,36 @@ pub struct FlowOutcome {
     pub delivered_bytes: u64,
     /// Packets that reached the receiver again; not counted on real packets.
     pub repeated_packets: u64,
-    /// First deliveries, in bit/s over the time in which it was active, zero if it never was; of a population, over the measured time.
+    /// First deliveries, in bit/s over the time in which it was active, zero if it never was; of a
+    /// population, over the measured time.
     pub throughput_bps: f64,
     /// Segments acknowledged in order, in bit/s on the wire over the same time (TCP; else 0).
     pub acked_bps: f64,
-    /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets that arrived
-    /// after the warm-up; `None` for TCP and where none did.
+    /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets
+    /// that arrived after the warm-up; `None` for TCP and where none did.
     pub mean_transit_s: Option<f64>,
     /// Their 99th percentile, at most 3.1 % or 1 µs above it; `None` likewise.
     pub p99_transit_s: Option<f64>,
     /// All of them; `None` for TCP.
     pub transits: Option<FlowDelays>,
-    /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where fewer than two
-    /// came.
+    /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where
+    /// fewer than two came.
     pub jitter_s: Option<f64>,
-    /// What became of these packets at the receiver's play-out buffer; `None` for TCP and, without a fixed length, where none came.
+    /// What became of these packets at the receiver's play-out buffer; `None` for TCP and, without a fixed
+    /// length, where none came.
     pub play_out: Option<Played>,
     /// Packets sent, by the color that they were given.
     pub marked: [u64; 3],
-    /// Of these, packets that meters dropped, the flow's own or those of links, by the color that they gave them; `None` for a flow
-    /// that no meter polices.
+    /// Of these, packets that meters dropped, the flow's own or those of links, by the color that they gave
+    /// them; `None` for a flow that no meter polices.
     pub policed: Option<[u64; 3]>,
-    /// Packets that reached the receiver with a mark of congestion (ECN); `None` where nobody counted them: on real packets.
+    /// Packets that reached the receiver with a mark of congestion (ECN); `None` where nobody counted them:
+    /// on real packets.
     pub congested: Option<u64>,
     /// Data packets that queues dropped, by color.
     pub dropped: [u64; 3],
-    /// Data packets that links lost after they had sent them; `None` for a flow whose data pass no link that loses packets.
+    /// Data packets that links lost after they had sent them; `None` for a flow whose data pass no link that
+    /// loses packets.
     pub lost: Option<u64>,
     /// What became of its volume.
     pub completion: Completion,
@@ -131,8 +138,8 @@ pub struct FlowOutcome {
     pub buffer: Option<u64>,
 }
 
-/// What became of a flow's volume. A flow completes when the last byte of its volume that was still missing reaches the
-/// receiver; one whose transport does not send lost packets again never does after a loss.
+/// What became of a flow's volume. A flow completes when the last byte of its volume that was still missing
+/// reaches the receiver; one whose transport does not send lost packets again never does after a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
     /// It has no volume: it sends as long as it may.
@@ -140,7 +147,8 @@ pub enum Completion {
     Endless,
     /// It began during the warm-up, which no measure includes.
     InWarmup,
-    /// It had not completed by the end of the run: it was still sending, was stopped, had lost data for good, or had not begun.
+    /// It had not completed by the end of the run: it was still sending, was stopped, had lost data for good,
+    /// or had not begun.
     Unfinished,
     /// It completed this long after its start. On an [idle path](crate::Network::idle_time) it takes `idle`.
     After {
@@ -152,8 +160,8 @@ pub enum Completion {
 }
 
 impl Completion {
-    /// Of a flow whose volume takes `idle` on an idle path; `started` is when it began and `completed` when all of its volume had arrived,
-    /// if that was. It counts if it began after the warm-up, or at its end.
+    /// Of a flow whose volume takes `idle` on an idle path; `started` is when it began and `completed` when
+    /// all of its volume had arrived, if that was. It counts if it began after the warm-up, or at its end.
     pub fn of(
         idle: Duration,
         started: Option<Instant>,
@@ -185,7 +193,8 @@ impl Completion {
         }
     }
 
-    /// Whether it was unfinished at the end; `None` for a flow without a volume, and for one that began during the warm-up.
+    /// Whether it was unfinished at the end; `None` for a flow without a volume, and for one that began
+    /// during the warm-up.
     pub fn is_unfinished(self) -> Option<bool> {
         (!matches!(self, Self::Endless | Self::InWarmup)).then_some(self == Self::Unfinished)
     }
@@ -197,8 +206,8 @@ pub fn rate(bytes: u64, over: Duration) -> f64 {
 }
 
 impl FlowOutcome {
-    /// The rate of first deliveries in bit/s; `None` for a flow that was never active in the measured time, or too briefly for data to
-    /// arrive.
+    /// The rate of first deliveries in bit/s; `None` for a flow that was never active in the measured time,
+    /// or too briefly for data to arrive.
     pub fn throughput(&self) -> Option<f64> {
         self.has_rate().then_some(self.throughput_bps)
     }

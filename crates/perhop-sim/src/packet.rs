@@ -11,9 +11,11 @@ use crate::timed::Timed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPacket {
     at: Instant,
-    /// The flow's number, then the step's: steps are numbered in the order of flows. Those of ACKs have [`ACK`] set.
+    /// The flow's number, then the step's: steps are numbered in the order of flows. Those of ACKs have
+    /// [`ACK`] set.
     place: u64,
-    /// Sequence number (32 bits), size (16), color (2), CWR or ECN-Echo (1), unused (5), codepoint (6), ECN (2).
+    /// Sequence number (32 bits), size (16), color (2), CWR or ECN-Echo (1), unused (5), codepoint (6), ECN
+    /// (2).
     content: u64,
     /// Label (32 bits), service level (16): the contracted rate of its flow.
     contract: u64,
@@ -208,7 +210,8 @@ impl SimPacket {
         Self { content: self.content & !(1 << FLAG) | u64::from(flag) << FLAG, ..self }
     }
 
-    /// The packet with this codepoint, and the color that it stands for in Assured Forwarding (RFC 2597); any other leaves the color.
+    /// The packet with this codepoint, and the color that it means in Assured Forwarding (RFC 2597); any
+    /// other leaves the color.
     pub fn with_codepoint(self, dscp: Dscp) -> Self {
         let color = color_of(dscp, self.color());
         let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
@@ -236,7 +239,7 @@ impl SimPacket {
 #[derive(Clone, Copy, Debug)]
 pub struct Marks([u64; 3]);
 
-/// Those of the four classes of Assured Forwarding.
+/// The marks of the four classes of Assured Forwarding.
 static ASSURED: [Marks; 4] = {
     let mut classes = [Marks([0; 3]); 4];
     let mut number = 0;
@@ -250,7 +253,7 @@ static ASSURED: [Marks; 4] = {
 };
 
 impl Marks {
-    /// Those of an Assured Forwarding class.
+    /// The marks of an Assured Forwarding class.
     pub fn of(class: AfClass) -> &'static Self {
         &ASSURED[class.index()]
     }
@@ -332,7 +335,8 @@ impl Packet for SimPacket {
     }
 }
 
-/// Returns the color of a codepoint of Assured Forwarding (RFC 2597); with any other codepoint, the color stays as it is.
+/// Returns the color of a codepoint of Assured Forwarding (RFC 2597); with any other codepoint, the color
+/// stays as it is.
 pub(crate) fn color_of(dscp: Dscp, color: Color) -> Color {
     AfClass::of(dscp).map_or(color, |(_, color)| color)
 }

@@ -27,10 +27,10 @@ pub struct QueueSeries {
     pub link: String,
     /// Packets waiting.
     pub packets: Vec<f64>,
-    /// Internal state of the scheduler and its AQMs, by name: averages and control variables. With several queues, the
-    /// queue's name is a prefix.
+    /// Internal state of the scheduler and its AQMs, by name: averages and control variables. With several
+    /// queues, the queue's name is a prefix.
     pub gauges: Vec<(String, Vec<f64>)>,
-    /// For a queue that tells classes of packets apart, one for each, in order; else empty.
+    /// For a queue that distinguishes classes of packets, one for each, in order; else empty.
     pub classes: Vec<ClassSeries>,
 }
 
@@ -48,7 +48,8 @@ pub struct ClassSeries {
 }
 
 impl Series {
-    /// Makes room for so many values in each table of samples of flows, so that no table is ever copied to make room for more.
+    /// Makes room for so many values in each table of samples of flows, so that no table is ever copied to
+    /// make room for more.
     pub(crate) fn reserve(&mut self, values: usize) {
         for table in
             [&mut self.throughput_bps, &mut self.window_packets, &mut self.rtt_s, &mut self.seen_packets]

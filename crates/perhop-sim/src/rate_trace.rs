@@ -38,8 +38,8 @@ pub struct Rates {
 }
 
 impl Opportunities {
-    /// Opportunities at these milliseconds; when they repeat, they begin again at the last one. `None` for times that go back or are
-    /// all zero.
+    /// Opportunities at these milliseconds; when they repeat, they begin again at the last one. `None` for
+    /// times that go back or are all zero.
     pub fn new(millis: Vec<u32>, repeats: bool) -> Option<Self> {
         (millis.is_sorted() && millis.last().is_some_and(|&last| last > 0))
             .then_some(Self { millis, repeats })
@@ -70,8 +70,9 @@ impl Opportunities {
 }
 
 impl Rates {
-    /// Rates in bit/s from these times on, of which the first is zero. The last rate stays, or, if they repeat, lasts as long as the one
-    /// before it. `None` for times that do not rise, rates that are all zero, and a single rate that is to repeat.
+    /// Rates in bit/s from these times on, of which the first is zero. The last rate stays, or, if they
+    /// repeat, lasts as long as the one before it. `None` for times that do not rise, rates that are all
+    /// zero, and a single rate that is to repeat.
     pub fn new(rows: Vec<(Duration, u64)>, repeats: bool) -> Option<Self> {
         let begins = rows.first().is_some_and(|&(time, _)| time.is_zero());
         let rises = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -122,7 +123,8 @@ impl RateTrace {
         }
     }
 
-    /// The rates that it has up to this time, in bit/s: of opportunities, the time between which is no rate, none.
+    /// The rates that it has up to this time, in bit/s: of opportunities, the time between which is no rate,
+    /// none.
     pub fn rates_by(&self, end: Duration) -> impl Iterator<Item = u64> {
         let rows = match self {
             Self::Opportunities(_) => &[][..],
@@ -159,7 +161,8 @@ pub(crate) struct Timetable {
     place: usize,
     base: Instant,
     busy_until: Instant,
-    /// Bytes that the opportunity of that time can still send; or what rounding to a nanosecond has left to send, in bit · ns/s.
+    /// Bytes that the opportunity of that time can still send; or what rounding to a nanosecond has left to
+    /// send, in bit · ns/s.
     rest: u64,
     /// When a port was last asked to be served: see [`serve`](Self::serve).
     asked: Instant,
@@ -196,7 +199,8 @@ impl Timetable {
         }
     }
 
-    /// The queue was empty up to `now`: opportunities are lost. A packet that comes at the time of an opportunity misses it.
+    /// The queue was empty up to `now`: opportunities are lost. A packet that comes at the time of an
+    /// opportunity misses it.
     pub(crate) fn idle(&mut self, now: Instant) {
         let trace = Arc::clone(&self.trace);
         if let RateTrace::Opportunities(opportunities) = &*trace {
@@ -205,7 +209,8 @@ impl Timetable {
         }
     }
 
-    /// Begins to send a packet at a time at which it [`opens`](Self::opens). Returns when its last byte is sent.
+    /// Begins to send a packet at a time at which it [`opens`](Self::opens). Returns when its last byte is
+    /// sent.
     pub(crate) fn transmit(&mut self, size: u16, now: Instant) -> Instant {
         let trace = Arc::clone(&self.trace);
         self.busy_until = match &*trace {
@@ -343,7 +348,8 @@ mod tests {
         // Opportunities at 1, 3, 3, 6 | 7, 9, 9, 12 | 13 … ms.
         let trace = opportunities(&[1, 3, 3, 6], true);
         assert_eq!(sent(&trace, 0, &[1500; 6]), [1000, 3000, 3000, 6000, 7000, 9000]);
-        // Small packets share an opportunity, large ones take several; what is left goes to the next packet if it waits.
+        // Small packets share an opportunity, large ones take several; what is left goes to the next packet
+        // if it waits.
         assert_eq!(sent(&trace, 0, &[500, 1000, 500, 1001, 40]), [1000, 1000, 3000, 3000, 3000]);
         assert_eq!(sent(&trace, 0, &[500, 500, 501, 4000]), [1000, 1000, 3000, 6000]);
         // A packet that comes at 3 ms misses both opportunities of that time.
@@ -362,7 +368,8 @@ mod tests {
         let mut table = Timetable::new(&opportunities(&[1, 3, 3, 6], true));
         assert_eq!(table.opens(at(2500)), Some(at(3000)));
         assert_eq!(table.transmit(700, at(3000)), at(3000));
-        // The rest of this opportunity and the other one of that time go to packets that wait, not to those that come later.
+        // The rest of this opportunity and the other one of that time go to packets that wait, not to those
+        // that come later.
         let mut idle = table.clone();
         assert_eq!((table.opens(at(3000)), table.transmit(2300, at(3000))), (Some(at(3000)), at(3000)));
         idle.idle(at(3000));

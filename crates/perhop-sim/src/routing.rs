@@ -38,8 +38,8 @@ impl Routes {
 }
 
 impl Network {
-    /// The routes of all flows. Time grows with the routers at which routes begin times the links, and with the lengths of routes; memory
-    /// with the lengths of routes alone.
+    /// The routes of all flows. Time grows with the routers at which routes begin times the links, and with
+    /// the lengths of routes; memory with the lengths of routes alone.
     pub fn routes(&self) -> Routes {
         let mut numbers: BTreeMap<(NodeId, NodeId), u32> = BTreeMap::new();
         let mut own: BTreeMap<(usize, bool), u32> = BTreeMap::new();

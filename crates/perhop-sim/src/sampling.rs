@@ -1,4 +1,5 @@
-//! Samples of flows and queues for the probe, and what statistics exclude: the counts at the end of the warm-up.
+//! Samples of flows and queues for the probe, and what statistics exclude: the counts at the end of the
+//! warm-up.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use crate::network::Network;
 use crate::probe::{QueueSeries, Series};
 use crate::rate_trace::RateTrace;
 
-/// The times at which flows are sampled: those of the probe, at regular intervals, and the end of the warm-up.
+/// The times at which flows are sampled: those of the probe, at regular intervals, and the end of the
+/// warm-up.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleTimes {
     interval: Option<Duration>,
@@ -131,11 +133,12 @@ pub(crate) trait Ports {
     /// A sample of a link with a queue under an AQM. Its counters are those of `now`.
     fn view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 
-    /// The same at the end of the run: packets that still wait have waited until `now`.
+    /// The view at the end of the run: packets that still wait have waited until `now`.
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 }
 
-/// A link with a queue under an AQM: its number, name, rate and the trace in place of that, and what it had counted at the end of the warm-up.
+/// A link with a queue under an AQM: its number, name, rate and the trace in place of that, and what it had
+/// counted at the end of the warm-up.
 #[derive(Clone, Debug)]
 struct MeasuredLink {
     link: usize,
@@ -199,8 +202,8 @@ impl Recorder {
         }
     }
 
-    /// Ends the run at `now`: checks that every queue conserved its packets. Returns the outcome of each measured link, and the
-    /// samples.
+    /// Ends the run at `now`: checks that every queue conserved its packets. Returns the outcome of each
+    /// measured link, and the samples.
     ///
     /// # Errors
     /// A queue lost or invented packets.

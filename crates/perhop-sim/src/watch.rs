@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use perhop_core::Instant;
 
-/// Follows runs, and ends them before their time. It never changes what a run computes: one that is stopped gives no outcome.
+/// Follows runs, and ends them before their time. It never changes what a run computes: one that is stopped
+/// gives no outcome.
 ///
 /// Clones share what they follow.
 #[derive(Clone, Debug, Default)]
@@ -25,12 +26,12 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The same for a thread of a run whose progress another thread reports.
+    /// The watch of a thread of a run whose progress another thread reports.
     pub(crate) fn unreported(&self) -> Self {
         Self { under_way: Arc::default(), ..self.clone() }
     }
 
-    /// The same for one run, which can be ended alone.
+    /// The watch of one run, which can be ended alone.
     #[must_use]
     pub fn of_one_run(&self) -> Self {
         Self { stop_one: Arc::default(), ..self.clone() }
@@ -47,7 +48,8 @@ impl Watch {
         self.stop.load(Ordering::Relaxed) || self.stop_one.load(Ordering::Relaxed)
     }
 
-    /// The runs that are on, each by the part of it that has been simulated: 0.7 for one at a quarter and one at 45 %.
+    /// The runs that are on, each by the part of it that has been simulated: 0.7 for one at a quarter and one
+    /// at 45 %.
     pub fn under_way(&self) -> f64 {
         self.under_way.load(Ordering::Relaxed) as f64 / WHOLE as f64
     }

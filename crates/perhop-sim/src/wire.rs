@@ -1,4 +1,5 @@
-//! Wires: what takes packets from one end to the other. A link between a host and its router is no more than that.
+//! Wires: what takes packets from one end to the other. A link between a host and its router is no more than
+//! that.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
@@ -13,8 +14,8 @@ pub struct AccessSpec {
     pub delay: Duration,
 }
 
-/// Sends packets one after the other, and takes them to the far end. A link between a host and its router is no more than
-/// that: endless and unobserved.
+/// Sends packets one after the other, and takes them to the far end. A link between a host and its router is
+/// no more than that: endless and unobserved.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     busy_until: Instant,
@@ -26,14 +27,16 @@ pub(crate) struct Wire {
     slow: Option<Box<Slow>>,
 }
 
-/// What few packets need: the sizes of most are as the wire knows them, and their hosts hand them over at once.
+/// What few packets need: the sizes of most are as the wire knows them, and their hosts hand them over at
+/// once.
 #[derive(Clone, Debug)]
 struct Slow {
     serializer: Option<Serializer>,
     dispatch: Option<Dispatch>,
 }
 
-/// The jitter of a host that sends: each packet is handed to the wire after a random time, but not before the one ahead of it.
+/// The jitter of a host that sends: each packet is handed to the wire after a random time, but not before the
+/// one ahead of it.
 #[derive(Clone, Debug)]
 struct Dispatch {
     most: Duration,
@@ -51,7 +54,8 @@ impl Dispatch {
 
 const _: () = assert!(size_of::<Wire>() == 32);
 
-/// Packets that would be sent even later, long after any run, are as if they were sent then: half of all time.
+/// Packets that would be sent even later, long after any run, are as if they were sent then: half of all
+/// time.
 const LATEST: Instant = Instant::from_nanos(1 << 63);
 
 impl Wire {
@@ -64,7 +68,7 @@ impl Wire {
         }
     }
 
-    /// That of a host with this private link to its router, if it has one.
+    /// The wire of a host with this private link to its router, if it has one.
     pub(crate) fn of_access(access: Option<&AccessSpec>) -> Self {
         access.map_or_else(Self::none, |access| Self::new(access.rate, access.delay))
     }
@@ -74,7 +78,7 @@ impl Wire {
         Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, slow: None }
     }
 
-    /// The same from a host that hands over each packet after a random time of at most `most`.
+    /// The wire of a host that hands over each packet after a random time of at most `most`.
     pub(crate) fn after(mut self, most: Duration, rng: Rng) -> Self {
         let slow = self.slow.get_or_insert_with(|| Box::new(Slow { serializer: None, dispatch: None }));
         slow.dispatch = Some(Dispatch { most: most.min(Duration::AGES), rng, last: Instant::ZERO });
@@ -98,7 +102,8 @@ impl Wire {
         if size != self.size {
             return self.pass_other(size, now);
         }
-        // Packets of four seconds at most: from `LATEST` on, nearly 2³¹ of them have room before the end of time.
+        // Packets of four seconds at most: from `LATEST` on, nearly 2³¹ of them have room before the end of
+        // time.
         self.busy_until = self.busy_until.max(now).later(Duration::from_nanos(u64::from(self.nanos)));
         self.busy_until.later(self.delay)
     }
@@ -170,7 +175,8 @@ mod tests {
 
     #[test]
     fn sizes_that_take_whole_nanoseconds_and_others_share_a_wire_exactly() {
-        // 3 Gbit/s: 3 bytes take 8 ns, 1 byte takes 2.666… ns. Whatever the order, the serializer says when they are sent.
+        // 3 Gbit/s: 3 bytes take 8 ns, 1 byte takes 2.666… ns. Whatever the order, the serializer says when
+        // they are sent.
         let rate = Bitrate::from_bps(3_000_000_000).unwrap();
         let (mut wire, mut serializer) = (Wire::new(rate, Duration::ZERO), Serializer::new(rate));
         for step in 0..200_u64 {

@@ -1,4 +1,4 @@
-//! What is measured of a run, and what the batched engine relies on.
+//! Measures of a run, and properties on which the batched engine relies.
 
 use crate::common::{aqm, duplex, flow, run_alike, tcp};
 use perhop_core::{Duration, Instant};
@@ -14,8 +14,9 @@ fn a_mean_round_trip_needs_a_sample() {
 
 #[test]
 fn the_round_trip_of_any_sender_is_that_of_all_its_packets() {
-    // Limited by the window of 60 packets of 8 ms each on the link, after slow start: a path of 40 ms and a standing queue. All senders
-    // send the same packets at the same times, so the measure is the same, though some time one segment a round trip and some use SACK.
+    // Limited by the window of 60 packets of 8 ms each on the link, after slow start: a path of 40 ms and a
+    // standing queue. All senders send the same packets at the same times, so the measure is the same, though
+    // some time one segment a round trip and some use SACK.
     let of = |sender: &str| {
         let transport = tcp(&format!(
             r#"{{"window": "60p", "packet": "1kB", "ack": "40B", "handshake": true, {sender}}}"#
@@ -48,8 +49,9 @@ fn the_round_trip_of_any_sender_is_that_of_all_its_packets() {
 
 #[test]
 fn a_way_is_not_clear_while_answers_wait_for_the_link_back() {
-    // Six hundred openings leave the bottleneck 64 us apart. Each ACK takes 1.6 ms on the way back, as long as a data
-    // packet on the way there, so the queue that they make is still there when all connections are open.
+    // Six hundred openings leave the bottleneck 64 us apart. Each ACK takes 1.6 ms on the way back, as long
+    // as a data packet on the way there, so the queue that they make is still there when all connections are
+    // open.
     let transport = tcp(r#"{"tcp": "reno", "packet": "1000B", "ack": "40B", "handshake": true}"#);
     let flows = (0..600).map(|n| {
         let mut flow = flow(format!("{n}"), 0, 1, transport.clone(), None);

@@ -1,5 +1,5 @@
-//! Rates over the active time of flows, and the use of links over the integral of their rate, computed again from the packets that an
-//! observer sees.
+//! Rates over the active time of flows, and the use of links over the integral of their rate, computed again
+//! from the packets that an observer sees.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! All integration tests in one program: each program of its own would compile and link the simulator once more.
+//! All integration tests in one program: each program of its own would compile and link the simulator once
+//! more.
 
 mod common;
 #[path = "../../perhop-core/tests/common/ordinary.rs"]

@@ -18,8 +18,8 @@ pub fn application(model: &str, table: &str) -> ApplicationParams {
     ApplicationParams::deserialize_named(model, &mut read).unwrap().unwrap()
 }
 
-/// Users with connections over a link of this rate and a delay of 20 ms, behind a queue of 100 packets; their hosts are at the
-/// routers. Packets are of 1040 bytes, 40 of which are headers, and requests of 140.
+/// Users with connections over a link of this rate and a delay of 20 ms, behind a queue of 100 packets; their
+/// hosts are at the routers. Packets are of 1040 bytes, 40 of which are headers, and requests of 140.
 fn network(params: ApplicationParams, users: usize, rate: &str, transport: &str, seconds: u64) -> Network {
     let requests = tcp(&format!(r#"{{{transport}, "packet": "140B"}}"#));
     let responses = tcp(&format!(r#"{{{transport}, "packet": "1040B"}}"#));
@@ -65,16 +65,17 @@ const ONE_OBJECT: &str = r#"{"request": "100B", "main": {"mu": 8.006367567650246
 
 #[test]
 fn the_time_of_a_page_of_one_object_over_an_idle_path_by_hand() {
-    // At 8 Mbit/s a byte takes 1 us. The request: 140 us and 20 ms. The response is three packets of 1040 us each, all within
-    // the initial window, and 20 ms: 43.26 ms.
+    // At 8 Mbit/s a byte takes 1 us. The request: 140 us and 20 ms. The response is three packets of 1040 us
+    // each, all within the initial window, and 20 ms: 43.26 ms.
     let params = application("web", ONE_OBJECT);
     let outcome =
         run_alike(&network(params.clone(), 1, "8Mbps", r#""tcp": "newreno", "initial-window": "4p""#, 30));
     let pages = samples(&outcome, "page_s");
     assert!(pages.len() > 5 && pages.iter().all(|time| (time - 0.043_26).abs() < 1e-9), "{pages:?}");
     assert_eq!(samples(&outcome, "page_bytes")[0], 3000.0);
-    // With a window of one segment each further packet waits for an ACK: two round trips of 20 ms + 40 us + 20 ms + 1.04 ms
-    // more at first, in place of 2.08 ms; slow start gives two segments in the second round trip.
+    // With a window of one segment each further packet waits for an ACK: two round trips of 20 ms + 40 us +
+    // 20 ms + 1.04 ms more at first, in place of 2.08 ms; slow start gives two segments in the second round
+    // trip.
     let slow = network(params, 1, "8Mbps", r#""tcp": "newreno", "initial-window": "1p""#, 30);
     let outcome = run_alike(&slow);
     let first = samples(&outcome, "page_s")[0];
@@ -149,7 +150,7 @@ fn users_draw_the_same_whatever_the_mechanism() {
 
 #[test]
 fn a_closed_loop_keeps_to_littles_law() {
-    // N users, of whom each thinks for Z and waits for R: N = X (R + Z), with X responses a second.
+    // N users, each of which thinks for Z and waits for R: N = X (R + Z), with X responses a second.
     let table = r#"{"think": "500ms", "response": "20kB", "times": "exponential"}"#;
     let users = 20;
     let params = application("request-response", table);
@@ -181,7 +182,8 @@ fn datagrams_of_a_game_take_what_the_path_takes() {
 
 #[test]
 fn the_first_chunk_of_a_video_by_hand() {
-    // The request: 140 us and 20 ms. 150 kB are 150 packets of 1040 us, all of which the first window lets out; then 20 ms.
+    // The request: 140 us and 20 ms. 150 kB are 150 packets of 1040 us, all of which the first window lets
+    // out; then 20 ms.
     let transport = r#""tcp": "newreno", "initial-window": "200p""#;
     let params = application("video", r#"{"request": "100B"}"#);
     let mut video = network(params, 1, "8Mbps", transport, 60);
@@ -190,7 +192,8 @@ fn the_first_chunk_of_a_video_by_hand() {
     let startup = samples(&outcome, "startup_s")[0];
     assert!((startup - (0.020_14 + 0.156 + 0.020)).abs() < 1e-9, "{startup}");
     assert_eq!(measure(&outcome, "stalls"), 0.0);
-    // Chunks at the highest rate are of 2.15 MB, which take 2.24 s with headers: 26 in the time, besides the first ones.
+    // Chunks at the highest rate are of 2.15 MB, which take 2.24 s with headers: 26 in the time, besides the
+    // first ones.
     let chunks = measure(&outcome, "chunks");
     assert!((24.0..=30.0).contains(&chunks), "{chunks}");
     assert_eq!(samples(&outcome, "quality_bps").last(), Some(&4_300_000.0));
@@ -208,7 +211,8 @@ fn exchanges(think: &str, extra: &str, seconds: u64) -> Outcome {
 #[test]
 fn responses_and_requests_carry_acks_of_one_another() {
     for extra in ["", r#", "delayed-ack": "100ms""#] {
-        // Request, response, and a second later no data that could carry the ACK of the response: three packets pass a link.
+        // Request, response, and a second later no data that could carry the ACK of the response: three
+        // packets pass a link.
         let outcome = exchanges("1s", extra, 20);
         let [response, request] = [0, 1].map(|flow| outcome.flows[flow].sender.sent);
         assert!(response > 15 && request - response <= 1, "{response} {request}");
@@ -375,9 +379,10 @@ fn others(count: usize, hops: u32) -> impl Iterator<Item = FlowSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On a line that nobody else uses and whose queue drops nothing, no user sends anything twice. A browser asks for several objects at
-    /// once, so it has a line that is fast enough for all of them: on a slow one, ACKs of requests wait behind the responses, so that a
-    /// probe or a timer may send a request again, as in a real network.
+    /// On a line that nobody else uses and whose queue drops nothing, no user sends anything twice. A browser
+    /// asks for several objects at once, so it has a line that is fast enough for all of them: on a slow one,
+    /// ACKs of requests wait behind the responses, so that a probe or a timer may send a request again, as in
+    /// a real network.
     #[test]
     fn an_empty_line_has_no_retransmissions(
         seed: u64,
@@ -409,7 +414,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Users of any application over any transport and any queue, beside other flows: both engines agree in every number.
+    /// Users of any application over any transport and any queue, beside other flows: both engines agree in
+    /// every number.
     #[test]
     fn both_engines_agree_on_users(
         seed: u64,

@@ -53,8 +53,8 @@ fn paced(rate: &str) -> TransportSpec {
 
 #[test]
 fn a_paced_flow_over_one_link_by_hand() {
-    // 9001 bytes are ten packets, 2 ms apart. The last is sent after 18 ms, takes 1 ms and travels for 10. On an idle path, ten
-    // packets take 10 ms and travel for 10.
+    // 9001 bytes are ten packets, 2 ms apart. The last is sent after 18 ms, takes 1 ms and travels for 10. On
+    // an idle path, ten packets take 10 ms and travel for 10.
     let network = alone(sized(paced("4Mbps"), 9001), "99p");
     let [completion] = completions(&network, 1)[..] else { panic!("one flow") };
     assert_eq!(completion, Completion::After { time: micros(29_000), idle: micros(20_000) });
@@ -64,8 +64,9 @@ fn a_paced_flow_over_one_link_by_hand() {
 
 #[test]
 fn an_idle_path_counts_every_hop_and_the_slowest_for_each_packet() {
-    // 1000 bytes take 0.8 ms on the access link, 1 ms on the shared one, 8 ms on the egress; propagation takes 1, 10 and 2 ms.
-    // Two more packets take 16 ms on the slowest. A source that sends all at once needs exactly that.
+    // 1000 bytes take 0.8 ms on the access link, 1 ms on the shared one, 8 ms on the egress; propagation
+    // takes 1, 10 and 2 ms. Two more packets take 16 ms on the slowest. A source that sends all at once needs
+    // exactly that.
     let link =
         |rate: &str, millis| AccessSpec { rate: rate.parse().unwrap(), delay: Duration::from_millis(millis) };
     let access = (Some(link("10Mbps", 1)), Some(link("1Mbps", 2)));
@@ -79,16 +80,17 @@ fn an_idle_path_counts_every_hop_and_the_slowest_for_each_packet() {
 
 #[test]
 fn three_rounds_of_slow_start_by_hand() {
-    // Windows of 1, 2 and 4 packets; an acknowledgement of 40 bytes takes 0.04 ms. The first is back after 1 + 10 + 0.04 + 10 =
-    // 21.04 ms, those of the second round after 42.08 and 43.08 ms. Each lets two packets out; the last of the four waits for
-    // three, is sent by 46.08 ms and arrives 10 ms later.
+    // Windows of 1, 2 and 4 packets; an acknowledgement of 40 bytes takes 0.04 ms. The first is back after 1 +
+    // 10 + 0.04 + 10 = 21.04 ms, those of the second round after 42.08 and 43.08 ms. Each lets two packets
+    // out; the last of the four waits for three, is sent by 46.08 ms and arrives 10 ms later.
     let by_hand = Completion::After { time: micros(56_080), idle: micros(17_000) };
     for more in ["", r#", "sack": true"#, r#", "sack": true, "prr": true, "send-jitter": "0s""#] {
         let transport =
             tcp(&format!(r#"{{"tcp": "newreno", "packet": "1000B", "initial-window": "1p" {more}}}"#));
         assert_eq!(completions(&alone(sized(transport, 7000), "99p"), 1), [by_hand], "{more}");
     }
-    // A handshake takes a round trip of packets of 40 bytes before that, and carries no data, even if it is as large as data.
+    // A handshake takes a round trip of packets of 40 bytes before that, and carries no data, even if it is
+    // as large as data.
     let opening = |packet: &str, volume| {
         let table = format!(
             r#"{{"tcp": "newreno", "packet": "{packet}", "ack": "40B", "initial-window": "1p", "handshake": true}}"#
@@ -101,7 +103,8 @@ fn three_rounds_of_slow_start_by_hand() {
 
 #[test]
 fn a_lost_segment_is_waited_for_if_it_is_sent_again() {
-    // Ten packets at once on a queue of three: the source of datagrams never completes, TCP does when the last gap is filled.
+    // Ten packets at once on a queue of three: the source of datagrams never completes, TCP does when the
+    // last gap is filled.
     let datagrams = completions(&alone(sized(paced("1Gbps"), 10_000), "3p"), 1)[0];
     assert_eq!((datagrams, datagrams.time(), datagrams.slowdown()), (Completion::Unfinished, None, None));
     assert_eq!(datagrams.is_unfinished(), Some(true));
@@ -113,7 +116,8 @@ fn a_lost_segment_is_waited_for_if_it_is_sent_again() {
 #[test]
 fn only_what_begins_after_the_warm_up_and_completes_by_the_end_has_a_time() {
     const DONE: u64 = 529_000_000;
-    // The flow of the first test begins at 500 ms and completes at 529 ms. It counts by its beginning, as flows of populations do.
+    // The flow of the first test begins at 500 ms and completes at 529 ms. It counts by its beginning, as
+    // flows of populations do.
     const BEGINS: u64 = 500_000_000;
     let completion = |warmup: u64, duration: u64, stop: Option<u64>| {
         let flow = FlowSpec { stop: stop.map(Instant::from_nanos), ..sized(paced("4Mbps"), 10_000) };

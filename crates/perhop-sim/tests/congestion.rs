@@ -19,7 +19,8 @@ fn run(network: &Network) -> Outcome {
     batched
 }
 
-/// Flows over 10 Mbit/s with a round trip of 40 ms, 50 packets of 1000 bytes, and this queue; a warm-up of a third.
+/// Flows over 10 Mbit/s with a round trip of 40 ms, 50 packets of 1000 bytes, and this queue; a warm-up of a
+/// third.
 fn narrow(transports: &[(&str, TcpEcn)], queue: (&str, &str), seconds: u64) -> Network {
     let flows = transports.iter().enumerate().map(|(number, (transport, ecn))| {
         let mut flow = flow(format!("{number}"), 0, 1, tcp(transport), None);
@@ -190,7 +191,7 @@ fn hystart_ends_slow_start_before_a_buffer_overflows() {
         (of(&outcome, |flow| flow.sender.retransmitted), utilization(&outcome))
     };
     let (standard, hystart) = (first_losses("standard"), first_losses("hystart++"));
-    // RFC 9406, section 5, tells of half as many bytes sent again over such a buffer.
+    // RFC 9406, section 5, reports half as many bytes sent again over such a buffer.
     assert!(hystart.0 * 10 < standard.0 * 6, "{hystart:?} {standard:?}");
     assert!(hystart.1 > standard.1 - 0.05, "{hystart:?} {standard:?}");
 }

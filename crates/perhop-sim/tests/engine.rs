@@ -99,8 +99,8 @@ fn every_transport_runs_alike_on_both_engines_and_in_slices() {
 
 #[test]
 fn flows_take_turns_in_a_window_as_event_by_event() {
-    // The look-ahead is 48 ms, so each paced flow sends several packets in a window, and is sampled, stopped and told of OUT packets
-    // within it.
+    // The look-ahead is 48 ms, so each paced flow sends several packets in a window, and is sampled, stopped
+    // and informed of OUT packets within it.
     let transports = [
         tcp(r#"{"tcp": "newreno", "packet": "576B", "pacing": "window"}"#),
         tcp(r#"{"tcp": "linux", "packet": "576B", "pacing": "window"}"#),
@@ -128,7 +128,8 @@ fn flows_take_turns_in_a_window_as_event_by_event() {
 
 #[test]
 fn table1_in_integers() {
-    // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in the commit.
+    // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in
+    // the commit.
     let outcome = run(&table1(aqm("rio", RIO), 20), 1, Engine::Batched);
     let link = &outcome.links[0];
     let delivered: u64 = outcome.flows.iter().map(|flow| flow.delivered_packets).sum();
@@ -219,8 +220,9 @@ fn a_flow_more_changes_no_other_flows_luck() {
 
 #[test]
 fn one_window_limited_flow_by_hand() {
-    // 10 packets of 1000 bytes a round trip of 100 ms plus serialization: 2 x 0.8 ms access, 0.4 ms bottleneck, and
-    // 40-byte ACKs 2 x 0.032 + 0.016 ms. Throughput = 10 x 8000 bit / 102.08 ms = 783.7 kbit/s.
+    // 10 packets of 1000 bytes a round trip of 100 ms plus serialization: 2 x 0.8 ms access, 0.4 ms
+    // bottleneck, and 40-byte ACKs 2 x 0.032 + 0.016 ms. Throughput = 10 x 8000 bit / 102.08 ms = 783.7
+    // kbit/s.
     let transport = tcp(r#"{"tcp": "reno", "window": "10p", "initial-window": "10p"}"#);
     let mut flow = flow("only".into(), 0, 1, transport, None);
     flow.start = (Instant::ZERO, Instant::ZERO);
@@ -236,7 +238,8 @@ fn one_window_limited_flow_by_hand() {
     assert!((flow.throughput_bps / 783_700.0 - 1.0).abs() < 1e-3, "{}", flow.throughput_bps);
     // The ten come back to back: the last waits behind nine at the access link, once.
     assert_eq!(flow.mean_timed_rtt(), Some(Duration::from_nanos(102_080_000)));
-    // Of the first ten the nth waits n x 0.8 ms there, and no other packet of some 97 950: 36 ms in all, 367 ns each.
+    // Of the first ten the nth waits n x 0.8 ms there, and no other packet of some 97 950: 36 ms in all, 367
+    // ns each.
     let mean = flow.mean_rtt().unwrap().as_nanos();
     assert!(mean.abs_diff(102_080_367) < 10, "{mean}");
 }
@@ -334,7 +337,8 @@ fn every_period_dependent_choice_changes_the_run() {
 
 #[test]
 fn a_return_path_has_no_fixed_delay_while_connections_still_open() {
-    // An acknowledgement takes as long on the way back as a packet on the way there, and twelve openings come all at once.
+    // An acknowledgement takes as long on the way back as a packet on the way there, and twelve openings come
+    // all at once.
     let transport = tcp(r#"{"tcp": "reno", "packet": "1000B", "ack": "40B", "handshake": true}"#);
     let flows = (0..12).map(|n| {
         let mut flow = flow(format!("{n}"), 0, 1, transport.clone(), None);
@@ -356,8 +360,8 @@ fn a_return_path_has_no_fixed_delay_while_connections_still_open() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any flows over one bottleneck and back: the batched engine does nearly all of it in one go, if hosts are alike and their
-    /// links fast, and packets come to links nearly in order.
+    /// Any flows over one bottleneck and back: the batched engine does nearly all of it in one go, if hosts
+    /// are alike and their links fast, and packets come to links nearly in order.
     #[test]
     fn bottlenecks_agree(
         seed: u64,
@@ -413,7 +417,8 @@ proptest! {
         assert_same(&run(&network, seed, Engine::Batched), &run(&network, seed, Engine::Reference));
     }
 
-    /// Any chain of links with any queues: packets conserved at each, both engines alike, no flow above its path.
+    /// Any chain of links with any queues: packets conserved at each, both engines alike, no flow above its
+    /// path.
     #[test]
     fn chains_conserve_and_agree(
         seed: u64,

@@ -1,4 +1,5 @@
-//! What keeps TCP senders from sending more, and for how long, against times worked out by hand, in both engines.
+//! What keeps TCP senders from sending more, and for how long, against times worked out by hand, in both
+//! engines.
 
 use crate::common::{aqm, duplex, flow, tcp};
 use perhop_core::{Bytes, Duration, Instant, Probability};
@@ -10,7 +11,8 @@ fn run(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration) -> F
     run_with(transport, volume, limit, warmup, 0.0)
 }
 
-/// What became of a flow over 8 Mbit/s and 50 ms in ten seconds, on a link that loses this share of the packets.
+/// What became of a flow over 8 Mbit/s and 50 ms in ten seconds, on a link that loses this share of the
+/// packets.
 fn run_with(transport: &str, volume: Option<u64>, limit: &str, warmup: Duration, loss: f64) -> FlowOutcome {
     let only = FlowSpec {
         access: None,
@@ -48,8 +50,8 @@ const RENO: &str = r#""tcp": "newreno", "packet": "1000B", "ack": "40B", "window
 
 #[test]
 fn a_window_of_twenty_packets_holds_a_flow_from_the_nineteenth_ack_on() {
-    // A round trip takes 1 + 50 + 0.04 + 50 ms. Slow start has 20 segments outstanding with the 19th ACK, the fourth of the sixth
-    // round: 5 x 101.04 + 3 ms.
+    // A round trip takes 1 + 50 + 0.04 + 50 ms. Slow start has 20 segments outstanding with the 19th ACK, the
+    // fourth of the sixth round: 5 x 101.04 + 3 ms.
     let outcome = run(&format!("{{{RENO}}}"), None, "99p", Duration::ZERO);
     assert_eq!(micros(&outcome.sender.limits), [0, 0, 9_491_800, 508_200, 0]);
     assert_eq!(outcome.receiver_window, Some(20_000));
@@ -117,8 +119,9 @@ fn a_flow_that_has_sent_all_waits_for_its_application_until_that_is_acknowledged
 
 #[test]
 fn a_timeout_is_followed_by_recovery() {
-    // The third of three packets finds the queue full. A round trip of ten ticks gives a timeout of 10 + 4 x 5 ticks, which begins
-    // again with the ACK of the second packet, at 102.04 ms. The retransmission takes a round trip.
+    // The third of three packets finds the queue full. A round trip of ten ticks gives a timeout of 10 + 4 x
+    // 5 ticks, which begins again with the ACK of the second packet, at 102.04 ms. The retransmission takes a
+    // round trip.
     let transport = format!(r#"{{{RENO}, "initial-window": "3p", "tick": "10ms"}}"#);
     let outcome = run(&transport, Some(3000), "1p", Duration::ZERO);
     assert_eq!(micros(&outcome.sender.limits), [0, 402_040, 0, 0, 101_040]);
@@ -158,7 +161,8 @@ fn a_full_window_or_buffer_holds_a_sender_that_repairs_losses_too() {
 
 #[test]
 fn round_trips_do_not_contain_the_repair_of_losses() {
-    // No queue builds up with a window of ten packets: 1 + 50 + 0.04 + 50 ms each, or a packet or two more behind others.
+    // No queue builds up with a window of ten packets: 1 + 50 + 0.04 + 50 ms each, or a packet or two more
+    // behind others.
     for (name, sack) in [("newreno", "false"), ("newreno", "true"), ("reno", "false")] {
         let transport = format!(r#"{{"tcp": "{name}", "packet": "1000B", "window": "10p", "sack": {sack}}}"#);
         let outcome = run_with(&transport, None, "99p", Duration::ZERO, 0.03);

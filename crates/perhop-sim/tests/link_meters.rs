@@ -13,7 +13,8 @@ fn meters(text: &str) -> Vec<AggregateMeter> {
     meters
 }
 
-/// Flows of these transports over two links in a row, and back. Of the links, 0 and 2 lead there, 1 and 3 back.
+/// Flows of these transports over two links in a row, and back. Of the links, 0 and 2 lead there, 1 and 3
+/// back.
 fn two_links(transports: &[TransportSpec], rate: &str, limit: &str) -> Network {
     let queue = || aqm("drop-tail", &format!(r#"{{"limit": "{limit}"}}"#));
     let flows = transports.iter().enumerate().map(|(number, transport)| FlowSpec {
@@ -41,8 +42,8 @@ fn profiled(flow: &mut FlowSpec, profile: MeterParams) {
     flow.marking = Marking::Host(profile);
 }
 
-/// A host that sends 1001 green packets and 2999 yellow ones: a packet of 1000 bytes each 2 ms for 8 s against a bucket of 2000
-/// bytes and 1 Mbit/s, which suffices for packets 0, 1, 4, 8, ..., 3996.
+/// A host that sends 1001 green packets and 2999 yellow ones: a packet of 1000 bytes each 2 ms for 8 s
+/// against a bucket of 2000 bytes and 1 Mbit/s, which suffices for packets 0, 1, 4, 8, ..., 3996.
 fn colored_by_its_host() -> Network {
     let cbr = udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "1000B", "jitter": 0.0}"#);
     let mut network = two_links(&[cbr], "10Mbps", "9p");
@@ -92,8 +93,8 @@ fn a_color_blind_meter_raises_the_precedence_unless_it_may_promote() {
         network.links[0].meters = meters(&text);
         run_alike(&network).links[0].meters[0].measured.passed
     };
-    // The first 1000 packets are green for it, the next 1000 yellow, all others red: of 0 to 999 the host made 251 green, of 1000
-    // to 1999 another 250, and 500 of the rest.
+    // The first 1000 packets are green for it, the next 1000 yellow, all others red: of 0 to 999 the host
+    // made 251 green, of 1000 to 1999 another 250, and 500 of the rest.
     assert_eq!(blind(false), [251, 749 + 1000, 2000]);
     assert_eq!(blind(true), [1000, 1000, 2000]);
 }
@@ -149,7 +150,8 @@ fn a_meter_of_a_link_is_counted_after_the_warm_up() {
         network.warmup = Duration::from_millis(4001);
         let outcome = run(&network, engine);
         let measured = &outcome.links[2].meters[0].measured;
-        // A packet comes there 3.8 ms after it was sent: 0 to 1998 by then. Of 1999 to 3999 each fourth is green, from 2000 on.
+        // A packet comes there 3.8 ms after it was sent: 0 to 1998 by then. Of 1999 to 3999 each fourth is
+        // green, from 2000 on.
         assert_eq!(measured.arrived, [500, 1501, 0]);
         assert_eq!((measured.passed, measured.policed), ([500, 0, 0], [0, 0, 1501]));
         assert_eq!(outcome.flows[0].policed, Some([0, 0, 1501]));
@@ -172,7 +174,8 @@ fn meters_of_two_links_are_passed_one_after_the_other() {
     (network.links[0].meters, network.links[2].meters) = (bucket("one", "2Mbps"), bucket("two", "1Mbps"));
     let outcome = run_alike(&network);
     let counts = |link: usize| outcome.links[link].meters[0].measured.clone();
-    // 2 Mbit/s let these pass: 0, 1, 2, 4, 6, ..., 3998. Of them 1 Mbit/s let these pass: 0, 1, 4, 8, ..., 3996.
+    // 2 Mbit/s let these pass: 0, 1, 2, 4, 6, ..., 3998. Of them 1 Mbit/s let these pass: 0, 1, 4, 8,
+    // ..., 3996.
     assert_eq!((counts(0).passed, counts(0).policed), ([2001, 0, 0], [0, 1999, 0]));
     let second = MeterCounts { arrived: [2001, 0, 0], passed: [1001, 0, 0], policed: [0, 1000, 0] };
     assert_eq!(counts(2), second);

@@ -83,7 +83,8 @@ fn the_receivers_window_grows_for_packets_of_every_size() {
 
 #[test]
 fn selective_acknowledgements_spare_timeouts() {
-    // Slow start overshoots a queue of 100 packets: dozens of losses in a window, of which NewReno repairs one a round trip.
+    // Slow start overshoots a queue of 100 packets: dozens of losses in a window, of which NewReno repairs
+    // one a round trip.
     let total = |table: &str| {
         let network = narrow(&[table], 4, "100p");
         let flows = run(&network, Engine::Batched).flows;
@@ -101,7 +102,8 @@ fn selective_acknowledgements_spare_timeouts() {
 
 #[test]
 fn rack_spares_short_transfers_most_timeouts() {
-    // 400 transfers of 30 packets begin within 20 s over a queue of 20: what is lost is often the end of a flight.
+    // 400 transfers of 30 packets begin within 20 s over a queue of 20: what is lost is often the end of a
+    // flight.
     let timeouts = |detection: &str| {
         let table = format!(
             r#"{{"tcp": "newreno", "sack": true, "prr": true, "handshake": true, "initial-window": "10p", "loss-detection": "{detection}"}}"#
@@ -141,7 +143,8 @@ fn the_last_packets_of_short_transfers_do_not_wait_for_a_timeout() {
 
 #[test]
 fn table1_of_linux_senders_in_integers() {
-    // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in the commit.
+    // A snapshot: the same on every machine. A change here is a change of behaviour and needs its reason in
+    // the commit.
     let mut network = table1(aqm("rio", RIO), 20);
     for flow in &mut network.flows {
         flow.transport = tcp(r#"{"tcp": "linux", "packet": "1500B", "ack": "52B"}"#);
@@ -178,8 +181,8 @@ fn at_random_losses(transport: &str, loss: f64) -> f64 {
 
 #[test]
 fn small_windows_get_what_linux_gets() {
-    // Linux 6.18 between network namespaces (docs/validity.md). With windows that grow in fractions CUBIC got 1.60 and 0.80, Reno 1.88
-    // and 1.01.
+    // Linux 6.18 between network namespaces (docs/validity.md). With windows that grow in fractions CUBIC got
+    // 1.60 and 0.80, Reno 1.88 and 1.01.
     for (congestion, loss, linux) in
         [("cubic", 0.03, 1.94), ("cubic", 0.08, 0.92), ("reno", 0.03, 1.96), ("reno", 0.08, 1.11)]
     {

@@ -74,7 +74,8 @@ fn outages_by_hand() {
     let outage = |from, to| Outage { from: millis(from), to: millis(to) };
     let outages = |outages: &[Outage]| Medium { outages: outages.to_vec(), ..Medium::default() };
     assert_eq!(last_arrival(outages(&[outage(3.5, 7.0)])), millis(23.0));
-    // An outage between two packets of an idle link, and one that ends before the packet on the link is finished.
+    // An outage between two packets of an idle link, and one that ends before the packet on the link is
+    // finished.
     let slow = |medium: Medium| {
         let mut network = ten_packets(medium);
         network.flows[0].transport =
@@ -106,12 +107,14 @@ fn rates(rows: &[(f64, u64)]) -> Medium {
 
 #[test]
 fn traces_by_hand() {
-    // Ten packets of 1000 bytes, one each millisecond from 0 ms on; opportunities at 4, 5, 20, 24, 25, 40, … ms. At 4 ms the packets of
-    // 0 to 3 ms wait, and 1500 bytes go: packet 0 and half of 1. At 5 ms those of 4 ms, too: packets 1 and 2. At 20, 24 and 25 ms three
-    // packets each two opportunities: 3 and half of 4, 4 and 5, 6 and half of 7; at 40 ms 7 and 8, at 44 ms 9. Propagation takes 10 ms.
+    // Ten packets of 1000 bytes, one each millisecond from 0 ms on; opportunities at 4, 5, 20, 24, 25, 40, …
+    // ms. At 4 ms the packets of 0 to 3 ms wait, and 1500 bytes go: packet 0 and half of 1. At 5 ms those of
+    // 4 ms, too: packets 1 and 2. At 20, 24 and 25 ms three packets each two opportunities: 3 and half of 4,
+    // 4 and 5, 6 and half of 7; at 40 ms 7 and 8, at 44 ms 9. Propagation takes 10 ms.
     let outcome = run(&ten_packets(opportunities([4, 5, 20])));
     assert_eq!(outcome.flows[0].completion.time(), Some(millis(54.0)));
-    // 4 | 5, 5 | 20, 24, 24 | 25, 40, 40 | 44 ms, of packets sent at 0, 1, … 9 ms, and 10 ms of propagation each.
+    // 4 | 5, 5 | 20, 24, 24 | 25, 40, 40 | 44 ms, of packets sent at 0, 1, … 9 ms, and 10 ms of propagation
+    // each.
     let sum: f64 = [4, 5, 5, 20, 24, 24, 25, 40, 40, 44]
         .into_iter()
         .zip(0..)
@@ -121,15 +124,16 @@ fn traces_by_hand() {
     // Three opportunities each 20 ms: 50 times 3 × 12 kbit within the second.
     assert_eq!(outcome.links[0].mean_rate_bps, 1.8e6);
     assert!((outcome.links[0].utilization - 10_000.0 * 8.0 / 1.8e6).abs() < 1e-9);
-    // The same at 8 Mbit/s until 2.5 ms, nothing until 6 ms, then 4 Mbit/s: packets leave at 1, 2, 7.0 (half of it was sent), then each
-    // 2 ms until 21 ms.
+    // The same at 8 Mbit/s until 2.5 ms, nothing until 6 ms, then 4 Mbit/s: packets leave at 1, 2, 7.0 (half
+    // of it was sent), then each 2 ms until 21 ms.
     let outcome = run(&ten_packets(rates(&[(0.0, 8_000_000), (2.5, 0), (6.0, 4_000_000)])));
     assert_eq!(outcome.flows[0].completion.time(), Some(millis(31.0)));
-    // An outage keeps packets from beginning, and opportunities pass: packet 0 at 4 ms, and half of packet 1 on the link until 20 ms, which
-    // takes 500 bytes of that opportunity; packet 2 the rest of it.
+    // An outage keeps packets from beginning, and opportunities pass: packet 0 at 4 ms, and half of packet 1
+    // on the link until 20 ms, which takes 500 bytes of that opportunity; packet 2 the rest of it.
     let outage = Outage { from: millis(4.5), to: millis(20.0) };
     let outcome = run(&ten_packets(Medium { outages: vec![outage], ..opportunities([4, 20]) }));
-    // At 24 ms packet 3 and half of 4, at 40 ms 4 and 5, at 44 ms 6 and half of 7, at 60 ms 7 and 8, at 64 ms 9.
+    // At 24 ms packet 3 and half of 4, at 40 ms 4 and 5, at 44 ms 6 and half of 7, at 60 ms 7 and 8, at 64
+    // ms 9.
     assert_eq!(outcome.flows[0].completion.time(), Some(millis(74.0)));
 }
 
@@ -154,8 +158,8 @@ fn a_trace_of_a_constant_rate_is_a_link_of_that_rate() {
     // Whatever the steps of the trace: to the nanosecond.
     let same = greedy(rates(&[(0.0, 12_000_000), (123.456, 12_000_000), (7777.7, 12_000_000)]));
     assert_eq!((&same.flows, &same.links), (&constant.flows, &constant.links));
-    // An opportunity each millisecond: each packet waits for up to a packet's time more before it is sent, so runs differ, but the link sends
-    // as much.
+    // An opportunity each millisecond: each packet waits for up to a packet's time more before it is sent, so
+    // runs differ, but the link sends as much.
     let each = greedy(opportunities([1]));
     let sent = |outcome: &Outcome| sum(outcome.links[0].counters.sent);
     assert!(sent(&constant) > 19_000, "{}", sent(&constant));
@@ -406,7 +410,8 @@ pub(crate) fn any_medium() -> impl Strategy<Value = Medium> {
     )
 }
 
-/// Gives a link a medium. By a trace, packets may take no time but the delay: without one there is no look-ahead.
+/// Gives a link a medium. By a trace, packets may take no time but the delay: without one there is no
+/// look-ahead.
 pub(crate) fn set_medium(link: &mut LinkSpec, medium: Medium) {
     if medium.trace.is_some() {
         link.delay = link.delay.max(Duration::from_millis(1));
@@ -414,7 +419,7 @@ pub(crate) fn set_medium(link: &mut LinkSpec, medium: Medium) {
     link.medium = medium;
 }
 
-/// The same, but half of the links are steady.
+/// Media of links, half of which are steady.
 pub(crate) fn some_media(links: usize) -> impl Strategy<Value = Vec<Medium>> {
     prop::collection::vec(prop_oneof![1 => Just(Medium::default()), 1 => any_medium()], links)
 }
@@ -422,7 +427,8 @@ pub(crate) fn some_media(links: usize) -> impl Strategy<Value = Vec<Medium>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any links that change, with any queue or none, over which any transports run, flows come and go, and users ask for answers.
+    /// Any links that change, with any queue or none, over which any transports run, flows come and go, and
+    /// users ask for answers.
     #[test]
     fn both_engines_agree_on_links_that_change(
         seed: u64,

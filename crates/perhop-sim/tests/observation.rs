@@ -91,7 +91,8 @@ impl Sums {
     }
 }
 
-/// The events in a queue add up to its counters, a flow's drops to the flow's, and the run is the same unobserved.
+/// The events in a queue add up to its counters, a flow's drops to the flow's, and the run is the same
+/// unobserved.
 fn assert_counted(network: &Network, name: &str) -> Vec<Observed> {
     let all: Vec<usize> = (0..network.links.len()).collect();
     let (outcome, seen) = observed(network, &all);
@@ -178,7 +179,8 @@ fn events_add_up_to_the_counters_of_every_queue_and_change_nothing() {
 
 #[test]
 fn a_datagram_each_millisecond_by_hand() {
-    // 125 bytes each 1 ms over 500 kbit/s, 2 ms each: one waits where the limit is one, and every second packet is dropped.
+    // 125 bytes each 1 ms over 500 kbit/s, 2 ms each: one waits where the limit is one, and every second
+    // packet is dropped.
     let cbr = udp(r#"{"udp": "cbr", "rate": "1Mbps", "packet": "125B", "jitter": 0.0}"#);
     let mut cbr = flow("cbr".into(), 0, 1, cbr, None);
     (cbr.access, cbr.egress) = (None, None);
@@ -204,7 +206,8 @@ fn a_datagram_each_millisecond_by_hand() {
             (observed.at.as_nanos() / 1_000_000, number, event)
         })
         .collect();
-    // Packet 0 goes at once; 1 waits until 2 ms; 2 comes then, after the port was served, and waits until 4 ms; 3 is dropped.
+    // Packet 0 goes at once; 1 waits until 2 ms; 2 comes then, after the port was served, and waits until 4
+    // ms; 3 is dropped.
     let expected = [
         (0, 0, "in"),
         (0, 0, "out"),

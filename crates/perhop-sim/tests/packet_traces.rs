@@ -5,7 +5,8 @@ use perhop_sim::{Engine, Network};
 
 use crate::common::{aqm, duplex, flow, meter, run, run_alike, scheduler, tcp, traced, udp};
 
-/// One flow that sends these packets over 8 Mbit/s, where a byte takes a microsecond, from hosts at the routers.
+/// One flow that sends these packets over 8 Mbit/s, where a byte takes a microsecond, from hosts at the
+/// routers.
 fn alone(packets: &[(u64, u16, Option<u8>)]) -> Network {
     let mut replayed = flow("replayed".into(), 0, 1, traced(packets.iter().copied()), None);
     (replayed.access, replayed.egress) = (None, None);

@@ -1,4 +1,5 @@
-//! Policers: meters that drop packets out of profile, at the host, at the first router, and at one that flows share.
+//! Policers: meters that drop packets out of profile, at the host, at the first router, and at one that flows
+//! share.
 
 use perhop_core::meter::MeterParams;
 use perhop_core::{Color, Duration, Instant};
@@ -35,8 +36,9 @@ fn metered(
 
 #[test]
 fn a_token_bucket_drops_every_second_packet_of_twice_its_rate() {
-    // A packet of 1000 bytes each 4 ms for 8 s against 1 Mbit/s and 2000 bytes: the bucket, full at first, is empty with the third
-    // packet, and then holds enough for every second one. Of packets 0 to 1999 these pass: 0, 1, 2, 4, 6, ..., 1998.
+    // A packet of 1000 bytes each 4 ms for 8 s against 1 Mbit/s and 2000 bytes: the bucket, full at first, is
+    // empty with the third packet, and then holds enough for every second one. Of packets 0 to 1999 these
+    // pass: 0, 1, 2, 4, 6, ..., 1998.
     let cbr = udp(r#"{"udp": "cbr", "rate": "2Mbps", "packet": "1000B", "jitter": 0.0}"#);
     let bucket =
         |out| meter("token-bucket", &format!(r#"{{"rate": "1Mbps", "burst": "2kB", "out": "{out}"}}"#));
@@ -70,10 +72,11 @@ fn three_colors((name, keys): (&str, &str), mode: &str, out: &str) -> MeterParam
 
 #[test]
 fn meters_of_three_colors_see_the_flows_color_at_every_place() {
-    // A packet of 1000 bytes each 2 ms for 8 s, packets 0 to 3999; 1 Mbit/s are 250 bytes in that time. A bucket of 1 Mbit/s
-    // suffices for 0, 1, 4, 8, ..., 3996. Of the others, srtcm's second bucket takes 2 and 3, since the first never overflows again;
-    // trtcm's peak rate takes 2, 6, ..., 3998; rfc4115's second bucket 2, 3, 6, 10, ..., 3998. If all come yellow, srtcm's first
-    // bucket stays full, so that all tokens go to the second.
+    // A packet of 1000 bytes each 2 ms for 8 s, packets 0 to 3999; 1 Mbit/s are 250 bytes in that time. A
+    // bucket of 1 Mbit/s suffices for 0, 1, 4, 8, ..., 3996. Of the others, srtcm's second bucket takes 2 and
+    // 3, since the first never overflows again; trtcm's peak rate takes 2, 6, ..., 3998; rfc4115's second
+    // bucket 2, 3, 6, 10, ..., 3998. If all come yellow, srtcm's first bucket stays full, so that all tokens
+    // go to the second.
     let cbr = udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "1000B", "jitter": 0.0}"#);
     let green = [[1001, 2, 2997], [1001, 1000, 1999], [1001, 1001, 1998]];
     let yellow = [[0, 1001, 2999], [0, 2001, 1999], [0, 1001, 2999]];
@@ -157,7 +160,8 @@ fn every_meter_conserves_packets_at_every_place() {
                 if matches!(transport, TransportSpec::Tcp(_)) {
                     continue; // A segment may arrive twice.
                 }
-                // All have stopped, and nothing is in transit: sent = delivered + dropped at queues + policed.
+                // All have stopped, and nothing is in transit: sent = delivered + dropped at queues +
+                // policed.
                 let gone = [flow.dropped, policed].concat().iter().sum::<u64>();
                 assert_eq!(flow.sender.sent, flow.delivered_packets + gone, "{name} {table}");
             }
@@ -216,7 +220,8 @@ fn policed_packets_are_counted_after_the_warm_up() {
     for place in PLACES {
         let mut network = metered(std::slice::from_ref(&cbr), &bucket, place, ("10Mbps", "9p"));
         network.warmup = Duration::from_millis(4001);
-        // Odd packets from 3 on are dropped, the last before the end of the warm-up 3996 ms after the start, at the router 1.8 ms later.
+        // Odd packets from 3 on are dropped, the last before the end of the warm-up 3996 ms after the start,
+        // at the router 1.8 ms later.
         let policed = run_alike(&network).flows[0].policed.unwrap()[1];
         assert_eq!(policed, 999 - 499, "packets 3, 5, ..., 999 came before");
     }

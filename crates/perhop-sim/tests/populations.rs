@@ -66,9 +66,9 @@ fn times(population: &PopulationOutcome) -> Vec<Option<Duration>> {
 
 #[test]
 fn datagrams_by_hand() {
-    // 2500 bytes are packets of 1000, 1000 and 584 bytes with 28 of headers in each: 2.584 ms, and 10 ms of propagation. Flow 1
-    // begins when 1.584 ms of flow 0 are left; flow 2 fills a packet; flow 3 is one byte, 29 with its headers; flow 4 is sent
-    // when the run ends.
+    // 2500 bytes are packets of 1000, 1000 and 584 bytes with 28 of headers in each: 2.584 ms, and 10 ms of
+    // propagation. Flow 1 begins when 1.584 ms of flow 0 are left; flow 2 fills a packet; flow 3 is one byte,
+    // 29 with its headers; flow 4 is sent when the run ends.
     let flows = [(1, 2500), (2, 2500), (50, 972), (60, 1), (995, 1944)];
     let spec = population(fast_udp(), list(&flows), Sizes::default());
     let outcome = run(&over_one_link(vec![spec], 1), 1);
@@ -77,7 +77,7 @@ fn datagrams_by_hand() {
     assert_eq!(times(only(&outcome)), [&micros[..], &[None]].concat());
     let idle: Vec<u64> = only(&outcome).flows.iter().map(|flow| flow.idle.as_nanos() / 1000).collect();
     assert_eq!(idle, [12_584, 12_584, 11_000, 10_029, 12_000]);
-    // Packets that arrived: 3 + 3 + 1 + 1; the flow that stands for them counts them together.
+    // Packets that arrived: 3 + 3 + 1 + 1; the flow that represents them counts them together.
     let sum = &outcome.flows[0];
     assert_eq!((sum.delivered_packets, sum.delivered_bytes), (8, 2584 + 2584 + 1000 + 29));
     assert_eq!((sum.completion, sum.sender.sent), (Completion::Endless, 10));
@@ -87,8 +87,8 @@ fn datagrams_by_hand() {
 
 #[test]
 fn a_connection_by_hand() {
-    // With an initial window of 10, 5 segments of 960 bytes leave at once: 5 ms and 10 ms; with a handshake, one round trip
-    // earlier: a SYN of 40 bytes, 0.04 ms, and its answer on the same rate.
+    // With an initial window of 10, 5 segments of 960 bytes leave at once: 5 ms and 10 ms; with a handshake,
+    // one round trip earlier: a SYN of 40 bytes, 0.04 ms, and its answer on the same rate.
     let transport = |extra: &str| {
         tcp(&format!(r#"{{"tcp": "newreno", "initial-window": "10p", "packet": "1000B"{extra}}}"#))
     };
@@ -105,7 +105,8 @@ fn a_connection_by_hand() {
 fn both_ways(transport: &TransportSpec, flows: &[(u64, u64)], queue: (&str, &str)) -> [Network; 2] {
     let headers = if matches!(transport, TransportSpec::Udp(_)) { UDP_HEADERS } else { TCP_HEADERS };
     let payload = 1000 - u64::from(headers);
-    // Simultaneous packets go in the order of their flows' numbers, which differ: starts, and jitter, see to it that none are.
+    // Simultaneous packets go in the order of their flows' numbers, which differ: starts, and jitter, see to
+    // it that none are.
     let flows = || {
         flows
             .iter()
@@ -252,7 +253,7 @@ fn what_is_drawn_is_known_before_the_run() {
     let network = over_one_link(vec![of_web, endless, of_mail], 2);
     for seed in 1..4 {
         let outcome = run(&network, seed);
-        assert!(network.flows_of(&network.flows[1], seed).is_none(), "it stands for itself");
+        assert!(network.flows_of(&network.flows[1], seed).is_none(), "it represents no population");
         for (flow, population) in [0, 2].into_iter().zip(&outcome.populations) {
             let drawn: Vec<FlowRecord> = network.flows_of(&network.flows[flow], seed).unwrap().collect();
             let of_run = population.flows.iter();
@@ -286,7 +287,8 @@ fn transports() -> Vec<TransportSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Populations of any transport, beside flows that stay, over any queue: both engines agree in every number.
+    /// Populations of any transport, beside flows that stay, over any queue: both engines agree in every
+    /// number.
     #[test]
     fn both_engines_agree_on_populations(
         seed: u64,

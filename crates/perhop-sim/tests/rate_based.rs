@@ -11,7 +11,8 @@ fn run(network: &Network, seed: u64) -> Outcome {
     simulation.finish().unwrap()
 }
 
-/// The setting of Hurley & Le Boudec's experiments, all packets alike: so many flows of each transport on 5 Mbit/s.
+/// The setting of Hurley & Le Boudec's experiments, all packets alike: so many flows of each transport on 5
+/// Mbit/s.
 fn share(queue: AqmParams, transports: &[(u32, TransportSpec)], seconds: u64) -> Network {
     let access = AccessSpec { rate: "100Mbps".parse().unwrap(), delay: Duration::from_millis(1) };
     let flows = transports.iter().enumerate().flat_map(|(group, (count, transport))| {
@@ -87,7 +88,8 @@ fn alone_both_fill_a_drop_tail_link() {
         // 22 ms each way, and up to 60 packets of 1.6 ms.
         let rtt = flow.mean_rtt().unwrap().as_secs_f64();
         assert!(rtt > 0.045 && rtt < 0.145, "{rtt}");
-        // What neither came nor was dropped is in transit, at the end or when the warm-up ends: in the queue or on the path.
+        // What neither came nor was dropped is in transit, at the end or when the warm-up ends: in the queue
+        // or on the path.
         let on_its_way = flow.sender.sent.abs_diff(flow.delivered_packets + flow.dropped[1]);
         assert!(on_its_way <= 60 + 40, "{on_its_way}");
     }
@@ -134,8 +136,8 @@ fn transit_and_jitter_of_a_slow_source_among_bursts_by_hand() {
     (burst.access, burst.egress, burst.start) = (None, None, at(94));
     network.flows.push(burst);
     let among = &run(&network, 1).flows[0];
-    // Ten transits, 18 and 28 ms in turn: every |D| is 10 ms, and J = 10 (1 - (15/16)^n) after the n-th. The mean over n
-    // of 1 to 9 is 10 (1 - 15 (1 - (15/16)^9) / 9) = 2.657_075 ms.
+    // Ten transits, 18 and 28 ms in turn: every |D| is 10 ms, and J = 10 (1 - (15/16)^n) after the n-th. The
+    // mean over n of 1 to 9 is 10 (1 - 15 (1 - (15/16)^9) / 9) = 2.657_075 ms.
     let mean_j =
         (1..=9).map(|n| 10e-3 * (1.0 - (0..n).map(|_| 15.0 / 16.0).product::<f64>())).sum::<f64>() / 9.0;
     assert!((mean_j - 2.657_075e-3).abs() < 1e-9, "{mean_j}");

@@ -332,7 +332,8 @@ fn fair_queueing_shields_flows_from_a_flood() {
         let network = beside_a_flood(&format!(r#"{{"scheduler": "fq-codel"{keys}}}"#));
         let outcome = run(&network, Engine::Batched);
         let rates: Vec<f64> = outcome.flows.iter().map(|flow| flow.throughput_bps / 1e6).collect();
-        // Each of the four others gets a quarter of what the calls leave; TCP loses some to its cuts at marks.
+        // Each of the four others gets a quarter of what the calls leave; TCP loses some to its cuts at
+        // marks.
         assert!(rates[..3].iter().all(|rate| (2.2..2.6).contains(rate)), "{keys}: {rates:?}");
         assert!((2.4..2.9).contains(&rates[4]), "{keys}: {rates:?}");
         // The calls wait for four packets at most: those of a turn each.
@@ -350,9 +351,10 @@ fn fair_queueing_shields_flows_from_a_flood() {
 
 #[test]
 fn a_shaper_sends_its_burst_and_then_its_rate_whatever_is_within() {
-    // A packet of 1000 bytes each 2 ms, against 3000 bytes and 125 in a millisecond: 0, 1 and 2 leave at once, and from then on the
-    // k-th of those that the queue admits leaves at 8 (k - 2) ms. At 4 s packet 502 does; 9 wait behind it. If the source stops before,
-    // 502 have left, 9 wait in the queue and one for its tokens.
+    // A packet of 1000 bytes each 2 ms, against 3000 bytes and 125 in a millisecond: 0, 1 and 2 leave at
+    // once, and from then on the k-th of those that the queue admits leaves at 8 (k - 2) ms. At 4 s packet
+    // 502 does; 9 wait behind it. If the source stops before, 502 have left, 9 wait in the queue and one for
+    // its tokens.
     let packets = udp(r#"{"udp": "cbr", "rate": "4Mbps", "packet": "1000B", "jitter": 0.0}"#);
     let tail = r#"{"aqm": "drop-tail", "limit": "9p"}"#;
     let drr = format!(r#"{{"scheduler": "drr", "queues": [{{"name": "all", "rule": {tail}}}]}}"#);

@@ -1,4 +1,5 @@
-//! Runs that one steps through: a step changes nothing, a snapshot goes on by itself, and a change acts from its time on.
+//! Runs that one steps through: a step changes nothing, a snapshot goes on by itself, and a change acts from
+//! its time on.
 
 use crate::common::{aqm, duplex, every_transport, flow, run, scheduler, tcp, udp};
 use crate::engine::any_queue;
@@ -15,8 +16,8 @@ fn seconds(seconds: f64) -> Instant {
     Instant::from_nanos((seconds * 1e9) as u64)
 }
 
-/// Everything that a run computes; of the batched engine without the number of events, which is what it cost: how often it looked at a
-/// flow depends on where its batches end.
+/// Everything that a run computes; of the batched engine without the number of events, which is what it cost:
+/// how often it looked at a flow depends on where its batches end.
 fn text(outcome: &Outcome) -> String {
     let mut outcome = outcome.clone();
     if outcome.engine == Some(EngineUsed::Batched) {
@@ -125,8 +126,9 @@ fn a_snapshot_goes_on_as_the_run_did_under_every_queue_and_transport() {
 
 #[test]
 fn counters_by_hand() {
-    // 1000 bytes at 1 Mbit/s: a packet each 8 ms from time zero on, one more on its way. A packet takes 8 ms to be sent at the
-    // link of 1 Mbit/s and 2 ms to reach the other side: after 80.5 ms eleven were sent and nine arrived (the ninth at 74 ms).
+    // 1000 bytes at 1 Mbit/s: a packet each 8 ms from time zero on, one more on its way. A packet takes 8 ms
+    // to be sent at the link of 1 Mbit/s and 2 ms to reach the other side: after 80.5 ms eleven were sent and
+    // nine arrived (the ninth at 74 ms).
     let mut run = Stepping::new(&one_source("1Mbps", "1Mbps"), 1, Engine::Reference).unwrap();
     run.run_until(Instant::from_nanos(80_500_000));
     let state = run.flow(0).unwrap();

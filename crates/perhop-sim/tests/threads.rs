@@ -35,7 +35,8 @@ pub(crate) fn transports() -> Vec<TransportSpec> {
     ]
 }
 
-/// A ring of routers with this queue in both directions: routes in both directions share it, and cross it partly.
+/// A ring of routers with this queue in both directions: routes in both directions share it, and cross it
+/// partly.
 fn ring(routers: u32, queue: &SchedulerParams, flows: Vec<FlowSpec>) -> Network {
     let delays = ["2ms", "5ms", "1ms", "3ms"];
     let links = (0..routers).flat_map(|n| {
@@ -129,8 +130,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Where no receiver acts by itself, two groups of routers may take turns: a ring of an even number of routers has them whatever its
-    /// delays, another if some of its links take long.
+    /// Where no receiver acts by itself, two groups of routers may take turns: a ring of an even number of
+    /// routers has them whatever its delays, another if some of its links take long.
     #[test]
     fn groups_of_routers_that_take_turns_give_the_outcome_of_the_reference_engine(
         seed: u64,

@@ -100,7 +100,8 @@ fn feedback_keeps_senders_from_sending_out_packets() {
 
 #[test]
 fn feedback_in_integers() {
-    // A snapshot: news of OUT packets reach each sender at its time, from its own meter and from one at the edge.
+    // A snapshot: news of OUT packets reach each sender at its time, from its own meter and from one at the
+    // edge.
     let mut network = yeom("12Mbps", aqm("rio", RIO), "reno", tsw);
     for (number, flow) in network.flows.iter_mut().enumerate().filter(|(_, flow)| flow.service.is_some()) {
         flow.out_feedback = Some(Duration::from_millis(7 * number as u64));
@@ -115,7 +116,8 @@ fn feedback_in_integers() {
 
 #[test]
 fn flows_that_share_a_profile_share_its_rate() {
-    // Three greedy flows and one profile of 3 Mbit/s on an idle 12 Mbit/s link: together they send 3 Mbit/s IN.
+    // Three greedy flows and one profile of 3 Mbit/s on an idle 12 Mbit/s link: together they send 3 Mbit/s
+    // IN.
     let mut network = yeom("12Mbps", aqm("rio", RIO), "reno", tsw);
     network.flows.truncate(3);
     network.shared_meters = vec![SharedMeter { name: "house".into(), params: tsw("3Mbps") }];

@@ -1,5 +1,6 @@
-//! Users of applications in networks where data, ACKs, timers, changes of links and users' events meet at one and the same nanosecond: all
-//! times are multiples of half a millisecond, so that the order of simultaneous events decides.
+//! Users of applications in networks where data, ACKs, timers, changes of links and users' events meet at one
+//! and the same nanosecond: all times are multiples of half a millisecond, so that the order of simultaneous
+//! events decides.
 
 use perhop_core::meter::MeterParams;
 use perhop_core::{Duration, Instant};
@@ -81,7 +82,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Adds a group of users, all of whom begin at once, and its flows.
+/// Adds a group of users, which all begin at once, and its flows.
 fn add_group(network: &mut Network, row: &Row, (from, to): (u32, u32)) {
     let is = |bit: u32| row.traits >> bit & 1 == 1;
     let (model, table) = MODELS[row.model];
@@ -147,7 +148,8 @@ fn others(count: usize, hops: u32) -> impl Iterator<Item = FlowSpec> {
     })
 }
 
-/// A link that changes at whole milliseconds: its rate or its delay, by outages or by a trace of its rate; most do not.
+/// A link that changes at whole milliseconds: its rate or its delay, by outages or by a trace of its rate;
+/// most do not.
 fn set_medium(link: &mut LinkSpec, kind: usize) {
     let change = |at: u64, rate: Option<&str>, delay: Option<u64>| Change {
         at: millis(at),
@@ -182,7 +184,7 @@ proptest! {
         cases: 2000, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// The same networks each time: both engines agree in every number, also where the batched one stops on the way.
+    /// Both engines agree in every number on such networks, also where the batched one stops on the way.
     #[test]
     fn both_engines_agree_where_all_happens_at_once(
         rows in rows(),
@@ -237,8 +239,8 @@ proptest! {
     }
 }
 
-/// Packets that pass the links between a client and a server, and exchanges that are complete. A packet takes 2 ms to the other side, and
-/// the ACK of a request waits for 2 ms.
+/// Packets that pass the links between a client and a server, and exchanges that are complete. A packet takes
+/// 2 ms to the other side, and the ACK of a request waits for 2 ms.
 fn exchanges_with_service(service: &str) -> (u64, u64) {
     let table = format!(
         r#"{{"request": "500B", "response": "500B", "think": "0s", "service": "{service}", "times": "constant"}}"#
@@ -265,8 +267,9 @@ fn exchanges_with_service(service: &str) -> (u64, u64) {
 
 #[test]
 fn a_timer_that_expires_as_its_user_wakes_comes_first_by_hand() {
-    // The server responds 1 ms after the request, and the response carries the ACK: two packets an exchange. It responds after 2 ms, at
-    // which moment the ACK is due: the ACK goes first, and the response carries it once more. After 3 ms it has gone before.
+    // The server responds 1 ms after the request, and the response carries the ACK: two packets an exchange.
+    // It responds after 2 ms, at which moment the ACK is due: the ACK goes first, and the response carries it
+    // once more. After 3 ms it has gone before.
     for (service, packets) in [("1ms", 2), ("2ms", 3), ("3ms", 3)] {
         let (hops, exchanges) = exchanges_with_service(service);
         assert!(exchanges > 30 && hops.abs_diff(packets * exchanges) <= 3, "{service}: {hops} {exchanges}");
@@ -283,9 +286,9 @@ const ONE_PACKET_EACH: &str = r#"{
 
 #[test]
 fn what_users_record_at_once_is_in_the_order_of_flows_also_where_the_last_ones_act_first() {
-    // Forty users with a link each, who complete their pages at the same times. The last ten get the second object after the first, and so
-    // have turns before the others, who get both at once: they ask for the second object first, and it takes two milliseconds more to the
-    // host.
+    // Forty users with a link each, who complete their pages at the same times. The last ten get the second
+    // object after the first, and so have turns before the others, who get both at once: they ask for the
+    // second object first, and it takes two milliseconds more to the host.
     let mut network = Network { nodes: 80, ..Network::new(Duration::from_secs(2)) };
     let transport = tcp(&format!("{{{}, {SIZES}}}", CARRIERS[2]));
     let users = (0..40).map(|user| {

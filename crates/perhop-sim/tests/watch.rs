@@ -1,5 +1,5 @@
-//! Runs that would take hours end as soon as they are told to, whichever loop of the engine they are in; without that, these
-//! tests would not come to an end.
+//! Runs that would take hours end as soon as they are asked to, whichever loop of the engine they are in;
+//! without that, these tests would not come to an end.
 
 use crate::common::{aqm, duplex, flow, rap, scheduler, table1, tcp, tfrc, udp};
 use perhop_core::Duration;

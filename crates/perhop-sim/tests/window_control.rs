@@ -7,7 +7,8 @@ use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, Outcome, PathSpec, 
 
 const DWRED: &str = r#"{"out": "40/160/0.1", "limit": "400p"}"#;
 
-/// Three hops of 30 Mbit/s and 5 ms each, ten flows with contracts for 1, 3 or 5 Mbit/s, a round trip of 40 ms.
+/// Three hops of 30 Mbit/s and 5 ms each, ten flows with contracts for 1, 3 or 5 Mbit/s, a round trip of 40
+/// ms.
 fn path(control: &str, marker: &str) -> Network {
     let rates = [1, 1, 1, 3, 3, 3, 3, 5, 5, 5];
     let flows = rates.iter().enumerate().map(|(n, rate)| {
@@ -86,9 +87,10 @@ fn queues_hear_of_the_windows_after_their_distance_from_the_ingress() {
 
 #[test]
 fn looks_follow_the_measured_round_trip() {
-    // One flow of one packet a round trip finds every queue empty. The segment of 1000 B passes three links of 30 Mbit/s in
-    // 0.267 ms each and 5 ms each, the receiver's wire of 100 Mbit/s in 0.08 + 2.5 ms; the acknowledgement of 40 B comes
-    // back to the ingress in 2.5 + 15 ms and 0.0032 + 3 x 0.0107 ms: 35.9152 ms, and each wire rounds up to whole ns.
+    // One flow of one packet a round trip finds every queue empty. The segment of 1000 B passes three links
+    // of 30 Mbit/s in 0.267 ms each and 5 ms each, the receiver's wire of 100 Mbit/s in 0.08 + 2.5 ms; the
+    // acknowledgement of 40 B comes back to the ingress in 2.5 + 15 ms and 0.0032 + 3 x 0.0107 ms: 35.9152
+    // ms, and each wire rounds up to whole ns.
     let mut network = path(r#"{"interval": "measured"}"#, "twam");
     network.flows.truncate(1);
     network.flows[0].transport = tcp(r#"{"tcp": "newreno", "window": "1p"}"#);
@@ -101,7 +103,8 @@ fn looks_follow_the_measured_round_trip() {
 
 #[test]
 fn a_queue_that_two_paths_share_hears_of_both() {
-    // The other path comes from further away, so its words are always older than the near one's of the same number.
+    // The other path comes from further away, so its words are always older than the near one's of the same
+    // number.
     let mut network = path(r#"{"interval": "40ms"}"#, "twam");
     network.nodes = 5;
     network.links.extend(duplex("far", 4, 1, "30Mbps", "60ms", aqm("dwred", DWRED)));

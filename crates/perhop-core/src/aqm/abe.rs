@@ -58,10 +58,12 @@ pub enum Law {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AlphaOn {
-    /// The final one, `p_a`, with one count of packets since the last drop: "for Green packets it is alpha p" (section 2).
+    /// The final one, `p_a`, with one count of packets since the last drop: "for Green packets it is alpha p"
+    /// (section 2).
     #[default]
     Final,
-    /// The initial one, `p_b`, before drops are spread, with a count of packets since the last drop for each service.
+    /// The initial one, `p_b`, before drops are spread, with a count of packets since the last drop for each
+    /// service.
     Initial,
 }
 
@@ -81,27 +83,29 @@ red_params! {
     AbeParams {
         /// `min/max/max_p` of the RED test that gives p, against the average of all packets.
         thresholds: Thresholds,
-        /// A green packet is dropped if more packets than this would be ahead of it (`N_g`). Default: no such limit.
+        /// A green packet is dropped if more packets than this would be ahead of it (`N_g`). Default: no such
+        /// limit.
         #[serde(default, skip_serializing_if = "Option::is_none")] green_limit: Option<Packets>,
-        /// The target ratio of green to blue losses (`alpha_t`, of the order of the square of the throughput ratio
-        /// beta).
+        /// The target ratio of green to blue losses (`alpha_t`, of the order of the square of the throughput
+        /// ratio beta).
         #[serde(default = "nine")] target: Positive,
         /// The initial alpha. Default: `target`.
         #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
-        /// Which of RED's two probabilities alpha multiplies: the final one, after drops are spread evenly, or the initial one,
-        /// before.
+        /// Which of RED's two probabilities alpha multiplies: the final one, after drops are spread evenly,
+        /// or the initial one, before.
         #[serde(default)] alpha_on: AlphaOn,
-        /// Spread drops evenly, as RED does; otherwise each packet is dropped with the initial probability, independently of the
-        /// others (requires `wait = false`).
+        /// Spread drops evenly, as RED does; otherwise each packet is dropped with the initial probability,
+        /// independently of the others (requires `wait = false`).
         #[serde(default = "yes")] spread: bool,
         /// How alpha is adapted.
         #[serde(default)] law: Law,
         /// How often alpha is adapted.
         #[serde(default = "one_second")] interval: Duration,
-        /// Weight of the newest interval in the moving averages of the two loss ratios; with 1 each interval counts by itself.
+        /// Weight of the newest interval in the moving averages of the two loss ratios; with 1 each interval
+        /// counts by itself.
         #[serde(default = "tenth")] gain: Weight,
-        /// The highest probability with which RED drops a green packet below max. As published it is 1, and green is cut off
-        /// while alpha p is near 1.
+        /// The highest probability with which RED drops a green packet below max. As published it is 1, and
+        /// green is cut off while alpha p is near 1.
         #[serde(default = "one")] green_most: Probability,
         /// Which losses are measured.
         #[serde(default)] losses: Losses,
@@ -442,7 +446,8 @@ impl Control {
 /// The n-th root of a positive number by Newton's method: the same bits on every machine.
 fn nth_root(x: f64, n: u32) -> f64 {
     if x > 1.0 {
-        return 1.0 / nth_root(1.0 / x, n); // From 1 down to a root between 0 and 1 it is not far, whatever n is.
+        // From 1 down to a root between 0 and 1 it is not far, whatever n is.
+        return 1.0 / nth_root(1.0 / x, n);
     }
     if x == 0.0 {
         return 0.0;
@@ -657,8 +662,9 @@ mod tests {
         let [blue, green] = losses("");
         assert!((green / blue / 9.0 - 1.0).abs() < 0.05, "{blue} {green}");
         assert!(near(blue, 2.0 * 0.1 * 6.0 / 100.0), "{blue}");
-        // alpha on p_b, with counts of their own. Blue's gaps are uniform on 1 to 99, of mean 50. For green, p_b 0.09, no drop in k
-        // packets has the chance (1 - 0.09 (k + 1)) / 0.91 up to k = 10: the mean is 1 + (10 - 0.09 65) / 0.91 = 5.56.
+        // alpha on p_b, with counts of their own. Blue's gaps are uniform on 1 to 99, of mean 50. For green,
+        // p_b 0.09, no drop in k packets has the chance (1 - 0.09 (k + 1)) / 0.91 up to k = 10: the mean is
+        // 1 + (10 - 0.09 65) / 0.91 = 5.56.
         let [blue, green] = losses(r#", "alpha-on": "initial""#);
         assert!(near(blue, 1.0 / 50.0) && near(green, 1.0 / 5.56), "{blue} {green}");
     }

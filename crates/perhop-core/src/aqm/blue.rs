@@ -33,12 +33,13 @@ pub struct BlueParams {
     /// It rises or falls only if it has not for longer than this (`freeze_time`).
     #[serde(default = "hundred_ms")]
     pub freeze: Duration,
-    /// A packet that finds this much waiting raises the drop probability, too, although there is room for it (L). Default: only one for
-    /// which there is no room.
+    /// A packet that finds this much waiting raises the drop probability, too, although there is room for it
+    /// (L). Default: only one for which there is no room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Depth>,
-    /// Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped all the same. TCP flows are capable
-    /// with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+    /// Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped all the
+    /// same. TCP flows are capable with the key `ecn`, on real packets also with
+    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.

@@ -31,11 +31,12 @@ pub struct CobaltParams {
     /// The sojourn time that a standing queue may have.
     #[serde(default = "five_ms")]
     pub target: Duration,
-    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual round-trip time.
+    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual
+    /// round-trip time.
     #[serde(default = "hundred_ms")]
     pub interval: Duration,
-    /// On slow links: a sojourn time of up to four transmission times of a packet of this size is not above the target. Default: no
-    /// such rule.
+    /// On slow links: a sojourn time of up to four transmission times of a packet of this size is not above
+    /// the target. Default: no such rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
     /// By how much a packet for which there is no room raises BLUE's drop probability.
@@ -44,12 +45,13 @@ pub struct CobaltParams {
     /// By how much an idle link lowers it.
     #[serde(default = "one_in_4096")]
     pub decrement: Probability,
-    /// Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE drops them all the same. TCP flows are
-    /// capable with the key `ecn`, on real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+    /// Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE drops them all
+    /// the same. TCP flows are capable with the key `ecn`, on real packets also with
+    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
-    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
-    /// least `1000p`.
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
+    /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,

@@ -13,7 +13,8 @@
 //!   comes too early (`linux_drops_at_the_times_of_its_integers`). A queue that is empty does not end the
 //!   time above the target (`linux_remembers_the_time_above_the_target_of_an_empty_queue`). Linux counts its
 //!   ticks in 32 bits, which overflow after 73 minutes; here they do not.
-//! - A packet that is dropped because the queue has no room does not count for the control law, as in RFC 8289.
+//! - A packet that is dropped because the queue has no room does not count for the control law, as in
+//!   RFC 8289.
 
 #![expect(clippy::inline_always, reason = "FQ-CoDel asks it for each packet")]
 
@@ -47,21 +48,22 @@ pub struct CodelParams {
     /// The sojourn time that a standing queue may have (TARGET).
     #[serde(default = "five_ms")]
     pub target: Duration,
-    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual round-trip time
-    /// (INTERVAL).
+    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual
+    /// round-trip time (INTERVAL).
     #[serde(default = "hundred_ms")]
     pub interval: Duration,
     /// The largest packet: no packet is dropped while the queue behind it holds no more than this (MTU).
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
-    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
-    /// least `1000p`; with `law = "linux"` `1000p`.
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
+    /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with
+    /// `law = "linux"` `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
-    /// Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5). Where there is no room,
-    /// they are dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with
-    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+    /// Mark ECN-capable packets at the head of the queue instead of dropping them (RFC 3168, section 5).
+    /// Where there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`, on
+    /// real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
     /// Whose arithmetic to follow: for comparisons with Linux's `codel` on real packets, `linux`.

@@ -34,17 +34,19 @@ pub enum GreenRule {
     /// They are dropped on overflow only.
     #[default]
     Overflow,
-    /// They have thresholds above those of the others: from `max_th` to twice `max_th`, with a `max_p` of 0.02.
+    /// They have thresholds above those of the others: from `max_th` to twice `max_th`, with a `max_p` of
+    /// 0.02.
     Above,
-    /// They have the thresholds of the others, with a `max_p` of 0.02, as in the examples of ns-2's DiffServ module.
+    /// They have the thresholds of the others, with a `max_p` of 0.02, as in the examples of ns-2's DiffServ
+    /// module.
     SameThresholds,
 }
 
 red_params! {
     /// Parameters of [`Dwred`].
     DwredParams {
-        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The queue must lie
-        /// on a path that has a `control` and TCP flows; otherwise it would get no message.
+        /// `min/max/max_p` for yellow and red packets before the first message; `max_p` throughout. The queue
+        /// must lie on a path that has a `control` and TCP flows; otherwise it would get no message.
         out: Thresholds,
         /// `min_th` as a share of `max_th`, which is the sum of the windows.
         #[serde(default = "share")] share: Probability,

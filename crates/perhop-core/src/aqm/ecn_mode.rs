@@ -24,7 +24,7 @@ pub enum EcnMode {
     /// Every ECN-capable one; it drops none, others only where there is no room (Linux `ecn nodrop`;
     /// `OpenConfig` `drop: false`).
     Only,
-    /// The same below max, where it drops none; above max it drops all (Linux `ecn nodrop harddrop`).
+    /// As `Only` below max, where it drops none; above max it drops all (Linux `ecn nodrop harddrop`).
     OnlyBelowMax,
 }
 

@@ -30,10 +30,10 @@ pub enum Averages {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coupling {
-    /// That of all packets, IN and OUT (RIO-C).
+    /// The average of all packets, IN and OUT (RIO-C).
     #[default]
     Coupled,
-    /// That of OUT packets only (RIO-D).
+    /// The average of OUT packets only (RIO-D).
     Decoupled,
 }
 

@@ -32,8 +32,8 @@ pub enum Reading {
     MaxP,
     /// The OUT test's probability is multiplied by p m.
     Scale,
-    /// Every OUT packet is dropped with probability p from min on, and always from max on; `wait` and `gentle` have no
-    /// effect.
+    /// Every OUT packet is dropped with probability p from min on, and always from max on; `wait` and
+    /// `gentle` have no effect.
     Flat,
 }
 
@@ -42,9 +42,11 @@ red_params! {
     InverseRateParams {
         /// `min/max/max_p` for IN packets, against the average of IN packets.
         r#in: Thresholds,
-        /// `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the reading `scale` only.
+        /// `min/max/max_p` for OUT packets, against the average of all packets; max_p is used by the reading
+        /// `scale` only.
         total: Thresholds,
-        /// The k of equation 9: the smaller it is, the closer p is to being inversely proportional to the rate.
+        /// The k of equation 9: the smaller it is, the closer p is to being inversely proportional to the
+        /// rate.
         #[serde(default = "four")] k: AboveZero,
         /// The m of equation 9: a flow without a profile has p = 1/m.
         #[serde(default = "two")] m: Positive,

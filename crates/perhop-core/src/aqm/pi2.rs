@@ -36,34 +36,36 @@ pub struct Pi2Params {
     /// The queueing delay that the controller aims at.
     #[serde(default = "fifteen_ms")]
     pub target: Duration,
-    /// The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and `beta` follow from it.
+    /// The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and `beta` follow
+    /// from it.
     #[serde(default = "hundred_ms")]
     pub rtt_max: Duration,
-    /// The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third of `rtt-max`, if that is less.
+    /// The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third of `rtt-max`,
+    /// if that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
-    /// How much p' changes in each update for each second by which the delay is above the target (alpha). Default: 0.1 `update` over
-    /// the square of `rtt-max`, which is 0.15.
+    /// How much p' changes in each update for each second by which the delay is above the target (alpha).
+    /// Default: 0.1 `update` over the square of `rtt-max`, which is 0.15.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AboveZero>,
-    /// How much p' changes for each second by which the delay has grown since the last update (beta). Default: 0.3 over `rtt-max`,
-    /// which is 3.
+    /// How much p' changes for each second by which the delay has grown since the last update (beta).
+    /// Default: 0.3 over `rtt-max`, which is 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
-    /// Drop or mark a packet each time the probabilities of the packets since the last have added up to more than 1, as in RFC 9332;
-    /// otherwise each by chance, as in the paper.
+    /// Drop or mark a packet each time the probabilities of the packets since the last have added up to more
+    /// than 1, as in RFC 9332; otherwise each by chance, as in the paper.
     #[serde(default = "yes")]
     pub spread: bool,
-    /// Mark ECN-capable packets instead of dropping them while the probability is below `mark-below`. Where there is no room, they are
-    /// dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with
-    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+    /// Mark ECN-capable packets instead of dropping them while the probability is below `mark-below`. Where
+    /// there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`, on real
+    /// packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
     /// With `ecn`: from this probability on, ECN-capable packets are dropped, too (`p_Cmax`).
     #[serde(default = "quarter")]
     pub mark_below: Probability,
-    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
-    /// least `1000p`.
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
+    /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,

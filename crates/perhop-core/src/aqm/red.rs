@@ -38,7 +38,8 @@ macro_rules! red_params {
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)+
-            /// Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate of the link.
+            /// Queue limit, in packets (`868p`), in bytes (`500kB`), or as a time (`50ms`) at the rate of the
+            /// link.
             #[schemars(with = "crate::units::Limit")]
             pub limit: Depth,
             /// The newest sample's weight in the average queue length (w_q).
@@ -47,21 +48,24 @@ macro_rules! red_params {
             /// Let at least 1/p packets pass between two drops, as ns-2's RED does by default.
             #[serde(default = "crate::aqm::red::default_wait")]
             pub wait: bool,
-            /// Above max, let the drop probability rise to 1 at twice max instead of dropping all (Floyd 2000).
+            /// Above max, let the drop probability rise to 1 at twice max instead of dropping all (Floyd
+            /// 2000).
             #[serde(default)]
             pub gentle: bool,
-            /// Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5). Above max, and where
-            /// there is no room, it drops them all the same (section 7); with `"mark-above-max"` it marks them there, too, as Linux
-            /// does without `harddrop`. `"mark-only"` marks in both places and drops no other packet early (Linux `nodrop`);
-            /// `"mark-only-below-max"` drops all above max. TCP flows are capable with the key `ecn`, on real packets also with
+            /// Mark ECN-capable packets that it would drop by chance, and let them in (RFC 3168, section 5).
+            /// Above max, and where there is no room, it drops them all the same (section 7); with
+            /// `"mark-above-max"` it marks them there, too, as Linux does without `harddrop`. `"mark-only"`
+            /// marks in both places and drops no other packet early (Linux `nodrop`); `"mark-only-below-max"`
+            /// drops all above max. TCP flows are capable with the key `ecn`, on real packets also with
             /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
             #[serde(default)]
             pub ecn: crate::aqm::EcnMode,
             /// The mean packet size, for idle time and byte-mode probabilities.
             #[serde(default = "crate::aqm::red::default_mean_packet")]
             pub mean_packet: Bytes,
-            /// With thresholds in bytes: drop a packet with a probability in proportion to its size (Floyd & Jacobson 1993, section
-            /// 7). With `false` the probability is the same for all packets, as on Linux and most routers.
+            /// With thresholds in bytes: drop a packet with a probability in proportion to its size (Floyd &
+            /// Jacobson 1993, section 7). With `false` the probability is the same for all packets, as on
+            /// Linux and most routers.
             #[serde(default = "crate::aqm::red::default_scale_by_size")]
             pub scale_by_size: bool,
         }
@@ -114,14 +118,15 @@ pub(crate) const fn default_mean_packet() -> Bytes {
 red_params! {
     /// Parameters of [`Red`].
     RedParams {
-        /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required, unless `target-delay` is given.
+        /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required, unless
+        /// `target-delay` is given.
         #[serde(default, skip_serializing_if = "Option::is_none")] thresholds: Option<Thresholds>,
         /// Drop early only if more than one packet waits, whatever the average, as ns-2's `Queue/RED` does
-        /// (`qlen > 1`). With a shorter queue the spacing of drops is reset, as below min. A full queue still drops.
-        /// `false` is the algorithm of Floyd & Jacobson.
+        /// (`qlen > 1`). With a shorter queue the spacing of drops is reset, as below min. A full queue still
+        /// drops. `false` is the algorithm of Floyd & Jacobson.
         #[serde(default)] spare_short_queue: bool,
-        /// Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in the middle of the thresholds' range,
-        /// from 40 % to 60 % of it. The paper also sets `gentle`.
+        /// Adaptive RED (Floyd, Gummadi & Shenker 2001): move max_p so that the average stays in the middle
+        /// of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`.
         #[serde(default)] adaptive: bool,
         /// With `adaptive`: how often max_p is adapted (interval).
         #[serde(default = "half_second")] adapt_interval: Duration,
@@ -133,9 +138,9 @@ red_params! {
         #[serde(default = "hundredth")] adapt_least: Probability,
         /// With `adaptive`: max_p does not rise further once it is above this.
         #[serde(default = "half")] adapt_most: Probability,
-        /// In place of `thresholds` and `weight`: choose them for this queueing delay, as the paper does by default with 5ms. min is
-        /// half of the delay in mean packets at the link's rate, and at least 5; max is 3 min, and `max_p` begins at 0.1; the weight
-        /// is 1 - exp(-1/C), with C mean packets a second.
+        /// In place of `thresholds` and `weight`: choose them for this queueing delay, as the paper does by
+        /// default with 5ms. min is half of the delay in mean packets at the link's rate, and at least 5; max
+        /// is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C mean packets a second.
         #[serde(default, skip_serializing_if = "Option::is_none")] target_delay: Option<Duration>,
     }
 }

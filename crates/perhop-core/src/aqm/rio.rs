@@ -28,7 +28,8 @@ red_params! {
     RioParams {
         /// `min/max/max_p` for IN packets, against the average of IN packets.
         r#in: Thresholds,
-        /// `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT packets (decoupled).
+        /// `min/max/max_p` for OUT packets, against the average of all packets (coupled) or of OUT packets
+        /// (decoupled).
         total: Thresholds,
         /// Which average queue length the test of OUT packets uses.
         #[serde(default)] coupling: Coupling,

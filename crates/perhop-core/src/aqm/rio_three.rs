@@ -42,7 +42,8 @@ red_params! {
         out_in: Thresholds,
         /// `min/max/max_p` for OUT-OUT (red) packets, against the average of all packets.
         out_out: Thresholds,
-        /// Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN arrivals are of its own class.
+        /// Which arrivals update which average. For the average of IN and OUT-IN packets, OUT-IN arrivals are
+        /// of its own class.
         #[serde(default)] averages: Averages,
         /// Which packets count in the average queue length that the test of OUT-IN packets uses.
         #[serde(default)] out_in_average: OutInAverage,

@@ -29,18 +29,18 @@ use crate::{
 red_params! {
     /// Parameters of [`Wred`].
     WredParams {
-        /// The drop curve of green packets: `min/max/max_p`, or points such as `interpolate 30/0, 60/0.1, 90/0.5`. Default: they are
-        /// dropped on overflow only.
+        /// The drop curve of green packets: `min/max/max_p`, or points such as
+        /// `interpolate 30/0, 60/0.1, 90/0.5`. Default: they are dropped on overflow only.
         #[serde(default, skip_serializing_if = "Option::is_none")] green: Option<DropCurve>,
         /// The drop curve of yellow packets. Default: they are dropped on overflow only.
         #[serde(default, skip_serializing_if = "Option::is_none")] yellow: Option<DropCurve>,
         /// The drop curve of red packets. Default: that of yellow packets.
         #[serde(default, skip_serializing_if = "Option::is_none")] red: Option<DropCurve>,
-        /// Curves, limits and ECN modes by codepoint, precedence or color. The first profile that matches a packet acts; packets that
-        /// none matches have the curve of their color.
+        /// Curves, limits and ECN modes by codepoint, precedence or color. The first profile that matches a
+        /// packet acts; packets that none matches have the curve of their color.
         #[serde(default, skip_serializing_if = "Vec::is_empty")] profiles: Vec<DropProfile>,
-        /// Which packet is judged: the one that arrives, or the one at the head of the queue, as it is taken for transmission
-        /// (Junos). A full queue drops the packet that arrives in both.
+        /// Which packet is judged: the one that arrives, or the one at the head of the queue, as it is taken
+        /// for transmission (Junos). A full queue drops the packet that arrives in both.
         #[serde(default)] drop_at: DropAt,
     }
 }
@@ -60,13 +60,15 @@ pub enum DropAt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DropProfile {
-    /// Which packets it is for, if no earlier profile is. Default: all others; only the last one may be for them.
+    /// Which packets it is for, if no earlier profile is. Default: all others; only the last one may be for
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Match>,
     /// Their drop curve. Default: they are dropped on overflow only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<DropCurve>,
-    /// They are dropped when the whole queue holds this much, as `limit` of the queue. Default: the queue's limit.
+    /// They are dropped when the whole queue holds this much, as `limit` of the queue. Default: the queue's
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,

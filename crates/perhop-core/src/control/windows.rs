@@ -93,8 +93,8 @@ pub enum WindowSource {
     /// The sender's congestion window, as the paper assumes. No real router can see it.
     #[default]
     Sender,
-    /// An estimate by the ingress: the segments from the one that the newest acknowledgement asks for to the highest
-    /// one seen.
+    /// An estimate by the ingress: the segments from the one that the newest acknowledgement asks for to the
+    /// highest one seen.
     InFlight,
     /// The packets of the flow that passed the ingress in the last interval.
     Passed,
@@ -104,10 +104,11 @@ pub enum WindowSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WindowControl {
-    /// How often the windows are sampled: a small number of the path's round-trip times, or `measured`, which follows
-    /// the round-trip time that the ingress measures from each segment to its acknowledgement.
+    /// How often the windows are sampled: a small number of the path's round-trip times, or `measured`, which
+    /// follows the round-trip time that the ingress measures from each segment to its acknowledgement.
     pub interval: SampleInterval,
-    /// With `interval = "measured"`: how many measured round-trip times lie between two samples (`alpha`). Default: 1.
+    /// With `interval = "measured"`: how many measured round-trip times lie between two samples (`alpha`).
+    /// Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trips: Option<NonZeroU32>,
     /// Where the window sizes come from.
@@ -116,7 +117,8 @@ pub struct WindowControl {
     /// How the denominator of the marking equation is interpreted.
     #[serde(default)]
     pub reading: Reading,
-    /// The probability that a message to a queue is lost. The queue then keeps the last message that it received.
+    /// The probability that a message to a queue is lost. The queue then keeps the last message that it
+    /// received.
     #[serde(default)]
     pub loss: Probability,
 }

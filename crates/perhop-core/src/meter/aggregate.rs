@@ -23,12 +23,14 @@ use crate::{Bitrate, Color, Header, Instant, Reason, Streams};
 pub struct AggregateMeter {
     /// Its name, in files and in the name of its random stream.
     pub name: String,
-    /// Which packets it takes, if no earlier meter of the link takes them. Default: all packets, acknowledgements included.
+    /// Which packets it takes, if no earlier meter of the link takes them. Default: all packets,
+    /// acknowledgements included.
     #[serde(default, skip_serializing_if = "is_default")]
     pub r#match: Match,
     /// The traffic profile of all these packets together.
     pub profile: MeterParams,
-    /// Whether a packet may leave with a lower drop precedence than it came with. A color-aware meter never gives one. Default: false.
+    /// Whether a packet may leave with a lower drop precedence than it came with. A color-aware meter never
+    /// gives one. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub promote: bool,
 }

@@ -41,8 +41,9 @@ pub struct ForeignMeterParams {
     pub class: String,
     /// The profile rate r, which the class can read.
     pub rate: Bitrate,
-    /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green packets, AFn2 into
-    /// yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each packet's own codepoint.
+    /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green
+    /// packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each packet's
+    /// own codepoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub af: Option<AfClass>,
     /// What happens to packets out of profile.

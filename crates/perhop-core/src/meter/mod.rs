@@ -48,8 +48,9 @@ macro_rules! meter_params {
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)+
-            /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into green packets, AFn2 into
-            /// yellow ones, AFn3 into red ones. Default: 1; at a link, the class of each packet's own codepoint.
+            /// The class n of Assured Forwarding (RFC 2597) whose codepoints the marker writes: AFn1 into
+            /// green packets, AFn2 into yellow ones, AFn3 into red ones. Default: 1; at a link, the class of
+            /// each packet's own codepoint.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub af: Option<crate::marker::AfClass>,
             /// What happens to packets out of profile.

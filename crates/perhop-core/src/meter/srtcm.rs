@@ -21,8 +21,8 @@ meter_params! {
         rate: Bitrate,
         /// The committed burst size (CBS): how much can be green at once. The bucket starts full.
         burst: Bytes,
-        /// The excess burst size (EBS): how much more can be yellow at once. The bucket starts full, and gets the tokens for
-        /// which the other has no room.
+        /// The excess burst size (EBS): how much more can be yellow at once. The bucket starts full, and gets
+        /// the tokens for which the other has no room.
         excess_burst: Bytes,
         /// Whether the meter looks at the colors that packets come with.
         #[serde(default)]

@@ -67,7 +67,8 @@ pub enum OutRule {
     Probabilistic,
     /// Always while R is above r.
     Deterministic,
-    /// Always while R is above 4/3 r, the peak of a sawtooth that averages r; for windows of about a round trip.
+    /// Always while R is above 4/3 r, the peak of a sawtooth that averages r; for windows of about a round
+    /// trip.
     FourThirds,
 }
 
@@ -183,8 +184,8 @@ impl Meter for Tsw {
     }
 }
 
-/// How OUT packets are split by the long-term rate `R_L` of a flow with profile rate r. Yeom & Reddy 1999, section 3.3: "more
-/// number of packets are marked OUT-OUT" above the profile rate, without a formula.
+/// How OUT packets are split by the long-term rate `R_L` of a flow with profile rate r. Yeom & Reddy 1999,
+/// section 3.3: "more number of packets are marked OUT-OUT" above the profile rate, without a formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {

@@ -57,7 +57,8 @@ queue_params! {
 pub struct LlqParams {
     /// The priority queues, highest priority first, each with a `match`.
     pub priority: Vec<LlqQueue>,
-    /// The queue of all other packets: an AQM or a scheduler, as in a link. It shares the link's rate less those of the priority queues.
+    /// The queue of all other packets: an AQM or a scheduler, as in a link. It shares the link's rate less
+    /// those of the priority queues.
     pub queue: ShapedQueue,
 }
 

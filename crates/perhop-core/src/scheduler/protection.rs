@@ -31,19 +31,20 @@ pub struct QueueProtectionParams {
     /// No packet is redirected while the delay of the queue is at most this (`CRITICALqL`).
     #[serde(default = "one_ms")]
     pub critical_delay: Duration,
-    /// The score of a flow from which its packets are redirected at the critical delay; at a longer delay, in inverse proportion less
-    /// (`CRITICALqLSCORE`).
+    /// The score of a flow from which its packets are redirected at the critical delay; at a longer delay, in
+    /// inverse proportion less (`CRITICALqLSCORE`).
     #[serde(default = "four_ms")]
     pub critical_score: Duration,
-    /// From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets count in part; but never while less than
-    /// two frames of 2000 bytes wait.
+    /// From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets count in part;
+    /// but never while less than two frames of 2000 bytes wait.
     #[serde(default = "one_ms")]
     pub max_th: Duration,
-    /// Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score of a flow that causes less congestion than that
-    /// does not grow. The default is about 4.2 Mbit/s.
+    /// Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score of a flow that causes
+    /// less congestion than that does not grow. The default is about 4.2 Mbit/s.
     #[serde(default = "half_a_megabyte")]
     pub aging_exponent: u32,
-    /// Scores rise no further, and packets of flows with this score are redirected at any delay (`MAX_QLSCORE`).
+    /// Scores rise no further, and packets of flows with this score are redirected at any delay
+    /// (`MAX_QLSCORE`).
     #[serde(default = "five_seconds")]
     pub max_score: Duration,
     /// Buckets for flows, a power of 2 up to 16384, besides the one that is shared (`NBUCKETS`).

@@ -38,8 +38,8 @@ macro_rules! queue_params {
         pub struct $name {
             /// Its name, in tables and files.
             pub name: String,
-            /// Which packets it takes, if no earlier queue takes them. The last queue takes all remaining packets and
-            /// has no `match`.
+            /// Which packets it takes, if no earlier queue takes them. The last queue takes all remaining
+            /// packets and has no `match`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub r#match: Option<Match>,
             $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: $type,)+
@@ -70,12 +70,12 @@ queue_params! {
     SharingQueue {
         /// Its guaranteed rate (C_AF of Bouras & Sevasti). Its AQM uses this rate to compute idle time.
         rate: Option<Bitrate>,
-        /// For a queue without `rate`: its weight when the queues without `rate` share the remaining capacity. Default:
-        /// 1.
+        /// For a queue without `rate`: its weight when the queues without `rate` share the remaining
+        /// capacity. Default: 1.
         weight: Option<NonZeroU32>,
-        /// Redirects packets of flows that build a queue here to the last queue (RFC 9957): `{}` for its defaults. With it, a queue
-        /// with `match = { dscp = 45 }`, a small `limit` and the same weight as the last one serves Non-Queue-Building traffic
-        /// (RFC 9956, section 5).
+        /// Redirects packets of flows that build a queue here to the last queue (RFC 9957): `{}` for its
+        /// defaults. With it, a queue with `match = { dscp = 45 }`, a small `limit` and the same weight as
+        /// the last one serves Non-Queue-Building traffic (RFC 9956, section 5).
         queue_protection: Option<QueueProtectionParams>,
     }
 }

@@ -1,6 +1,6 @@
 //! Parameters as a network would have them, with which the benchmarks measure every block; `conformance.rs`
 //! sees to it that none is left out. A row's name is the block's, followed where one block is measured twice
-//! by what tells the rows apart.
+//! by what distinguishes the rows.
 //!
 //! Queues of about 50 packets of 1000 bytes meet these rules at 8 Mbit/s, half of the packets IN and asking
 //! for the green service: early tests are at work, and most packets pass.

@@ -12,7 +12,8 @@ use crate::transport::udp::{Pattern, UdpParams};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CallParams {
-    /// Rate while one speaks, headers included: G.711 in frames of 20 ms with 40 B of IP, UDP and RTP headers.
+    /// Rate while one speaks, headers included: G.711 in frames of 20 ms with 40 B of IP, UDP and RTP
+    /// headers.
     #[serde(default = "rate")]
     pub rate: Bitrate,
     /// Size of a packet, headers included.

@@ -67,7 +67,7 @@ pub struct Pareto {
     pub least: f64,
     /// The greatest value m, that of all greater ones.
     pub most: f64,
-    /// What is taken off.
+    /// The amount that is taken off.
     pub less: f64,
 }
 
@@ -80,7 +80,7 @@ impl Pareto {
         value.min(self.most) - self.less
     }
 
-    /// The same to the nearest whole number.
+    /// Draws a value, to the nearest whole number.
     pub fn draw_whole(&self, rng: &mut Rng) -> usize {
         (self.draw(rng).max(0.0) + 0.5) as usize
     }
@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_pareto_number_with_a_bound_by_hand() {
-        // alpha k / (alpha - 1) (1 - (k/m)^(alpha - 1)) + m (k/m)^alpha - less; with alpha 2, k 1, m 10: 2 x 0.9 + 10/100 - 1.
+        // alpha k / (alpha - 1) (1 - (k/m)^(alpha - 1)) + m (k/m)^alpha - less; with alpha 2, k 1, m 10: 2 x
+        // 0.9 + 10/100 - 1.
         let numbers = Pareto { alpha: 2.0, least: 1.0, most: 10.0, less: 1.0 };
         let mut rng = Rng::stream(1, "test");
         let found = mean(200_000, || numbers.draw(&mut rng));

@@ -1,8 +1,9 @@
 //! Users that are implemented outside this crate, such as by a class in Python.
 //!
-//! The table names the class under `class`; the other keys are the parameters of the class, which this crate keeps as they are.
-//! Whoever runs a network gives each table its [`UserImplementation`]; a driver that has none must refuse the table. What is
-//! measured is the same for all such users: the times from their requests to the responses.
+//! The table names the class under `class`; the other keys are the parameters of the class, which this crate
+//! keeps as they are. Whoever runs a network gives each table its [`UserImplementation`]; a driver that has
+//! none must refuse the table. What is measured is the same for all such users: the times from their requests
+//! to the responses.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -89,7 +89,8 @@ const MOST_MILLIS: f64 = 10_000.0;
 /// A player.
 ///
 /// ## Deviations
-/// - A datagram is at most 1500 B with its headers, and has at least one byte of data; intervals are at least 1 ms.
+/// - A datagram is at most 1500 B with its headers, and has at least one byte of data; intervals are at least
+///   1 ms.
 /// - The table does not say whether sizes include headers: here they do not.
 #[derive(Clone, Debug)]
 pub struct Game {

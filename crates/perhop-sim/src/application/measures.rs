@@ -1,4 +1,4 @@
-//! What is measured of the users of a group: recorded numbers, and what becomes of them.
+//! Measures of the users of a group: recorded numbers, and what becomes of them.
 
 use perhop_core::measure::{ProductLimit, quantile_with_open};
 

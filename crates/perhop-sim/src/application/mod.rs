@@ -1,14 +1,15 @@
 //! Applications: what has data to send over transports, and waits for answers.
 //!
-//! A user of an application is a state machine without I/O over the connections that it has: events come in, commands go out. A
-//! connection is a pair of flows, one in each direction. All that a user draws (sizes, numbers, times) comes from a stream of its
-//! own, `applications/GROUP/MEMBER`, in an order that does not depend on the network: every mechanism gets the same users.
+//! A user of an application is a state machine without I/O over the connections that it has: events come in,
+//! commands go out. A connection is a pair of flows, one in each direction. All that a user draws (sizes,
+//! numbers, times) comes from a stream of its own, `applications/GROUP/MEMBER`, in an order that does not
+//! depend on the network: every mechanism gets the same users.
 //!
-//! An application is one file and one line in [`register_applications!`].
+//! An application is one file and its registration in [`register_applications!`].
 //!
 //! ## Deviations
-//! - Each direction of a connection is a flow of its own, whose data carries ACKs of the other one. An application that answers at
-//!   once does so before an ACK is sent that is due at once.
+//! - Each direction of a connection is a flow of its own, whose data carries ACKs of the other one. An
+//!   application that answers at once does so before an ACK is sent that is due at once.
 //! - A connection opens (`handshake`) in the direction of requests; the responses of it need no handshake.
 
 mod call;
@@ -48,7 +49,8 @@ pub enum Direction {
 pub enum Event {
     /// It begins.
     Begins,
-    /// All bytes of the first grant on this connection and in this direction that was still open have arrived.
+    /// All bytes of the first grant on this connection and in this direction that was still open have
+    /// arrived.
     Arrived {
         /// The connection's number.
         connection: u32,
@@ -160,9 +162,10 @@ pub enum Carrier {
     Sources(UdpParams),
 }
 
-/// The declaration of an application beside its [`Block`]: how users come into being, and what they need and measure.
+/// The declaration of an application beside its [`Block`]: how users come into being, and what they need and
+/// measure.
 pub trait Application: Block + User {
-    /// What is measured of the users of a group.
+    /// The measures of the users of a group.
     const MEASURES: &'static [Measure];
 
     /// A user with this stream, which has not begun.
@@ -205,13 +208,13 @@ macro_rules! register_applications {
                 match self { $(Self::$variant(params) => <$user as Application>::carrier(params),)+ }
             }
 
-            /// What is measured of the users of a group.
+            /// The measures of the users of a group.
             pub fn measures(&self) -> &'static [Measure] {
                 match self { $(Self::$variant(_) => <$user as Application>::MEASURES,)+ }
             }
         }
 
-        /// What is measured of each application, by its name.
+        /// The measures of each application, by its name.
         pub fn all_measures() -> Vec<(&'static str, &'static [Measure])> {
             vec![$((<$user as Block>::NAME, <$user as Application>::MEASURES)),+]
         }

@@ -172,7 +172,7 @@ impl Application for Video {
             label: "not started",
             importance: 10,
             unit: Unit::None,
-            description: "Viewers to whom the first chunk had not come by the end of the run; waiting for it is no stall.",
+            description: "Viewers without the first chunk at the end of the run; waiting for it is no stall.",
             estimate: Estimate::Sum("not_started"),
         },
     ];
@@ -352,7 +352,8 @@ mod tests {
             bench.arrives(0, Direction::Response, at);
             assert_eq!(bench.requested(), [0]);
         }
-        // Twelve seconds less the one played, and then four more: 15 s. The next four fit in at 5.5 s, with 12 s left.
+        // Twelve seconds less the one played, and then four more: 15 s. The next four fit in at 5.5 s, with
+        // 12 s left.
         bench.arrives(0, Direction::Response, 2.5);
         assert!(bench.requested().is_empty());
         assert_eq!(bench.wakes(), 5.0);
@@ -382,7 +383,8 @@ mod tests {
         bench.warmup = Instant::ZERO + seconds(10.0);
         bench.event(Event::Begins, 0.0);
         bench.arrives(0, Direction::Response, 1.0);
-        // It plays until 5 s and stalls until 12 s, two seconds of which count; the chunk was asked for before.
+        // It plays until 5 s and stalls until 12 s, two seconds of which count; the chunk was asked for
+        // before.
         bench.arrives(0, Direction::Response, 12.0);
         assert_eq!((bench.recorded.sum_of("watched_s"), bench.recorded.sum_of("stall_s")), (2.0, 2.0));
         assert!(

@@ -17,11 +17,12 @@ use crate::unit::Unit;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WebParams {
-    /// Connections of a user. With several, each fetches one object at a time (HTTP/1.1; browsers have 6). With 1, all embedded
-    /// objects are asked for at once and sent one after another (HTTP/2).
+    /// Connections of a user. With several, each fetches one object at a time (HTTP/1.1; browsers have 6).
+    /// With 1, all embedded objects are asked for at once and sent one after another (HTTP/2).
     #[serde(default = "connections")]
     pub connections: u32,
-    /// Factor of the sizes of all objects. The model's pages, of 2004, have 57 kB on average; pages of today have 2.5 MB.
+    /// Factor of the sizes of all objects. The model's pages, of 2004, have 57 kB on average; pages of today
+    /// have 2.5 MB.
     #[serde(default = "one")]
     pub scale: f64,
     /// Size of a request, without headers.
@@ -36,7 +37,8 @@ pub struct WebParams {
     /// Number of embedded objects.
     #[serde(default = "objects")]
     pub objects: Pareto,
-    /// Mean time, exponentially distributed, that the browser takes to read the main object before it asks for the others.
+    /// Mean time, exponentially distributed, that the browser takes to read the main object before it asks
+    /// for the others.
     #[serde(default = "parsing")]
     pub parsing: Duration,
     /// Mean time, exponentially distributed, from the end of a page to the request of the next one.
@@ -78,7 +80,8 @@ const MOST_SCALE: f64 = 10_000.0;
 /// - Connections stay open from page to page, as if all were of one server.
 /// - The number of embedded objects is rounded to the nearest whole number, which keeps its mean.
 /// - All full packets of an object are full, the last one too.
-/// - The size of a request is not part of the table that we follow; 350 B is the value that goes with it elsewhere.
+/// - The size of a request is not part of the table that we follow; 350 B is the value that goes with it
+///   elsewhere.
 #[derive(Clone, Debug)]
 pub struct Web {
     params: WebParams,
@@ -311,13 +314,14 @@ mod tests {
 
     #[test]
     fn means_of_the_published_table() {
-        // 3GPP2 C.R1002-0: main objects have a mean of 10710 B and a standard deviation of 25032 B, embedded ones 7758 B and
-        // 126168 B before they are truncated, and there are 5.64 of them on average.
+        // 3GPP2 C.R1002-0: main objects have a mean of 10710 B and a standard deviation of 25032 B, embedded
+        // ones 7758 B and 126168 B before they are truncated, and there are 5.64 of them on average.
         let mut rng = Rng::stream(1, "test");
         let draws: Vec<f64> = (0..400_000).map(|_| main().draw(&mut rng)).collect();
         let mean = draws.iter().sum::<f64>() / 400_000.0;
         let deviation = (draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 400_000.0).sqrt();
-        // mu, sigma and the bounds give a mean of 11053.5 B (with the normal distribution's Phi), 3 % above the published one.
+        // mu, sigma and the bounds give a mean of 11053.5 B (with the normal distribution's Phi), 3 % above
+        // the published one.
         assert!((mean / 11_053.5 - 1.0).abs() < 0.012, "{mean}");
         assert!((mean / 10_710.0 - 1.0).abs() < 0.045, "{mean}");
         assert!((deviation / 25_032.0 - 1.0).abs() < 0.1, "{deviation}");

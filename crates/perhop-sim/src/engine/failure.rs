@@ -1,4 +1,5 @@
-//! Why a run gives no outcome, why the batched engine refuses a network, and why a network runs on one thread.
+//! Why a run gives no outcome, why the batched engine refuses a network, and why a network runs on one
+//! thread.
 
 use std::fmt;
 

@@ -1,12 +1,13 @@
 //! Populations: finite flows that begin during the run, and leave when nothing of them is left.
 //!
-//! A flow of a population takes a number of its own beyond those of the network's flows. It is over when none of its packets is in
-//! the network and none of its timers is set, since nothing can then happen to it any more. Others take its number, so the memory of a
-//! run depends on how many flows are open at once.
+//! A flow of a population takes a number of its own beyond those of the network's flows. It is over when none
+//! of its packets is in the network and none of its timers is set, since nothing can then happen to it any
+//! more. Others take its number, so the memory of a run depends on how many flows are open at once.
 //!
-//! Both engines number flows alike. A flow takes the lowest of its population's free numbers. Where none is free, the numbers of flows
-//! that were over before it begins become free; but only if they are at least an eighth of all numbers that the population has taken,
-//! else the flow takes a new one. So an engine that is ahead of the clock rarely needs to find out which flows are over at some time.
+//! Both engines number flows alike. A flow takes the lowest of its population's free numbers. Where none is
+//! free, the numbers of flows that were over before it begins become free; but only if they are at least an
+//! eighth of all numbers that the population has taken, else the flow takes a new one. So an engine that is
+//! ahead of the clock rarely needs to find out which flows are over at some time.
 
 use perhop_core::Instant;
 
@@ -49,7 +50,8 @@ struct Population {
     numbers: usize,
     /// The free ones among these numbers, the lowest last.
     free: Vec<usize>,
-    /// Numbers of flows that are over but which are not free yet, with the time from which on nothing has happened to them.
+    /// Numbers of flows that are over but which are not free yet, with the time from which on nothing has
+    /// happened to them.
     over: Vec<(Instant, usize)>,
     /// The counts after the warm-up of flows whose numbers have become free.
     counts: Counts,
@@ -66,7 +68,8 @@ struct Member {
     is_over: bool,
     /// The last time at which something happened at one of its hosts.
     last: Instant,
-    /// Packets in the network. The batched engine does not count data packets when they are sent; there, subtract the sender's count.
+    /// Packets in the network. The batched engine does not count data packets when they are sent; there,
+    /// subtract the sender's count.
     packets: i64,
 }
 
@@ -176,8 +179,8 @@ impl Populations {
         }
     }
 
-    /// Begins the next flow of a population, and draws the one after it. The flows that were over before must be known, unless the
-    /// population [has a number](Self::has_number) for it.
+    /// Begins the next flow of a population, and draws the one after it. The flows that were over before must
+    /// be known, unless the population [has a number](Self::has_number) for it.
     pub(super) fn begin(
         &mut self,
         number: usize,
@@ -240,7 +243,8 @@ impl Populations {
         }
     }
 
-    /// Returns the outcomes of all flows at the end of the run; `flows` are those of the network, then those of populations.
+    /// Returns the outcomes of all flows at the end of the run; `flows` are those of the network, then those
+    /// of populations.
     pub(super) fn finish(
         self,
         flows: impl IntoIterator<Item = Flow>,

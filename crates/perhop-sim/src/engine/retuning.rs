@@ -26,8 +26,8 @@ pub(crate) enum ChangedPlace {
     Shared(usize),
 }
 
-/// Returns the other parameters for the queue of a link, if they are others. Where only those of AQMs are, its queues keep their shares of the rate
-/// `shared`; else they share that of the link now.
+/// Returns the other parameters for the queue of a link, if they are others. Where only those of AQMs are,
+/// its queues keep their shares of the rate `shared`; else they share that of the link now.
 pub(crate) fn retuning<'a>(
     before: &'a LinkSpec,
     after: &'a LinkSpec,

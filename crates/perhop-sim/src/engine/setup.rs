@@ -13,12 +13,14 @@ use crate::window_control::WindowControls;
 use super::failure::Failure;
 use crate::watch::{Stopped, WATCH_INTERVAL, Watch};
 
-/// One step of a route. Hosts put packets on their own wires when they send them, so a route begins behind that.
+/// One step of a route. Hosts put packets on their own wires when they send them, so a route begins behind
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Onto a link that flows share.
     Link(u32),
-    /// Onto a link that flows share, through the flow's first router: past a meter, and the window control of its path.
+    /// Onto a link that flows share, through the flow's first router: past a meter, and the window control of
+    /// its path.
     Metered(u32),
     /// Past the window control of its path, to which the ingress shows ACKs.
     Ingress,

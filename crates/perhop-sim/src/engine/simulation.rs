@@ -67,8 +67,8 @@ impl Simulation {
         Self::start(network, seed, Some(engine), 1, Watch::default())
     }
 
-    /// Runs a network from its beginning to its end, or until the watch stops it: on the requested engine; without a request, on
-    /// the batched engine if that accepts the network, else on the reference engine.
+    /// Runs a network from its beginning to its end, or until the watch stops it: on the requested engine;
+    /// without a request, on the batched engine if that accepts the network, else on the reference engine.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -81,8 +81,8 @@ impl Simulation {
         Self::run_on_threads(network, seed, requested, 1, watch)
     }
 
-    /// Runs a network as [`run`](Self::run) does, on at most so many threads, if the batched engine runs the network and it can be
-    /// divided among them. The outcome does not depend on the number of threads.
+    /// Runs a network as [`run`](Self::run) does, on at most so many threads, if the batched engine runs the
+    /// network and it can be divided among them. The outcome does not depend on the number of threads.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -96,8 +96,8 @@ impl Simulation {
         Self::start(network, seed, requested, threads, watch.clone())?.complete()
     }
 
-    /// Runs a network on the reference engine, while an observer sees what becomes of packets at links. The outcome is that of any
-    /// other run.
+    /// Runs a network on the reference engine, while an observer sees what becomes of packets at links. The
+    /// outcome is that of any other run.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -115,7 +115,8 @@ impl Simulation {
         simulation.complete()
     }
 
-    /// Runs a network in parts, where each router is in the part of this number; alternates between a thread for each part and one for all.
+    /// Runs a network in parts, where each router is in the part of this number; alternates between a thread
+    /// for each part and one for all.
     ///
     /// # Errors
     /// See [`Failure`]; also, the routers cannot be divided so.
@@ -202,8 +203,8 @@ impl Simulation {
         &self.used
     }
 
-    /// Handles all events up to and including `until`, and never beyond the end of the run. If its watch stops it, it stays
-    /// incomplete: no later call continues it.
+    /// Handles all events up to and including `until`, and never beyond the end of the run. If its watch
+    /// stops it, it stays incomplete: no later call continues it.
     pub fn run_until(&mut self, until: Instant) {
         let until = until.min(self.end());
         let Self { run, watch, progress, .. } = self;
@@ -225,13 +226,14 @@ impl Simulation {
         engine!(&self.run, engine => engine.end())
     }
 
-    /// Returns for each window control the round trip of its path as last measured; `None` where the interval is fixed.
+    /// Returns for each window control the round trip of its path as last measured; `None` where the interval
+    /// is fixed.
     pub fn round_trips(&self) -> impl Iterator<Item = Option<Duration>> {
         engine!(&self.run, engine => engine.controls()).round_trips()
     }
 
-    /// Ends the run: checks that every queue conserved its packets, and returns what was measured. Before the end of the run, the
-    /// batched engine has counted packets, events and hops of flows ahead of the clock.
+    /// Ends the run: checks that every queue conserved its packets, and returns what was measured. Before the
+    /// end of the run, the batched engine has counted packets, events and hops of flows ahead of the clock.
     ///
     /// # Errors
     /// A queue lost or invented packets.

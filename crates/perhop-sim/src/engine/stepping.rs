@@ -1,7 +1,8 @@
 //! A run that one steps through: read between two steps, changed, copied, and ended like any other.
 //!
-//! A step changes nothing: where no parameter is changed, the outcome is that of an unbroken run, to the bit. The reference engine
-//! shows everything at any time. The batched engine simulates hosts ahead of the clock, so it shows links only, and takes no changes.
+//! A step changes nothing: where no parameter is changed, the outcome is that of an unbroken run, to the bit.
+//! The reference engine shows everything at any time. The batched engine simulates hosts ahead of the clock,
+//! so it shows links only, and takes no changes.
 
 use std::fmt;
 
@@ -132,7 +133,8 @@ impl std::error::Error for Refused {}
 enum Change {
     /// The queue and the meters of this link have the parameters that its new specification says.
     Queue(usize),
-    /// This flow's own profile, and the contracted rate that its packets carry, are those of its new specification.
+    /// This flow's own profile, and the contracted rate that its packets carry, are those of its new
+    /// specification.
     Profile(usize),
     /// This profile, which flows share, is that of its new specification.
     Shared(usize),
@@ -154,7 +156,8 @@ impl Stepping {
         Ok(Self { network: network.clone(), simulation })
     }
 
-    /// The same on the reference engine, while an observer sees what becomes of packets at links. A clone has the same observer.
+    /// Steps on the reference engine, while an observer sees what becomes of packets at links. A clone has
+    /// the same observer.
     ///
     /// # Errors
     /// A flow's endpoints are not connected, or not by its path.
@@ -181,16 +184,17 @@ impl Stepping {
         self.simulation.end()
     }
 
-    /// Handles all events up to and including `until`, and never beyond the end of the run. A time that has passed changes nothing.
+    /// Handles all events up to and including `until`, and never beyond the end of the run. A time that has
+    /// passed changes nothing.
     pub fn run_until(&mut self, until: Instant) {
         if until > self.now() {
             self.simulation.run_until(until);
         }
     }
 
-    /// Handles the next event alone, if it comes up to and including `until`; else everything up to then has happened, and it is
-    /// false. Others of the same time may follow an event. The batched engine does not handle events one by one: there it goes on to
-    /// `until`, and is false.
+    /// Handles the next event alone, if it comes up to and including `until`; else everything up to then has
+    /// happened, and it is false. Others of the same time may follow an event. The batched engine does not
+    /// handle events one by one: there it goes on to `until`, and is false.
     pub fn step(&mut self, until: Instant) -> bool {
         let until = until.min(self.end());
         if until < self.now() {
@@ -203,7 +207,8 @@ impl Stepping {
         false
     }
 
-    /// The queue of the link of this number and what it has counted; `None` for a link without a queue under an AQM.
+    /// The queue of the link of this number and what it has counted; `None` for a link without a queue under
+    /// an AQM.
     pub fn link(&mut self, number: usize) -> Option<PortView<'_>> {
         self.network.links.get(number)?.queue.as_ref()?;
         match &mut self.simulation.run {
@@ -213,8 +218,8 @@ impl Stepping {
         }
     }
 
-    /// The bits that the link of this number could send since the run began: the integral of its rate, zero in outages. `None` for a link
-    /// without a queue under an AQM.
+    /// The bits that the link of this number could send since the run began: the integral of its rate, zero
+    /// in outages. `None` for a link without a queue under an AQM.
     pub fn capacity(&mut self, number: usize) -> Option<f64> {
         let (trace, now) = (self.network.links.get(number)?.medium.trace.clone(), self.now());
         let rates = &self.link(number)?.statistics.rates;
@@ -238,10 +243,10 @@ impl Stepping {
         }
     }
 
-    /// The run goes on with another network, which differs from the present one only in what can change: the rates and delays of
-    /// links, the parameters of schedulers (which keep their packets), AQMs and meters (which keep what they have measured), and the
-    /// rates of flows over UDP. A packet that is being sent is finished at the earlier rate. The batched engine changes the queues and
-    /// meters of links only.
+    /// The run goes on with another network, which differs from the present one only in what can change: the
+    /// rates and delays of links, the parameters of schedulers (which keep their packets), AQMs and meters
+    /// (which keep what they have measured), and the rates of flows over UDP. A packet that is being sent is
+    /// finished at the earlier rate. The batched engine changes the queues and meters of links only.
     ///
     /// # Errors
     /// The change that is refused; the run then goes on as before.

@@ -75,7 +75,8 @@ impl Simulation {
     }
 }
 
-/// The packets that come to the second of two links, after the first has notified every packet that it would have dropped.
+/// The packets that come to the second of two links, after the first has notified every packet that it would
+/// have dropped.
 fn come_to_the_second_link(ecn: Ecn, engine: Engine) -> (Vec<SimPacket>, u64) {
     let mut simulation = two_links(ecn, engine);
     simulation.run_until(Instant::ZERO + Duration::from_millis(900));
@@ -137,9 +138,9 @@ fn paced_flows_run_alike_on_both_engines() {
     }
 }
 
-/// Five flows whose data is out of profile and goes first, while what opens a connection is small enough to be in profile. Datagrams
-/// fill the link, so it waits and is sent again and again. They pause after 1.2 s, so that the first of each flow gets through, and
-/// stop after 10 s.
+/// Five flows whose data is out of profile and goes first, while what opens a connection is small enough to
+/// be in profile. Datagrams fill the link, so it waits and is sent again and again. They pause after 1.2 s,
+/// so that the first of each flow gets through, and stop after 10 s.
 fn opened_again() -> Network {
     let opens = r#"{"tcp": "reno", "packet": "1000B", "ack": "400B", "window": "1p", "handshake": true, "initial-rto": "100ms"}"#;
     let mut network =

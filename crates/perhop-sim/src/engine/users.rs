@@ -102,13 +102,15 @@ impl Users {
         if has_begun { Event::Wakes } else { Event::Begins }
     }
 
-    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one ride.
+    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one
+    /// ride.
     #[inline]
     pub(super) fn other_direction(&self, number: usize) -> Option<usize> {
         self.owners.get(number)?.as_ref()?.other
     }
 
-    /// Returns the event that a data packet causes which has just reached the receiver of a flow, if the flow has an owner.
+    /// Returns the event that a data packet causes which has just reached the receiver of a flow, if the flow
+    /// has an owner.
     pub(super) fn notification(&mut self, number: usize, flow: &Flow) -> Option<Notification> {
         let Owner { user, connection, direction, open, .. } = self.owners.get_mut(number)?.as_mut()?;
         let (user, connection, direction) = (*user, *connection, *direction);
@@ -132,7 +134,8 @@ impl Users {
         std::mem::take(&mut self.actions)
     }
 
-    /// Takes what the users of a user's group have recorded so far. Returns the group and the records; `None` if there are none.
+    /// Takes what the users of a user's group have recorded so far. Returns the group and the records; `None`
+    /// if there are none.
     pub(super) fn take_recorded(&mut self, user: usize) -> Option<(usize, Recorded)> {
         let group = self.members[user].group;
         let recorded = &mut self.groups[group].recorded;
@@ -162,7 +165,8 @@ impl Users {
         self.actions = actions;
     }
 
-    /// Returns the flow that a command of a user concerns, with its order; as an error, the time at which the user wants to be woken.
+    /// Returns the flow that a command of a user concerns, with its order; as an error, the time at which the
+    /// user wants to be woken.
     pub(super) fn order(&self, user: usize, action: Action) -> Result<(usize, Order), Instant> {
         let flow = |connection: u32, direction| {
             let Connection { request, response } = self.members[user].connections[connection as usize];
@@ -218,7 +222,8 @@ pub(super) fn is_driven(spec: &ApplicationSpec) -> bool {
     !matches!(spec.params.carrier(), Carrier::Sources(_))
 }
 
-/// Returns whether data of one direction carries ACKs of the other. The control of a path counts ACKs as packets of their own.
+/// Returns whether data of one direction carries ACKs of the other. The control of a path counts ACKs as
+/// packets of their own.
 fn may_carry(flow: &Flow, other: &Flow) -> bool {
     !flow.is_datagrams() && flow.control().is_none() && other.control().is_none()
 }

@@ -9,13 +9,15 @@ use crate::transport::limits::LimitTimes;
 pub struct FlowState {
     /// The congestion window in packets; `None` for a transport that has none.
     pub window: Option<f64>,
-    /// The smoothed round-trip time in seconds as the sender has estimated it; `None` before its first sample.
+    /// The smoothed round-trip time in seconds as the sender has estimated it; `None` before its first
+    /// sample.
     pub smoothed_rtt_s: Option<f64>,
     /// Packets sent, retransmissions included.
     pub sent: u64,
     /// Packets sent again; `None` but for TCP.
     pub retransmitted: Option<u64>,
-    /// Retransmission timeouts (RAP: loss events found by a timeout; TFRC: expiries of the nofeedback timer); `None` for UDP.
+    /// Retransmission timeouts (RAP: loss events found by a timeout; TFRC: expiries of the nofeedback timer);
+    /// `None` for UDP.
     pub timeouts: Option<u64>,
     /// Packets of data that reached the receiver for the first time.
     pub delivered_packets: u64,
@@ -23,7 +25,8 @@ pub struct FlowState {
     pub delivered_bytes: u64,
     /// Packets of data that queues dropped, by color.
     pub dropped: [u64; 3],
-    /// Packets of data that links lost after they had sent them; `None` for a flow whose data pass no link that loses packets.
+    /// Packets of data that links lost after they had sent them; `None` for a flow whose data pass no link
+    /// that loses packets.
     pub lost: Option<u64>,
     /// Packets sent, by the color that they were given.
     pub marked: [u64; 3],

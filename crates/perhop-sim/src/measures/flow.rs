@@ -1,4 +1,4 @@
-//! What is measured of a flow.
+//! Measures of a flow.
 
 use perhop_core::{Duration, Instant};
 

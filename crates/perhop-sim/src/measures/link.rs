@@ -1,4 +1,4 @@
-//! What is measured of a link, of its queue, and of each class of packets that the queue tells apart.
+//! Measures of a link, of its queue, and of each class of packets that the queue distinguishes.
 
 use std::marker::PhantomData;
 
@@ -120,7 +120,8 @@ pub trait Queue: 'static {
 pub struct QueueMeasures<O>(PhantomData<O>);
 
 impl<O: Queue> QueueMeasures<O> {
-    /// Every measure of a queue, in the order of the columns. They exclude the warm-up unless they say otherwise.
+    /// Every measure of a queue, in the order of the columns. They exclude the warm-up unless they say
+    /// otherwise.
     pub const ALL: &'static [Measure<O>] = &[
         Measure {
             name: "arrived_packets",

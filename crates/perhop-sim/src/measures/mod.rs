@@ -1,12 +1,15 @@
-//! The catalogue of measures. A measure is declared once, as one entry of [`FLOW`], [`LINK`] or [`QueueMeasures::ALL`].
+//! The catalogue of measures. A measure is declared once, as one entry of [`FLOW`], [`LINK`] or
+//! [`QueueMeasures::ALL`].
 //!
-//! From the entry follow its key in the outcome's dictionary and in the typed stubs, its column in Python's data frames, in
-//! summary tables and in their HTML, its name in sweeps, its line in comparisons with real packets, and its line in
-//! `docs/measures.md` and `perhop list measures`. Entries do not compute over several flows: Python's `perhop.catalog` holds
-//! the measures of a class of flows and of a whole run, over these.
+//! From the entry follow its key in the outcome's dictionary and in the typed stubs, its column in Python's
+//! data frames, in summary tables and in their HTML, its name in sweeps, its line in comparisons with real
+//! packets, and its line in `docs/measures.md` and `perhop list measures`. Entries do not compute over
+//! several flows: Python's `perhop.catalog` holds the measures of a class of flows and of a whole run, over
+//! these.
 //!
-//! One rule holds for all: a measure that does not apply to a flow or link (retransmissions of UDP, drops of meters where there are
-//! none), or that has no sample there (a delay where no packet came), has no value. 0 is a count or a share that is zero.
+//! One rule holds for all: a measure that does not apply to a flow or link (retransmissions of UDP, drops of
+//! meters where there are none), or that has no sample there (a delay where no packet came), has no value. 0
+//! is a count or a share that is zero.
 
 mod flow;
 mod link;
@@ -18,7 +21,8 @@ pub use link::{LINK, Queue, QueueMeasures};
 /// One measure of a flow, a link or a class of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure<O> {
-    /// Its name in dictionaries and data frames. It ends in its unit where that is usual, such as `mean_rtt_s`.
+    /// Its name in dictionaries and data frames. It ends in its unit where that is usual, such as
+    /// `mean_rtt_s`.
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
@@ -60,7 +64,8 @@ impl<O> Value<O> {
         }
     }
 
-    /// The number that an outcome has; the sum over colors where there is one for each. `None` where it has none.
+    /// The number that an outcome has; the sum over colors where there is one for each. `None` where it has
+    /// none.
     pub fn of(&self, outcome: &O) -> Option<f64> {
         let sum = |by_color: [u64; 3]| by_color.into_iter().sum::<u64>() as f64;
         match self {
@@ -74,7 +79,8 @@ impl<O> Value<O> {
     }
 }
 
-/// How summary tables, sweeps and comparisons show a measure. [`Summary::of`] has defaults for all but its label.
+/// How summary tables, sweeps and comparisons show a measure. [`Summary::of`] has defaults for all but its
+/// label.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
     /// What tables call it, without its unit.
@@ -115,22 +121,23 @@ pub enum Statistic {
     Mean,
     /// Their sum.
     Sum,
-    /// The share of all their packets: the mean of the shares of single flows, each with the weight of the packets that it is of,
-    /// which are the sum of the measures with these names.
+    /// The share of all their packets: the mean of the shares of single flows, each with the weight of the
+    /// packets that it is of, which are the sum of the measures with these names.
     Share(&'static [&'static str]),
 }
 
-/// Which summary tables have a measure as a column, and its place among the columns: the smallest comes first, and of equals the
-/// one that is declared first.
+/// Which summary tables have a measure as a column, and its place among the columns: the smallest comes
+/// first, and of equals the one that is declared first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Table {
     /// None: sweeps have it.
     None,
     /// All of its kind.
     All(u8),
-    /// Of a queue's measures, the table of the classes that it tells apart; not that of links.
+    /// Of a queue's measures, the table of the classes that it distinguishes; not that of links.
     Classes(u8),
-    /// All of its kind where they have room for every column (`--wide`); narrower ones only where a flow has more than this.
+    /// All of its kind where they have room for every column (`--wide`); narrower ones only where a flow has
+    /// more than this.
     Wide {
         /// Its place.
         place: u8,

@@ -1,4 +1,5 @@
-//! The state of a medium during a run. Both engines make its changes and pass packets through it in the same order.
+//! The state of a medium during a run. Both engines make its changes and pass packets through it in the same
+//! order.
 
 use std::collections::VecDeque;
 
@@ -117,8 +118,8 @@ impl MediumState {
         }
     }
 
-    /// Returns when the next packet reaches the far end, which without jitter would be at `at`; `None` if it is lost. Packets come in
-    /// the order in which they are sent, the next one at `now`.
+    /// Returns when the next packet reaches the far end, which without jitter would be at `at`; `None` if it
+    /// is lost. Packets come in the order in which they are sent, the next one at `now`.
     pub(crate) fn pass(&mut self, now: Instant, at: Instant) -> Option<Instant> {
         let is_lost = self.loss.loses();
         // A lost packet draws, too: the delays of the others do not depend on losses.
@@ -301,7 +302,8 @@ mod tests {
         let [mean, sd, ..] =
             moments(r#"{"distribution": "normal", "mean": "20ms", "sd": "2ms", "reorder": true}"#);
         assert!((mean - 20.0).abs() < 0.02 && (sd - 2.0).abs() < 0.02, "{mean} {sd}");
-        // Between 0 and twice its mean with a deviation of the mean: symmetric; the variance 1 - 2 φ(1) / (2 Φ(1) - 1) = 0.2911.
+        // Between 0 and twice its mean with a deviation of the mean: symmetric; the variance 1 - 2 φ(1) / (2
+        // Φ(1) - 1) = 0.2911.
         let [mean, sd, least, most] = moments(
             r#"{"distribution": "normal", "mean": "2ms", "sd": "2ms", "max": "4ms", "reorder": true}"#,
         );
@@ -315,8 +317,8 @@ mod tests {
 
     #[test]
     fn reordered_packets_by_hand() {
-        // Packets sent at 0, 1, … ms arrive at 5, 9, 7, 6, 12, 11, 20 ms: the second and third arrive after the fourth, the fifth after
-        // the sixth.
+        // Packets sent at 0, 1, … ms arrive at 5, 9, 7, 6, 12, 11, 20 ms: the second and third arrive after
+        // the fourth, the fifth after the sixth.
         let mut order = Order::default();
         let mut seen = Vec::new();
         for (sent, arrival) in [5, 9, 7, 6, 12, 11, 20].into_iter().enumerate() {

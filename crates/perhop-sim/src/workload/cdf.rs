@@ -8,7 +8,8 @@ use serde::de::{Deserializer, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An empirical distribution: a published one by name, or a measured one from a file. A name with a dot is that of a file.
+/// An empirical distribution: a published one by name, or a measured one from a file. A name with a dot is
+/// that of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SizeCdf {
@@ -41,15 +42,17 @@ pub struct CdfTable {
     pub read: Option<Arc<Cdf>>,
 }
 
-/// A format of distributions. Each line has a size and the probability of flows that are no larger; neither falls from line to line. The first
-/// probability is 0, the last is 1, or 100 where they are in percent. Lines that begin with `#` are comments.
+/// A format of distributions. Each line has a size and the probability of flows that are no larger; neither
+/// falls from line to line. The first probability is 0, the last is 1, or 100 where they are in percent.
+/// Lines that begin with `#` are comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CdfFormat {
-    /// A header such as `size_B,probability` (or `size_kB`, `size_MB`; `percent`), then the values between commas.
+    /// A header such as `size_B,probability` (or `size_kB`, `size_MB`; `percent`), then the values between
+    /// commas.
     Csv,
-    /// Two columns, bytes and probability, between spaces: the files `WebSearch_distribution.txt` or `DCTCP_CDF.txt` of simulators and traffic
-    /// generators of data centres.
+    /// Two columns, bytes and probability, between spaces: the files `WebSearch_distribution.txt` or
+    /// `DCTCP_CDF.txt` of simulators and traffic generators of data centres.
     Columns,
 }
 
@@ -73,7 +76,8 @@ impl<'de> Deserialize<'de> for SizeCdf {
 pub enum NamedCdf {
     /// A web search cluster (Alizadeh and others, DCTCP, 2010): mean 1.71 MB.
     WebSearch,
-    /// A data mining cluster (Greenberg and others, VL2, 2009): mean 12.7 MB, which hangs on the largest 2 % of the flows.
+    /// A data mining cluster (Greenberg and others, VL2, 2009): mean 12.7 MB, which hangs on the largest 2 %
+    /// of the flows.
     DataMining,
     /// A Hadoop cluster (Roy and others, Facebook, 2015): mean 120 kB, median 700 B.
     Hadoop,
@@ -151,7 +155,8 @@ impl Cdf {
     /// One through these points: bytes, and the share of flows that are no larger.
     ///
     /// # Errors
-    /// There are fewer than two points, one is lower than the one before, or they do not lead from probability 0 to 1.
+    /// There are fewer than two points, one is lower than the one before, or they do not lead from
+    /// probability 0 to 1.
     pub fn through(points: &[[f64; 2]]) -> Result<Self, String> {
         let [[_, first], .., [_, last]] = points else {
             return Err("a distribution has at least two points, such as [[0, 0], [100e3, 1]]".into());

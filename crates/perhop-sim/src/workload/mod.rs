@@ -1,7 +1,8 @@
 //! Populations: finite flows that come and go.
 //!
 //! A population draws when its flows begin and how much they send. Both come from a random stream of its own,
-//! `workload/<group>`, so that mechanisms are compared on the same flows: what the network does changes none of them.
+//! `workload/<group>`, so that mechanisms are compared on the same flows: what the network does changes none
+//! of them.
 
 mod cdf;
 mod sizes;
@@ -150,9 +151,10 @@ enum Process {
     Poisson(f64, Distribution, Instant),
     /// The gap, and the next arrival.
     Every(Duration, Distribution, Instant),
-    /// What is left of the list, the next flow last.
+    /// The rest of the list, the next flow last.
     List(Vec<Listed>),
-    /// The time zero of a trace, and how many of its flows have begun; without sizes of its own, with their distribution.
+    /// The time zero of a trace, and how many of its flows have begun; without sizes of its own, with their
+    /// distribution.
     Trace(Arc<ArrivalTrace>, Option<Distribution>, Instant, usize),
 }
 

@@ -18,10 +18,12 @@ pub struct Sizes {
     /// All flows have this size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant: Option<Bytes>,
-    /// An empirical distribution: a published one by name, such as `web-search`, or one from a file, such as `measured.csv`.
+    /// An empirical distribution: a published one by name, such as `web-search`, or one from a file, such as
+    /// `measured.csv`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdf: Option<SizeCdf>,
-    /// A distribution function through points, linear between them: bytes, and the share of flows that are no larger, from 0 to 1.
+    /// A distribution function through points, linear between them: bytes, and the share of flows that are no
+    /// larger, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<Vec<[f64; 2]>>,
     /// Sizes whose logarithm is normally distributed.

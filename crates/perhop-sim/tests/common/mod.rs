@@ -83,7 +83,8 @@ pub fn duplex(
     [link(name.into(), from, to, Some(queue.into())), link(format!("{name} (reverse)"), to, from, None)]
 }
 
-/// A chain of such links over so many hops; with `back`, the reverse direction is that many kbit/s wide and drops from its tail.
+/// A chain of such links over so many hops; with `back`, the reverse direction is that many kbit/s wide and
+/// drops from its tail.
 pub fn chain(
     hops: u32,
     rate: &str,
@@ -135,8 +136,8 @@ pub fn flow(
     }
 }
 
-/// Every transport over a link and back over a narrow one, each with and without a private link at either end, in profile
-/// and out: data, acknowledgements and reports are dropped.
+/// Every transport over a link and back over a narrow one, each with and without a private link at either
+/// end, in profile and out: data, acknowledgements and reports are dropped.
 pub fn every_transport(queue: AqmParams, seconds: u64) -> Network {
     let transports = [
         tcp(r#"{"tcp": "newreno"}"#),
@@ -182,8 +183,8 @@ pub fn table1(queue: AqmParams, seconds: u64) -> Network {
     }
 }
 
-/// Ten Reno flows over `rate`, two each at 0, 0.1, 0.5, 1 and 2 Mbit/s: Yeom and Reddy's Table 1. `meter` makes a flow's
-/// meter from its rate.
+/// Ten Reno flows over `rate`, two each at 0, 0.1, 0.5, 1 and 2 Mbit/s: Yeom and Reddy's Table 1. `meter`
+/// makes a flow's meter from its rate.
 pub fn yeom(rate: &str, queue: AqmParams, variant: &str, meter: impl Fn(&str) -> MeterParams) -> Network {
     let rates = [None, Some("0.1Mbps"), Some("0.5Mbps"), Some("1Mbps"), Some("2Mbps")];
     let transport = tcp(&format!(r#"{{"tcp": "{variant}", "packet": "1000B"}}"#));
@@ -221,7 +222,8 @@ pub fn run_alike(network: &Network) -> Outcome {
     batched
 }
 
-/// What holds of the measures of any run: parts of a whole lie between 0 and 1, and quantiles in their order up to the largest.
+/// What holds of the measures of any run: parts of a whole lie between 0 and 1, and quantiles in their order
+/// up to the largest.
 pub fn check_measures(outcome: &Outcome) {
     outcome.flows.iter().for_each(|flow| check_fractions(FLOW, flow));
     for link in &outcome.links {
@@ -232,7 +234,8 @@ pub fn check_measures(outcome: &Outcome) {
 }
 
 fn check_queue<O: Queue>(queue: &O) {
-    // A packet that waited when the warm-up ended may be dropped after it: the loss of a queue is over what arrived since.
+    // A packet that waited when the warm-up ended may be dropped after it: the loss of a queue is over what
+    // arrived since.
     let is_loss = |measure: &&Measure<O>| measure.name.starts_with("loss");
     check_fractions(QueueMeasures::<O>::ALL.iter().filter(|measure| !is_loss(measure)), queue);
     let (all, measured) = (queue.counters(), queue.measured());
@@ -253,8 +256,8 @@ fn check_queue<O: Queue>(queue: &O) {
 }
 
 fn check_fractions<'a, O: 'a>(measures: impl IntoIterator<Item = &'a Measure<O>>, outcome: &O) {
-    // A packet goes on at the rate at which it began, so a full link whose rate falls sends a little more than its capacity:
-    // `active_time.rs` computes `utilization` anew.
+    // A packet goes on at the rate at which it began, so a full link whose rate falls sends a little more
+    // than its capacity: `active_time.rs` computes `utilization` anew.
     let fractions = measures.into_iter().filter(|measure| measure.unit == Unit::Fraction);
     for measure in fractions.filter(|measure| measure.name != "utilization") {
         let share = value(measure, outcome);

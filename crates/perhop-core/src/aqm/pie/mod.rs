@@ -49,42 +49,47 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PieParams {
-    /// Which RFC, and which of its algorithms, or Linux. The defaults of several other parameters depend on it.
+    /// Which RFC, and which of its algorithms, or Linux. The defaults of several other parameters depend on
+    /// it.
     #[serde(default)]
     pub law: PieLaw,
-    /// The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`). Default: 15ms; with `docsis` 10ms.
+    /// The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`). Default: 15ms; with
+    /// `docsis` 10ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
-    /// The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`, `INTERVAL`). Default: 15ms; with `docsis`
-    /// 16ms.
+    /// The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`, `INTERVAL`). Default:
+    /// 15ms; with `docsis` 16ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
-    /// A burst after a time without congestion is not dropped for this long (`MAX_BURST`). Default: 150ms; with `docsis` 142ms.
+    /// A burst after a time without congestion is not dropped for this long (`MAX_BURST`). Default: 150ms;
+    /// with `docsis` 142ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_burst: Option<Duration>,
-    /// How much the drop probability changes in each update for each second by which the delay is above the target (alpha, A).
-    /// Default: 0.125; with `docsis` 0.25.
+    /// How much the drop probability changes in each update for each second by which the delay is above the
+    /// target (alpha, A). Default: 0.125; with `docsis` 0.25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AboveZero>,
-    /// How much it changes for each second by which the delay has grown since the last update (beta, B). Default: 1.25; with `docsis`
-    /// 2.5.
+    /// How much it changes for each second by which the delay has grown since the last update (beta, B).
+    /// Default: 1.25; with `docsis` 2.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
-    /// No packet is dropped while the queue holds no more than two packets of this size (`MEAN_PKTSIZE`), with `linux` while it holds
-    /// less. With `docsis` the drop probability is that of a packet of this size, and in proportion for others. Default: 1000B; with
-    /// `docsis` 1024B, with `linux` 1500B.
+    /// No packet is dropped while the queue holds no more than two packets of this size (`MEAN_PKTSIZE`),
+    /// with `linux` while it holds less. With `docsis` the drop probability is that of a packet of this size,
+    /// and in proportion for others. Default: 1000B; with `docsis` 1024B, with `linux` 1500B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_packet: Option<Bytes>,
-    /// Mark ECN-capable packets instead of dropping them while the drop probability is below `mark-below`. Where there is no room,
-    /// they are dropped all the same. TCP flows are capable with the key `ecn`, on real packets also with
-    /// `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
+    /// Mark ECN-capable packets instead of dropping them while the drop probability is below `mark-below`.
+    /// Where there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`, on
+    /// real packets also with `[live] sysctl = { "net.ipv4.tcp_ecn" = 1 }`.
     #[serde(default)]
     pub ecn: bool,
-    /// With `ecn`: from this drop probability on, with `linux` above it, ECN-capable packets are dropped, too (`MARK_ECNTH`).
+    /// With `ecn`: from this drop probability on, with `linux` above it, ECN-capable packets are dropped, too
+    /// (`MARK_ECNTH`).
     #[serde(default = "tenth")]
     pub mark_below: Probability,
-    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, in packets of 1500 bytes, and at
-    /// least `1000p`; with `linux` `1000p`.
+    /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
+    /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with `linux`
+    /// `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
@@ -94,16 +99,17 @@ pub struct PieParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PieLaw {
-    /// RFC 8033, appendix B: drops are spread out, and a high drop probability rises by at most 0.02 an update.
+    /// RFC 8033, appendix B: drops are spread out, and a high drop probability rises by at most 0.02 an
+    /// update.
     #[default]
     Enhanced,
     /// RFC 8033, appendix A: each packet is dropped by chance, whatever happened to those before it.
     Basic,
-    /// RFC 8034, DOCSIS-PIE: as `enhanced`, with a drop probability in proportion to a packet's size, and inactive until the queue is
-    /// a third full.
+    /// RFC 8034, DOCSIS-PIE: as `enhanced`, with a drop probability in proportion to a packet's size, and
+    /// inactive until the queue is a third full.
     Docsis,
-    /// Linux's `pie`, for comparisons with it on real packets: much as `enhanced`, with other rules for bursts, for a high delay and for
-    /// an idle queue.
+    /// Linux's `pie`, for comparisons with it on real packets: much as `enhanced`, with other rules for
+    /// bursts, for a high delay and for an idle queue.
     Linux,
 }
 
@@ -222,7 +228,8 @@ pub struct Pie {
 /// What updates change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Controller {
-    /// With which packets are dropped (`drop_prob_`). In RFC 8034 that of a mean packet, which may be above 1.
+    /// With which packets are dropped (`drop_prob_`). In RFC 8034 that of a mean packet, which may be
+    /// above 1.
     probability: f64,
     /// The queueing delay at the last update (`qdelay_old_`).
     delay_before: Duration,

@@ -78,8 +78,8 @@ pub enum RefusedGreen {
 pub struct DsdParams {
     /// The maximum waiting time of a green packet (d).
     pub bound: Duration,
-    /// The probability that green is served first when both head packets can wait (g). With the control loop, its
-    /// initial value.
+    /// The probability that green is served first when both head packets can wait (g). With the control loop,
+    /// its initial value.
     #[serde(default = "one")]
     pub bias: Probability,
     /// When a green packet that cannot leave in time is dropped.
@@ -88,8 +88,8 @@ pub struct DsdParams {
     /// What happens to a green packet whose duplicate is dropped on arrival.
     #[serde(default)]
     pub refused_green: RefusedGreen,
-    /// How often the control loop adjusts the bias, so that green's predicted rate does not exceed blue's. Default: no
-    /// control loop.
+    /// How often the control loop adjusts the bias, so that green's predicted rate does not exceed blue's.
+    /// Default: no control loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Duration>,
     /// The step by which the control loop adjusts the bias.

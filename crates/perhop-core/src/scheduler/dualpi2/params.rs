@@ -55,12 +55,12 @@ pub struct DualPi2Params {
     /// The queueing delay that the controller aims at.
     #[serde(default = "fifteen_ms")]
     pub target: Duration,
-    /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow (`RTT_max`). With `law = "linux"`
-    /// they are constants, and this has no effect.
+    /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow
+    /// (`RTT_max`). With `law = "linux"` they are constants, and this has no effect.
     #[serde(default = "hundred_ms")]
     pub rtt_max: Duration,
-    /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of `rtt-max` if that is
-    /// less; 16 ms with `law = "linux"`.
+    /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of
+    /// `rtt-max` if that is less; 16 ms with `law = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
     /// The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
@@ -75,12 +75,13 @@ pub struct DualPi2Params {
     /// The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Duration>,
-    /// Over how much more sojourn time the share of marked L4S packets rises to all (range). Default: 400us; with `law = "linux"` all
-    /// are marked above `step`, and this has no effect.
+    /// Over how much more sojourn time the share of marked L4S packets rises to all (range). Default: 400us;
+    /// with `law = "linux"` all are marked above `step`, and this has no effect.
     #[serde(default = "four_hundred_us")]
     pub range: Duration,
-    /// L4S packets are not marked for their sojourn time while no more packets wait, they included (`Th_len`); with 0, those that wait
-    /// alone are marked, too. Default: 1; 0 with `law = "linux"` (`min_qlen_step`).
+    /// L4S packets are not marked for their sojourn time while no more packets wait, they included
+    /// (`Th_len`); with 0, those that wait alone are marked, too. Default: 1; 0 with `law = "linux"`
+    /// (`min_qlen_step`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_length: Option<u32>,
     /// Which of the two queues sends next.
@@ -92,23 +93,25 @@ pub struct DualPi2Params {
     /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
     #[serde(default = "fifty_ms")]
     pub shift: Duration,
-    /// The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of the link. Default: what the link sends in 250 ms, and at
-    /// least 30 kB; `10000p` with `law = "linux"`.
+    /// The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of the link.
+    /// Default: what the link sends in 250 ms, and at least 30 kB; `10000p` with `law = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
     /// What happens when marking each L4S packet is not enough.
     #[serde(default)]
     pub overload: Overload,
-    /// The largest packet: from it follows where round robin begins, and with `law = "linux"` how much must wait for the controller to
-    /// decide. With `order = "time-shifted-fifo"` and the RFC's law it has no effect.
+    /// The largest packet: from it follows where round robin begins, and with `law = "linux"` how much must
+    /// wait for the controller to decide. With `order = "time-shifted-fifo"` and the RFC's law it has no
+    /// effect.
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
-    /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45, Non-Queue-Building (RFC 9956). Those
-    /// that are not ECN-capable are dropped where others are marked.
+    /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45,
+    /// Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l4s_dscp: Option<Codepoints>,
-    /// Redirects packets of flows that build a queue in the L4S queue to the classic one (RFC 9957): `{}` for its defaults.
+    /// Redirects packets of flows that build a queue in the L4S queue to the classic one (RFC 9957): `{}` for
+    /// its defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_protection: Option<QueueProtectionParams>,
     /// Whose details to follow where RFC 9332 and Linux differ.

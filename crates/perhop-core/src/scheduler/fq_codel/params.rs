@@ -11,11 +11,12 @@ use crate::{Bytes, Duration};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FqLaw {
-    /// RFC 8290: a queue sends while its credit is at least 0; a full port drops half of the packets of the longest queue.
+    /// RFC 8290: a queue sends while its credit is at least 0; a full port drops half of the packets of the
+    /// longest queue.
     #[default]
     Rfc,
-    /// Linux: a queue sends while its credit is above 0; a full port drops half of the bytes of the longest queue, and the drops raise
-    /// the rate of `CoDel`'s; `CoDel` is that of Linux, too.
+    /// Linux: a queue sends while its credit is above 0; a full port drops half of the bytes of the longest
+    /// queue, and the drops raise the rate of `CoDel`'s; `CoDel` is that of Linux, too.
     Linux,
 }
 
@@ -34,8 +35,8 @@ pub enum Backlog {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FqCodelParams {
-    /// Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there are more flows, `CoDel`'s state of one
-    /// that has no packets is forgotten.
+    /// Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there are more flows,
+    /// `CoDel`'s state of one that has no packets is forgotten.
     #[serde(default = "queues")]
     pub flows: u32,
     /// How flows are assigned to queues.
@@ -56,17 +57,19 @@ pub struct FqCodelParams {
     /// The sojourn time that a standing queue may have (TARGET).
     #[serde(default = "five_ms")]
     pub target: Duration,
-    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual round-trip time
-    /// (INTERVAL).
+    /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual
+    /// round-trip time (INTERVAL).
     #[serde(default = "hundred_ms")]
     pub interval: Duration,
-    /// The largest packet: no packet is dropped for its sojourn time while no more than this stays behind (MTU).
+    /// The largest packet: no packet is dropped for its sojourn time while no more than this stays behind
+    /// (MTU).
     #[serde(default = "one_packet")]
     pub mtu: Bytes,
     /// Where more than `mtu` must stay behind.
     #[serde(default)]
     pub backlog: Backlog,
-    /// Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are capable with the key `ecn`.
+    /// Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are capable with
+    /// the key `ecn`.
     #[serde(default = "yes")]
     pub ecn: bool,
     /// Whose details to follow where RFC 8290 and Linux differ.

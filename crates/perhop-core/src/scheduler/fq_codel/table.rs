@@ -16,10 +16,11 @@ pub enum FlowHash {
     /// By a salted hash: flows with the same hash share a queue (RFC 8290).
     #[default]
     Stochastic,
-    /// By a salted hash that chooses a set of 8 queues: a flow takes one that is free, and shares one only if all are taken
-    /// (CAKE, ns-3).
+    /// By a salted hash that chooses a set of 8 queues: a flow takes one that is free, and shares one only if
+    /// all are taken (CAKE, ns-3).
     SetAssociative,
-    /// Each flow has a queue of its own. This favors fair queueing in comparisons: a router's flows do share queues.
+    /// Each flow has a queue of its own. This favors fair queueing in comparisons: a router's flows do share
+    /// queues.
     Exact,
 }
 

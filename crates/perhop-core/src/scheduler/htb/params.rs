@@ -20,7 +20,8 @@ pub(super) const PRIOS: u8 = 8;
 pub struct HtbParams {
     /// The root classes, which lend nothing to each other. Usually there is one, with the rate of the link.
     pub classes: Vec<HtbClass>,
-    /// A class without `quantum` has one of its `rate` in bytes a second divided by this, from 1000 to 200000 bytes.
+    /// A class without `quantum` has one of its `rate` in bytes a second divided by this, from 1000 to 200000
+    /// bytes.
     #[serde(default = "ten")]
     pub r2q: u32,
 }
@@ -31,25 +32,30 @@ pub struct HtbParams {
 pub struct HtbClass {
     /// Its name, in tables and files.
     pub name: String,
-    /// Which packets it takes, if no earlier class takes them. The last class with `queue` takes all remaining packets and has no
-    /// `match`; classes with `classes` have none.
+    /// Which packets it takes, if no earlier class takes them. The last class with `queue` takes all
+    /// remaining packets and has no `match`; classes with `classes` have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Match>,
-    /// Its guaranteed rate: what it sends whatever others do. An AQM in `queue` uses this rate to compute idle time.
+    /// Its guaranteed rate: what it sends whatever others do. An AQM in `queue` uses this rate to compute
+    /// idle time.
     pub rate: Bitrate,
-    /// The highest rate, including what is borrowed from the class around it. A scheduler in `queue` shares this rate. Default: `rate`.
+    /// The highest rate, including what is borrowed from the class around it. A scheduler in `queue` shares
+    /// this rate. Default: `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceil: Option<Bitrate>,
-    /// How much it can send at once at its rate, beyond the packet that uses the last of it. The bucket starts full.
+    /// How much it can send at once at its rate, beyond the packet that uses the last of it. The bucket
+    /// starts full.
     #[serde(default = "one_packet")]
     pub burst: Bytes,
-    /// The same at its ceiling.
+    /// The burst at its ceiling.
     #[serde(default = "one_packet")]
     pub cburst: Bytes,
-    /// Where several classes can borrow from one class, those with the lowest number go first: 0 to 7, with `queue` only. Default: 0.
+    /// Where several classes can borrow from one class, those with the lowest number go first: 0 to 7, with
+    /// `queue` only. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prio: Option<u8>,
-    /// How much it sends in a turn among classes of its `prio` that borrow from one class, with `queue` only. Default: by `r2q`.
+    /// How much it sends in a turn among classes of its `prio` that borrow from one class, with `queue` only.
+    /// Default: by `r2q`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Bytes>,
     /// The queue that holds its packets: an AQM or a scheduler, as in a link.

@@ -114,8 +114,9 @@ fn check_transports(network: &Network) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the least time in which a packet passes a link (transmission and propagation), or in which a meter's feedback reaches
-/// its sender. Where flows that come over several links share a meter, links proceed in lockstep.
+/// Returns the least time in which a packet passes a link (transmission and propagation), or in which a
+/// meter's feedback reaches its sender. Where flows that come over several links share a meter, links proceed
+/// in lockstep.
 fn lookahead(network: &Network, setup: &Setup) -> Result<Duration, Refusal> {
     let smallest = smallest(network, setup);
     let passage = |link: &LinkSpec| link.medium.least_passage((link.rate, link.delay), smallest);

@@ -1,7 +1,8 @@
-//! The border of a part of a network: packets that leave it for another part, and packets that come from there.
+//! The border of a part of a network: packets that leave it for another part, and packets that come from
+//! there.
 //!
-//! Flows and steps of routes are numbered anew in each part, in the same order. On the border packets have their numbers in the
-//! whole network, and carry their metadata with them.
+//! Flows and steps of routes are numbered anew in each part, in the same order. On the border packets have
+//! their numbers in the whole network, and carry their metadata with them.
 
 use crate::packet::SimPacket;
 use crate::transport::metadata::Cargo;

@@ -1,11 +1,13 @@
 //! Packets that have left links and have not come to the next steps of their routes yet.
 //!
-//! Whatever leaves a link in a window of the look-ahead comes nowhere within it. So all links may run before any of these packets
-//! goes on: then they go on one after another, and the processor can be asked early for what each will need.
+//! Whatever leaves a link in a window of the look-ahead comes nowhere within it. So all links may run before
+//! any of these packets goes on: then they go on one after another, and the processor can be asked early for
+//! what each will need.
 
 use crate::packet::SimPacket;
 
-/// So many packets go on even if other links have still to run: they should not leave the processor's first cache.
+/// So many packets go on even if other links have still to run: they should not leave the processor's first
+/// cache.
 pub(super) const MANY: usize = 512;
 
 /// The packets, in the order in which links ran.

@@ -1,11 +1,14 @@
-//! Return paths of fixed delay: behind a bottleneck, packets and their ACKs never queue on the way to the sender.
+//! Return paths of fixed delay: behind a bottleneck, packets and their ACKs never queue on the way to the
+//! sender.
 //!
-//! Where all flows over a link back acknowledge at once and have equal hosts, a packet goes from the bottleneck to its ACK's arrival in
-//! one step, without a queue: so do the packets of the first rows of docs/benchmarks.md (some 25 ns each at 40 flows).
+//! Where all flows over a link back acknowledge at once and have equal hosts, a packet goes from the
+//! bottleneck to its ACK's arrival in one step, without a queue: so do the packets of the first rows of
+//! docs/benchmarks.md (some 25 ns each at 40 flows).
 //!
-//! Packets leave a link at intervals of at least the later one's transmission time. If no wire and no link behind it takes longer
-//! for a packet or for its ACK, and no other packets use them, no packet finds another before it. So each reaches its receiver, and
-//! its ACK the sender, a fixed time after it left the bottleneck. The engine then needs neither queues nor order there.
+//! Packets leave a link at intervals of at least the later one's transmission time. If no wire and no link
+//! behind it takes longer for a packet or for its ACK, and no other packets use them, no packet finds another
+//! before it. So each reaches its receiver, and its ACK the sender, a fixed time after it left the
+//! bottleneck. The engine then needs neither queues nor order there.
 
 use perhop_core::{Bitrate, Bytes, Duration, Instant};
 
@@ -24,7 +27,8 @@ struct Passage {
 }
 
 impl Passage {
-    /// The passage over a wire; `None` if it takes no whole number of nanoseconds, and so not always the same time.
+    /// The passage over a wire; `None` if it takes no whole number of nanoseconds, and so not always the same
+    /// time.
     fn over(rate: Bitrate, delay: Duration, size: u16) -> Option<Self> {
         let bits = u128::from(size) * 8_000_000_000;
         let rate = u128::from(rate.as_bps());
@@ -38,9 +42,9 @@ impl Passage {
     }
 }
 
-/// A link back that fixed delays may replace, and the delays of the flows over it. They hold as soon as the flows that open a
-/// connection have [opened](super::flow::BatchedFlow::is_open) it, since the packets that do are smaller than data and so come
-/// sooner, and as soon as no packet waits behind such a packet.
+/// A link back that fixed delays may replace, and the delays of the flows over it. They hold as soon as the
+/// flows that open a connection have [opened](super::flow::BatchedFlow::is_open) it, since the packets that
+/// do are smaller than data and so come sooner, and as soon as no packet waits behind such a packet.
 #[derive(Clone, Debug)]
 struct ReturnPath {
     link: usize,
@@ -49,7 +53,8 @@ struct ReturnPath {
     /// The link that all their data leaves last, and the least interval between two packets.
     bottleneck: usize,
     interval: Duration,
-    /// The delays from there to the wire to the receiver, the wire from it, the link back, and the wire to the sender.
+    /// The delays from there to the wire to the receiver, the wire from it, the link back, and the wire to
+    /// the sender.
     before: [Duration; 4],
 }
 
@@ -57,7 +62,8 @@ struct ReturnPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Opening {
     flow: usize,
-    /// Data may overtake the packet that opens it, if that is sent again: it may be in transit while the connection is open.
+    /// Data may overtake the packet that opens it, if that is sent again: it may be in transit while the
+    /// connection is open.
     may_be_overtaken: bool,
 }
 
@@ -70,13 +76,14 @@ pub(super) struct ReturnPaths {
 }
 
 impl ReturnPaths {
-    /// The return paths of a whole network; a part of a network has none, since packets may come from anywhere.
+    /// The return paths of a whole network; a part of a network has none, since packets may come from
+    /// anywhere.
     pub(super) fn of(network: &Network, is_whole: bool) -> Self {
         Self { paths: if is_whole { return_paths(network) } else { Vec::new() }, check_at: 0 }
     }
 
-    /// Starts to use the return paths whose delays are fixed by now, when so many events have been handled. Returns how often links
-    /// had to do something for it, and how many packets came to them.
+    /// Starts to use the return paths whose delays are fixed by now, when so many events have been handled.
+    /// Returns how often links had to do something for it, and how many packets came to them.
     #[cold]
     pub(super) fn fix(&mut self, links: &mut [Link], traffic: &mut Traffic, handled: u64) -> (u64, u64) {
         let beyond = traffic.hosts.recorder.times.end().just_after();
@@ -118,7 +125,8 @@ impl ReturnPaths {
 }
 
 impl ReturnPath {
-    /// Returns whether the next packet that leaves the bottleneck finds every wire free, and so do all later ones.
+    /// Returns whether the next packet that leaves the bottleneck finds every wire free, and so do all later
+    /// ones.
     fn is_fixed(&self, links: &[Link], traffic: &Traffic) -> bool {
         let last = links[self.bottleneck].empty_from();
         let [to_receiver, from_receiver, back, to_sender] =
@@ -211,7 +219,8 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     // A flow that begins after the end of the run opens nothing.
     let end = Instant::ZERO + network.duration;
     let opens = |flow: &FlowSpec| flow.transport.opens() && flow.start.0 <= end;
-    // Behind a queue that does not keep the order of its packets, an opening that was sent twice may come after data.
+    // Behind a queue that does not keep the order of its packets, an opening that was sent twice may come
+    // after data.
     let keeps_order = |&link: &u32| {
         let link = &network.links[link as usize];
         link.queue.as_ref().is_none_or(|queue| queue.only_aqm().is_some()) && !link.medium.reorders()
@@ -223,7 +232,8 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     Some(ReturnPath { link, delays, opening, bottleneck, interval, before })
 }
 
-/// Returns whether the flow's transport and path allow a fixed delay. Flows that come and go have last packets of any size.
+/// Returns whether the flow's transport and path allow a fixed delay. Flows that come and go have last
+/// packets of any size.
 fn may_be_fixed(network: &Network, flow: &FlowSpec) -> bool {
     let controlled = flow.path.is_some_and(|path| network.paths[path].control.is_some());
     !controlled
@@ -238,7 +248,8 @@ mod tests {
     use crate::network::{LinkSpec, Marking, NodeId, TransportSpec};
     use perhop_core::{Color, Dscp, Ecn};
 
-    /// Flows of these transports over 8 Mbit/s and back, between hosts at 80 Mbit/s; a packet of 1000 bytes takes 1 ms and 100 us.
+    /// Flows of these transports over 8 Mbit/s and back, between hosts at 80 Mbit/s; a packet of 1000 bytes
+    /// takes 1 ms and 100 us.
     fn network(transports: &[&str]) -> Network {
         let link = |from: u32, queue: Option<&str>| LinkSpec {
             name: from.to_string(),

@@ -1,9 +1,10 @@
 //! Links that flows share: a queue, and the medium behind it.
 //!
-//! A FIFO whose AQM decides on arrival needs no event per departure: when a packet is admitted, the start of its service and its
-//! arrival at the far end are already known. Any other queue is a port that is served by events, in the order of time within the
-//! link; so is a queue whose link changes, loses packets or delays them at random. What a medium draws depends on the order in which
-//! the link sends its packets, and on nothing that happens elsewhere.
+//! A FIFO whose AQM decides on arrival needs no event per departure: when a packet is admitted, the start of
+//! its service and its arrival at the far end are already known. Any other queue is a port that is served by
+//! events, in the order of time within the link; so is a queue whose link changes, loses packets or delays
+//! them at random. What a medium draws depends on the order in which the link sends its packets, and on
+//! nothing that happens elsewhere.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
@@ -123,7 +124,8 @@ impl Link {
         self.busy_until() + self.delay
     }
 
-    /// Shows every packet that waits in its port; other links know when their packets leave, which then are on their way.
+    /// Shows every packet that waits in its port; other links know when their packets leave, which then are
+    /// on their way.
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&SimPacket)) {
         match &self.queue {
             Queue::Unlimited | Queue::Precomputed(_) => {}
@@ -161,9 +163,9 @@ impl Link {
         }
     }
 
-    /// Handles what comes to the link before `bound`, and serves it as often as that is due before. Returns how many times it
-    /// had to do something, and how many packets came. If the run is to end, it returns in between. Packets that leave it are among
-    /// the [departures](super::departures).
+    /// Handles what comes to the link before `bound`, and serves it as often as that is due before. Returns
+    /// how many times it had to do something, and how many packets came. If the run is to end, it returns in
+    /// between. Packets that leave it are among the [departures](super::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, delay, meters, queue, medium, metered, leads_on, .. } = self;
         let mut gone = traffic.departures.lend(*leads_on);
@@ -279,7 +281,8 @@ impl Link {
         }
     }
 
-    /// Returns what waits and what went through, if the link has a queue under an AQM. Call [`settle`](Self::settle) first.
+    /// Returns what waits and what went through, if the link has a queue under an AQM. Call
+    /// [`settle`](Self::settle) first.
     pub(super) fn port(&self) -> Option<PortView<'_>> {
         let meters = self.meters.as_ref().map_or_else(Vec::new, |meters| meters.counts());
         match &self.queue {
@@ -309,8 +312,8 @@ pub(super) fn set_routes(links: &mut [Link], steps: &[Step]) {
     }
 }
 
-/// Packets that arrive at a queue whose departures are computed on arrival. They leave it with the times of their arrival at
-/// the far end, or marked as lost.
+/// Packets that arrive at a queue whose departures are computed on arrival. They leave it with the times of
+/// their arrival at the far end, or marked as lost.
 struct Admission<'a> {
     packets: &'a mut [SimPacket],
     wire: &'a mut Wire,
@@ -343,9 +346,9 @@ impl AqmVisitor for Admission<'_> {
 }
 
 impl ServedPort {
-    /// Takes packets that arrive at the queue, serves the port whenever that is due meanwhile, and then as often as it is due before
-    /// `bound`. Packets that leave go to `gone`, with the times of their arrival at the far end, or marked as lost. Returns how often
-    /// the port was served, or the link changed.
+    /// Takes packets that arrive at the queue, serves the port whenever that is due meanwhile, and then as
+    /// often as it is due before `bound`. Packets that leave go to `gone`, with the times of their arrival at
+    /// the far end, or marked as lost. Returns how often the port was served, or the link changed.
     fn run(
         &mut self,
         packets: &[SimPacket],
@@ -408,7 +411,8 @@ trait Medium {
     /// Returns the time of the link's next change; [`Instant::NEVER`] if there is none.
     fn next_change(&self) -> Instant;
 
-    /// Makes the next change, if it comes by `now`. Returns whether the port must be served for it, and `None` without a change.
+    /// Makes the next change, if it comes by `now`. Returns whether the port must be served for it, and
+    /// `None` without a change.
     fn change<D>(&mut self, port: &mut TypedPort<'_, D>, delay: &mut Duration, now: Instant) -> Option<bool>;
 
     /// Notes that the queue was empty up to `now`.
@@ -417,7 +421,8 @@ trait Medium {
     /// Serves the port, if the link may send now.
     fn serve<P: Packet, D: Discipline<P>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) -> Served<P>;
 
-    /// Takes a packet, which is sent from `now` on, to the far end, at `at` if it is neither lost nor delayed.
+    /// Takes a packet, which is sent from `now` on, to the far end, at `at` if it is neither lost nor
+    /// delayed.
     fn carry(&mut self, packet: &mut SimPacket, now: Instant, at: Instant);
 }
 
@@ -493,7 +498,8 @@ impl<M: Medium> Service<'_, M> {
         self.happened = self.happened.wrapping_sub(1);
     }
 
-    /// Changes the link and serves the port as often as that is due before `bound`; at the same time the link changes first.
+    /// Changes the link and serves the port as often as that is due before `bound`; at the same time the link
+    /// changes first.
     #[inline(always)]
     fn act_before<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
         loop {

@@ -1,7 +1,8 @@
 //! The arrival queues of all links, and the time at which each link has something to do next.
 //!
-//! Those times stand next to one another: all of them are read once in each window of the look-ahead, and in a large network most
-//! links have nothing to do in a window. The state of a link, which is far from that of others, is read only if it has.
+//! Those times stand next to one another: all of them are read once in each window of the look-ahead, and in
+//! a large network most links have nothing to do in a window. The state of a link, which is far from that of
+//! others, is read only if it has.
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 
@@ -21,13 +22,15 @@ pub(super) struct LinkInputs {
     queues: Vec<ArrivalQueue<SimPacket>>,
     /// The time, for each link, before which no packet comes to it, and it is not to be served.
     due: Vec<Instant>,
-    /// Packets on their way to a step of their route before which they wait for their time: at hosts and ingresses.
+    /// Packets on their way to a step of their route before which they wait for their time: at hosts and
+    /// ingresses.
     pub(super) waiting: ArrivalQueue<SimPacket>,
     /// The place of a time for the queue that belongs to no link; nobody reads it.
     elsewhere: Instant,
 }
 
-/// The arrival queue to which a host's packets go first, and the time at which the link behind it has something to do.
+/// The arrival queue to which a host's packets go first, and the time at which the link behind it has
+/// something to do.
 pub(super) struct LinkInput<'a> {
     queue: &'a mut ArrivalQueue<SimPacket>,
     due: &'a mut Instant,
@@ -96,13 +99,15 @@ impl LinkInputs {
         prefetch(&self.queues[link..=link]);
     }
 
-    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link next.
+    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link
+    /// next.
     #[inline]
     pub(super) fn prefetch_first(&self, link: usize) {
         self.queues[link].prefetch_first();
     }
 
-    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link last.
+    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link
+    /// last.
     #[inline]
     pub(super) fn prefetch_last(&self, link: usize) {
         self.queues[link].prefetch_last();
@@ -114,7 +119,8 @@ impl LinkInputs {
         &mut self.queues[link]
     }
 
-    /// Returns the input to which a host's packets go first: that of a link, or, if the hosts share no link, the packets that wait.
+    /// Returns the input to which a host's packets go first: that of a link, or, if the hosts share no link,
+    /// the packets that wait.
     #[inline(always)]
     pub(super) fn first(&mut self, link: u32) -> LinkInput<'_> {
         match (self.queues.get_mut(link as usize), self.due.get_mut(link as usize)) {

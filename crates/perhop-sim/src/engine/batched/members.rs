@@ -1,8 +1,8 @@
 //! Flows of populations, which begin during the run and end before it does.
 //!
-//! A flow is over when none of its packets is in the network and none of its timers is set. Its hosts may have come to that ahead of
-//! the clock, so the time is noted at which something last happened to them. Packets of data are not counted one by one when they are
-//! sent: the sender has done so.
+//! A flow is over when none of its packets is in the network and none of its timers is set. Its hosts may
+//! have come to that ahead of the clock, so the time is noted at which something last happened to them.
+//! Packets of data are not counted one by one when they are sent: the sender has done so.
 
 use perhop_core::Instant;
 
@@ -44,9 +44,9 @@ impl Hosts {
         }
     }
 
-    /// Notes, if a flow belongs to a population, that something happened at one of its hosts at `at`, and that so many more packets
-    /// of it are in the network, without those of data that it sent. [`Instant::ZERO`] stands for what has happened by the time of any
-    /// later event.
+    /// Notes, if a flow belongs to a population, that something happened at one of its hosts at `at`, and
+    /// that so many more packets of it are in the network, without those of data that it sent.
+    /// [`Instant::ZERO`] means what has happened by the time of any later event.
     #[inline]
     pub(super) fn note_member(&mut self, number: usize, at: Instant, packets: i64) {
         let Self { flows, populations, .. } = self;

@@ -1,13 +1,13 @@
-//! The batched engine: links process their arrivals in batches, ahead of the clock (look-ahead of conservative parallel
-//! simulation).
+//! The batched engine: links process their arrivals in batches, ahead of the clock (look-ahead of
+//! conservative parallel simulation).
 //!
-//! A packet that passes a link needs at least the link's delay for whatever it does next. So all links may process what comes
-//! within that time one link after another, without reading each other's state. Any other event ends such a batch early: a
-//! timer, a control message, a sample, a packet that waits for its time before a host. Hosts, too, act ahead of the clock where
-//! nothing else can reach them first.
+//! A packet that passes a link needs at least the link's delay for whatever it does next. So all links may
+//! process what comes within that time one link after another, without reading each other's state. Any other
+//! event ends such a batch early: a timer, a control message, a sample, a packet that waits for its time
+//! before a host. Hosts, too, act ahead of the clock where nothing else can reach them first.
 //!
-//! The results, and the order of simultaneous events, are those of the [reference engine](super::reference), which shows them
-//! without these optimizations. [`Accepted`] decides which networks this engine runs.
+//! The results, and the order of simultaneous events, are those of the [reference engine](super::reference),
+//! which shows them without these optimizations. [`Accepted`] decides which networks this engine runs.
 
 mod acceptance;
 mod arrivals;
@@ -142,7 +142,8 @@ impl Batched {
         }
     }
 
-    /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a batch.
+    /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a
+    /// batch.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
         let beyond = until.just_after();
         let completed = if self.hosts_are_independent {
@@ -155,9 +156,9 @@ impl Batched {
         }
     }
 
-    /// Handles all events before `beyond` where hosts are independent: in each window of the look-ahead first what happens at hosts,
-    /// then what comes to links. Nothing that comes to a link within the window reaches a host within it. Returns whether the
-    /// watch let it complete.
+    /// Handles all events before `beyond` where hosts are independent: in each window of the look-ahead first
+    /// what happens at hosts, then what comes to links. Nothing that comes to a link within the window
+    /// reaches a host within it. Returns whether the watch let it complete.
     fn run_in_windows(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         loop {
             let head = self.head();
@@ -179,8 +180,8 @@ impl Batched {
         }
     }
 
-    /// Handles all events before `beyond` where links and hosts may reach one another at once: each event ends a batch of the links.
-    /// Returns whether the watch let it complete.
+    /// Handles all events before `beyond` where links and hosts may reach one another at once: each event
+    /// ends a batch of the links. Returns whether the watch let it complete.
     fn run_in_order(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         loop {
             let head = self.head();
@@ -222,8 +223,9 @@ impl Batched {
         self.traffic.advance(packet);
     }
 
-    /// Processes what happens at hosts before `limit`, where nothing that passes a link before then can reach them. Returns the
-    /// limit; if something that concerns more than one flow comes before it, the time just after that.
+    /// Processes what happens at hosts before `limit`, where nothing that passes a link before then can reach
+    /// them. Returns the limit; if something that concerns more than one flow comes before it, the time just
+    /// after that.
     fn run_hosts(&mut self, limit: Instant) -> Instant {
         loop {
             let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
@@ -261,8 +263,8 @@ impl Batched {
         hosts.events.next().min(inputs.waiting.next())
     }
 
-    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, up to the first event that is something
-    /// else. Returns this event, and how often something happened.
+    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, up to the
+    /// first event that is something else. Returns this event, and how often something happened.
     fn wake_hosts(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
         let Traffic { hosts, inputs, .. } = &mut self.traffic;
         hosts.wake_before(bound, limit, inputs)
@@ -300,8 +302,8 @@ impl Batched {
         self.traffic.pass_all_on();
     }
 
-    /// Asks the processor for the state of links that run soon. One place says where the next is, so it asks in steps, early enough for
-    /// the answer to one to be there at the next.
+    /// Asks the processor for the state of links that run soon. One place says where the next is, so it asks
+    /// in steps, early enough for the answer to one to be there at the next.
     #[inline]
     fn prefetch(&self, links: &[u32]) {
         let ahead = |distance: usize| links.get(distance).map(|&link| link as usize);
@@ -355,7 +357,8 @@ impl Batched {
         }
     }
 
-    /// Lets the control of a path sample its flows' windows and send messages to their markers and to the path's queues.
+    /// Lets the control of a path sample its flows' windows and send messages to their markers and to the
+    /// path's queues.
     fn sample_windows(&mut self, control: usize) {
         let Hosts { flows, controls, .. } = &mut self.traffic.hosts;
         let decision = controls.sample(control, self.now, |flow| flows[flow].base.sender.sending_window());

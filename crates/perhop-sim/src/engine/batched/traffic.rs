@@ -47,8 +47,8 @@ impl Traffic {
         }
     }
 
-    /// Takes packets that have left a link. In a small network, whose state the processor has at hand, they go on at once; else they
-    /// wait for the departures of other links.
+    /// Takes packets that have left a link. In a small network, whose state the processor has at hand, they
+    /// go on at once; else they wait for the departures of other links.
     #[inline]
     pub(super) fn leave_link(
         &mut self,
@@ -73,7 +73,8 @@ impl Traffic {
         }
     }
 
-    /// Takes packets to the next steps of their routes that have left links which lead on, or links which lead to hosts only.
+    /// Takes packets to the next steps of their routes that have left links which lead on, or links which
+    /// lead to hosts only.
     #[inline]
     pub(super) fn pass_on(&mut self, packets: &[SimPacket], leads_on: bool) {
         if leads_on {
@@ -140,8 +141,8 @@ impl Traffic {
         }
     }
 
-    /// Passes packets through the meters and controls at their first routers. Returns the packets that the meters let pass, in the
-    /// same order.
+    /// Passes packets through the meters and controls at their first routers. Returns the packets that the
+    /// meters let pass, in the same order.
     pub(super) fn pass_first_routers<'a>(&mut self, packets: &'a mut [SimPacket]) -> &'a mut [SimPacket] {
         let Self { hosts, steps, .. } = self;
         keep(packets, |packet| match steps[packet.step()] {

@@ -40,8 +40,8 @@ pub(super) struct UserQueue {
     pub(super) takes_turns: bool,
 }
 
-/// The place of something that happens to a user in the order of simultaneous events: packets reach hosts, in the order of flows; then users wake,
-/// in the order of their numbers.
+/// The place of something that happens to a user in the order of simultaneous events: packets reach hosts, in
+/// the order of flows; then users wake, in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     pub(super) at: Instant,
@@ -74,7 +74,8 @@ impl BatchedUsers {
         self.users.owned()
     }
 
-    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one ride.
+    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one
+    /// ride.
     #[inline]
     pub(super) fn other_direction(&self, flow: usize) -> Option<usize> {
         self.users.other_direction(flow)
@@ -102,7 +103,8 @@ impl BatchedUsers {
         }
     }
 
-    /// Puts what users have recorded in the order of time, if that is much. Nothing will be recorded before `now`.
+    /// Puts what users have recorded in the order of time, if that is much. Nothing will be recorded before
+    /// `now`.
     pub(super) fn put_much_in_order(&mut self, now: Instant) {
         if self.recorded.len() >= self.sort_at {
             self.put_in_order(now);
@@ -172,7 +174,8 @@ impl Moment {
         Self { at, wakes: None, flow: flow as u32 + 1 }
     }
 
-    /// Returns whether ACKs that reach the sender of this flow at that time come before, as all earlier ones do.
+    /// Returns whether ACKs that reach the sender of this flow at that time come before, as all earlier ones
+    /// do.
     pub(super) fn is_after_acks_of(self, flow: usize) -> bool {
         self.flow as usize > flow
     }

@@ -10,7 +10,8 @@ use super::link_inputs::LinkInputs;
 use crate::events::{Event, EventSource};
 
 impl Hosts {
-    /// Returns the next event before `limit`. Puts off a wake-up here whose flow has since put it off, so that nothing waits for it.
+    /// Returns the next event before `limit`. Puts off a wake-up here whose flow has since put it off, so
+    /// that nothing waits for it.
     pub(super) fn next_event(&mut self, limit: Instant) -> Option<Event> {
         loop {
             let event = *self.events.peek(limit)?;
@@ -26,7 +27,8 @@ impl Hosts {
         }
     }
 
-    /// Returns whether a flow is to be woken by the event at this time, which comes next. If it has put it off, it puts in another.
+    /// Returns whether a flow is to be woken by the event at this time, which comes next. If it has put it
+    /// off, it puts in another.
     #[inline(always)]
     fn is_due(&mut self, number: usize, at: Instant) -> bool {
         let flow = &mut self.flows[number];
@@ -39,8 +41,9 @@ impl Hosts {
         is_due
     }
 
-    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, in the order of time, up to the first
-    /// event that is something else. Returns this event, and how often something happened.
+    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, in the order
+    /// of time, up to the first event that is something else. Returns this event, and how often something
+    /// happened.
     pub(super) fn wake_before(
         &mut self,
         bound: Instant,

@@ -1,12 +1,12 @@
 //! One run on several threads: conservative parallel simulation, without rollbacks.
 //!
-//! The routers are divided into parts ([`Partition`]). Each part is a run of the batched engine with its own links, hosts and events
-//! ([`split`]); a flow whose packets pass several parts has a replica in each. A packet that leaves a part needs at least the
-//! look-ahead of the border to reach another one. So in each round all parts run for that long without one another ([`threads`]), and
-//! exchange their packets then.
+//! The routers are divided into parts ([`Partition`]). Each part is a run of the batched engine with its own
+//! links, hosts and events ([`split`]); a flow whose packets pass several parts has a replica in each. A
+//! packet that leaves a part needs at least the look-ahead of the border to reach another one. So in each
+//! round all parts run for that long without one another ([`threads`]), and exchange their packets then.
 //!
-//! The order of simultaneous events depends on what happens and not on when it was added, and a part numbers its flows and links in
-//! the order of the network. So the outcome is the same for every number of threads.
+//! The order of simultaneous events depends on what happens and not on when it was added, and a part numbers
+//! its flows and links in the order of the network. So the outcome is the same for every number of threads.
 
 mod barrier;
 mod partition;

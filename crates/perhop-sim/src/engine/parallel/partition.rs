@@ -1,9 +1,10 @@
 //! Which routers go to which thread, and which networks stay on one.
 //!
-//! Routers that may affect one another at once stay together: those that a link without look-ahead joins, and the first routers of
-//! flows that share a meter. Beyond that the border should cross slow links, since each round lasts as long as the fastest of them
-//! takes, and the parts should have equal work: so routers that are close to one another are put together, as close as equal work
-//! allows. Parts are then cut from the order in which a breadth-first search from one end of the network finds the groups.
+//! Routers that may affect one another at once stay together: those that a link without look-ahead joins, and
+//! the first routers of flows that share a meter. Beyond that the border should cross slow links, since each
+//! round lasts as long as the fastest of them takes, and the parts should have equal work: so routers that
+//! are close to one another are put together, as close as equal work allows. Parts are then cut from the
+//! order in which a breadth-first search from one end of the network finds the groups.
 
 use std::collections::VecDeque;
 
@@ -14,8 +15,8 @@ use crate::engine::setup::{Setup, Step};
 use crate::flow::Flow;
 use crate::network::{Marking, Network, NodeId};
 
-/// All links together can send so many packets at least while one crosses the border: with fewer, barriers take longer than the
-/// events between them.
+/// All links together can send so many packets at least while one crosses the border: with fewer, barriers
+/// take longer than the events between them.
 const PACKETS_PER_ROUND: f64 = 100.0;
 
 /// A part may have so much more work than its share, in percent.
@@ -89,7 +90,8 @@ fn check_controls(network: &Network) -> Result<(), OneThread> {
     }
 }
 
-/// Finds what keeps a network on one thread: users, and flows of populations, whose numbers depend on which others are over.
+/// Finds what keeps a network on one thread: users, and flows of populations, whose numbers depend on which
+/// others are over.
 fn check_populations(network: &Network) -> Result<(), OneThread> {
     match network.flows.iter().find(|flow| flow.population.is_some()) {
         None => Ok(()),

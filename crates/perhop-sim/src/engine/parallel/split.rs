@@ -99,7 +99,8 @@ impl Step {
         }
     }
 
-    /// Returns the step as a step in a part of the network; the hosts that send and receive are in these parts.
+    /// Returns the step as a step in a part of the network; the hosts that send and receive are in these
+    /// parts.
     fn within(self, part: u32, places: &[Location], (sends, receives): (u32, u32)) -> Self {
         let home = match self {
             Self::Link(link) | Self::Metered(link) => places[link as usize].part,

@@ -1,7 +1,8 @@
 //! The threads of a run, one for each part, in rounds.
 //!
-//! A round has two barriers. Where few events happen in a round, because the look-ahead of the border is short, the barriers take longer than
-//! the events: the first thread then runs all parts, until rounds have more events again. The outcome is the same.
+//! A round has two barriers. Where few events happen in a round, because the look-ahead of the border is
+//! short, the barriers take longer than the events: the first thread then runs all parts, until rounds have
+//! more events again. The outcome is the same.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,11 +13,12 @@ use super::barrier::Barrier;
 use crate::engine::batched::{Batched, BorderPacket};
 use crate::watch::{Progress, Watch};
 
-/// Rounds between two decisions on whether all threads run: while all run, and while the first one runs alone.
+/// Rounds between two decisions on whether all threads run: while all run, and while the first one runs
+/// alone.
 const ROUNDS: u64 = 64;
 const ROUNDS_ALONE: u64 = 1024;
-/// With fewer events in a round, of all parts, the first thread runs alone: two barriers take as long as some tens of events where each
-/// thread has a core, and longer where it waits for one.
+/// With fewer events in a round, of all parts, the first thread runs alone: two barriers take as long as some
+/// tens of events where each thread has a core, and longer where it waits for one.
 const LEAST_EVENTS: u64 = 200;
 
 /// When the first thread runs all parts.
@@ -62,8 +64,8 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Handles all events of all parts up to and including `until`, each part on a thread of its own, unless the watch stops the run.
-/// A packet takes at least the look-ahead from one part to another.
+/// Handles all events of all parts up to and including `until`, each part on a thread of its own, unless the
+/// watch stops the run. A packet takes at least the look-ahead from one part to another.
 pub(super) fn run(
     engines: Vec<&mut Batched>,
     (lookahead, until): (Duration, Instant),
@@ -108,7 +110,8 @@ struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// Decides, before a round and after so many others, whether the first thread runs all parts from here on.
+    /// Decides, before a round and after so many others, whether the first thread runs all parts from here
+    /// on.
     fn decide(&mut self, shared: &Shared<'_>, rounds: u64, was_alone: bool) -> bool {
         self.rounds += rounds;
         if self.rounds < self.sharing.rounds() {

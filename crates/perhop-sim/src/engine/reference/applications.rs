@@ -13,7 +13,8 @@ impl Reference {
         self.tell_user(user, event);
     }
 
-    /// Hands the user of a flow, if it has one, what is complete by now, since a data packet has reached the receiver.
+    /// Hands the user of a flow, if it has one, what is complete by now, since a data packet has reached the
+    /// receiver.
     pub(super) fn tell_owner(&mut self, flow: usize) {
         let Some(Notification { user, event, times }) = self.users.notification(flow, &self.flows[flow])
         else {
@@ -22,8 +23,9 @@ impl Reference {
         (0..times).for_each(|_| self.tell_user(user, event));
     }
 
-    /// Delivers a data packet to the receiver of a user's connection. It carries an ACK of the other direction. Its own ACK, if one is
-    /// due at once, waits for what the user commands at this moment: data that is then sent carries it.
+    /// Delivers a data packet to the receiver of a user's connection. It carries an ACK of the other
+    /// direction. Its own ACK, if one is due at once, waits for what the user commands at this moment: data
+    /// that is then sent carries it.
     pub(super) fn reach_receiver_of_connection(&mut self, number: usize, other: usize, packet: SimPacket) {
         if let Some(carried) = self.flows[number].unload_ack(packet.sequence())
             && let Some(ack) = self.flows[other].take_off(carried)

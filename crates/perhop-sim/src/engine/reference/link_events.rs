@@ -46,8 +46,8 @@ impl Reference {
         }
     }
 
-    /// Passes a packet, at its first router, through the window control of its path and the meter there. Returns `None` if the meter
-    /// drops it.
+    /// Passes a packet, at its first router, through the window control of its path and the meter there.
+    /// Returns `None` if the meter drops it.
     fn pass_first_router(&mut self, number: usize, packet: SimPacket) -> Option<SimPacket> {
         let Step::Metered(_) = self.steps[packet.step()] else { return Some(packet) };
         let flow = &mut self.flows[packet.flow()];
@@ -158,7 +158,8 @@ impl Reference {
         }
     }
 
-    /// Sends a packet over a link from `starts` on; it reaches the far end at `at` unless it is lost or delayed by jitter.
+    /// Sends a packet over a link from `starts` on; it reaches the far end at `at` unless it is lost or
+    /// delayed by jitter.
     fn propagate(&mut self, number: usize, packet: SimPacket, starts: Instant, at: Instant) {
         let Link { queue, medium, .. } = &mut self.links[number];
         let arrival = medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at));

@@ -123,7 +123,8 @@ impl Tap {
         self.observation.tell(&Observed { at: now, link, event, flow: flow.origin(), header, contents });
     }
 
-    /// Returns why a port has marked a packet just now, if it has: it counts one more of that reason than before.
+    /// Returns why a port has marked a packet just now, if it has: it counts one more of that reason than
+    /// before.
     fn newly_notified(&mut self, link: usize, packet: SimPacket, port: &Port<SimPacket>) -> Option<Reason> {
         let before = self.notified[link].as_mut()?;
         if !packet.content().ecn().is_capable() {

@@ -22,8 +22,8 @@ pub(super) struct Progress {
 }
 
 impl Prr {
-    /// A recovery begins; `flight` is what was outstanding before the acknowledgement that started it, without what had been
-    /// selectively acknowledged by then.
+    /// A recovery begins; `flight` is what was outstanding before the acknowledgement that started it,
+    /// without what had been selectively acknowledged by then.
     pub(super) fn new(flight: u32) -> Self {
         Self { flight: flight.max(1), delivered: 0, sent: 0 }
     }
@@ -58,7 +58,7 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// What is sent in answer to acknowledgements of one segment each, and the pipe that each finds.
+    /// The segments sent in answer to acknowledgements of one segment each, and the pipe that each finds.
     fn course(
         prr: &mut Prr,
         mut pipe: u32,
@@ -79,8 +79,9 @@ mod tests {
 
     #[test]
     fn one_loss_of_twenty_is_spread_over_the_round_trip() {
-        // RFC 6937, section 3.1, first example, by RFC 9937's formulas: segment 0 of 20 is lost, limited transmit sends two
-        // more, the third duplicate finds a pipe of 18. Half of what is delivered goes out: at every other acknowledgement.
+        // RFC 6937, section 3.1, first example, by RFC 9937's formulas: segment 0 of 20 is lost, limited
+        // transmit sends two more, the third duplicate finds a pipe of 18. Half of what is delivered goes
+        // out: at every other acknowledgement.
         let mut prr = Prr::new(20);
         let found = course(&mut prr, 20, 10, false, 17, 2);
         let pipes: Vec<u32> = found.iter().map(|(pipe, _)| *pipe).collect();
@@ -93,16 +94,17 @@ mod tests {
 
     #[test]
     fn many_losses_conserve_packets_until_progress_is_sure() {
-        // The second example: segments 0 to 14 of 20 are lost, 22 are sent, the third duplicate finds 4 in the network. While
-        // nothing is acknowledged in order it goes on one for one (PRR-CRB: R R R), where PRR-SSRB sends 2R 2R 2R.
+        // The second example: segments 0 to 14 of 20 are lost, 22 are sent, the third duplicate finds 4 in
+        // the network. While nothing is acknowledged in order it goes on one for one (PRR-CRB: R R R), where
+        // PRR-SSRB sends 2R 2R 2R.
         assert_eq!(course(&mut Prr::new(20), 19 + 1, 10, false, 3, 16), [(4, 1), (4, 1), (4, 1)]);
         assert_eq!(course(&mut Prr::new(20), 19 + 1, 10, true, 3, 16), [(4, 2), (5, 2), (6, 2)]);
     }
 
     #[test]
     fn the_first_retransmission_goes_out_and_nothing_for_nothing() {
-        // One of ten delivered, and a threshold of 0.7 of it: ceil(0.7) = 1 would be sent anyway; with a pipe at the
-        // threshold nothing would.
+        // One of ten delivered, and a threshold of 0.7 of it: ceil(0.7) = 1 would be sent anyway; with a pipe
+        // at the threshold nothing would.
         let mut prr = Prr::new(10);
         assert_eq!(prr.on_ack(Progress { delivered: 1, safe: false, pipe: 7 }, 7), 8);
         prr.on_sent();

@@ -5,9 +5,11 @@ use super::acks::{AckRecord, Block, MOST_BLOCKS};
 /// `DupThresh`: a segment is lost when this many beyond it have arrived.
 pub(super) const DUP_THRESH: u32 = 3;
 
-/// What the receiver holds of the segments that are outstanding, which of them are lost, and which were sent again.
+/// What the receiver holds of the segments that are outstanding, which of them are lost, and which were sent
+/// again.
 ///
-/// Segments are judged and sent again in order, so two bounds say of each which it is; the counts make up the pipe.
+/// Segments are judged and sent again in order, so two bounds say of each which it is; the counts make up the
+/// pipe.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     /// Bit `n mod length` for each segment n that is outstanding and was selectively acknowledged.
@@ -111,7 +113,8 @@ impl Scoreboard {
         self.counts == Counts::default()
     }
 
-    /// While it [is clean](Self::is_clean): everything below `expected`, but not all, has arrived, and so many new segments are sent.
+    /// While it [is clean](Self::is_clean): everything below `expected`, but not all, has arrived, and so
+    /// many new segments are sent.
     #[inline]
     pub(super) fn pass(&mut self, expected: u32, sent: u32) {
         debug_assert!(self.is_clean() && self.acked <= expected && expected < self.sent);
@@ -122,7 +125,8 @@ impl Scoreboard {
         self.sent += sent;
     }
 
-    /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have arrived.
+    /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have
+    /// arrived.
     pub(super) fn take(&mut self, ack: &AckRecord, mut name: impl FnMut(u32)) -> Arrived {
         let in_order = self.advance(ack.expected.min(self.sent), &mut name);
         let mut held = 0;
@@ -145,8 +149,8 @@ impl Scoreboard {
         Arrived { in_order, held }
     }
 
-    /// The segment behind all that are held, if this acknowledgement says that it has arrived, and nothing else that was not reported
-    /// last. It is one that is in the network.
+    /// The segment behind all that are held, if this acknowledgement says that it has arrived, and nothing
+    /// else that was not reported last. It is one that is in the network.
     #[inline]
     pub(super) fn next_held(&self, ack: &AckRecord) -> Option<u32> {
         let AckRecord { expected, blocks: [(begin, end), others @ ..], duplicate, .. } = *ack;
@@ -168,8 +172,8 @@ impl Scoreboard {
         self.reported[0].1 = self.top;
     }
 
-    /// The segment above all that are held, perhaps beyond a gap, if this acknowledgement says that it has arrived, and nothing else
-    /// that was not reported last.
+    /// The segment above all that are held, perhaps beyond a gap, if this acknowledgement says that it has
+    /// arrived, and nothing else that was not reported last.
     #[inline]
     pub(super) fn next_above(&self, ack: &AckRecord) -> Option<u32> {
         let AckRecord { expected, blocks: [(begin, end), others @ ..], duplicate, .. } = *ack;
@@ -217,8 +221,8 @@ impl Scoreboard {
         fresh
     }
 
-    /// Notes that those of `begin..end` are held that share a word with `begin`: most blocks repeat what is known. Returns
-    /// where the next word begins.
+    /// Notes that those of `begin..end` are held that share a word with `begin`: most blocks repeat what is
+    /// known. Returns where the next word begins.
     fn hold_word(&mut self, begin: u32, end: u32, fresh: &mut u32, name: &mut impl FnMut(u32)) -> u32 {
         let next = end.min((begin | 63) + 1);
         let (word, first) = self.place(begin);
@@ -240,8 +244,8 @@ impl Scoreboard {
         next
     }
 
-    /// Finds what is lost by now: what has at least [`DUP_THRESH`] held segments above it (`IsLost`). Returns how much more
-    /// that is than before, and names them.
+    /// Finds what is lost by now: what has at least [`DUP_THRESH`] held segments above it (`IsLost`). Returns
+    /// how much more that is than before, and names them.
     pub(super) fn judge(&mut self, mut name: impl FnMut(u32)) -> u32 {
         let before = self.counts.lost;
         while self.counts.above >= DUP_THRESH {
@@ -249,7 +253,8 @@ impl Scoreboard {
                 self.counts.lost += 1;
                 name(self.judged);
             } else if self.counts.above == DUP_THRESH {
-                break; // It may be the third of those above what comes before it, but nothing behind it has three.
+                // It may be the third of those above what comes before it, but nothing behind it has three.
+                break;
             } else {
                 self.counts.above -= 1;
             }
@@ -278,7 +283,8 @@ impl Scoreboard {
         self.next_hole(self.judged)
     }
 
-    /// The first segment below the highest held one that has not arrived and was not sent again (`NextSeg`, rule 3).
+    /// The first segment below the highest held one that has not arrived and was not sent again (`NextSeg`,
+    /// rule 3).
     pub(super) fn next_missing(&mut self) -> Option<u32> {
         self.next_hole(self.top)
     }
@@ -295,8 +301,8 @@ impl Scoreboard {
         (self.acked..self.sent).rev().find(|&sequence| !self.holds(sequence))
     }
 
-    /// The segment that was asked for by [`next_lost`](Self::next_lost) or [`next_missing`](Self::next_missing) is sent
-    /// again, or the first one.
+    /// The segment that was asked for by [`next_lost`](Self::next_lost) or
+    /// [`next_missing`](Self::next_missing) is sent again, or the first one.
     pub(super) fn on_resent(&mut self, sequence: u32) {
         debug_assert!(sequence == self.resent && !self.holds(sequence));
         self.resent = sequence + 1;

@@ -1,9 +1,9 @@
-//! The arrival queue of a link: a priority queue of packets on their way to it, which keeps arrivals that are added nearly in order
-//! in a sorted run, and all others in a calendar queue.
+//! The arrival queue of a link: a priority queue of packets on their way to it, which keeps arrivals that are
+//! added nearly in order in a sorted run, and all others in a calendar queue.
 //!
-//! Where delays are equal, packets come to a link nearly in the order in which they are sent: one that overtakes only a few others
-//! is inserted at its place in the sorted run, and nothing needs to be sorted. Where delays differ, that fails too often, and the
-//! run is closed for a while.
+//! Where delays are equal, packets come to a link nearly in the order in which they are sent: one that
+//! overtakes only a few others is inserted at its place in the sorted run, and nothing needs to be sorted.
+//! Where delays differ, that fails too often, and the run is closed for a while.
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 
@@ -18,16 +18,18 @@ use perhop_core::{Duration, Instant, prefetch};
 use super::calendar::{Calendar, USUAL_GAP, USUAL_REACH};
 use crate::timed::{Timed, precedes};
 
-/// Entries of a piece of the sorted run, which is lent as one: many, since work in stages is quicker on many, but few enough for the
-/// processor's first cache.
+/// Entries of a piece of the sorted run, which is lent as one: many, since work in stages is quicker on many,
+/// but few enough for the processor's first cache.
 const PIECE: usize = 256;
 /// Entries of the first piece; each that fills before it is taken is followed by one twice as long.
 const FIRST_PIECE: usize = 8;
-/// A sorted run of more than 4 MB would compete for the cache with a calendar of that size: it is closed for good.
+/// A sorted run of more than 4 MB would compete for the cache with a calendar of that size: it is closed for
+/// good.
 const MOST_PIECES: usize = 512;
 /// An entry that would overtake more than this many in the run goes into the calendar.
 const OVERTAKES: usize = 16;
-/// Out-of-order entries between two reviews of the run, and how many entries should go into the run meanwhile.
+/// Out-of-order entries between two reviews of the run, and how many entries should go into the run
+/// meanwhile.
 const REVIEW_AFTER: u64 = 256;
 const WORTH: u64 = 3 * REVIEW_AFTER;
 /// Queries while the run is closed and empty, before it is opened again: at first; twice as many each time.
@@ -36,8 +38,8 @@ const CLOSED: u64 = 4096;
 /// Pending entries, in the order of (time, rank, addition): see [`Calendar`].
 #[derive(Clone, Debug)]
 pub struct ArrivalQueue<T> {
-    /// The sorted run, in pieces: the one being taken, of which the entries before `taken` are past; those that follow; the one
-    /// being added to.
+    /// The sorted run, in pieces: the one being taken, of which the entries before `taken` are past; those
+    /// that follow; the one being added to.
     front: Vec<T>,
     taken: usize,
     middle: VecDeque<Vec<T>>,
@@ -46,20 +48,23 @@ pub struct ArrivalQueue<T> {
     spare: Vec<Vec<T>>,
     /// The time of the run's last entry; [`Instant::NEVER`] while the run is closed.
     newest: Instant,
-    /// Entries that came too late for the run. An entry that is equal to one of the run in time and rank was added later than that:
-    /// once entries of a time are too late, all later ones of that time are.
+    /// Entries that came too late for the run. An entry that is equal to one of the run in time and rank was
+    /// added later than that: once entries of a time are too late, all later ones of that time are.
     ///
-    /// Made when it is first needed: most links of a large network need none, and it takes more memory than all the rest.
+    /// Made when it is first needed: most links of a large network need none, and it takes more memory than
+    /// all the rest.
     out_of_order: Option<Box<Calendar<T>>>,
     /// The expected distance between two entries, and how far ahead of the clock they are expected.
     gap: Duration,
     reach: Duration,
-    /// The number of entries in the calendar, unless they are lent; none that it ever held comes after `latest_late`.
+    /// The number of entries in the calendar, unless they are lent; none that it ever held comes after
+    /// `latest_late`.
     late: usize,
     latest_late: Instant,
     /// The lent entries are the run's.
     lent: bool,
-    /// Counts since the last review: entries that went into the calendar, and entries of whole pieces that went into the run.
+    /// Counts since the last review: entries that went into the calendar, and entries of whole pieces that
+    /// went into the run.
     missed: u64,
     sorted: u64,
     /// Queries that are left before the run is opened again, and their number next time.
@@ -74,7 +79,8 @@ impl<T: Timed> Default for ArrivalQueue<T> {
 }
 
 impl<T: Timed> ArrivalQueue<T> {
-    /// An empty one that expects two entries to be at least about so far apart, and up to so far ahead of the clock.
+    /// An empty one that expects two entries to be at least about so far apart, and up to so far ahead of the
+    /// clock.
     pub fn expecting(gap: Duration, reach: Duration) -> Self {
         Self {
             front: Vec::new(),
@@ -160,8 +166,9 @@ impl<T: Timed> ArrivalQueue<T> {
         insert(&mut self.back, 0, entry);
     }
 
-    /// Adds an entry to the piece being taken, if it is the only one and few of its entries are left. So a link to which few packets come at a time
-    /// uses little memory, and always the same. Returns whether it is there.
+    /// Adds an entry to the piece being taken, if it is the only one and few of its entries are left. So a
+    /// link to which few packets come at a time uses little memory, and always the same. Returns whether it
+    /// is there.
     fn push_to_front(&mut self, entry: T) -> bool {
         if self.lent || self.front.len() - self.taken >= FIRST_PIECE {
             return false;
@@ -186,7 +193,8 @@ impl<T: Timed> ArrivalQueue<T> {
         true
     }
 
-    /// Returns an empty piece to be added to: one that was used before, unless it is no longer than the one that has just filled.
+    /// Returns an empty piece to be added to: one that was used before, unless it is no longer than the one
+    /// that has just filled.
     fn new_piece(&mut self) -> Vec<T> {
         let room = (2 * self.back.len()).clamp(FIRST_PIECE, PIECE);
         while let Some(spare) = self.spare.pop() {
@@ -310,7 +318,8 @@ impl<T: Timed> ArrivalQueue<T> {
         }
     }
 
-    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
+    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before
+    /// `bound` either.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         self.first();
@@ -334,8 +343,9 @@ impl<T: Timed> ArrivalQueue<T> {
         }
     }
 
-    /// Lends some entries that come next and before `bound`: how many are past, and how many are not to be taken beyond. Hand
-    /// them back with [`give_back`](Self::give_back) before anything but [`push`](Self::push) is asked.
+    /// Lends some entries that come next and before `bound`: how many are past, and how many are not to be
+    /// taken beyond. Hand them back with [`give_back`](Self::give_back) before anything but
+    /// [`push`](Self::push) is asked.
     #[inline]
     pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, Range<usize>)> {
         if self.first().is_none() {
@@ -355,8 +365,8 @@ impl<T: Timed> ArrivalQueue<T> {
         Some((std::mem::take(&mut self.front), self.taken..self.taken + ready))
     }
 
-    /// Puts the out-of-order entries of one bucket that come before `bound`, and before the run's second piece, at their places in
-    /// the first piece; no others come before the returned time.
+    /// Puts the out-of-order entries of one bucket that come before `bound`, and before the run's second
+    /// piece, at their places in the first piece; no others come before the returned time.
     #[inline(never)]
     fn fetch(&mut self, bound: Instant) -> Instant {
         let second = self.middle.front().unwrap_or(&self.back).first();

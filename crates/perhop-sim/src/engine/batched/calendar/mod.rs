@@ -1,8 +1,10 @@
-//! Calendar queue (Brown 1988): a priority queue of timed entries in buckets, each sorted when its time comes.
+//! Calendar queue (Brown 1988): a priority queue of timed entries in buckets, each sorted when its time
+//! comes.
 //!
-//! A hop takes at least the link's delay, so nearly every entry belongs to a later bucket than the one being handled:
-//! putting it there is one append, and a bucket is sorted once, when it is short, and often in order already. Buckets are
-//! made narrower or wider as entries come thicker or thinner. Entries beyond the wheel wait in a heap.
+//! A hop takes at least the link's delay, so nearly every entry belongs to a later bucket than the one being
+//! handled: putting it there is one append, and a bucket is sorted once, when it is short, and often in order
+//! already. Buckets are made narrower or wider as entries come thicker or thinner. Entries beyond the wheel
+//! wait in a heap.
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 
@@ -28,8 +30,8 @@ use crate::timed::{Timed, precedes};
 const SIZES: std::ops::RangeInclusive<u32> = 8..=16;
 /// Narrowest and widest bucket, as powers of two of a nanosecond: 1 µs and 17 ms.
 const SHIFTS: std::ops::RangeInclusive<u32> = 10..=24;
-/// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change doubles it, so
-/// that changes cost little.
+/// Buckets opened between two reviews, unless they hold far too much: at first, and at most. Each change
+/// doubles it, so that changes cost little.
 const REVIEWS: std::ops::RangeInclusive<u64> = 256..=16_384;
 /// Memory with room for more entries than this is not kept for other buckets: they would not fill it.
 const ROOMY: usize = 128;
@@ -39,8 +41,8 @@ const SHORT: usize = 64;
 pub(super) const USUAL_GAP: Duration = Duration::from_nanos(65_536);
 pub(super) const USUAL_REACH: Duration = Duration::from_nanos(1 << 28);
 
-/// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract: it does not
-/// depend on the calendar's build, nor on its buckets' width.
+/// Pending entries, in the order of (time, rank, addition). That order is part of the simulator's contract:
+/// it does not depend on the calendar's build, nor on its buckets' width.
 #[derive(Clone, Debug)]
 pub struct Calendar<T> {
     /// Entries of the bucket being handled, in order; those before `taken` are past.
@@ -49,13 +51,14 @@ pub struct Calendar<T> {
     /// The absolute number of that bucket: the time of its beginning >> shift.
     number: u64,
     shift: u32,
-    /// The widest bucket: entries that come sooner than a bucket is wide would fall into the one being handled.
+    /// The widest bucket: entries that come sooner than a bucket is wide would fall into the one being
+    /// handled.
     widest: u32,
-    /// Of n buckets, a power of two, bucket b holds entries of the one among the absolute buckets number + 1 to number +
-    /// n - 1 that is b modulo n.
+    /// Of n buckets, a power of two, bucket b holds entries of the one among the absolute buckets number + 1
+    /// to number + n - 1 that is b modulo n.
     wheel: Vec<Vec<T>>,
-    /// Memory for buckets. A bucket has some only while it holds something, and takes what was in use last: so the wheel
-    /// needs no more than what is pending, and finds it in the cache.
+    /// Memory for buckets. A bucket has some only while it holds something, and takes what was in use last:
+    /// so the wheel needs no more than what is pending, and finds it in the cache.
     spare: Vec<Vec<T>>,
     /// The buckets that hold something.
     filled: BitSet,
@@ -70,8 +73,8 @@ pub struct Calendar<T> {
     review_after: u64,
     /// Entries come in disorder.
     disorder: bool,
-    /// Counts since the last review: buckets opened, entries found in them, and about how many of them came after some that were
-    /// added later.
+    /// Counts since the last review: buckets opened, entries found in them, and about how many of them came
+    /// after some that were added later.
     opened: u64,
     found: u64,
     late: u64,
@@ -93,11 +96,11 @@ impl Schedule for EventQueue {
 }
 
 impl<T: Timed> Calendar<T> {
-    /// An empty calendar that expects two entries to be at least about so far apart, and up to so far ahead of the clock. It
-    /// finds out for itself, but a good guess spares it doing so.
+    /// An empty calendar that expects two entries to be at least about so far apart, and up to so far ahead
+    /// of the clock. It finds out for itself, but a good guess spares it doing so.
     ///
-    /// Its wheel is as small as it can be: entries that come as thick as they may come widen it, while all other calendars of a
-    /// large network keep one that fits the cache.
+    /// Its wheel is as small as it can be: entries that come as thick as they may come widen it, while all
+    /// other calendars of a large network keep one that fits the cache.
     pub fn expecting(gap: Duration, reach: Duration) -> Self {
         let span = reach.as_nanos().clamp(1, 1 << 60).next_power_of_two().ilog2();
         let full = gap.saturating_mul(*FILL_IN_ORDER.start()).as_nanos().max(1).ilog2();
@@ -188,7 +191,8 @@ impl<T: Timed> Calendar<T> {
         self.current.insert(self.current.len() - behind, entry);
     }
 
-    /// Returns the time before which no entry comes, exact while a bucket is open; [`Instant::NEVER`] if there is none.
+    /// Returns the time before which no entry comes, exact while a bucket is open; [`Instant::NEVER`] if
+    /// there is none.
     #[inline]
     pub fn next(&self) -> Instant {
         match self.current.get(self.taken) {
@@ -199,7 +203,8 @@ impl<T: Timed> Calendar<T> {
         }
     }
 
-    /// Returns when the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if there is none.
+    /// Returns when the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if
+    /// there is none.
     pub fn latest(&self) -> Instant {
         self.iter().map(T::at).max().unwrap_or(Instant::ZERO)
     }
@@ -218,7 +223,8 @@ impl<T: Timed> Calendar<T> {
         Some(entry)
     }
 
-    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before `bound` either.
+    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before
+    /// `bound` either.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         if self.taken == self.current.len() && !self.open_next(bound) {
@@ -227,9 +233,9 @@ impl<T: Timed> Calendar<T> {
         self.current.get(self.taken).filter(|entry| entry.at() < bound)
     }
 
-    /// Lends the entries of one bucket, some of which come next and before `bound`: how many are past, and how many are not
-    /// to be taken beyond. Hand them back with [`give_back`](Self::give_back) before anything but
-    /// [`push`](Self::push) is asked of the calendar.
+    /// Lends the entries of one bucket, some of which come next and before `bound`: how many are past, and
+    /// how many are not to be taken beyond. Hand them back with [`give_back`](Self::give_back) before
+    /// anything but [`push`](Self::push) is asked of the calendar.
     #[inline]
     pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, std::ops::Range<usize>)> {
         if self.taken == self.current.len() && !self.open_next(bound) {
@@ -244,7 +250,8 @@ impl<T: Timed> Calendar<T> {
         (ready > 0).then(|| (std::mem::take(&mut self.current), begin..begin + ready))
     }
 
-    /// Takes back lent entries, of which the first `taken` are past. Returns how many of them are past since they were lent.
+    /// Takes back lent entries, of which the first `taken` are past. Returns how many of them are past since
+    /// they were lent.
     #[inline]
     pub fn give_back(&mut self, entries: Vec<T>, taken: usize) -> usize {
         let added = std::mem::replace(&mut self.current, entries);
@@ -263,9 +270,11 @@ impl<T: Timed> Calendar<T> {
         self.next_filled().into_iter().chain(far).min()
     }
 
-    /// Makes the next bucket that holds something the current one; false if none does, or it begins at `bound` or later.
+    /// Makes the next bucket that holds something the current one; false if none does, or it begins at
+    /// `bound` or later.
     ///
-    /// A bucket is never opened ahead of the caller's clock, so whatever the caller still adds fits in behind it.
+    /// A bucket is never opened ahead of the caller's clock, so whatever the caller still adds fits in behind
+    /// it.
     fn open_next(&mut self, bound: Instant) -> bool {
         let Some(mut number) = self.next_bucket() else { return false };
         if number << self.shift >= bound.as_nanos() {
@@ -302,7 +311,8 @@ impl<T: Timed> Calendar<T> {
         true
     }
 
-    /// Takes from the heap what now lies within the wheel. It was added before whatever is there, so it goes first.
+    /// Takes from the heap what now lies within the wheel. It was added before whatever is there, so it goes
+    /// first.
     #[cold]
     fn fetch(&mut self) {
         let (mut filling, mut fetched) = (self.number, 0);

@@ -4,17 +4,20 @@ use super::bit_set::BitSet;
 use super::{Calendar, REVIEWS, SHIFTS, SIZES};
 use crate::timed::Timed;
 
-/// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be shorter.
+/// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be
+/// shorter.
 pub(super) const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
 const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 16..=36;
 impl<T: Timed> Calendar<T> {
-    /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two buckets.
+    /// Fits the buckets' width to how thick entries come, and their number to how far ahead. Only between two
+    /// buckets.
     #[cold]
     pub(super) fn review(&mut self) {
         // With ranks, not all that are late are seen.
         self.disorder = if self.disorder { 5 } else { 2 } * self.late > self.found;
         let wanted = if self.disorder { FILL_IN_DISORDER } else { FILL_IN_ORDER };
-        // A bucket may fill without having been opened: the first one, and one that went on after the last review.
+        // A bucket may fill without having been opened: the first one, and one that went on after the last
+        // review.
         let fill = (self.found / self.opened.max(1)).max(1);
         let shift = if fill > *wanted.end() {
             self.shift.saturating_sub((fill / *wanted.start()).ilog2().max(1))
@@ -40,8 +43,8 @@ impl<T: Timed> Calendar<T> {
         self.sent_far_before = self.sent_far;
     }
 
-    /// Puts all that is pending, which comes after the bucket that has just ended, into the wheel anew: first what was beyond it, as if
-    /// it had come into its bucket before.
+    /// Puts all that is pending, which comes after the bucket that has just ended, into the wheel anew: first
+    /// what was beyond it, as if it had come into its bucket before.
     fn rebuild(&mut self, shift: u32, size: u32) {
         let far = std::mem::take(&mut self.far).into_sorted_vec();
         let far = far.into_iter().rev().map(|far| far.entry);

@@ -5,8 +5,8 @@ use crate::timed::{Timed, precedes};
 
 /// One in so many buckets sorted by ranks is asked how many of its entries came late.
 const LATE_BY_SAMPLE: u64 = 8;
-/// A place in a short bucket and a rough time within the bucket fit into 16 bits together, of which processors compare many
-/// at once.
+/// A place in a short bucket and a rough time within the bucket fit into 16 bits together, of which
+/// processors compare many at once.
 const PLACE_BITS: u32 = 6;
 const TIME_BITS: u32 = 10;
 const _: () = assert!(PLACE_BITS + TIME_BITS == 16 && TIME_BITS <= *SHIFTS.start());
@@ -17,8 +17,9 @@ const LANES: usize = 32;
 impl<T: Timed> Calendar<T> {
     /// Makes the few entries of a bucket that are in disorder the current ones, in order.
     ///
-    /// An entry's place is the number of those that come before it. To count them takes more comparisons than to insert one
-    /// after the other, but not one branch that depends on the outcome, which random order would make costly.
+    /// An entry's place is the number of those that come before it. To count them takes more comparisons than
+    /// to insert one after the other, but not one branch that depends on the outcome, which random order
+    /// would make costly.
     #[inline(never)]
     pub(super) fn fill_by_ranks(&mut self, entries: Vec<T>) {
         // Rough time within the bucket, and place so far: no two are alike.
@@ -55,8 +56,8 @@ impl<T: Timed> Calendar<T> {
     }
 }
 
-/// Sorts a bucket, keeping the order of equals, and returns how many entries it put before others. Most buckets are short, and
-/// nearly in order.
+/// Sorts a bucket, keeping the order of equals, and returns how many entries it put before others. Most
+/// buckets are short, and nearly in order.
 #[inline]
 pub(super) fn sort<T: Timed>(entries: &mut [T]) -> u64 {
     if entries.len() > SHORT {

@@ -51,7 +51,8 @@ fn agrees_with_a_sorted_set(gaps: &[(u64, u32)], scale: u32) {
 
 #[test]
 fn what_is_far_is_not_forgotten_when_buckets_widen() {
-    // Many that come in years, some that come soon, beyond the wheel; and a timer that is set again and again, 1 ms ahead.
+    // Many that come in years, some that come soon, beyond the wheel; and a timer that is set again and
+    // again, 1 ms ahead.
     let mut calendar = Calendar::expecting(Duration::from_nanos(1000), USUAL_REACH);
     let mut added = 0;
     let mut push = |calendar: &mut Calendar<Entry>, nanos: u64| {

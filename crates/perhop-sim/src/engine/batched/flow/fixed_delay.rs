@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use perhop_core::{Duration, Instant};
 
-/// The delays from the end of the last link of a flow's data to its receiver, and with the ACK back to the sender, in nanoseconds:
-/// less than four seconds.
+/// The delays from the end of the last link of a flow's data to its receiver, and with the ACK back to the
+/// sender, in nanoseconds: less than four seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct FixedDelay {
     to_receiver: u32,
@@ -13,7 +13,8 @@ pub(in super::super) struct FixedDelay {
 }
 
 impl FixedDelay {
-    /// The delays to the receiver and with the ACK back to the sender; `None` if one of them is too long, or if the latter is zero.
+    /// The delays to the receiver and with the ACK back to the sender; `None` if one of them is too long, or
+    /// if the latter is zero.
     pub(in super::super) fn new(to_receiver: Duration, to_sender: Duration) -> Option<Self> {
         let fits = |span: Duration| u32::try_from(span.as_nanos()).ok();
         Some(Self { to_receiver: fits(to_receiver)?, to_sender: NonZeroU32::new(fits(to_sender)?)? })

@@ -52,9 +52,9 @@ const TWENTY: &str = r#","initial-window": "20p","initial-ssthresh": "20p","limi
 
 #[test]
 fn one_loss_of_twenty_as_rfc_6937_shows_it_for_rfc_6675() {
-    // Section 3.1, first example: two new segments, the retransmission, silence until the pipe is below the window, then
-    // one for one. There the window is half of 22, here half of 20 (limited transmit does not count; RFC 6675, step
-    // 4.2), so silence ends at the 13th in place of the 12th.
+    // Section 3.1, first example: two new segments, the retransmission, silence until the pipe is below the
+    // window, then one for one. There the window is half of 22, here half of 20 (limited transmit does not
+    // count; RFC 6675, step 4.2), so silence ends at the 13th in place of the 12th.
     let (mut wire, sent) = Wire::new(TWENTY, 1000);
     assert_eq!(sent.len(), 20);
     let sent = wire.duplicates(1, 20);
@@ -360,7 +360,8 @@ fn rack_waits_a_fourth_of_the_least_round_trip_for_what_may_be_reordered() {
     assert_eq!(wire.sender.statistics().fast_retransmits, 1);
 }
 
-/// The retransmissions and timeouts of a transfer of so many segments that loses the packets of these numbers.
+/// The retransmissions and timeouts of a transfer of so many segments that loses the packets of these
+/// numbers.
 fn repaired(extra: &str, segments: u64, lost: &[usize]) -> (u64, u64) {
     let extra = format!(r#"{extra},"initial-window": "10p","handshake": false,"tick": "1us""#);
     let mut losses = vec![false; 4000];
