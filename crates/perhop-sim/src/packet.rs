@@ -1,4 +1,9 @@
-//! A packet in the simulator.
+//! A packet in the simulator: the time of its next step, its flow and step, its number, its label and service
+//! level.
+//!
+//! These are four words, which queues hold as they are; blocks see them as a `Header`. Whatever else a packet
+//! carries (timestamps, reports, selective acknowledgements) is kept at its flow under its number until the
+//! packet arrives or is dropped ([`metadata`](crate::transport::metadata)).
 
 use perhop_core::marker::AfClass;
 use perhop_core::{Color, Direction, Dscp, Ecn, FlowId, Header, Instant, Packet, ServiceLevel};
