@@ -42,9 +42,9 @@ pub type RioPlusOut = InOutQueue<RioPlusOutTests>;
 /// The tests of [`RioPlusOut`].
 #[derive(Clone, Debug)]
 pub struct RioPlusOutTests {
-    in_test: EarlyTest,
-    total_test: EarlyTest,
-    out_test: EarlyTest,
+    of_in: EarlyTest,
+    of_total: EarlyTest,
+    of_out: EarlyTest,
 }
 
 impl RioPlusOutParams {
@@ -86,9 +86,9 @@ impl AqmBlock for RioPlusOut {
         let RioPlusOutParams { limit, averages, weight, mean_packet, .. } = params;
         let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
         let tests = RioPlusOutTests {
-            in_test: EarlyTest::new(params.r#in, params.knobs()),
-            total_test: EarlyTest::new(params.total, params.knobs()),
-            out_test: EarlyTest::new(params.out, params.knobs()),
+            of_in: EarlyTest::new(params.r#in, params.knobs()),
+            of_total: EarlyTest::new(params.total, params.knobs()),
+            of_out: EarlyTest::new(params.out, params.knobs()),
         };
         Self::at_start(
             &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
@@ -111,13 +111,13 @@ impl InOutTests for RioPlusOutTests {
     #[inline]
     fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
         if packet.color == Color::Green {
-            return Verdict::of(self.in_test.judge(averages.r#in.get(), packet, rng));
+            return Verdict::of(self.of_in.judge(averages.r#in.get(), packet, rng));
         }
-        let first = Verdict::of(self.total_test.judge(averages.other.get(), packet, rng));
+        let first = Verdict::of(self.of_total.judge(averages.other.get(), packet, rng));
         if !first.admits(packet) {
             return first;
         }
-        match (self.out_test.judge(average_out(averages), packet, rng), first) {
+        match (self.of_out.judge(average_out(averages), packet, rng), first) {
             (None, _) | (Some(Severity::Notify | Severity::NotifyForced), Verdict::Notify(_)) => first,
             (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
             (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
@@ -128,17 +128,17 @@ impl InOutTests for RioPlusOutTests {
 
     fn lost(&mut self, packet: &Header) {
         if packet.color == Color::Green {
-            self.in_test.lost();
+            self.of_in.lost();
         } else {
-            self.total_test.lost();
-            self.out_test.lost();
+            self.of_total.lost();
+            self.of_out.lost();
         }
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.in_test.take_over(&before.in_test);
-        self.total_test.take_over(&before.total_test);
-        self.out_test.take_over(&before.out_test);
+        self.of_in.take_over(&before.of_in);
+        self.of_total.take_over(&before.of_total);
+        self.of_out.take_over(&before.of_out);
         Ok(())
     }
 

@@ -172,7 +172,6 @@ fn retune_aqm(
 }
 
 /// The place of a problem with the AQM of a scheduler's only queue.
-#[expect(clippy::needless_pass_by_value, reason = "it is an argument of `map_err`")]
 fn in_rule(problem: UnitError) -> UnitError {
     problem.below("rule")
 }

@@ -1,4 +1,4 @@
-//! DualPI2 as pseudo-code: RFC 9332's law and Linux's, for a packet of either queue.
+//! `DualPI2` as pseudo-code: RFC 9332's law and Linux's, for a packet of either queue.
 
 use crate::{Noted, PseudoCode, Reason};
 
