@@ -42,9 +42,9 @@ pub type RioPlusOut = InOutQueue<RioPlusOutTests>;
 /// The tests of [`RioPlusOut`].
 #[derive(Clone, Debug)]
 pub struct RioPlusOutTests {
-    of_in: EarlyTest,
-    of_total: EarlyTest,
-    of_out: EarlyTest,
+    green: EarlyTest,
+    all: EarlyTest,
+    out: EarlyTest,
 }
 
 impl RioPlusOutParams {
@@ -86,9 +86,9 @@ impl AqmBlock for RioPlusOut {
         let RioPlusOutParams { limit, averages, weight, mean_packet, .. } = params;
         let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
         let tests = RioPlusOutTests {
-            of_in: EarlyTest::new(params.r#in, params.knobs()),
-            of_total: EarlyTest::new(params.total, params.knobs()),
-            of_out: EarlyTest::new(params.out, params.knobs()),
+            green: EarlyTest::new(params.r#in, params.knobs()),
+            all: EarlyTest::new(params.total, params.knobs()),
+            out: EarlyTest::new(params.out, params.knobs()),
         };
         Self::at_start(
             &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
@@ -111,13 +111,13 @@ impl InOutTests for RioPlusOutTests {
     #[inline]
     fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
         if packet.color == Color::Green {
-            return Verdict::of(self.of_in.judge(averages.r#in.get(), packet, rng));
+            return Verdict::of(self.green.judge(averages.r#in.get(), packet, rng));
         }
-        let first = Verdict::of(self.of_total.judge(averages.other.get(), packet, rng));
+        let first = Verdict::of(self.all.judge(averages.other.get(), packet, rng));
         if !first.admits(packet) {
             return first;
         }
-        match (self.of_out.judge(average_out(averages), packet, rng), first) {
+        match (self.out.judge(average_out(averages), packet, rng), first) {
             (None, _) | (Some(Severity::Notify | Severity::NotifyForced), Verdict::Notify(_)) => first,
             (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
             (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
@@ -128,17 +128,17 @@ impl InOutTests for RioPlusOutTests {
 
     fn lost(&mut self, packet: &Header) {
         if packet.color == Color::Green {
-            self.of_in.lost();
+            self.green.lost();
         } else {
-            self.of_total.lost();
-            self.of_out.lost();
+            self.all.lost();
+            self.out.lost();
         }
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.of_in.take_over(&before.of_in);
-        self.of_total.take_over(&before.of_total);
-        self.of_out.take_over(&before.of_out);
+        self.green.take_over(&before.green);
+        self.all.take_over(&before.all);
+        self.out.take_over(&before.out);
         Ok(())
     }
 
