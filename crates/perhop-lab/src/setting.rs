@@ -6,8 +6,8 @@ use perhop_core::{Bytes, Duration, Instant, Rng};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::IpVersion;
 use perhop_sim::application::Carrier;
-use perhop_sim::transport::datagram::{DatagramReceiver, DatagramSender};
 use perhop_sim::transport::tcp::{NewRenoTimer, Pacing, PartialWindowDeflation, TcpParams, Variant};
+use perhop_sim::transport::{Receiver, Sender};
 use perhop_sim::{FlowRecord, FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
@@ -95,8 +95,8 @@ pub(crate) enum Kind {
     },
     /// The simulator's sender, over UDP.
     Datagrams {
-        sender: Box<DatagramSender>,
-        receiver: DatagramReceiver,
+        sender: Box<Sender>,
+        receiver: Receiver,
         /// Bytes of data in a feedback packet.
         feedback: u16,
         /// The length of the receiver's play-out buffer.
@@ -382,9 +382,9 @@ impl<F: Fn(&str, String) -> LabError> Conversion<'_, F> {
         }
         let (sender, receiver) = transport.datagram_ends(self.spec.volume).expect("it is not TCP");
         let needed = match receiver {
-            DatagramReceiver::Sink => 0,
-            DatagramReceiver::Echo => letter::ECHO,
-            DatagramReceiver::Tfrc(_) => letter::REPORT,
+            Receiver::Tcp(_) | Receiver::Sink => 0,
+            Receiver::Echo => letter::ECHO,
+            Receiver::Tfrc(_) => letter::REPORT,
         };
         let feedback = inside(feedback).max(needed) as u16;
         let (sender, rng) = (Box::new(sender), self.stream("transport"));

@@ -14,16 +14,15 @@ use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant, Rng};
 use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, Recorded};
 use crate::medium::Medium;
 use crate::outcome::{ApplicationOutcome, FlowRecord};
-use crate::transport::datagram::{DatagramReceiver, DatagramSender};
 use crate::transport::metadata::Metadata;
 use crate::transport::packet_trace::PacketTrace;
 use crate::transport::rap::{RapParams, RapSender};
 use crate::transport::tcp::congestion::ForeignCongestionParams;
-use crate::transport::tcp::{SackReceiver, SackSender, TcpEcn, TcpParams, TcpReceiver, TcpSender};
+use crate::transport::tcp::{TcpEcn, TcpParams, TcpReceiver, TcpSender};
 use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
 use crate::transport::transit::TransitMeter;
 use crate::transport::udp::{UdpParams, UdpSender};
-use crate::transport::{CarryingReceiver, CarryingSender, Counted, Receiver, Sender};
+use crate::transport::{Counted, Receiver, Sender};
 pub use crate::wire::AccessSpec;
 use crate::workload::{Draws, Packets, Workload};
 
@@ -270,43 +269,22 @@ impl TransportSpec {
         seed: u64,
     ) -> (Sender, Receiver) {
         match self {
-            Self::Tcp(params) if params.sack => {
-                let sender = SackSender::new(params.clone(), volume, reserved, ecn, seed);
-                let receiver = SackReceiver::new(params, ecn);
-                (
-                    Sender::Carrying(Box::new(CarryingSender::Sack(sender))),
-                    Receiver::Carrying(CarryingReceiver::Sack(Box::new(receiver))),
-                )
-            }
             Self::Tcp(params) => (
                 Sender::Tcp(TcpSender::new(params.clone(), volume, reserved, ecn, seed)),
                 Receiver::Tcp(TcpReceiver::new(params, ecn)),
             ),
-            datagrams => {
-                let (sender, receiver) = datagrams.datagram_ends(volume).expect("it is not TCP");
-                (
-                    Sender::Carrying(Box::new(CarryingSender::Datagram(sender))),
-                    Receiver::Carrying(CarryingReceiver::Datagram(receiver)),
-                )
-            }
+            Self::Udp(params) => (Sender::Udp(Box::new(UdpSender::new(params, volume))), Receiver::Sink),
+            Self::Rap(params) => (Sender::Rap(Box::new(RapSender::new(params, volume))), Receiver::Echo),
+            Self::Tfrc(params) => (
+                Sender::Tfrc(Box::new(TfrcSender::new(params, volume))),
+                Receiver::Tfrc(Box::new(TfrcReceiver::new(params))),
+            ),
         }
     }
 
     /// The two ends of a flow that never sends a packet twice, which has this much to send; `None` for TCP.
-    pub fn datagram_ends(&self, volume: Option<Bytes>) -> Option<(DatagramSender, DatagramReceiver)> {
-        match self {
-            Self::Tcp(_) => None,
-            Self::Udp(params) => {
-                Some((DatagramSender::Udp(UdpSender::new(params, volume)), DatagramReceiver::Sink))
-            }
-            Self::Rap(params) => {
-                Some((DatagramSender::Rap(RapSender::new(params, volume)), DatagramReceiver::Echo))
-            }
-            Self::Tfrc(params) => Some((
-                DatagramSender::Tfrc(TfrcSender::new(params, volume)),
-                DatagramReceiver::Tfrc(Box::new(TfrcReceiver::new(params))),
-            )),
-        }
+    pub fn datagram_ends(&self, volume: Option<Bytes>) -> Option<(Sender, Receiver)> {
+        (!matches!(self, Self::Tcp(_))).then(|| self.ends(volume, None, TcpEcn::Off, 0))
     }
 
     /// Returns the place for what packets of a flow carry besides their headers.

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use nix::sys::epoll::EpollFlags;
 use perhop_core::Instant;
-use perhop_sim::transport::datagram::{DatagramReceiver, Feedback};
+use perhop_sim::transport::Receiver;
+use perhop_sim::transport::datagram::Feedback;
 use perhop_sim::transport::transit::TransitMeter;
 use socket2::Socket;
 
@@ -39,7 +40,7 @@ enum Endpoint {
     Tcp(Socket),
     Datagrams {
         socket: Socket,
-        receiver: DatagramReceiver,
+        receiver: Receiver,
         /// The size of feedback.
         feedback: u16,
         transit: Box<TransitMeter>,
@@ -120,7 +121,7 @@ impl Role for Receivers {
         }
         *scheduled = Instant::NEVER;
         if receiver.wake() <= due
-            && let Some(feedback) = receiver.on_wake(host.now())
+            && let Some(feedback) = receiver.late_feedback(host.now())
         {
             reply(socket, room, &feedback, *size);
         }
@@ -218,7 +219,7 @@ impl Receivers {
             let now = host.now();
             let Some((sequence, envelope)) = letter::read_data(&room[..length]) else { continue };
             transit.record(sequence, envelope.sent, now);
-            if let Some(feedback) = receiver.on_data(sequence, envelope, now) {
+            if let Some(feedback) = receiver.on_datagram(sequence, envelope, now) {
                 reply(socket, room, &feedback, *size);
             }
             self.count(host, number, length, now);

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::{Context, Duration, Instant, Rng};
 use perhop_live::Windows;
-use perhop_sim::transport::datagram::{DatagramSender, Envelope, Feedback};
-use perhop_sim::transport::{SenderStatistics, Transmit};
+use perhop_sim::transport::datagram::Feedback;
+use perhop_sim::transport::{Sender, SenderStatistics, Source, Transmit};
 use socket2::Socket;
 
 use super::counts::ConnectionCounts;
@@ -63,7 +63,7 @@ enum State {
 
 struct Datagrams {
     socket: Socket,
-    sender: Box<DatagramSender>,
+    sender: Box<Sender>,
     rng: Rng,
     /// The wake-up that is among the tasks.
     scheduled: Instant,
@@ -320,7 +320,8 @@ impl Senders<'_> {
         let Flow { spec, state: State::Datagrams(datagrams), .. } = &mut flows[number] else { return };
         let Datagrams { socket, sender, rng, .. } = datagrams;
         while let Some(Transmit { sequence, .. }) = sender.transmit(&mut Context { now, rng }) {
-            letter::write_data(room, sequence, Envelope { sent: host.now(), rtt: sender.rtt() });
+            let Some(envelope) = sender.envelope(host.now()) else { return };
+            letter::write_data(room, sequence, envelope);
             // What the kernel does not take is lost, as a packet on the wire may be.
             let _ = socket.send(&room[..usize::from(spec.payload)]);
         }
@@ -347,20 +348,20 @@ impl Senders<'_> {
                 self.windows.set(number, (*left != Some(0)).then_some(info.window));
             }
             State::Datagrams(datagrams) => {
-                flow.counts.latest = datagrams.sender.statistics().clone();
-                let rtt = datagrams.sender.rtt().unwrap_or(Duration::ZERO).as_nanos() / 1000;
-                gauge.store(u32::try_from(rtt).unwrap_or(u32::MAX), Ordering::Relaxed);
+                flow.counts.latest = datagrams.sender.statistics();
+                let rtt_us = datagrams.sender.smoothed_rtt().unwrap_or(0.0) * 1e6;
+                gauge.store(rtt_us as u32, Ordering::Relaxed);
             }
             State::Waiting | State::Connecting(_) | State::Done => {}
         }
     }
 }
 
-fn read_feedback(sender: &DatagramSender, bytes: &[u8]) -> Option<Feedback> {
+fn read_feedback(sender: &Sender, bytes: &[u8]) -> Option<Feedback> {
     match sender {
-        DatagramSender::Udp(_) => None,
-        DatagramSender::Rap(_) => letter::read_echo(bytes),
-        DatagramSender::Tfrc(_) => letter::read_report(bytes),
+        Sender::Tcp(_) | Sender::Udp(_) => None,
+        Sender::Rap(_) => letter::read_echo(bytes),
+        Sender::Tfrc(_) => letter::read_report(bytes),
     }
 }
 

@@ -3,16 +3,13 @@
 use super::Flow;
 use crate::observer::{Acknowledgement, Contents, Origin};
 use crate::packet::SimPacket;
-use crate::transport::{CarryingSender, Sender};
+use crate::transport::{Sender, Source};
 
 impl Flow {
-    /// What a packet of the flow that is in transit carries.
+    /// Returns what a packet of the flow that is in transit carries.
     pub(crate) fn contents(&self, packet: SimPacket) -> Contents {
         let number = packet.sequence();
-        let is_tcp = match &self.sender {
-            Sender::Tcp(_) => true,
-            Sender::Carrying(carrying) => matches!(**carrying, CarryingSender::Sack(_)),
-        };
+        let is_tcp = matches!(self.sender, Sender::Tcp(_));
         match (is_tcp, packet.is_ack()) {
             (true, false) => {
                 let acknowledged = self.carried(number).map(|ack| Acknowledgement {
@@ -29,13 +26,12 @@ impl Flow {
     }
 
     fn acknowledgement(&self, packet: SimPacket) -> Acknowledgement {
-        // An ACK that a later one has overtaken carries nothing any more: its sender would ignore it.
-        let acknowledged = || Acknowledgement::of(self.sender.acknowledged() as u32);
-        let found = match &self.sender {
-            Sender::Tcp(_) => Acknowledgement::of(packet.sequence()),
-            Sender::Carrying(_) => {
-                self.rare.metadata.acknowledgement(packet.sequence()).unwrap_or_else(acknowledged)
-            }
+        let found = if self.rare.metadata.has_acks() {
+            // An ACK that a later one has overtaken carries nothing any more: its sender would ignore it.
+            let acknowledged = || Acknowledgement::of(self.sender.acknowledged() as u32);
+            self.rare.metadata.acknowledgement(packet.sequence()).unwrap_or_else(acknowledged)
+        } else {
+            Acknowledgement::of(packet.sequence())
         };
         let is_first = found.expected == 1 && {
             let sent = self.sender.statistics();
@@ -45,14 +41,14 @@ impl Flow {
         Acknowledgement { echo: packet.content().flag(), is_first, last, ..found }
     }
 
-    /// Which flow it is, for an observer of the run.
+    /// Returns which flow it is, for an observer of the run.
     pub(crate) fn origin(&self) -> Origin {
         self.rare.origin
     }
 }
 
 impl Acknowledgement {
-    /// One that says nothing but which segment is expected.
+    /// Makes an acknowledgement that says nothing but which segment is expected.
     pub(crate) fn of(expected: u32) -> Self {
         Self {
             expected,

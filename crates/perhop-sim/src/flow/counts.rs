@@ -1,4 +1,4 @@
-//! What is counted of a flow.
+//! Counts of a flow.
 
 use crate::transport::SenderStatistics;
 
@@ -38,7 +38,7 @@ impl Counts {
         self.sender.add(&other.sender);
     }
 
-    /// The difference from an earlier count.
+    /// Returns the difference from an earlier count.
     pub(super) fn since(&self, before: &Self) -> Self {
         let by_color = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
         Self {

@@ -18,24 +18,24 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
-    /// The meter of a profile, to which packets can come at this rate.
+    /// Makes the meter of a profile, to which packets can come at this rate.
     pub(super) fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
         Self { conditioner: Conditioner::new(params, rate, rng), marks: Marks::of(params.af()) }
     }
 
-    /// A meter that several flows share.
+    /// Makes a meter that several flows share.
     pub(crate) fn shared(spec: &SharedMeter, seed: u64) -> Self {
         let rng = Rng::stream(seed, &format!("profiles/{}/marker", spec.name));
         Self::new(&spec.params, Bitrate::MAX, rng)
     }
 
-    /// The verdict on a packet, and the codepoints of colors.
+    /// Returns the verdict on a packet, and the codepoints of colors.
     #[inline(always)]
     pub(super) fn judge(&mut self, header: Header, now: Instant) -> (Verdict, &'static Marks) {
         (self.conditioner.judge(&header, now), self.marks)
     }
 
-    /// It has these parameters from now on, and keeps its tokens and what it has measured.
+    /// Gives the meter these parameters; it keeps its tokens and what it has measured.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
@@ -45,7 +45,7 @@ impl Marker {
         Ok(())
     }
 
-    /// The same for a meter that several flows share.
+    /// Gives these parameters to a meter that several flows share.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
@@ -53,13 +53,13 @@ impl Marker {
         self.retune(params, Bitrate::MAX, now)
     }
 
-    /// A control message for the meter.
+    /// Gives a control message to the meter.
     pub(super) fn on_message(&mut self, message: &Message) {
         self.conditioner.on_message(message);
     }
 }
 
-/// The rate at which packets can leave a flow's host.
+/// Returns the rate at which packets can leave a flow's host.
 fn host_rate(spec: &FlowSpec) -> Bitrate {
     spec.access.as_ref().map_or(Bitrate::MAX, |access| access.rate)
 }
@@ -85,7 +85,7 @@ impl MarkingPoint {
         }
     }
 
-    /// The flow's own meter has the parameters of this specification from now on; of a shared one nothing changes.
+    /// Gives the flow's own meter the parameters of this specification; of a shared one nothing changes.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.

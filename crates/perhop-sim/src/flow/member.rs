@@ -6,9 +6,10 @@ use super::{Counts, Flow};
 use crate::observer::Origin;
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
+use crate::transport::Source;
 
 impl Flow {
-    /// It is a flow of a population; its last packet has this size.
+    /// Makes it a flow of a population, whose last packet has this size.
     pub(crate) fn join_population(&mut self, origin: Origin, last: u16) {
         self.rare.origin = origin;
         self.sender.set_last(last);
@@ -23,19 +24,19 @@ impl Flow {
         sent - self.sending.policed().iter().sum::<u64>()
     }
 
-    /// What it has counted after the warm-up by now.
+    /// Returns what it has counted after the warm-up by now.
     pub(crate) fn counts_after_warmup(&self, now: Instant) -> Counts {
         self.counts(now).since(&self.rare.at_warmup)
     }
 
-    /// Adds what has newly been delivered to the sample of its population in this row: in bytes, whose sum does not depend on the order
-    /// of flows.
+    /// Adds what has newly been delivered to the sample of its population in this row: in bytes, whose sum
+    /// does not depend on the order of flows.
     pub(super) fn sample_member(&mut self, row: usize, times: &SampleTimes, series: &mut Series) {
         let new = self.newly_delivered();
         times.add(&mut series.throughput_bps, row, self.rare.origin.spec, new as f64);
     }
 
-    /// It is over, and nothing samples it any more: the next sample from `now` on has what it has delivered since the last.
+    /// Adds what a flow that is over has delivered since the last sample to the next sample from `now` on.
     pub(crate) fn sample_last(&mut self, now: Instant, times: &SampleTimes, series: &mut Series) {
         if let Some(row) = times.row_from(now) {
             self.sample_member(row, times, series);

@@ -1,7 +1,8 @@
 //! Flows: a host that sends, a host that receives, and what is counted of them.
 //!
-//! Both engines drive flows through these methods. A flow takes packets, ACKs, timers and messages at the times at which they
-//! happen, and returns what it sends; an engine decides in which order it calls the methods of different flows.
+//! Both engines drive flows through these methods. A flow takes packets, ACKs, timers and messages at the
+//! times at which they happen, and returns what it sends; an engine decides in which order it calls the
+//! methods of different flows.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
@@ -11,6 +12,7 @@ mod marker;
 mod member;
 mod receiving;
 mod replica;
+mod results;
 mod riding;
 mod sending;
 mod state;
@@ -24,13 +26,11 @@ use crate::control::Post;
 use crate::events::Schedule;
 use crate::network::{AccessSpec, FirstData, FlowSpec};
 use crate::observer::Origin;
-use crate::outcome::{Completion, FlowOutcome, rate};
 use crate::packet::{Content, SimPacket};
-use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Ack, CarryingSender, Counted, DelayedAck, Received, Receiver, Sender};
+use crate::transport::{Ack, Counted, Received, Sender, Source};
 use crate::wire::Wire;
 
 pub(crate) use counts::Counts;
@@ -38,14 +38,13 @@ pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
 pub(crate) use replica::Ends;
 use riding::Riding;
-use sending::with_source;
 pub(crate) use sending::{PacketSink, SendingHost, Turn};
 pub use state::FlowState;
 
 /// In place of a volume: more packets than any run delivers.
 const UNLIMITED: u64 = QUIET - 1;
-/// Added to the packets of a volume where it does not matter when each arrives: one comparison then sees the end of the volume, and
-/// each arrival where it matters.
+/// Added to the packets of a volume where it does not matter when each arrives: one comparison then sees the
+/// end of the volume, and each arrival where it matters.
 const QUIET: u64 = 1 << 63;
 
 /// One flow.
@@ -63,7 +62,7 @@ pub(crate) struct Flow {
 struct Rare {
     /// Which flow it is, for an observer of the run.
     origin: Origin,
-    /// It stands for a population, and does nothing itself.
+    /// The flow represents a population, and does nothing itself.
     is_population: bool,
     /// What packets carry besides their number.
     metadata: Metadata,
@@ -74,7 +73,8 @@ struct Rare {
     started: Option<Instant>,
     /// When it stops or was stopped, if ever.
     stops: Instant,
-    /// When a packet last arrived for the first time, of those that the receiving host [notes](ReceivingHost).
+    /// When a packet last arrived for the first time, of those that the receiving host
+    /// [notes](ReceivingHost).
     last_arrival: Instant,
     /// Data packets dropped, by color.
     dropped: [u64; 3],
@@ -131,9 +131,9 @@ pub(crate) struct Place {
     pub(crate) label: u32,
     /// The first steps of its data and of its ACKs.
     pub(crate) first_steps: (u32, u32),
-    /// See [`Network::idle_time`](crate::Network::idle_time).
+    /// The [idle time](crate::Network::idle_time) of its path.
     pub(crate) idle_time: Option<Duration>,
-    /// See [`Network::first_data`](crate::Network::first_data).
+    /// When its [first data](crate::Network::first_data) can arrive.
     pub(crate) first_data: FirstData,
     /// Its profile, or a meter on its route, drops packets of some color.
     pub(crate) is_policed: bool,
@@ -142,7 +142,7 @@ pub(crate) struct Place {
 }
 
 impl Flow {
-    /// The flow at time zero; its random streams derive from `seed`.
+    /// Makes the flow at time zero; its random streams derive from `seed`.
     pub(crate) fn new(spec: &FlowSpec, place: &Place, seed: u64, times: &SampleTimes) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let seed = stream("congestion").next_u64();
@@ -177,13 +177,13 @@ impl Flow {
         }
     }
 
-    /// A full packet of data, in bytes.
-    #[inline(always)]
+    /// Returns the size of a full packet of data, in bytes.
+    #[inline]
     pub(crate) fn data_size(&self) -> u16 {
         self.sending.template().size()
     }
 
-    /// The smallest packet of the flow, in bytes.
+    /// Returns the smallest packet of the flow, in bytes.
     pub(crate) fn smallest_packet(&self) -> u16 {
         let data_size = self.sender.smallest().unwrap_or(self.data_size());
         match self.receiving.template().size() {
@@ -192,7 +192,7 @@ impl Flow {
         }
     }
 
-    /// The control of its path, and its place there.
+    /// Returns the control of its path, and its place there.
     pub(crate) fn control(&self) -> Option<(usize, usize)> {
         self.rare.control
     }
@@ -202,14 +202,15 @@ impl Flow {
         self.rare.control = Some((control, member));
     }
 
-    /// From the start on, it has only what its application grants; it begins with the first grant.
+    /// Has the flow begin with the first grant of its application, and with nothing else to send.
     pub(crate) fn await_grants(&mut self) {
         self.sender.await_grants();
         self.rare.start = Instant::NEVER;
         self.rare.grants.awaits_first = true;
     }
 
-    /// The application has so many bytes more to send, in full packets. [`transmit`](Self::transmit) comes next.
+    /// Takes so many bytes more from the application, in full packets. [`transmit`](Self::transmit) comes
+    /// next.
     pub(crate) fn grant(&mut self, bytes: u64, now: Instant) {
         let payload = u64::from(self.data_size() - self.receiving.template().size());
         let packets = u32::try_from(bytes.div_ceil(payload)).unwrap_or(u32::MAX);
@@ -218,7 +219,8 @@ impl Flow {
         self.begin(now);
     }
 
-    /// The application hands over a datagram of this size on the wire. [`transmit`](Self::transmit) comes next.
+    /// Takes a datagram of this size on the wire from the application. [`transmit`](Self::transmit) comes
+    /// next.
     pub(crate) fn send_datagram(&mut self, size: u16, now: Instant) {
         self.begin(now);
         self.sender.send_datagram(size, now);
@@ -231,7 +233,8 @@ impl Flow {
         }
     }
 
-    /// TCP: the packets of data that its application has granted so far, and those that have arrived in order.
+    /// TCP: the packets of data that its application has granted so far, and those that have arrived in
+    /// order.
     pub(crate) fn granted(&self) -> (u32, u32) {
         let opening = u32::from(self.rare.grants.opens);
         (self.rare.grants.packets, self.receiving.receiver.expected().saturating_sub(opening))
@@ -242,28 +245,28 @@ impl Flow {
         self.rare.metadata.transit().is_some()
     }
 
-    /// How long the last datagram took that arrived.
+    /// Returns how long the last datagram took that arrived.
     pub(crate) fn last_transit(&self) -> Option<Duration> {
         self.transit().and_then(TransitMeter::last)
     }
 
-    /// How long its packets took, where that is measured.
+    /// Returns how long its packets took, where that is measured.
     pub(crate) fn transit(&self) -> Option<&TransitMeter> {
         self.rare.metadata.transit()
     }
 
-    /// The next time at which something happens to the flow by itself.
+    /// Returns the next time at which something happens to the flow by itself.
     pub(crate) fn wake(&self) -> Instant {
         self.sender.wake().min(self.next_command()).min(self.receiving.receiver.wake())
     }
 
-    /// When its application next starts or stops it.
+    /// Returns when its application next starts or stops it.
     #[inline]
     pub(crate) fn next_command(&self) -> Instant {
         self.rare.start.min(self.rare.stop)
     }
 
-    /// A time named by [`wake`](Self::wake) may have come for the sender or its application. [`transmit`](Self::transmit) comes next.
+    /// Does what is due at the sender, or by its application. [`transmit`](Self::transmit) comes next.
     pub(crate) fn wake_sender(&mut self, now: Instant) {
         if now >= self.rare.start {
             self.rare.started = Some(self.rare.start);
@@ -277,7 +280,7 @@ impl Flow {
         self.sender.on_wake(now);
     }
 
-    /// The same for the receiver. Returns the ACK that was due, if one was.
+    /// Returns the ACK that is due at the receiver, if one is.
     pub(crate) fn wake_receiver(&mut self, now: Instant) -> Option<SimPacket> {
         let late = self.receiving.receiver.on_wake(now, &mut self.rare.metadata)?;
         Some(self.receiving.acknowledge(late, now))
@@ -291,10 +294,14 @@ impl Flow {
         out: &mut impl PacketSink,
     ) {
         let Self { sender, sending, rare, .. } = self;
-        with_source!(sender, rare.metadata, source => sending.send(source, now, &mut post, out));
+        match sender {
+            Sender::Tcp(tcp) => sending.send(tcp, &mut rare.metadata, now, &mut post, out),
+            other => sending.send(other, &mut rare.metadata, now, &mut post, out),
+        }
     }
 
-    /// The sender acts by itself: ACKs that have come to it, and its timers. `out` takes the packets. Returns how many timers expired.
+    /// Lets the sender act by itself: it takes ACKs that have come to it, and its timers. `out` takes the
+    /// packets. Returns how many timers expired.
     pub(crate) fn act<Q: Schedule>(
         &mut self,
         turn: Turn<'_>,
@@ -302,11 +309,14 @@ impl Flow {
         out: &mut impl PacketSink,
     ) -> u64 {
         let Self { sender, sending, rare, .. } = self;
-        with_source!(sender, rare.metadata, source => sending.act(source, turn, &mut post, out))
+        match sender {
+            Sender::Tcp(tcp) => sending.act(tcp, &mut rare.metadata, turn, &mut post, out),
+            other => sending.act(other, &mut rare.metadata, turn, &mut post, out),
+        }
     }
 
-    /// An ACK reaches the sender, which sends what it then may; `out` takes the packets. Returns when the sender next has
-    /// something to do by itself.
+    /// Gives an ACK to the sender, which sends what it then may; `out` takes the packets. Returns when the
+    /// sender next has something to do by itself.
     #[inline(always)]
     pub(crate) fn acknowledge<Q: Schedule>(
         &mut self,
@@ -317,45 +327,29 @@ impl Flow {
     ) -> Instant {
         let Self { sender, sending, rare, .. } = self;
         match sender {
-            Sender::Tcp(tcp) if tcp.takes_notes() => {
-                sending.take_ack_with_notes(tcp, ack, now, &mut post, out)
-            }
-            Sender::Tcp(tcp) => sending.take_ack(tcp, ack, now, &mut post, out),
-            Sender::Carrying(sender) => {
-                sending.take_ack_carrying(sender, &mut rare.metadata, ack, now, &mut post, out)
-            }
+            Sender::Tcp(tcp) => sending.take_ack(tcp, &mut rare.metadata, ack, now, &mut post, out),
+            other => sending.take_ack(other, &mut rare.metadata, ack, now, &mut post, out),
         }
     }
 
-    /// What [`acknowledge`](Self::acknowledge) does of most ACKs in recoveries by selective acknowledgements, to a sender that [is on
-    /// the fast path](CarryingSender::has_recovery_fast_path). Returns when the sender next has something to do by itself, if that may be
-    /// earlier than before; `None`, having done nothing, if it cannot take this ACK.
+    /// Gives an ACK to the sender by its short way. Returns when the sender next has something to do by
+    /// itself; `None`, having done nothing, if the short way is not open.
     #[inline(always)]
-    pub(crate) fn acknowledge_shortly(
-        &mut self,
-        number: u32,
-        now: Instant,
-        out: &mut impl PacketSink,
-    ) -> Option<Instant> {
-        let Self { sender: Sender::Carrying(sender), sending, rare, .. } = self else { return None };
-        let CarryingSender::Sack(sender) = &mut **sender else { return None };
-        let room = sender.take_fast_in_recovery(number, rare.metadata.of_acks(), now)?;
-        if room == 0 {
-            return Some(Instant::NEVER);
+    pub(crate) fn try_ack(&mut self, ack: Ack, now: Instant, out: &mut impl PacketSink) -> Option<Instant> {
+        let Self { sender, sending, rare, .. } = self;
+        match sender {
+            Sender::Tcp(tcp) => sending.try_ack(tcp, &mut rare.metadata, ack, now, out),
+            other => sending.try_ack(other, &mut rare.metadata, ack, now, out),
         }
-        while let Some(sequence) = sender.transmit_fast_in_recovery(now) {
-            sending.send_all(sequence..sequence + 1, now, out);
-        }
-        Some(sender.wake())
     }
 
-    /// A control message reaches the sender.
+    /// Gives a control message to the sender.
     pub(crate) fn on_message(&mut self, message: &Message) {
         self.sender.on_message(message);
     }
 
-    /// A data packet reaches the receiver; returns its ACK.
-    #[inline(always)]
+    /// Gives a data packet to the receiver; returns its ACK.
+    #[inline]
     pub(crate) fn receive(&mut self, content: Content, now: Instant) -> Option<Ack> {
         let Received { first, ack } = self.receiving.receiver.on_data(content, now, &mut self.rare.metadata);
         if first && content.size() == self.data_size() && content.sequence() > 0 {
@@ -373,45 +367,19 @@ impl Flow {
         ack
     }
 
-    /// The fast path to a receiver not all of whose packets are acknowledged at once: what [`receive`](Self::receive) does of most.
-    /// `None`, having done nothing, if the receiver cannot take it so.
+    /// Gives a data packet to the receiver by its short way; returns what it makes of it. `None`, having done
+    /// nothing, if the short way is not open, or the packet is not a full one without a mark.
     #[inline(always)]
-    pub(crate) fn receive_delayed_fast(&mut self, content: Content, now: Instant) -> Option<DelayedAck> {
-        let size = self.data_size();
-        let Self { receiving, rare, .. } = self;
-        let ack = receiving.receiver.receive_delayed_fast(content, size, now, &mut rare.metadata)?;
-        debug_assert_eq!(content.size(), size);
-        self.deliver(now);
-        Some(ack)
-    }
-
-    /// The same to one that acknowledges each packet at once, where ACKs carry more than their number. Returns that of the ACK.
-    #[inline(always)]
-    pub(crate) fn receive_carrying_fast(&mut self, content: Content, now: Instant) -> Option<u32> {
-        let size = self.data_size();
-        let Receiver::Carrying(receiver) = &mut self.receiving.receiver else { return None };
-        let number = receiver.receive_fast(content, size, now, &mut self.rare.metadata)?;
-        debug_assert_eq!(content.size(), size);
-        self.deliver(now);
-        Some(number)
-    }
-
-    /// The fast path of most packets beyond a gap to a receiver with selective acknowledgements, which answers them at once. Returns
-    /// the number of the ACK; `None`, having done nothing, if the receiver cannot take it so.
-    #[inline(always)]
-    pub(crate) fn receive_ahead(&mut self, content: Content, now: Instant) -> Option<u32> {
-        let is_plain = content.size() == self.data_size() && content.ecn() != Ecn::Congested;
-        let Self { receiving, rare, .. } = self;
-        let Receiver::Carrying(receiver) = &mut receiving.receiver else { return None };
-        if !is_plain {
+    pub(crate) fn try_data(&mut self, content: Content, now: Instant) -> Option<Received> {
+        if content.size() != self.data_size() || content.ecn() == Ecn::Congested {
             return None;
         }
-        let number = receiver.receive_ahead(content.sequence(), &mut rare.metadata)?;
+        let received = self.receiving.receiver.try_data(content, now, &mut self.rare.metadata)?;
         self.deliver(now);
-        Some(number)
+        Some(received)
     }
 
-    /// A packet of data reached the receiver for the first time.
+    /// Counts a packet of data that reached the receiver for the first time.
     #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Instant) {
         self.receiving.missing -= 1;
@@ -420,7 +388,7 @@ impl Flow {
         }
     }
 
-    /// All of its volume has arrived, or a packet may turn out to be the last that arrives.
+    /// Notes when all of the volume has arrived, or a packet that may turn out to be the last.
     #[cold]
     fn note_arrival(&mut self, now: Instant) {
         self.rare.last_arrival = now;
@@ -429,8 +397,8 @@ impl Flow {
         }
     }
 
-    /// A packet passes the first router: a meter that flows share, or the flow's own if it is there, marks it. `None` if the
-    /// meter drops it.
+    /// Marks a packet at the first router, by a meter that flows share or the flow's own. `None` if the meter
+    /// drops it.
     pub(crate) fn mark_at_router<Q: Schedule>(
         &mut self,
         packet: SimPacket,
@@ -442,204 +410,39 @@ impl Flow {
         let Some(verdict) = sending.judge_at_router(packet.header(), shared, now) else {
             return Some(packet);
         };
-        with_source!(sender, rare.metadata, source => sending.mark(source, packet, verdict, now, &mut post))
+        sending.mark(sender, &mut rare.metadata, packet, verdict, now, &mut post)
     }
 
-    /// The segment that an ACK of this number, which is in transit, asks for next.
+    /// Returns the segment that an ACK of this number, which is in transit, asks for next.
     pub(crate) fn expected_by(&self, number: u32) -> u32 {
         self.rare.metadata.expected(number)
     }
 
-    /// A data packet or an ACK was dropped.
+    /// Counts a data packet or an ACK that was dropped.
     pub(crate) fn lose(&mut self, packet: SimPacket) {
         let is_data = !packet.is_ack();
         self.rare.dropped[packet.color().index()] += u64::from(is_data);
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
-    /// A meter of a link dropped a data packet or an ACK, to which it gave this color.
+    /// Counts a data packet or an ACK that a meter of a link dropped, to which it gave this color.
     pub(crate) fn police(&mut self, packet: SimPacket, color: Color) {
         let is_data = !packet.is_ack();
         self.rare.policed_at_links[color.index()] += u64::from(is_data);
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
-    /// A link lost a data packet or an ACK after it had sent it.
+    /// Counts a data packet or an ACK that a link lost after it had sent it.
     pub(crate) fn lose_in_transit(&mut self, packet: SimPacket) {
         let is_data = !packet.is_ack();
         self.rare.lost += u64::from(is_data);
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
-    /// A data packet would reach the receiver after the end of the run: nothing happens, and its metadata is not needed.
+    /// Forgets what a data packet carries that would reach the receiver after the end of the run.
     #[inline(never)]
     pub(crate) fn discard(&mut self, content: Content) {
         self.rare.metadata.lose(content.sequence(), true);
-    }
-
-    /// Samples the receiver at `sample`, before it takes any later packet.
-    pub(crate) fn sample_receiver(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
-        let delivered = self.delivered();
-        if times.ends_warmup(sample) {
-            self.rare.at_warmup.delivered = delivered;
-            self.rare.at_warmup.short = self.rare.short;
-            self.rare.at_warmup.repeated = self.rare.repeated;
-            self.rare.at_warmup.congested = self.rare.congested;
-        }
-        let Some((row, interval)) = times.row(sample) else { return };
-        if self.rare.is_population || self.rare.origin.member.is_some() {
-            return self.sample_member(row, times, series);
-        }
-        let bps = self.newly_delivered() as f64 * 8.0 / interval.as_secs_f64();
-        times.write(&mut series.throughput_bps, row, self.sending.number(), bps);
-    }
-
-    /// The bytes delivered since the last call.
-    fn newly_delivered(&mut self) -> u64 {
-        let bytes = self.delivered_bytes();
-        bytes - std::mem::replace(&mut self.rare.at_last_sample, bytes)
-    }
-
-    /// Samples the sender at `sample`, before it takes any later ACK.
-    pub(crate) fn sample_sender(&mut self, sample: Instant, times: &SampleTimes, series: &mut Series) {
-        let (sender, number) = (&self.sender, self.sending.number());
-        if times.ends_warmup(sample) {
-            self.rare.at_warmup.acknowledged = sender.acknowledged();
-            self.rare.at_warmup.sender = sender.statistics_at(sample);
-            self.rare.at_warmup.marked = self.sending.marked();
-            self.rare.at_warmup.policed = self.sending.policed();
-        }
-        if let Some((row, _)) = times.row(sample) {
-            if self.rare.origin.member.is_some() {
-                return;
-            }
-            let window = sender.window().filter(|_| !self.rare.is_population).unwrap_or(f64::NAN);
-            times.write(&mut series.window_packets, row, number, window);
-            let rtt = sender.smoothed_rtt().unwrap_or(f64::NAN);
-            times.write(&mut series.rtt_s, row, number, rtt);
-        }
-    }
-
-    /// The warm-up ends now: saves what routers counted of the flow.
-    pub(crate) fn end_warmup_at_routers(&mut self) {
-        self.rare.at_warmup.dropped = self.rare.dropped;
-        self.rare.at_warmup.policed_at_links = self.rare.policed_at_links;
-        self.rare.at_warmup.lost = self.rare.lost;
-        if self.sending.is_marked_at_router() {
-            self.rare.at_warmup.marked = self.sending.marked();
-            self.rare.at_warmup.policed = self.sending.policed();
-        }
-    }
-
-    /// When all of its volume had arrived, if that has happened.
-    pub(crate) fn completed(&self) -> Option<Instant> {
-        self.rare.completed
-    }
-
-    /// Its bytes that arrived for the first time since it began.
-    pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.delivered() * u64::from(self.data_size()) - self.rare.short
-    }
-
-    /// What it is like now.
-    pub(crate) fn state(&self, now: Instant) -> FlowState {
-        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts(now);
-        FlowState {
-            window: self.sender.window(),
-            smoothed_rtt_s: self.sender.smoothed_rtt(),
-            sent: sender.sent,
-            retransmitted: self.rare.counted.repairs().then_some(sender.retransmitted),
-            timeouts: self.rare.counted.timeouts().then_some(sender.timeouts),
-            delivered_packets: delivered,
-            delivered_bytes: self.delivered_bytes(),
-            dropped,
-            lost: self.rare.is_lossy.then_some(lost),
-            marked,
-            congested: self.rare.is_capable.then_some(congested),
-            last_transit: self.last_transit(),
-            limits: sender.limits,
-        }
-    }
-
-    /// What became of the flow by now.
-    pub(crate) fn finish(self, times: &SampleTimes, now: Instant) -> FlowOutcome {
-        self.finish_with(times, &Counts::default(), now)
-    }
-
-    /// The same with what others have counted after the warm-up: the flows of the population for which it stands.
-    pub(crate) fn finish_with(self, times: &SampleTimes, others: &Counts, now: Instant) -> FlowOutcome {
-        let (begin, end) = times.measured();
-        let mut new = self.counts_after_warmup(now.min(end));
-        new.add(others);
-        let bytes = |packets: u64| packets * u64::from(self.data_size());
-        let delivered = bytes(new.delivered) - new.short;
-        let active = (!self.rare.is_population).then(|| self.active((begin, now.min(end))));
-        let over = active.unwrap_or(end.since(begin));
-        let transit = self.transit();
-        FlowOutcome {
-            started: self.rare.started.filter(|&at| at <= end),
-            active,
-            is_too_brief: new.delivered == 0 && !self.can_deliver(now.min(end)),
-            delivered_packets: new.delivered,
-            delivered_bytes: delivered,
-            throughput_bps: rate(delivered, over),
-            acked_bps: rate(bytes(new.acknowledged), over),
-            mean_transit_s: transit.and_then(TransitMeter::mean),
-            p99_transit_s: transit.and_then(TransitMeter::p99),
-            transits: transit.map(TransitMeter::delays).cloned(),
-            jitter_s: transit.and_then(TransitMeter::jitter),
-            play_out: transit.and_then(TransitMeter::played),
-            marked: new.marked,
-            policed: self.rare.is_policed.then_some(new.all_policed()),
-            repeated_packets: new.repeated,
-            congested: self.rare.is_capable.then_some(new.congested),
-            dropped: new.dropped,
-            lost: self.rare.is_lossy.then_some(new.lost),
-            sender: new.sender,
-            counted: self.rare.counted,
-            receiver_window: self.sender.receiver_window(),
-            buffer: self.sender.buffer(),
-            completion: self.rare.idle_time.map_or(Completion::Endless, |idle| {
-                Completion::of(idle, self.rare.started, self.rare.completed, times.measured())
-            }),
-        }
-    }
-
-    /// How long it was active between these times: from its start until all of its volume had arrived. A flow that is stopped, or whose
-    /// source has sent its last packet and repeats none, is active until then, and until the last of its packets arrives.
-    fn active(&self, (begin, end): (Instant, Instant)) -> Duration {
-        let Rare { started, stops, last_arrival, completed, .. } = *self.rare;
-        let Some(started) = started else { return Duration::ZERO };
-        let sent = self.sender.finished().unwrap_or(Instant::NEVER).min(stops);
-        let until = completed.unwrap_or(if sent <= end { sent.max(last_arrival) } else { end });
-        until.min(end).since(started.max(begin))
-    }
-
-    /// Whether data can have arrived by then, as far as its start and stop are concerned.
-    fn can_deliver(&self, by: Instant) -> bool {
-        let Rare { started, stops, first_data, is_population, .. } = *self.rare;
-        is_population || started.is_some_and(|started| first_data.can_arrive(started, stops, by))
-    }
-
-    /// Packets that arrived for the first time.
-    fn delivered(&self) -> u64 {
-        self.rare.volume - self.receiving.missing
-    }
-
-    fn counts(&self, now: Instant) -> Counts {
-        Counts {
-            delivered: self.delivered(),
-            short: self.rare.short,
-            repeated: self.rare.repeated,
-            congested: self.rare.congested,
-            acknowledged: self.sender.acknowledged(),
-            marked: self.sending.marked(),
-            policed: self.sending.policed(),
-            policed_at_links: self.rare.policed_at_links,
-            lost: self.rare.lost,
-            dropped: self.rare.dropped,
-            sender: self.sender.statistics_at(now),
-        }
     }
 }
 

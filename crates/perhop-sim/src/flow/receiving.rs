@@ -13,7 +13,8 @@ use crate::wire::Wire;
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivingHost {
     pub(crate) receiver: Receiver,
-    /// Packets of the flow's volume that have not arrived, [`QUIET`](super::QUIET) added unless the time of each arrival is noted.
+    /// Packets of the flow's volume that have not arrived, [`QUIET`](super::QUIET) added unless the time of
+    /// each arrival is noted.
     pub(super) missing: u64,
     /// What its ACKs have in common.
     template: SimPacket,
@@ -40,12 +41,12 @@ impl ReceivingHost {
         }
     }
 
-    /// From now on the flow has this number, and its ACKs this first step.
+    /// Gives the flow this number, and its ACKs this first step.
     pub(super) fn renumber(&mut self, flow: u32, first_step: u32) {
         self.template = self.template.renumbered(flow, first_step);
     }
 
-    /// What its ACKs have in common.
+    /// Returns what its ACKs have in common.
     #[inline]
     pub(crate) fn template(&self) -> SimPacket {
         self.template

@@ -1,5 +1,5 @@
-//! A flow in a part of the network: when a run is divided among threads, each part that packets of a flow pass has a replica of
-//! it, and its two hosts are active in one replica each.
+//! A flow in a part of the network: when a run is divided among threads, each part that packets of a flow
+//! pass has a replica of it, and its two hosts are active in one replica each.
 
 use perhop_core::Instant;
 
@@ -15,8 +15,8 @@ pub(crate) struct Ends {
 }
 
 impl Flow {
-    /// The flow at time zero, as it is in a part of the network: with its number and its first steps of data and ACKs there. A host
-    /// that is elsewhere never begins.
+    /// Makes the flow as it is in a part of the network at time zero: with its number and its first steps of
+    /// data and ACKs there. A host that is elsewhere never begins.
     pub(crate) fn replica(mut self, number: u32, first_steps: (u32, u32), ends: Ends) -> Self {
         self.sending.renumber(number, first_steps.0);
         self.receiving.renumber(number, first_steps.1);

@@ -1,5 +1,6 @@
-//! ACKs that ride on data: a segment of one direction of a connection acknowledges what has come to its host from the other one (RFC
-//! 9293, section 3.1), and an ACK that waits is not sent apart then (RFC 1122, section 4.2.3.2).
+//! ACKs that ride on data: a segment of one direction of a connection acknowledges what has come to its host
+//! from the other one (RFC 9293, section 3.1), and an ACK that waits is not sent apart then (RFC 1122,
+//! section 4.2.3.2).
 //!
 //! ## Deviations
 //! - A segment that is sent again carries the ACK that it carried first.
@@ -8,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::Flow;
-use crate::transport::{Ack, RidingAck};
+use crate::transport::{Ack, RidingAck, Source};
 
 /// The ACKs that ride on a flow's data.
 #[derive(Clone, Debug, Default)]
@@ -20,10 +21,11 @@ pub(super) struct Riding {
 }
 
 impl Flow {
-    /// Its sender may have sent data. That carries an ACK of what has come to its host, which is the receiver of the connection's `other`
-    /// direction; one that waits there waits no more. Says whether data has been sent for the first time.
+    /// Its sender may have sent data. That carries an ACK of what has come to its host, which is the receiver
+    /// of the connection's `other` direction; one that waits there waits no more. Says whether data has been
+    /// sent for the first time.
     pub(crate) fn carry_ack_of(&mut self, other: &mut Self) -> bool {
-        let (sent, Riding { sent: before, acks }) = (self.sender.highest(), &mut self.rare.riding);
+        let (sent, Riding { sent: before, acks }) = (self.sender.sent_end(), &mut self.rare.riding);
         if sent == *before {
             return false;
         }
@@ -36,19 +38,20 @@ impl Flow {
         true
     }
 
-    /// One past the last segment that carries a known ACK.
+    /// Returns one past the last segment that carries a known ACK.
     pub(crate) fn carries_up_to(&self) -> u32 {
         self.rare.riding.sent
     }
 
-    /// The ACK that a segment carries, if it carries one.
+    /// Returns the ACK that a segment carries, if it carries one.
     pub(crate) fn carried(&self, sequence: u32) -> Option<RidingAck> {
         let acks = &self.rare.riding.acks;
         let place = acks.partition_point(|&(first, _)| first <= sequence);
         acks.get(place.checked_sub(1)?).map(|&(_, ack)| ack)
     }
 
-    /// The same of one that reaches the receiver, which has not taken it yet. ACKs that no later one can carry are forgotten.
+    /// Returns the ACK that a segment carries to its receiver, which has not taken it yet. ACKs that no later
+    /// one can carry are forgotten.
     pub(crate) fn unload_ack(&mut self, sequence: u32) -> Option<RidingAck> {
         let found = self.carried(sequence);
         let expected = self.receiving.receiver.expected();
@@ -59,7 +62,8 @@ impl Flow {
         found
     }
 
-    /// An ACK that data of the other direction has brought, as the sender takes it, if it acknowledges anything new.
+    /// Returns an ACK that data of the other direction has brought, as the sender takes it, if it
+    /// acknowledges anything new.
     pub(crate) fn take_off(&mut self, ack: RidingAck) -> Option<Ack> {
         let known = self.sender.acknowledged() + u64::from(self.rare.grants.opens);
         (u64::from(ack.expected) > known).then(|| {
@@ -68,7 +72,7 @@ impl Flow {
         })
     }
 
-    /// An ACK that the receiver has made is not sent, since data carries one.
+    /// Forgets an ACK of the receiver that is not sent, since data carries one.
     pub(crate) fn spare_ack(&mut self, ack: Ack) {
         self.rare.metadata.lose(ack.number, false);
     }

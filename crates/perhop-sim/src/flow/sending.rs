@@ -16,52 +16,8 @@ use crate::events::Schedule;
 use crate::network::FlowSpec;
 use crate::packet::{Marks, SimPacket};
 use crate::transport::metadata::Metadata;
-use crate::transport::tcp::TcpSender;
-use crate::transport::{Ack, CarryingSender, Source, Transmit};
+use crate::transport::{Ack, Source, Transmit};
 use crate::wire::Wire;
-
-/// Calls whichever source a [`Sender`](crate::transport::Sender) is, with the metadata of its packets.
-macro_rules! with_source {
-    ($sender:expr, $metadata:expr, $source:ident => $call:expr) => {
-        match $sender {
-            $crate::transport::Sender::Tcp($source) => $call,
-            $crate::transport::Sender::Carrying(sender) => {
-                $crate::flow::sending::with_carrying!(&mut **sender, $metadata, $source => $call)
-            }
-        }
-    };
-}
-pub(super) use with_source;
-
-/// Calls whichever source a [`CarryingSender`] is, with the metadata of its packets.
-macro_rules! with_carrying {
-    ($sender:expr, $metadata:expr, $source:ident => $call:expr) => {
-        match $sender {
-            $crate::transport::CarryingSender::Sack(sender) => {
-                let $source = &mut $crate::transport::tcp::Selective { sender, acks: $metadata.of_acks() };
-                $call
-            }
-            $crate::transport::CarryingSender::Datagram(sender) => {
-                let datagrams = $metadata.of_datagrams();
-                match sender {
-                    $crate::transport::datagram::DatagramSender::Udp(sender) => {
-                        let $source = &mut $crate::transport::datagram::Carrying { sender, datagrams };
-                        $call
-                    }
-                    $crate::transport::datagram::DatagramSender::Rap(sender) => {
-                        let $source = &mut $crate::transport::datagram::Carrying { sender, datagrams };
-                        $call
-                    }
-                    $crate::transport::datagram::DatagramSender::Tfrc(sender) => {
-                        let $source = &mut $crate::transport::datagram::Carrying { sender, datagrams };
-                        $call
-                    }
-                }
-            }
-        }
-    };
-}
-pub(super) use with_carrying;
 
 /// Takes the packets that a host sends.
 pub(crate) trait PacketSink {
@@ -71,7 +27,8 @@ pub(crate) trait PacketSink {
 
 /// A part of the time in which a sender acts without its driver's events.
 pub(crate) struct Turn<'a> {
-    /// ACKs that have come to the host, each with its time, in order. No other comes before `limit`, nor before any of these.
+    /// ACKs that have come to the host, each with its time, in order. No other comes before `limit`, nor
+    /// before any of these.
     pub(crate) held: &'a mut VecDeque<(Instant, Ack)>,
     /// Its timers expire before this time.
     pub(crate) limit: Instant,
@@ -122,17 +79,17 @@ impl SendingHost {
         }
     }
 
-    /// From now on the flow has this number, and its data this first step.
+    /// Gives the flow this number, and its data this first step.
     pub(super) fn renumber(&mut self, flow: u32, first_step: u32) {
         self.template = self.template.renumbered(flow, first_step);
     }
 
-    /// The flow's number.
+    /// Returns the flow's number.
     pub(crate) fn number(&self) -> u32 {
         self.template.flow() as u32
     }
 
-    /// What its packets have in common.
+    /// Returns what its packets have in common.
     #[inline]
     pub(crate) fn template(&self) -> SimPacket {
         self.template
@@ -158,7 +115,7 @@ impl SendingHost {
         matches!(self.marked_at, MarkingPoint::Host(_))
     }
 
-    /// The channel of its marker's feedback about OUT packets, if it has one.
+    /// Returns the channel of its marker's feedback about OUT packets, if it has one.
     #[inline(always)]
     pub(crate) fn feedback(&self) -> Option<u32> {
         self.feedback
@@ -169,14 +126,15 @@ impl SendingHost {
         self.feedback = Some(channel as u32);
     }
 
-    /// A control message for the flow's own meter.
+    /// Gives a control message to the flow's own meter.
     pub(crate) fn on_meter_message(&mut self, message: &Message) {
         if let MarkingPoint::Host(marker) | MarkingPoint::FirstRouter(marker) = &mut self.marked_at {
             marker.on_message(message);
         }
     }
 
-    /// The flow's profile is that of this specification from now on: its own meter, and the contracted rate that its packets carry.
+    /// Gives the flow the profile of this specification: its own meter, and the contracted rate that its
+    /// packets carry.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
@@ -186,34 +144,30 @@ impl SendingHost {
         Ok(())
     }
 
-    /// Sends full segments, marked, over the host's wire, for a sender that does not depend on how they are marked.
+    /// Sends the full packets of a source's short way, marked, over the host's wire.
     #[inline(always)]
-    pub(crate) fn send_all(&mut self, segments: Range<u32>, now: Instant, out: &mut impl PacketSink) {
-        self.send_all_as(None, segments, now, |_| {}, out);
-    }
-
-    /// The same with this ECN field, if one is given. `forget` learns which of them the meter dropped.
-    #[inline(always)]
-    fn send_all_as(
+    fn send_full(
         &mut self,
-        ecn: Option<Ecn>,
-        segments: Range<u32>,
+        source: &impl Source,
+        metadata: &mut Metadata,
+        packets: Range<u32>,
         now: Instant,
-        mut forget: impl FnMut(u32),
         out: &mut impl PacketSink,
     ) {
-        for sequence in segments {
-            let mut packet = self.template.numbered(sequence);
-            if let Some(ecn) = ecn {
-                packet = packet.with_ecn(ecn);
+        let ecn = source.short_ecn();
+        let template = if ecn == Ecn::NotCapable { self.template } else { self.template.with_ecn(ecn) };
+        for sequence in packets {
+            if let Some(envelope) = source.envelope(now) {
+                metadata.of_datagrams().send(sequence, envelope);
             }
+            let mut packet = template.numbered(sequence);
             let size = packet.size();
             if let MarkingPoint::Host(marker) = &mut self.marked_at {
                 let (verdict, marks) = marker.judge(packet.header(), now);
                 self.marked[verdict.color.index()] += 1;
                 if verdict.dropped.is_some() {
                     self.rare.policed[verdict.color.index()] += 1;
-                    forget(sequence);
+                    metadata.lose(sequence, true);
                     continue;
                 }
                 packet = packet.marked(verdict.color, marks);
@@ -224,73 +178,53 @@ impl SendingHost {
         }
     }
 
-    /// The same as [`take_ack`](Self::take_ack), by the source's short cut if it has one for this ACK.
+    /// Gives an ACK to the source by its short way, and sends what that lets out. Returns when the source
+    /// next has something to do by itself; `None`, having done nothing, if the short way is not open, or the
+    /// marker's feedback may follow.
     #[inline(always)]
-    fn take_ack_by_short_cut<S: Source, Q: Schedule>(
+    pub(super) fn try_ack<S: Source>(
         &mut self,
         source: &mut S,
+        metadata: &mut Metadata,
         ack: Ack,
         now: Instant,
-        post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
-    ) -> Instant {
-        if self.feedback.is_none()
-            && let Some(segments) = source.ack_fast(ack, now)
-        {
-            let ecn = Some(source.ecn()).filter(|&ecn| ecn != Ecn::NotCapable);
-            self.send_all_as(ecn, segments, now, |sequence| source.lose(sequence), out);
-            return source.wake();
-        }
-        self.take_ack(source, ack, now, post, out)
+    ) -> Option<Instant> {
+        debug_assert!(self.feedback.is_none());
+        let packets = source.try_ack(ack, metadata, now)?;
+        self.send_full(source, metadata, packets, now, out);
+        Some(source.wake())
     }
 
-    /// The same for a TCP sender that has more to do than most: a function of its own, which keeps the other short.
-    #[inline(never)]
-    pub(super) fn take_ack_with_notes<Q: Schedule>(
-        &mut self,
-        tcp: &mut TcpSender,
-        ack: Ack,
-        now: Instant,
-        post: &mut Post<'_, Q>,
-        out: &mut impl PacketSink,
-    ) -> Instant {
-        self.take_ack_by_short_cut(tcp, ack, now, post, out)
-    }
-
-    /// The source takes an ACK and sends what it then may. Returns when it next has something to do by itself.
+    /// Gives an ACK to the source, and sends what it then may. Returns when the source next has something to
+    /// do by itself.
     #[inline(always)]
     pub(super) fn take_ack<S: Source, Q: Schedule>(
         &mut self,
         source: &mut S,
-        ack: Ack,
-        now: Instant,
-        post: &mut Post<'_, Q>,
-        out: &mut impl PacketSink,
-    ) -> Instant {
-        source.on_ack(ack, now);
-        self.send(source, now, post, out);
-        source.wake()
-    }
-
-    /// The same for a sender whose packets carry more than their number: a function of its own, which keeps the other short.
-    #[inline(never)]
-    pub(super) fn take_ack_carrying<Q: Schedule>(
-        &mut self,
-        sender: &mut CarryingSender,
         metadata: &mut Metadata,
         ack: Ack,
         now: Instant,
         post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
     ) -> Instant {
-        with_carrying!(sender, metadata, source => self.take_ack_by_short_cut(source, ack, now, post, out))
+        if self.feedback.is_none()
+            && let Some(wake) = self.try_ack(source, metadata, ack, now, out)
+        {
+            return wake;
+        }
+        source.on_ack(ack, metadata, now);
+        self.send(source, metadata, now, post, out);
+        source.wake()
     }
 
-    /// The source takes its ACKs and timers in the order of time, and sends what it then may. Returns how many timers.
+    /// Gives ACKs and timers to the source in the order of time, and sends what it then may. Returns how many
+    /// timers.
     #[inline(always)]
     pub(super) fn act<S: Source, Q: Schedule>(
         &mut self,
         source: &mut S,
+        metadata: &mut Metadata,
         Turn { held, limit, until }: Turn<'_>,
         post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
@@ -303,15 +237,14 @@ impl SendingHost {
                 && (at < limit || at < wake)
             {
                 held.pop_front();
-                wake = self.take_ack_by_short_cut(source, ack, at, post, out);
+                wake = self.take_ack(source, metadata, ack, at, post, out);
             } else if wake < limit && wake < until {
                 let now = wake;
-                if let Some(segments) = source.wake_fast(&mut Context { now, rng: &mut self.rare.rng }) {
-                    let ecn = Some(source.ecn()).filter(|&ecn| ecn != Ecn::NotCapable);
-                    self.send_all_as(ecn, segments, now, |sequence| source.lose(sequence), out);
+                if let Some(packets) = source.try_wake(&mut Context { now, rng: &mut self.rare.rng }) {
+                    self.send_full(source, metadata, packets, now, out);
                 } else {
                     source.on_wake(now);
-                    self.send(source, now, post, out);
+                    self.send(source, metadata, now, post, out);
                 }
                 wake = source.wake();
                 timers += 1;
@@ -326,6 +259,7 @@ impl SendingHost {
     pub(super) fn send<S: Source, Q: Schedule>(
         &mut self,
         source: &mut S,
+        metadata: &mut Metadata,
         now: Instant,
         post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
@@ -333,6 +267,9 @@ impl SendingHost {
         while let Some(Transmit { sequence, size, ecn, reduced }) =
             source.transmit(&mut Context { now, rng: &mut self.rare.rng })
         {
+            if let Some(envelope) = source.envelope(now) {
+                metadata.of_datagrams().send(sequence, envelope);
+            }
             let mut packet = self.template.numbered(sequence).sized(size);
             if ecn != Ecn::NotCapable {
                 packet = packet.with_ecn(ecn).flagged(reduced);
@@ -344,7 +281,9 @@ impl SendingHost {
                 MarkingPoint::Nowhere => self.marked[packet.color().index()] += 1,
                 MarkingPoint::Host(marker) => {
                     let verdict = marker.judge(packet.header(), now);
-                    let Some(passed) = self.mark(source, packet, verdict, now, post) else { continue };
+                    let Some(passed) = self.mark(source, metadata, packet, verdict, now, post) else {
+                        continue;
+                    };
                     packet = passed;
                 }
                 MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_) => {}
@@ -353,8 +292,8 @@ impl SendingHost {
         }
     }
 
-    /// The verdict on a packet at the first router, if a meter is there.
-    #[inline(always)]
+    /// Returns the verdict on a packet at the first router, if a meter is there.
+    #[inline]
     pub(super) fn judge_at_router(
         &mut self,
         header: Header,
@@ -368,12 +307,13 @@ impl SendingHost {
         }
     }
 
-    /// Writes a meter's verdict into a packet, and gives the source feedback about it: the color, but not that the packet was
-    /// dropped. `None` if it was.
-    #[inline(always)]
+    /// Writes a meter's verdict into a packet, and gives the source feedback about it: the color, but not
+    /// that the packet was dropped. `None` if it was.
+    #[inline]
     pub(super) fn mark<S: Source, Q: Schedule>(
         &mut self,
         source: &mut S,
+        metadata: &mut Metadata,
         packet: SimPacket,
         (verdict, marks): (Verdict, &Marks),
         now: Instant,
@@ -384,7 +324,7 @@ impl SendingHost {
         source.on_marked(packet.sequence(), color);
         if verdict.dropped.is_some() {
             self.rare.policed[color.index()] += 1;
-            source.lose(packet.sequence());
+            metadata.lose(packet.sequence(), true);
             return None;
         }
         if let Some(channel) = self.feedback

@@ -6,9 +6,12 @@ use crate::engine::reference::Pending;
 use crate::events::Event;
 use crate::events::SourceId;
 use crate::network::{AccessSpec, Marking, Network, NodeId, TransportSpec};
+use crate::outcome::Completion;
+use crate::probe::Series;
 use perhop_core::{Color, Dscp};
 
-/// A UDP source of 8 Mbit/s, a packet of 1000 bytes each millisecond, over a private link of 80 Mbit/s and 2 ms.
+/// A UDP source of 8 Mbit/s, a packet of 1000 bytes each millisecond, over a private link of 80 Mbit/s and 2
+/// ms.
 fn spec() -> FlowSpec {
     let udp = r#"{"udp": "cbr", "rate": "8Mbps", "packet": "1000B", "jitter": 0.0}"#;
     FlowSpec {
@@ -198,7 +201,8 @@ fn a_flow_counts_by_its_beginning_and_is_active_within_the_measured_time() {
         bench.flow.receive(packet.content(), at(start + 4));
         bench.flow.finish(&bench.times, bench.times.end())
     };
-    // The warm-up ends at 2 ms: one that begins before is active from then on, and its completion does not count.
+    // The warm-up ends at 2 ms: one that begins before is active from then on, and its completion does not
+    // count.
     let early = outcome(1, None);
     assert_eq!((early.completion, early.active), (Completion::InWarmup, Some(Duration::from_millis(3))));
     assert_eq!(outcome(2, None).completion.time(), Some(Duration::from_millis(4)));

@@ -1,4 +1,5 @@
-//! Packet metadata in transit, by the number of its packet: a simulated packet carries nothing else of its own.
+//! Packet metadata in transit, by the number of its packet: a simulated packet carries nothing else of its
+//! own.
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,8 @@ impl<T> InFlight<T> {
         self.pending.push_back((number, content));
     }
 
-    /// The packet of this number comes from another part of the network, which has [taken](Self::take) it out of its own store.
+    /// Takes in a packet from another part of the network, which has [taken](Self::take) it out of its own
+    /// store.
     pub(crate) fn insert(&mut self, number: u32, content: T) {
         // Numbers start again at zero after the highest: less than half of them are in transit.
         let precedes = |a: u32, b: u32| a.wrapping_sub(b) > u32::MAX / 2;
@@ -34,7 +36,7 @@ impl<T> InFlight<T> {
         self.pending.insert(self.pending.len() - later, (number, content));
     }
 
-    /// The packet of this number arrives. Those before it may follow.
+    /// Takes out a packet that arrives. Packets before it may follow.
     #[inline]
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
         let first = self.pending.front()?.0;
@@ -50,19 +52,19 @@ impl<T> InFlight<T> {
         self.pending.remove(place).map(|(_, content)| content)
     }
 
-    /// What the packet of this number carries, if it is the first of those in transit.
+    /// Returns what the packet of this number carries, if it is the first of those in transit.
     #[inline]
     pub(crate) fn first(&self, number: u32) -> Option<&T> {
         self.pending.front().filter(|(first, _)| *first == number).map(|(_, content)| content)
     }
 
-    /// The first of those in transit arrives. Those before it no longer count.
+    /// Takes out the first packet in transit. Packets before it no longer count.
     #[inline]
     pub(crate) fn take_first(&mut self) {
         self.newest = self.pending.pop_front().map(|(number, _)| number);
     }
 
-    /// The packet of this number arrives. Those before it no longer count.
+    /// Takes out a packet that arrives. Packets before it no longer count.
     #[inline]
     pub(crate) fn take_newest(&mut self, number: u32) -> Option<T> {
         let place = self.place(number)?;
@@ -73,14 +75,14 @@ impl<T> InFlight<T> {
         self.pending.pop_front().map(|(_, content)| content)
     }
 
-    /// The packet of this number was dropped.
+    /// Forgets a packet that was dropped.
     pub(crate) fn lose(&mut self, number: u32) {
         if let Some(place) = self.place(number) {
             self.pending.remove(place);
         }
     }
 
-    /// What the packet of this number carries, while it is in transit.
+    /// Returns what the packet of this number carries, while it is in transit.
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
         self.place(number).map(|place| &self.pending[place].1)
     }
@@ -93,7 +95,8 @@ impl<T> InFlight<T> {
 
     #[cold]
     fn place_behind(&self, first: u32, number: u32) -> Option<usize> {
-        // Numbers start again at zero after the highest, so they are compared by their distance from the first.
+        // Numbers start again at zero after the highest, so they are compared by their distance from the
+        // first.
         self.pending.binary_search_by_key(&number.wrapping_sub(first), |(n, _)| n.wrapping_sub(first)).ok()
     }
 }

@@ -1,5 +1,5 @@
-//! What keeps a TCP sender from sending more, and for how long: the times of Linux's `TCP_INFO` (`tcpi_busy_time`,
-//! `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`), and those that it leaves out.
+//! What keeps a TCP sender from sending more, and for how long: the times of Linux's `TCP_INFO`
+//! (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`), and those that it leaves out.
 //!
 //! The sender notes the time when the reason changes, not at each packet.
 
@@ -8,9 +8,11 @@ use perhop_core::{Duration, Instant};
 /// Why a connection sends nothing more just now. The first that holds, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Losses are being repaired: what had been sent when they were found is not all acknowledged. A full window or buffer goes before.
+    /// Losses are being repaired: what had been sent when they were found is not all acknowledged. A full
+    /// window or buffer goes before.
     Recovery,
-    /// Nothing is outstanding, and there is nothing to send: the application is idle, or the connection is being opened.
+    /// Nothing is outstanding, and there is nothing to send: the application is idle, or the connection is
+    /// being opened.
     Idle,
     /// The application has handed over no more.
     Application,
@@ -33,28 +35,28 @@ impl Limit {
 pub struct LimitTimes([Duration; 6]);
 
 impl LimitTimes {
-    /// How long this reason held.
+    /// Returns how long this reason held.
     pub const fn of(&self, limit: Limit) -> Duration {
         self.0[limit as usize]
     }
 
-    /// One more span under this reason.
+    /// Adds a span under this reason.
     pub fn add(&mut self, limit: Limit, span: Duration) {
         let time = &mut self.0[limit as usize];
         *time = *time + span;
     }
 
-    /// The time in which the connection was active.
+    /// Returns the time in which the connection was active.
     pub fn active(&self) -> Duration {
         self.0.into_iter().fold(Duration::ZERO, |sum, time| sum + time)
     }
 
-    /// The time in which data was outstanding or waited to be sent (`tcpi_busy_time`).
+    /// Returns the time in which data was outstanding or waited to be sent (`tcpi_busy_time`).
     pub fn busy(&self) -> Duration {
         Duration::from_nanos(self.active().as_nanos() - self.of(Limit::Idle).as_nanos())
     }
 
-    /// The part of the active time in which this reason held; none if it never was active.
+    /// Returns the part of the active time in which this reason held; none if it never was active.
     pub fn share(&self, limit: Limit) -> Option<f64> {
         let active = self.active().as_nanos();
         (active > 0).then(|| self.of(limit).as_nanos() as f64 / active as f64)
@@ -67,7 +69,7 @@ impl LimitTimes {
         }
     }
 
-    /// What has passed since an earlier count.
+    /// Returns what has passed since an earlier count.
     #[must_use]
     pub(crate) fn since(&self, before: &Self) -> Self {
         let left =
@@ -84,14 +86,14 @@ pub(crate) struct LimitClock {
 }
 
 impl LimitClock {
-    /// Another reason holds from now on than `before`, which is none outside of the active time.
+    /// Ends the time of `before`, which is none outside of the active time: another reason holds from now on.
     #[cold]
     pub(crate) fn turn(&mut self, before: Option<Limit>, now: Instant) {
         self.times = self.at(before, now);
         self.since = now;
     }
 
-    /// The times by now, while this reason holds.
+    /// Returns the times by now, while this reason holds.
     pub(crate) fn at(&self, limit: Option<Limit>, now: Instant) -> LimitTimes {
         let mut times = self.times;
         if let Some(limit) = limit {

@@ -1,4 +1,5 @@
-//! Packet metadata: what the packets of a flow carry besides their number. It is kept at the flow while they are in transit.
+//! Packet metadata: what the packets of a flow carry besides their number. It is kept at the flow while they
+//! are in transit.
 
 use super::datagram::{Datagrams, Envelope};
 use super::tcp::{AckRecord, Acks};
@@ -6,8 +7,8 @@ use super::tfrc::Report;
 use super::transit::TransitMeter;
 use crate::observer::Acknowledgement;
 
-/// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays for two words and
-/// no more.
+/// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays
+/// for two words and no more.
 #[derive(Clone, Debug)]
 pub struct Metadata(Option<Kind>);
 
@@ -58,7 +59,8 @@ impl Metadata {
         }
     }
 
-    /// An acknowledgement arrives that reports nothing but which segment is expected, and so many marked packets; returns its number.
+    /// Stores an acknowledgement that arrives and reports nothing but which segment is expected, and so many
+    /// marked packets; returns its number.
     pub(crate) fn post_plain(&mut self, expected: u32, marked: u32) -> u32 {
         match &mut self.0 {
             Some(Kind::Acks(acks)) => acks.post_plain(expected, marked),
@@ -66,7 +68,7 @@ impl Metadata {
         }
     }
 
-    /// The segment that an acknowledgement of this number, which is in transit, asks for next.
+    /// Returns the segment that an acknowledgement of this number, which is in transit, asks for next.
     pub(crate) fn expected(&self, number: u32) -> u32 {
         match &self.0 {
             Some(Kind::Acks(acks)) => acks.expected(number),
@@ -74,7 +76,12 @@ impl Metadata {
         }
     }
 
-    /// The acknowledgement of this number, which is in transit, if its flow has selective ones.
+    /// Returns whether the flow has selective acknowledgements.
+    pub(crate) fn has_acks(&self) -> bool {
+        matches!(self.0, Some(Kind::Acks(_)))
+    }
+
+    /// Returns the acknowledgement of this number, which is in transit, if its flow has selective ones.
     pub(crate) fn acknowledgement(&self, number: u32) -> Option<Acknowledgement> {
         match &self.0 {
             Some(Kind::Acks(acks)) => acks.get(number),
@@ -82,7 +89,7 @@ impl Metadata {
         }
     }
 
-    /// How long packets took, where that is measured.
+    /// Returns how long packets took, where that is measured.
     pub fn transit(&self) -> Option<&TransitMeter> {
         match &self.0 {
             Some(Kind::Datagrams(datagrams)) => Some(datagrams.transit()),
@@ -108,7 +115,7 @@ impl Metadata {
         }
     }
 
-    /// A packet was dropped in transit.
+    /// Forgets what a packet carries that was dropped in transit.
     pub fn lose(&mut self, number: u32, is_data: bool) {
         match &mut self.0 {
             Some(Kind::Datagrams(datagrams)) => datagrams.lose(number, is_data),

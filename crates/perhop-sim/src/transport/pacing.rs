@@ -23,7 +23,7 @@ pub(super) fn default_jitter() -> Fraction {
 pub(super) struct Gaps {
     jitter: Fraction,
     nominal: Duration,
-    /// That fraction of it, in nanoseconds.
+    /// The fraction of the nominal gap, in nanoseconds.
     spread: u64,
 }
 
@@ -37,7 +37,7 @@ impl Gaps {
         self.nominal
     }
 
-    /// The nominal gap is this from now on.
+    /// Sets the nominal gap.
     pub(super) fn set(&mut self, nominal: Duration) {
         *self = Self::new(nominal, self.jitter);
     }
@@ -52,7 +52,7 @@ impl Gaps {
     }
 }
 
-/// How many packets of this size a volume takes.
+/// Returns how many packets of this size a volume takes.
 pub(super) fn packets(volume: Option<Bytes>, packet: Bytes) -> Option<u64> {
     volume.map(|volume| volume.get().div_ceil(packet.get()))
 }

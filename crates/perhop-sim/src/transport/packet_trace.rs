@@ -28,7 +28,7 @@ pub struct PacketTrace {
 }
 
 impl PacketTrace {
-    /// A trace of these packets; `None` if there are none, one is empty, or times go back.
+    /// Makes a trace of these packets; `None` if there are none, one is empty, or times go back.
     pub fn new(packets: Vec<TracedPacket>) -> Option<Self> {
         let sizes = || packets.iter().map(|packet| packet.size);
         let (smallest, largest) = sizes().min().filter(|size| *size > 0).zip(sizes().max())?;
@@ -43,28 +43,28 @@ impl PacketTrace {
         &self.packets
     }
 
-    /// When its last packet leaves, from its start.
+    /// Returns when its last packet leaves, from its start.
     pub fn duration(&self) -> Duration {
         self.packets.last().map_or(Duration::ZERO, |packet| packet.at)
     }
 
-    /// The size of its smallest packet in bytes.
+    /// Returns the size of its smallest packet in bytes.
     pub fn smallest(&self) -> u16 {
         self.smallest
     }
 
-    /// The size of its largest packet.
+    /// Returns the size of its largest packet.
     pub fn largest(&self) -> Bytes {
         Bytes::new(u64::from(self.largest))
     }
 
-    /// The codepoints that packets have of their own, each with its color in a flow of this one.
+    /// Returns the codepoints that packets have of their own, each with its color in a flow of this one.
     pub fn codepoints(&self, color: Color) -> impl Iterator<Item = (Dscp, Color)> {
         let all = (0..64).filter(|dscp| self.codepoints >> dscp & 1 == 1).filter_map(Dscp::new);
         all.map(move |dscp| (dscp, color_of(dscp, color)))
     }
 
-    /// Whether packets have codepoints of their own.
+    /// Returns whether packets have codepoints of their own.
     pub fn has_codepoints(&self) -> bool {
         self.codepoints != 0
     }
@@ -90,7 +90,7 @@ impl Replayed {
         self.due()
     }
 
-    /// When the next packet is due.
+    /// Returns when the next packet is due.
     pub(super) fn due(&self) -> Instant {
         self.trace.packets.get(self.sent).map_or(Instant::NEVER, |packet| self.begin + packet.at)
     }
@@ -102,7 +102,7 @@ impl Replayed {
         Some(packet)
     }
 
-    /// The codepoint of the packet that was taken last.
+    /// Returns the codepoint of the packet that was taken last.
     pub(super) fn dscp(&self) -> Option<Dscp> {
         self.trace.packets.get(self.sent.checked_sub(1)?)?.dscp
     }

@@ -1,28 +1,32 @@
 //! The play-out buffer of a receiver of datagrams, and how many packets in a row it does not play.
 //!
-//! A buffer of a fixed length holds the first packet that arrives for this time, and plays every other as long after it was sent. Without
-//! one, the buffer is as long as 99 % of the packets need, which is known at the end: packets are played as long after they were sent as the
-//! longest took in the bin of delays (3.1 % wide) in which the 99th percentile lies, the least delay that at least 99 % do not exceed. So a
-//! constant delay loses nothing, nor do fewer than 100 packets.
+//! A buffer of a fixed length holds the first packet that arrives for this time, and plays every other as
+//! long after it was sent. Without one, the buffer is as long as 99 % of the packets need, which is known at
+//! the end: packets are played as long after they were sent as the longest took in the bin of delays (3.1 %
+//! wide) in which the 99th percentile lies, the least delay that at least 99 % do not exceed. So a constant
+//! delay loses nothing, nor do fewer than 100 packets.
 //!
-//! Packets that are lost or late in a row are a burst, in the order in which they were sent. Which packets are late depends on the buffer; so
-//! bursts are counted for each buffer that it may become. Between a packet and the next one, a burst begins in each buffer that is long enough
-//! for the first and too short for the second: two additions to a table of differences.
+//! Packets that are lost or late in a row are a burst, in the order in which they were sent. Which packets
+//! are late depends on the buffer; so bursts are counted for each buffer that it may become. Between a packet
+//! and the next one, a burst begins in each buffer that is long enough for the first and too short for the
+//! second: two additions to a table of differences.
 
 use perhop_core::Duration;
 use perhop_core::measure::delay_bin;
 
-/// Of so many packets the order may still change: one that is overtaken by more stays lost in the count of bursts.
+/// How many packets may still change their order: one that is overtaken by more stays lost in the count of
+/// bursts.
 const WINDOW: u32 = 64;
 
-/// Where a packet stands among all: the number of its bin and 1. Nothing came before [`START`], and [`LOST`] is later than all.
+/// A packet's place among all: the number of its bin and 1. Nothing came before [`START`], and [`LOST`] is
+/// later than all.
 type Level = u16;
 const START: Level = 0;
 const LOST: Level = Level::MAX;
-/// Of a fixed buffer: the packets that are played.
+/// The level of the packets that a fixed buffer plays.
 const IN_TIME: Level = 1;
 
-/// What became of the packets of a flow at a play-out buffer.
+/// Returns what became of the packets; `None` for a buffer as long as they need if none came.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Played {
     /// The buffer has the length that its flow asks for.
@@ -40,8 +44,8 @@ pub struct Played {
 }
 
 impl Played {
-    /// The mean number of packets in a row that were lost or late, if so many were lost in all: those that no packet followed are a burst,
-    /// too. `None` if none was.
+    /// Returns the mean number of packets in a row that were lost or late, if so many were lost in all: those
+    /// that no packet followed are a burst, too. `None` if none was.
     pub fn mean_burst(&self, lost: u64) -> Option<f64> {
         let bursts = self.bursts + u64::from(lost > self.lost && !self.ends_late);
         (bursts > 0).then(|| (lost.max(self.lost) + self.late) as f64 / bursts as f64)
@@ -80,7 +84,7 @@ struct OfLevel {
 }
 
 impl PlayOut {
-    /// A buffer of this length, or one as long as 99 % of the packets need.
+    /// Makes a buffer of this length, or one as long as 99 % of the packets need.
     pub(super) fn new(fixed: Option<Duration>) -> Self {
         Self {
             fixed: fixed.map(|buffer| (buffer, None)),
@@ -92,7 +96,8 @@ impl PlayOut {
         }
     }
 
-    /// A packet of this number comes after so long; it `counts` if it comes within the time that is measured.
+    /// Notes a packet of this number that comes after so long; it `counts` if it comes within the time that
+    /// is measured.
     pub(super) fn record(&mut self, number: u32, transit: Duration, counts: bool) {
         let level = match &mut self.fixed {
             None => delay_bin(transit) as Level + 1,
@@ -113,7 +118,7 @@ impl PlayOut {
         }
     }
 
-    /// The packet comes behind all others: those between are lost, as far as is known.
+    /// Notes a packet behind all others: the ones between are lost, as far as is known.
     fn follow(&mut self, number: u32, level: Level, first: u32) {
         let mut before = if self.next > first { self.recent[slot(self.next - 1)] } else { START };
         if number > self.next {
@@ -128,7 +133,7 @@ impl PlayOut {
         self.next = number.saturating_add(1);
     }
 
-    /// The packet has been overtaken: it is not lost.
+    /// Notes a packet that has been overtaken: it is not lost.
     fn fill(&mut self, number: u32, level: Level, first: u32) {
         if self.recent[slot(number)] != LOST {
             return;
@@ -141,7 +146,7 @@ impl PlayOut {
         self.lost -= 1;
     }
 
-    /// What became of the packets; `None` of a buffer as long as they need if none came.
+    /// Returns what became of the packets; `None` of a buffer as long as they need if none came.
     pub(super) fn played(&self) -> Option<Played> {
         let all: u64 = self.levels.all.iter().map(|level| u64::from(level.packets)).sum();
         let (highest, delay) = if let Some((_, deadline)) = self.fixed {
@@ -177,7 +182,7 @@ impl Levels {
         of.longest = of.longest.max(transit);
     }
 
-    /// A packet of one level comes behind one of another, so many times more than before.
+    /// Counts how often a packet of one level comes behind one of another: so many times more than before.
     fn follow(&mut self, before: Level, level: Level, times: i32) {
         if before >= level {
             return;
@@ -194,11 +199,12 @@ impl Levels {
 
     #[inline]
     fn at(&mut self, level: Level) -> &mut OfLevel {
-        let place = usize::from(level.wrapping_sub(self.lowest)); // One before the lowest is far behind the last.
+        // One before the lowest is far behind the last.
+        let place = usize::from(level.wrapping_sub(self.lowest));
         if place < self.all.len() { &mut self.all[place] } else { self.extended(level) }
     }
 
-    /// The same of a level that has no place yet.
+    /// Returns the counts of a level that has no place yet.
     #[cold]
     fn extended(&mut self, level: Level) -> &mut OfLevel {
         if self.all.is_empty() {
@@ -218,7 +224,8 @@ impl Levels {
         &mut self.all[place]
     }
 
-    /// The level by which so many packets have come, and the longest delay in it; `None` if there are none.
+    /// Returns the level by which so many packets have come, and the longest delay in it; `None` if there are
+    /// none.
     fn reach(&self, packets: u64) -> Option<(Level, Duration)> {
         let mut below = 0;
         (self.lowest..).zip(&self.all).find_map(|(number, level)| {
@@ -265,7 +272,8 @@ mod tests {
 
     #[test]
     fn the_buffer_is_as_long_as_99_percent_need() {
-        // 99 of 100 is the rank of the 99th percentile: the one beyond is late. Of 99 packets, all are played.
+        // 99 of 100 is the rank of the 99th percentile: the one beyond is late. Of 99 packets, all are
+        // played.
         let of = |all: u32| {
             let delay = |number| if number == 7 { 80_000 } else { 20_000 };
             let found = played(None, &(0..all).map(|number| (number, delay(number))).collect::<Vec<_>>());
@@ -305,7 +313,8 @@ mod tests {
     }
 
     proptest! {
-        /// Late packets and bursts are the same as by a list of all packets, for any buffer and in any order of arrival.
+        /// Late packets and bursts are the same as by a list of all packets, for any buffer and in any order
+        /// of arrival.
         #[test]
         fn bursts_are_those_of_the_list(
             sent in prop::collection::vec((any::<prop::sample::Index>(), prop::option::weighted(0.8, 10_000_u64..100_000)), 1..300),

@@ -1,38 +1,42 @@
 //! RAP: additive increase and multiplicative decrease of a rate (Rejaie, Handley & Estrin, INFOCOM 1999).
 //!
-//! On a RED link, one flow and one TCP get the same within a quarter; where many share it and TCP lives by timeouts, which
-//! RAP has not, RAP takes two to three times as much (`tests/rate_based.rs`). Its rate agrees with that of ns-2's own agent
-//! within 3 % (`tests/oracle/rap.py`).
+//! On a RED link, one flow and one TCP get the same within a quarter; where many share it and TCP lives by
+//! timeouts, which RAP has not, RAP takes two to three times as much (`tests/rate_based.rs`). Its rate agrees
+//! with that of ns-2's own agent within 3 % (`tests/oracle/rap.py`).
 //!
-//! All packets sent before a reaction belong to its loss event. The packet due next keeps its time and no longer belongs to it:
-//! if it meets a queue that is still full, the rate is halved twice. A single flow over drop-tail does so at some round trips
-//! and not at others, in ns-2 as here.
+//! All packets sent before a reaction belong to its loss event. The packet due next keeps its time and no
+//! longer belongs to it: if it meets a queue that is still full, the rate is halved twice. A single flow over
+//! drop-tail does so at some round trips and not at others, in ns-2 as here.
 //!
 //! ## Deviations
-//! - An acknowledgement carries the number of its packet alone, so that a lost acknowledgement counts as a lost packet; the
-//!   paper's also repeat what was received before (section 2.2).
-//! - A packet is lost when one three numbers later, or more, is acknowledged, as in ns-2, or when its timeout has passed at the
-//!   time of a transmission. There ns-2 lets a gap pass without a packet; here one is sent.
-//! - The paper leaves the constants of Jacobson's round-trip estimator open. Here they are those of its authors' agent in
-//!   ns-2: both gains 1/2 (a parameter), a timeout of 1.2 times the smoothed round trip and 4 times its variation, and the
-//!   first sample without variation. ns-2's timeout has no minimum.
-//! - The first acknowledgement sets the gap to the round trip it measures, as in ns-2; the packet already due keeps its time.
-//! - After a reaction the next increase comes a whole smoothed round-trip time later. A step in which nothing was
-//!   acknowledged does not increase the rate either, and a gap is at most 64 s: the paper does not say.
+//! - An acknowledgement carries the number of its packet alone, so that a lost acknowledgement counts as a
+//!   lost packet; the paper's also repeat what was received before (section 2.2).
+//! - A packet is lost when one three numbers later, or more, is acknowledged, as in ns-2, or when its timeout
+//!   has passed at the time of a transmission. There ns-2 lets a gap pass without a packet; here one is sent.
+//! - The paper leaves the constants of Jacobson's round-trip estimator open. Here they are those of its
+//!   authors' agent in ns-2: both gains 1/2 (a parameter), a timeout of 1.2 times the smoothed round trip and
+//!   4 times its variation, and the first sample without variation. ns-2's timeout has no minimum.
+//! - The first acknowledgement sets the gap to the round trip it measures, as in ns-2; the packet already due
+//!   keeps its time.
+//! - After a reaction the next increase comes a whole smoothed round-trip time later. A step in which nothing
+//!   was acknowledged does not increase the rate either, and a gap is at most 64 s: the paper does not say.
 //! - The fine-grain adaptation of section 2.4 is left out, as ns-2 leaves it out by default.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use perhop_core::units::UnitError;
 use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Weight};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::datagram::Envelope;
+use super::metadata::Metadata;
 use super::pacing::{
     Fraction, Gaps, MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, default_ack, default_jitter,
     default_packet, packets,
 };
-use super::{SenderStatistics, Transmit};
+use super::{Ack, SenderStatistics, Source, Transmit};
 
 /// How the rate adapts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +58,8 @@ pub struct RapParams {
     /// Size of an acknowledgement on the wire.
     #[serde(default = "default_ack")]
     pub ack: Bytes,
-    /// The assumed round-trip time before the first measurement; it is also the first gap (ns-2's `srtt_` and `ipg_`).
+    /// The assumed round-trip time before the first measurement; it is also the first gap (ns-2's `srtt_` and
+    /// `ipg_`).
     #[serde(default = "default_initial_rtt")]
     pub initial_rtt: Duration,
     /// The newest sample's weight in the smoothed round-trip time and in its variation (ns-2's `delta_`).
@@ -66,8 +71,8 @@ pub struct RapParams {
     /// The highest rate of the application. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Bitrate>,
-    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid phase
-    /// effects.
+    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid
+    /// phase effects.
     #[serde(default = "default_jitter")]
     pub jitter: Fraction,
 }
@@ -143,7 +148,7 @@ struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Of the smoothed round trip, and of its variation, in the timeout (ns-2's `mu_` and `phi_`).
+    /// The weights of the smoothed round trip and of its variation in the timeout (ns-2's `mu_` and `phi_`).
     const TIMEOUT: (f64, f64) = (1.2, 4.0);
 
     fn sample(&mut self, sent: Instant, now: Instant) {
@@ -154,7 +159,7 @@ impl RoundTrip {
         self.smoothed = Some((smoothed + self.gain * difference, variation));
     }
 
-    /// Whether a packet that has waited for so long has waited for a timeout.
+    /// Returns whether a packet that has waited for so long has waited for a timeout.
     #[inline]
     fn is_over(&self, waited: Duration) -> bool {
         let (of_smoothed, of_variation) = Self::TIMEOUT;
@@ -181,7 +186,7 @@ struct Outstanding {
 }
 
 impl RapSender {
-    /// A source of these parameters, which ends after `volume` bytes if one is given.
+    /// Makes a source of these parameters, which ends after `volume` bytes if one is given.
     pub fn new(params: &RapParams, volume: Option<Bytes>) -> Self {
         let shortest_gap =
             params.max_rate.map_or(SHORTEST_GAP, |rate| rate.time_of(params.packet).max(SHORTEST_GAP));
@@ -205,55 +210,8 @@ impl RapSender {
         }
     }
 
-    pub(super) fn start(&mut self, now: Instant) {
-        self.next = now;
-    }
-
-    pub(super) fn stop(&mut self) {
-        self.next = Instant::NEVER;
-    }
-
-    pub(super) fn wake(&self) -> Instant {
-        if self.next == Instant::NEVER { self.next } else { self.next.min(self.step_ends) }
-    }
-
     pub(super) fn rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
-    }
-
-    pub(super) fn statistics(&self) -> &SenderStatistics {
-        &self.statistics
-    }
-
-    /// When it sent the last packet that it has; `None` before.
-    pub(super) fn finished(&self) -> Option<Instant> {
-        self.finished
-    }
-
-    pub(super) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
-        if cx.now < self.next {
-            return None;
-        }
-        if self.left == Some(0) {
-            self.stop();
-            return None;
-        }
-        self.give_up(cx.now);
-        self.left = self.left.map(|left| left - 1);
-        self.finished = (self.left == Some(0)).then_some(cx.now);
-        Some(Transmit::plain(self.send(cx), self.size))
-    }
-
-    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do if a packet leaves now and nothing else is to be done. Returns
-    /// its number; `None`, having done nothing, otherwise.
-    #[inline]
-    pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
-        let now = cx.now;
-        let sends_alone = now >= self.next && now < self.step_ends && self.left.is_none();
-        let keeps_all =
-            || self.outstanding.front().is_none_or(|oldest| !self.rtt.is_over(now.since(oldest.sent)));
-        // The numbers of packets end long after any run.
-        (sends_alone && self.sequence < u32::MAX && keeps_all()).then(|| self.send(cx))
     }
 
     /// Puts the next packet on the wire; returns its number.
@@ -267,7 +225,7 @@ impl RapSender {
         number
     }
 
-    /// Before each transmission, packets that have waited for a timeout count as lost (section 2.2).
+    /// Gives up packets that have waited for a timeout, before each transmission (section 2.2).
     fn give_up(&mut self, now: Instant) {
         let mut lost = None;
         while let Some(oldest) = self.outstanding.front()
@@ -281,24 +239,8 @@ impl RapSender {
         }
     }
 
-    /// What [`on_ack`](Self::on_ack) does for the oldest packet, if no packet is to leave now. Returns false, having done nothing, for any
-    /// other.
-    #[inline]
-    pub(super) fn on_ack_fast(&mut self, number: u32, now: Instant) -> bool {
-        let Some(oldest) = self.outstanding.front().filter(|oldest| oldest.number == number) else {
-            return false;
-        };
-        if now >= self.next {
-            return false;
-        }
-        // Later ones have later numbers, so none is lost.
-        self.measure(oldest.sent, now);
-        self.outstanding.pop_front();
-        true
-    }
-
-    /// The packet of this number has arrived.
-    pub(super) fn on_ack(&mut self, number: u32, now: Instant) {
+    /// Learns that the packet of this number has arrived.
+    pub(super) fn on_echo(&mut self, number: u32, now: Instant) {
         let Ok(place) = self.outstanding.binary_search_by_key(&number, |packet| packet.number) else {
             return; // It was given up before.
         };
@@ -314,7 +256,7 @@ impl RapSender {
         self.lose(lost, now);
     }
 
-    /// A packet that was sent then is acknowledged.
+    /// Measures the round trip of a packet that was sent then.
     #[inline]
     fn measure(&mut self, sent: Instant, now: Instant) {
         self.rtt.sample(sent, now);
@@ -327,8 +269,8 @@ impl RapSender {
         self.acked = true;
     }
 
-    /// The latest of the packets now lost begins a loss event unless it was sent before the last reaction: then the
-    /// rate is halved. Says whether it was.
+    /// Halves the rate, if the `latest` of the packets now lost was sent after the last reaction: it begins a
+    /// loss event. Returns whether it did.
     fn lose(&mut self, latest: Option<u32>, now: Instant) -> bool {
         let new = latest.is_some_and(|number| number >= self.reacted);
         if new {
@@ -340,17 +282,8 @@ impl RapSender {
         new
     }
 
-    pub(super) fn on_wake(&mut self, now: Instant) {
-        if now < self.step_ends {
-            return;
-        }
-        if self.acked {
-            self.increase();
-        }
-        self.begin_step(now);
-    }
-
-    /// One packet more in each round-trip time: IPG C / (IPG + C), with C the smoothed round-trip time (section 2.3).
+    /// Sends one packet more in each round-trip time: IPG C / (IPG + C), with C the smoothed round-trip time
+    /// (section 2.3).
     fn increase(&mut self) {
         let gap = self.gaps.nominal();
         let rtt = self.rtt().unwrap_or(gap);
@@ -365,6 +298,93 @@ impl RapSender {
     }
 }
 
+impl Source for RapSender {
+    fn start(&mut self, now: Instant) {
+        self.next = now;
+    }
+
+    fn stop(&mut self) {
+        self.next = Instant::NEVER;
+    }
+
+    fn wake(&self) -> Instant {
+        if self.next == Instant::NEVER { self.next } else { self.next.min(self.step_ends) }
+    }
+
+    fn on_wake(&mut self, now: Instant) {
+        if now < self.step_ends {
+            return;
+        }
+        if self.acked {
+            self.increase();
+        }
+        self.begin_step(now);
+    }
+
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        if cx.now < self.next {
+            return None;
+        }
+        if self.left == Some(0) {
+            self.stop();
+            return None;
+        }
+        self.give_up(cx.now);
+        self.left = self.left.map(|left| left - 1);
+        self.finished = (self.left == Some(0)).then_some(cx.now);
+        Some(Transmit::plain(self.send(cx), self.size))
+    }
+
+    fn finished(&self) -> Option<Instant> {
+        self.finished
+    }
+
+    fn on_ack(&mut self, ack: Ack, _metadata: &mut Metadata, now: Instant) {
+        self.on_echo(ack.number, now);
+    }
+
+    /// Takes the ACK of the oldest packet, if no packet is to leave now.
+    #[inline]
+    fn try_ack(&mut self, ack: Ack, _metadata: &mut Metadata, now: Instant) -> Option<Range<u32>> {
+        let oldest = self.outstanding.front().filter(|oldest| oldest.number == ack.number)?;
+        if now >= self.next {
+            return None;
+        }
+        // Later ones have later numbers, so none is lost.
+        self.measure(oldest.sent, now);
+        self.outstanding.pop_front();
+        Some(0..0)
+    }
+
+    /// Sends a packet, if one is due and nothing else is.
+    #[inline]
+    fn try_wake(&mut self, cx: &mut Context<'_>) -> Option<Range<u32>> {
+        let now = cx.now;
+        let sends_alone = now >= self.next && now < self.step_ends && self.left.is_none();
+        let keeps_all =
+            || self.outstanding.front().is_none_or(|oldest| !self.rtt.is_over(now.since(oldest.sent)));
+        // The numbers of packets end long after any run.
+        let sends = sends_alone && self.sequence < u32::MAX && keeps_all();
+        sends.then(|| {
+            let number = self.send(cx);
+            number..number + 1
+        })
+    }
+
+    fn smoothed_rtt(&self) -> Option<f64> {
+        self.rtt().map(Duration::as_secs_f64)
+    }
+
+    #[inline]
+    fn envelope(&self, now: Instant) -> Option<Envelope> {
+        Some(Envelope { sent: now, rtt: None })
+    }
+
+    fn statistics(&self) -> SenderStatistics {
+        self.statistics.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,8 +396,8 @@ mod tests {
         Instant::from_nanos(millis * MILLI)
     }
 
-    /// A sender of exact gaps that has sent `packets`, one each 100 ms from the start. Its first timeout is three times
-    /// the believed round trip.
+    /// A sender of exact gaps that has sent `packets`, one each 100 ms from the start. Its first timeout is
+    /// three times the believed round trip.
     fn sender(packets: u32, initial_rtt: &str) -> RapSender {
         let params = format!(r#"{{"rap": "aimd", "initial-rtt": "{initial_rtt}", "jitter": 0.0}}"#);
         let mut sender = RapSender::new(&serde_json::from_str(&params).unwrap(), None);
@@ -397,7 +417,7 @@ mod tests {
     #[test]
     fn each_step_without_loss_adds_a_packet_to_the_round_trip() {
         let mut sender = sender(1, "2s");
-        sender.on_ack(0, at(60));
+        sender.on_echo(0, at(60));
         assert_eq!(sender.wake(), at(100), "the packet due comes before the step's end at 120 ms");
         assert_eq!(send(&mut sender, 100), Some(1));
         sender.on_wake(at(119));
@@ -407,7 +427,7 @@ mod tests {
         assert_eq!(sender.gaps.nominal(), Duration::from_millis(30));
         sender.on_wake(at(180));
         assert_eq!(sender.gaps.nominal(), Duration::from_millis(30), "no ACK came in this step");
-        sender.on_ack(1, at(200));
+        sender.on_echo(1, at(200));
         // C is half of 60 ms and half of 100 ms, 80 ms: 30 80/110 ms.
         sender.on_wake(at(240));
         assert_eq!(sender.gaps.nominal(), Duration::from_nanos(21_818_181));
@@ -416,13 +436,14 @@ mod tests {
 
     #[test]
     fn the_first_acknowledgement_sets_the_gap_to_the_round_trip() {
-        // As in ns-2 at 45 ms: packets at 0 and 2 s, and from there with half the round trip, since one step has ended.
+        // As in ns-2 at 45 ms: packets at 0 and 2 s, and from there with half the round trip, since one step
+        // has ended.
         let mut sender =
             RapSender::new(&serde_json::from_str(r#"{"rap": "aimd", "jitter": 0.0}"#).unwrap(), None);
         sender.start(at(0));
         assert_eq!(send(&mut sender, 0), Some(0));
         assert_eq!(sender.wake(), at(2000));
-        sender.on_ack(0, at(45));
+        sender.on_echo(0, at(45));
         assert_eq!((sender.gaps.nominal(), sender.wake()), (Duration::from_millis(45), at(90)));
         sender.on_wake(at(90));
         assert_eq!((sender.gaps.nominal(), sender.next), (Duration::from_nanos(22_500_000), at(2000)));
@@ -458,17 +479,17 @@ mod tests {
     #[test]
     fn a_loss_event_doubles_the_gap_once() {
         let mut sender = sender(8, "2s");
-        sender.on_ack(0, at(710));
+        sender.on_echo(0, at(710));
         sender.gaps.set(Duration::from_millis(100));
         // 1 and 3 are lost: 4 and 6 are three numbers later.
-        sender.on_ack(2, at(720));
+        sender.on_echo(2, at(720));
         assert_eq!(sender.statistics.loss_events, 0);
-        sender.on_ack(4, at(720));
+        sender.on_echo(4, at(720));
         assert_eq!((sender.gaps.nominal(), sender.statistics.loss_events), (Duration::from_millis(200), 1));
         assert_eq!((sender.reacted, sender.outstanding.len()), (8, 4));
-        sender.on_ack(5, at(730));
+        sender.on_echo(5, at(730));
         assert_eq!(sender.outstanding.front().map(|oldest| oldest.number), Some(3), "3 may still come");
-        sender.on_ack(6, at(740));
+        sender.on_echo(6, at(740));
         assert_eq!(sender.outstanding.len(), 1);
         assert_eq!(
             (sender.gaps.nominal(), sender.statistics.loss_events),
@@ -480,7 +501,7 @@ mod tests {
             assert_eq!(send(&mut sender, millis), Some(number));
         }
         for (number, events) in [(9, 1), (10, 1), (11, 2)] {
-            sender.on_ack(number, at(1420));
+            sender.on_echo(number, at(1420));
             assert_eq!(sender.statistics.loss_events, events);
         }
         assert_eq!((sender.gaps.nominal(), sender.statistics.timeouts), (Duration::from_millis(400), 0));
@@ -506,7 +527,7 @@ mod tests {
             (Duration::from_millis(400), 2),
             "3 was not"
         );
-        sender.on_ack(3, at(710));
+        sender.on_echo(3, at(710));
         assert_eq!(sender.statistics.rtt_samples.0, 0, "what was given up is not measured");
         (0..12).for_each(|_| sender.gaps.set(sender.gaps.nominal().saturating_mul(2).min(LONGEST_GAP)));
         assert_eq!(sender.gaps.nominal(), LONGEST_GAP);
@@ -521,7 +542,7 @@ mod tests {
         let mut sender = RapSender::new(&params, Some(Bytes::new(2500)));
         sender.start(at(0));
         assert_eq!(send(&mut sender, 0), Some(0));
-        sender.on_ack(0, at(10));
+        sender.on_echo(0, at(10));
         sender.on_wake(at(20));
         assert_eq!(sender.gaps.nominal(), Duration::from_millis(8), "1000 bytes at 1 Mbit/s, not 5 ms");
         assert_eq!(send(&mut sender, 20), Some(1));

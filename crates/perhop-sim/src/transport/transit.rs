@@ -22,7 +22,7 @@ pub struct TransitMeter {
 }
 
 impl TransitMeter {
-    /// A meter of the packets that arrive after the first time and up to the second.
+    /// Makes a meter of the packets that arrive after the first time and up to the second.
     pub fn new(window: (Instant, Instant)) -> Self {
         Self {
             window,
@@ -35,13 +35,14 @@ impl TransitMeter {
         }
     }
 
-    /// The same with a play-out buffer of this length; without one, it is as long as 99 % of the packets need.
+    /// Adds a play-out buffer of this length; without one, it is as long as 99 % of the packets need.
     #[must_use]
     pub fn with_play_out(self, buffer: Option<Duration>) -> Self {
         Self { play_out: PlayOut::new(buffer), ..self }
     }
 
-    /// The packet of this number, sent then, arrives. J follows every packet; what is reported, those within the window.
+    /// Notes that the packet of this number, sent then, arrives. J follows every packet; what is reported,
+    /// the ones within the window.
     pub fn record(&mut self, number: u32, sent: Instant, arrival: Instant) {
         let transit = arrival.since(sent);
         let before = self.last.replace(transit);
@@ -61,24 +62,25 @@ impl TransitMeter {
         self.play_out.record(number, transit, counts);
     }
 
-    /// The transit time of the last packet.
+    /// Returns the transit time of the last packet.
     pub(crate) fn last(&self) -> Option<Duration> {
         self.last
     }
 
-    /// The mean of J over the packets of the window that had one before them, in seconds; `None` without such a packet.
+    /// Returns the mean of J over the packets of the window that had one before them, in seconds; `None`
+    /// without such a packet.
     pub fn jitter(&self) -> Option<f64> {
         let (sum, packets) = self.jitters;
         (packets > 0).then(|| sum / packets as f64 * 1e-9)
     }
 
-    /// The mean transit time over the packets of the window, in seconds; `None` without a packet.
+    /// Returns the mean transit time over the packets of the window, in seconds; `None` without a packet.
     pub fn mean(&self) -> Option<f64> {
         let (sum, packets) = self.transits;
         (packets > 0).then(|| sum as f64 / packets as f64 * 1e-9)
     }
 
-    /// The 99th percentile of these transit times in seconds; `None` without a packet.
+    /// Returns the 99th percentile of these transit times in seconds; `None` without a packet.
     pub fn p99(&self) -> Option<f64> {
         self.delays.quantile(0.99)
     }
@@ -90,12 +92,13 @@ impl TransitMeter {
         self.delays.add(&other.delays);
     }
 
-    /// These transit times.
+    /// Returns the transit times over the packets of the window.
     pub fn delays(&self) -> &FlowDelays {
         &self.delays
     }
 
-    /// What became of these packets at the play-out buffer; `None` of one as long as they need if none came.
+    /// Returns what became of the packets of the window at the play-out buffer; `None` of one as long as they
+    /// need if none came.
     pub fn played(&self) -> Option<Played> {
         self.play_out.played()
     }
@@ -118,8 +121,8 @@ mod tests {
 
     #[test]
     fn rfc_3550_by_hand() {
-        // Transits of 10, 26, 10 and 10 ms: J = 16/16 = 1, then 1 + (16 - 1)/16 = 1.9375, then 1.9375 - 1.9375/16 =
-        // 1.816_406_25 ms. Their mean is 1.584_635_4 ms, that of the transits 14 ms.
+        // Transits of 10, 26, 10 and 10 ms: J = 16/16 = 1, then 1 + (16 - 1)/16 = 1.9375, then 1.9375 -
+        // 1.9375/16 = 1.816_406_25 ms. Their mean is 1.584_635_4 ms, that of the transits 14 ms.
         let meter = meter((0, 1000), &[(0, 10), (20, 26), (40, 10), (60, 10)]);
         assert!((meter.jitter().unwrap() - 1.584_635_416_7e-3).abs() < 1e-12, "{:?}", meter.jitter());
         assert!((meter.mean().unwrap() - 14e-3).abs() < 1e-15, "{:?}", meter.mean());
@@ -129,8 +132,9 @@ mod tests {
 
     #[test]
     fn packets_late_for_the_play_out_buffer_by_hand() {
-        // The first takes 20 ms and is held for 30 ms, so that all are played 50 ms after they were sent: 50 ms is in time, 51 ms
-        // and 90 ms are late, and so is the last, which arrives after the end and does not count.
+        // The first takes 20 ms and is held for 30 ms, so that all are played 50 ms after they were sent: 50
+        // ms is in time, 51 ms and 90 ms are late, and so is the last, which arrives after the end and does
+        // not count.
         let packets = [(0, 20), (20, 50), (40, 51), (60, 10), (80, 90), (950, 60)];
         let of = |window: (u64, u64), buffer| {
             let at = |millis: u64| Instant::from_nanos(millis * MILLI);
@@ -142,7 +146,8 @@ mod tests {
         };
         let buffer = Some(Duration::from_millis(30));
         assert_eq!(of((0, 1000), buffer), Some((2, Some(0.05))));
-        // The first packet sets the time of play-out even if it came during the warm-up; the third came at 91 ms.
+        // The first packet sets the time of play-out even if it came during the warm-up; the third came at 91
+        // ms.
         assert_eq!(of((91, 1000), buffer), Some((1, Some(0.05))));
         assert_eq!(of((0, 1000), None), Some((0, Some(0.09))), "as long as five packets need");
         let none = TransitMeter::new((Instant::ZERO, Instant::NEVER));

@@ -1,6 +1,7 @@
 //! UDP: a constant bit rate, all the time or on and off.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use perhop_core::units::UnitError;
@@ -8,11 +9,13 @@ use perhop_core::{Bitrate, Bytes, Context, Dscp, Duration, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::datagram::Envelope;
+use super::metadata::Metadata;
 use super::pacing::{
     Fraction, Gaps, Refusal, check_rate, check_size, default_jitter, default_packet, packets,
 };
 use super::packet_trace::{PacketTrace, Replayed};
-use super::{SenderStatistics, Transmit};
+use super::{Ack, SenderStatistics, Source, Transmit};
 
 /// The sending pattern of a UDP source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,8 +49,8 @@ pub struct UdpParams {
     /// Packet size on the wire.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid phase
-    /// effects.
+    /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid
+    /// phase effects.
     #[serde(default = "default_jitter")]
     pub jitter: Fraction,
     /// On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
@@ -59,13 +62,14 @@ pub struct UdpParams {
     /// On-off: the distribution of these times. Default: `exponential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periods: Option<Periods>,
-    /// It sends the packets of a trace in place of its pattern; `packet` is the size of the largest.
+    /// The trace whose packets it sends in place of its pattern; `packet` is the size of the largest.
     #[serde(skip)]
     pub trace: Option<Arc<PacketTrace>>,
 }
 
 impl UdpParams {
-    /// Of a flow whose application sends datagrams of at most this size; it has no rate of its own.
+    /// Makes the parameters of a flow whose application sends datagrams of at most this size; it has no rate
+    /// of its own.
     pub fn datagrams(largest: Bytes) -> Self {
         Self {
             udp: Pattern::Cbr,
@@ -79,7 +83,7 @@ impl UdpParams {
         }
     }
 
-    /// Of a flow that sends the packets of a trace.
+    /// Makes the parameters of a flow that sends the packets of a trace.
     pub fn traced(trace: &Arc<PacketTrace>) -> Self {
         Self { trace: Some(Arc::clone(trace)), ..Self::datagrams(trace.largest()) }
     }
@@ -125,14 +129,14 @@ impl UdpParams {
         Ok(())
     }
 
-    /// The time from one packet to the next.
+    /// Returns the time from one packet to the next.
     fn gap(&self) -> Duration {
         self.rate.time_of(self.packet).max(Duration::from_nanos(1))
     }
 }
 
-/// Sends one packet each `packet * 8 / rate` seconds, whatever happens to them; an on-off source counts only the time
-/// that it is on, so its mean rate is `rate * on / (on + off)`.
+/// Sends one packet each `packet * 8 / rate` seconds, whatever happens to them; an on-off source counts only
+/// the time that it is on, so its mean rate is `rate * on / (on + off)`.
 #[derive(Clone, Debug)]
 pub struct UdpSender {
     size: u16,
@@ -163,7 +167,7 @@ struct Spurts {
 }
 
 impl UdpSender {
-    /// A source of these parameters, which ends after `volume` bytes if one is given.
+    /// Makes a source of these parameters, which ends after `volume` bytes if one is given.
     pub fn new(params: &UdpParams, volume: Option<Bytes>) -> Self {
         Self {
             size: params.packet.get() as u16,
@@ -185,24 +189,44 @@ impl UdpSender {
         }
     }
 
-    /// It sends at the rate of these parameters from now on. A source that is on sends its next packet no later than a gap from now.
-    pub(super) fn set_rate(&mut self, params: &UdpParams, now: Instant) {
-        self.gaps.set(params.gap());
-        if self.spurts.is_none()
-            && self.waiting.is_none()
-            && self.replayed.is_none()
-            && self.next != Instant::NEVER
-        {
-            self.next = self.next.min(now + self.gaps.nominal());
-        }
+    /// Puts the next packet on the wire at the source's rate; returns its number.
+    #[inline]
+    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.statistics.sent += 1;
+        let next = cx.now + self.gaps.draw(cx.rng);
+        self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
+        sequence
     }
 
-    /// The last packet has this size in place of a full one.
-    pub(super) fn set_last(&mut self, size: u16) {
-        self.last = size;
+    /// Sends what the application has handed over, at once.
+    fn transmit_datagram(&mut self) -> Option<Transmit> {
+        let Some(size) = self.waiting.as_mut().and_then(VecDeque::pop_front) else {
+            self.next = Instant::NEVER;
+            return None;
+        };
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.statistics.sent += 1;
+        Some(Transmit::plain(sequence, size))
     }
 
-    pub(super) fn start(&mut self, now: Instant) {
+    /// Sends the next packet of the trace.
+    fn transmit_traced(&mut self, now: Instant) -> Option<Transmit> {
+        let replayed = self.replayed.as_mut()?;
+        let packet = replayed.take()?;
+        self.next = replayed.due();
+        self.finished = (self.next == Instant::NEVER).then_some(now);
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.statistics.sent += 1;
+        Some(Transmit::plain(sequence, packet.size))
+    }
+}
+
+impl Source for UdpSender {
+    fn start(&mut self, now: Instant) {
         if let Some(replayed) = &mut self.replayed {
             self.next = replayed.start(now);
         } else if self.waiting.is_none() {
@@ -210,28 +234,15 @@ impl UdpSender {
         }
     }
 
-    /// The codepoint of the packet that it has just handed over, if that is not its flow's.
-    pub(super) fn codepoint(&self) -> Option<Dscp> {
-        self.replayed.as_ref()?.dscp()
+    fn stop(&mut self) {
+        self.next = Instant::NEVER;
     }
 
-    /// The smallest packet of its trace, in bytes, if it has one.
-    pub(super) fn smallest(&self) -> Option<u16> {
-        self.replayed.as_ref().map(|replayed| replayed.trace.smallest())
+    fn wake(&self) -> Instant {
+        self.next
     }
 
-    /// It has only the datagrams that its application hands over.
-    pub(super) fn await_datagrams(&mut self) {
-        self.waiting = Some(VecDeque::new());
-    }
-
-    /// The application hands over a datagram of this size on the wire.
-    pub(super) fn send_datagram(&mut self, size: u16, now: Instant) {
-        self.waiting.get_or_insert_default().push_back(size);
-        self.next = now;
-    }
-
-    pub(super) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
         if cx.now < self.next {
             return None;
         }
@@ -252,70 +263,71 @@ impl UdpSender {
         Some(Transmit::plain(sequence, if is_last { self.last } else { self.size }))
     }
 
-    /// What [`transmit`](Self::transmit) does for a source that sends full packets at its rate without end, if one leaves now. Returns its
-    /// number; `None`, having done nothing, otherwise.
-    #[inline]
-    pub(super) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
-        let is_endless = self.left.is_none() && self.waiting.is_none() && self.replayed.is_none();
-        // The number after the highest is zero.
-        (is_endless && cx.now >= self.next && self.sequence < u32::MAX).then(|| self.send(cx))
+    fn set_rate(&mut self, params: &UdpParams, now: Instant) {
+        self.gaps.set(params.gap());
+        if self.spurts.is_none()
+            && self.waiting.is_none()
+            && self.replayed.is_none()
+            && self.next != Instant::NEVER
+        {
+            self.next = self.next.min(now + self.gaps.nominal());
+        }
     }
 
-    /// Puts the next packet on the wire at the source's rate; returns its number.
-    #[inline]
-    fn send(&mut self, cx: &mut Context<'_>) -> u32 {
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        self.statistics.sent += 1;
-        let next = cx.now + self.gaps.draw(cx.rng);
-        self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
-        sequence
+    fn set_last(&mut self, size: u16) {
+        self.last = size;
     }
 
-    /// What the application has handed over leaves at once.
-    fn transmit_datagram(&mut self) -> Option<Transmit> {
-        let Some(size) = self.waiting.as_mut().and_then(VecDeque::pop_front) else {
-            self.next = Instant::NEVER;
-            return None;
-        };
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        self.statistics.sent += 1;
-        Some(Transmit::plain(sequence, size))
+    fn codepoint(&self) -> Option<Dscp> {
+        self.replayed.as_ref()?.dscp()
     }
 
-    /// The next packet of the trace.
-    fn transmit_traced(&mut self, now: Instant) -> Option<Transmit> {
-        let replayed = self.replayed.as_mut()?;
-        let packet = replayed.take()?;
-        self.next = replayed.due();
-        self.finished = (self.next == Instant::NEVER).then_some(now);
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        self.statistics.sent += 1;
-        Some(Transmit::plain(sequence, packet.size))
+    fn smallest(&self) -> Option<u16> {
+        self.replayed.as_ref().map(|replayed| replayed.trace.smallest())
     }
 
-    pub(super) fn wake(&self) -> Instant {
-        self.next
+    fn await_grants(&mut self) {
+        self.waiting = Some(VecDeque::new());
     }
 
-    /// When it sent the last packet that it has; `None` before.
-    pub(super) fn finished(&self) -> Option<Instant> {
+    fn send_datagram(&mut self, size: u16, now: Instant) {
+        self.waiting.get_or_insert_default().push_back(size);
+        self.next = now;
+    }
+
+    fn finished(&self) -> Option<Instant> {
         self.finished
     }
 
-    pub(super) fn stop(&mut self) {
-        self.next = Instant::NEVER;
+    fn on_wake(&mut self, _now: Instant) {}
+
+    fn on_ack(&mut self, _ack: Ack, _metadata: &mut Metadata, _now: Instant) {}
+
+    /// Sends a full packet at the source's rate, if one is due and the source has no end.
+    #[inline]
+    fn try_wake(&mut self, cx: &mut Context<'_>) -> Option<Range<u32>> {
+        let is_endless = self.left.is_none() && self.waiting.is_none() && self.replayed.is_none();
+        // The number after the highest is zero.
+        let sends = is_endless && cx.now >= self.next && self.sequence < u32::MAX;
+        sends.then(|| {
+            let number = self.send(cx);
+            number..number + 1
+        })
     }
 
-    pub(super) fn statistics(&self) -> &SenderStatistics {
-        &self.statistics
+    #[inline]
+    fn envelope(&self, now: Instant) -> Option<Envelope> {
+        Some(Envelope { sent: now, rtt: None })
+    }
+
+    fn statistics(&self) -> SenderStatistics {
+        self.statistics.clone()
     }
 }
 
 impl Spurts {
-    /// When a packet goes out that would at `next` if the source stayed on: the time that it is off does not count.
+    /// Returns when a packet goes out that would at `next` if the source stayed on: the time that it is off
+    /// does not count.
     fn skip_silence(&mut self, now: Instant, mut next: Instant, rng: &mut Rng) -> Instant {
         let mut end = match self.end {
             Some(end) => end,
@@ -404,8 +416,8 @@ mod tests {
 
     #[test]
     fn constant_periods_by_hand() {
-        // A packet each millisecond, on for 2.5 ms, off for 10: the third gap has half a millisecond left when the source
-        // falls silent.
+        // A packet each millisecond, on for 2.5 ms, off for 10: the third gap has half a millisecond left
+        // when the source falls silent.
         let constant =
             params(r#""udp": "on-off", "on": "2.5ms", "off": "10ms", "periods": "constant", "jitter": 0.0"#);
         let millis: Vec<f64> =

@@ -1,7 +1,7 @@
 //! A flow whose hosts act ahead of the clock.
 //!
-//! A receiver may have taken packets, and a sender ACKs, that arrive later than now. So each host records its own probe samples
-//! when it passes their times.
+//! A receiver may have taken packets, and a sender ACKs, that arrive later than now. So each host records its
+//! own probe samples when it passes their times.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
@@ -23,7 +23,7 @@ use crate::network::FlowSpec;
 use crate::packet::{ACK, Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
-use crate::transport::{Ack, DelayedAck, Receiver, Sender};
+use crate::transport::{Ack, Received, Source};
 use crate::window_control::WindowControls;
 use crate::wire::Wire;
 pub(super) use fixed_delay::FixedDelay;
@@ -64,11 +64,11 @@ impl UserNumber {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct BatchedFlow {
-    /// ACKs that come before this may take the [fast path](Self::acknowledge_fast): nothing else happens to the sender, and it is
-    /// not sampled, as far as it knows. Never too late, but at times too early; zero if there is no fast path now.
-    sender_fast_until: Instant,
-    /// The same for packets that come to the receiver.
-    receiver_fast_until: Instant,
+    /// The time before which nothing but ACKs reaches the sender, and it is not sampled, as far as the flow
+    /// knows. Never too late, but at times too early; zero if something else may come at any time.
+    sender_quiet_until: Instant,
+    /// The next time at which the receiver is sampled, or the end of the run.
+    receiver_sample: Instant,
     /// The delays behind the bottleneck, where no packet queues there.
     pub(super) fixed_delay: Option<FixedDelay>,
     /// The first links of its data and of its ACKs, or [`NO_LINK`].
@@ -78,13 +78,13 @@ pub(super) struct BatchedFlow {
     pub(super) sender_keeps_to_clock: bool,
     /// Who must know of what happens at the hosts.
     pub(super) keeper: Keeper,
-    /// Packets to a host of it wait for their time: they may overtake one another, or carry ACKs of another flow.
+    /// Packets to a host of it wait for their time: they may overtake one another, or carry ACKs of another
+    /// flow.
     pub(super) packets_wait: bool,
     /// The next time at which the sender is sampled.
     sender_sample: Instant,
-    /// The next time at which the receiver is sampled, or the end of the run.
-    receiver_sample: Instant,
-    /// No later than the next thing that happens to the sender besides its timers: its application's commands, and held ACKs.
+    /// No later than the next thing that happens to the sender besides its timers: its application's
+    /// commands, and held ACKs.
     due: Instant,
     /// The flow, as both engines know it.
     pub(super) base: Flow,
@@ -100,15 +100,12 @@ const _: () = assert!(size_of::<BatchedFlow>() == 512);
 struct Rare {
     /// The last steps of data and of ACKs.
     last_steps: (u32, u32),
-    /// Packets that come before this may take the [fast path of receivers whose ACKs wait](BatchedFlow::receive_delayed_fast).
-    delayed_fast_until: Instant,
-    /// ACKs that come before this may take the [fast path](BatchedFlow::acknowledge_shortly).
-    sender_short_until: Instant,
     /// ACKs that the sender must not take ahead of time, each with its time, in order.
     held: VecDeque<(Instant, Ack)>,
 }
 
-/// What a sending host needs to act: the input to which its packets go, and the channels and events of its marker's feedback.
+/// What a sending host needs to act: the input to which its packets go, and the channels and events of its
+/// marker's feedback.
 pub(super) struct SendContext<'a> {
     pub(super) first: LinkInput<'a>,
     pub(super) channels: &'a mut Channels,
@@ -125,8 +122,8 @@ impl BatchedFlow {
     ) -> Self {
         // Feedback from a meter at the edge may reach the sender before an ACK does.
         let has_remote_feedback = spec.out_feedback.is_some() && flow.sending.is_marked_at_router();
-        // A control that reads the sender's window needs it as it is at that time; a meter at the host takes messages of the
-        // control before the packets that are sent later.
+        // A control that reads the sender's window needs it as it is at that time; a meter at the host takes
+        // messages of the control before the packets that are sent later.
         let is_controlled = flow
             .control()
             .is_some_and(|(control, _)| controls.reads_senders(control) || flow.sending.is_marked_at_host());
@@ -139,8 +136,7 @@ impl BatchedFlow {
             due: Instant::ZERO,
             sender_sample: times.first(),
             receiver_sample: times.first().min(times.end()),
-            sender_fast_until: Instant::ZERO,
-            receiver_fast_until: Instant::ZERO,
+            sender_quiet_until: Instant::ZERO,
             fixed_delay: None,
             first_data_link: routes.data.first_link.unwrap_or(NO_LINK),
             first_ack_link: routes.acks.first_link.unwrap_or(NO_LINK),
@@ -149,23 +145,22 @@ impl BatchedFlow {
             packets_wait: is_reordered,
             rare: Box::new(Rare {
                 last_steps: (routes.data.last_step, routes.acks.last_step | ACK),
-                delayed_fast_until: Instant::ZERO,
-                sender_short_until: Instant::ZERO,
                 held: VecDeque::new(),
             }),
             base: flow,
         }
     }
 
-    /// Makes it a flow of a user; if it is a direction of a connection, all that happens to it keeps to the clock.
+    /// Makes it a flow of a user; if it is a direction of a connection, all that happens to it keeps to the
+    /// clock.
     pub(super) fn keep_for(&mut self, user: usize, is_of_connection: bool) {
         self.keeper = Keeper::User(UserNumber((user as u32).to_ne_bytes()));
         self.packets_wait |= is_of_connection;
         self.sender_keeps_to_clock |= is_of_connection;
     }
 
-    /// Whether it may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of the look-ahead, and nobody
-    /// must know of it.
+    /// Whether it may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of
+    /// the look-ahead, and nobody must know of it.
     #[inline(always)]
     pub(super) fn takes_turns(&self) -> bool {
         self.keeper == Keeper::Nobody && !self.sender_keeps_to_clock && self.first_ack_link != NO_LINK
@@ -177,7 +172,8 @@ impl BatchedFlow {
         matches!(self.keeper, Keeper::User(_))
     }
 
-    /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be known.
+    /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be
+    /// known.
     pub(super) fn begin(&mut self, now: Instant, times: &SampleTimes) {
         self.sender_sample = times.from(now);
         self.receiver_sample = self.sender_sample.min(times.end());
@@ -231,8 +227,8 @@ impl BatchedFlow {
         self.wake_of_sender().min(self.late_ack_due())
     }
 
-    /// Whether the sender may take an ACK now, although it comes only at `arrival`: nothing else happens to the sender until
-    /// then.
+    /// Whether the sender may take an ACK now, although it comes only at `arrival`: nothing else happens to
+    /// the sender until then.
     #[inline(always)]
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
@@ -242,28 +238,24 @@ impl BatchedFlow {
             && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
-    /// The fast path: the sender takes an ACK that reaches it at `at`, and sends what it then may: what
-    /// [`acknowledge`](Self::acknowledge) does of nearly every one, in a few steps. Returns false, having done nothing, if it
-    /// cannot.
+    /// Gives an ACK that reaches the sender at `at` to it by its short way. Returns false, having done
+    /// nothing, if something else may come to the sender before, or the short way is not open.
     #[inline(always)]
-    pub(super) fn acknowledge_fast(&mut self, expected: u32, at: Instant, mut first: LinkInput<'_>) -> bool {
-        if at >= self.sender_fast_until {
+    pub(super) fn try_acknowledge(
+        &mut self,
+        ack: Ack,
+        at: Instant,
+        mut first: LinkInput<'_>,
+        events: &mut EventQueue,
+    ) -> bool {
+        if at >= self.sender_quiet_until {
             return false;
         }
-        let Sender::Tcp(tcp) = &mut self.base.sender else {
-            return self.acknowledge_carrying_fast(expected, at, first);
-        };
-        let Some(segments) = tcp.ack_fast(expected, at) else { return false };
-        self.base.sending.send_all(segments, at, &mut first);
-        true
-    }
-
-    /// The fast path of a sender whose packets carry more than their number: a function of its own, which keeps the other short.
-    #[inline(never)]
-    fn acknowledge_carrying_fast(&mut self, number: u32, at: Instant, mut first: LinkInput<'_>) -> bool {
-        let Sender::Carrying(sender) = &mut self.base.sender else { return false };
-        let Some(segments) = sender.ack_fast(number, at) else { return false };
-        self.base.sending.send_all(segments, at, &mut first);
+        let Some(wake) = self.base.try_ack(ack, at, &mut first) else { return false };
+        self.sender_quiet_until = self.sender_quiet_until.min(wake);
+        if wake < self.scheduled {
+            self.schedule_by(wake, events);
+        }
         true
     }
 
@@ -282,30 +274,7 @@ impl BatchedFlow {
         let post = Post { channels, events: &mut *events };
         let wake = self.base.acknowledge(ack, at, post, &mut first);
         self.schedule_by(wake, events);
-        self.find_senders_fast_path(times.end());
-    }
-
-    /// What [`acknowledge`](Self::acknowledge) does of most ACKs in recoveries by selective acknowledgements. Returns false, having
-    /// done nothing, if it cannot take this one.
-    #[inline(always)]
-    pub(super) fn acknowledge_shortly(
-        &mut self,
-        content: Content,
-        at: Instant,
-        mut first: LinkInput<'_>,
-        events: &mut EventQueue,
-    ) -> bool {
-        if at >= self.rare.sender_short_until {
-            return false;
-        }
-        let Some(wake) = self.base.acknowledge_shortly(content.sequence(), at, &mut first) else {
-            return false;
-        };
-        if wake < self.rare.sender_short_until {
-            self.rare.sender_short_until = wake;
-            self.schedule_by(wake, events);
-        }
-        true
+        self.find_quiet_time(times.end());
     }
 
     /// An ACK is held until it comes at `at`, or until it is certain what happens to the sender before.
@@ -314,7 +283,7 @@ impl BatchedFlow {
         self.rare.held.push_back((at, ack));
         if at < self.due {
             self.due = at;
-            self.limit_fast_path(at);
+            self.limit_quiet_time(at);
             if at < self.scheduled {
                 self.scheduled = at;
                 events.push(Event { at, source: SourceId(self.base.sending.number()) });
@@ -322,8 +291,8 @@ impl BatchedFlow {
         }
     }
 
-    /// The same behind other things that happen to the sender first, so that the ACK need not be asked for. Returns false, having done
-    /// nothing, if that is not so.
+    /// Holds an ACK behind other things that happen to the sender first, so that it need not be asked for.
+    /// Returns false, having done nothing, if that is not so.
     #[inline(always)]
     pub(super) fn hold_behind(&mut self, ack: Ack, at: Instant) -> bool {
         let is_behind = at >= self.due && (self.is_owned() || !self.sender_keeps_to_clock);
@@ -333,10 +302,11 @@ impl BatchedFlow {
         is_behind
     }
 
-    /// The first of the held ACKs, if it has come by `now`, or may be taken ahead of time.
+    /// Takes the first of the held ACKs, if it has come by `now`, or may be taken ahead of time.
     pub(super) fn take_held(&mut self, now: Instant, channels: &Channels) -> Option<(Instant, Ack)> {
         let Some((at, ack)) = self.rare.held.pop_front() else {
-            self.rare.held.shrink_to(FEW); // A timeout that held many is rare, and most flows need no more memory for it.
+            // A timeout that held many is rare, and most flows need no more memory for it.
+            self.rare.held.shrink_to(FEW);
             return None;
         };
         self.find_due();
@@ -348,51 +318,29 @@ impl BatchedFlow {
         None
     }
 
-    /// Finds out until when ACKs may take the fast path. The sender's deadlines only move away meanwhile.
-    fn find_senders_fast_path(&mut self, end: Instant) {
+    /// Finds out until when nothing but ACKs reaches the sender.
+    fn find_quiet_time(&mut self, end: Instant) {
         let free = !self.sender_keeps_to_clock && !self.is_owned() && self.base.sending.feedback().is_none();
-        let is_on_fast_path = match &self.base.sender {
-            Sender::Tcp(tcp) => tcp.is_on_fast_path(),
-            Sender::Carrying(sender) => sender.is_on_fast_path(),
-        };
-        self.sender_fast_until = if free && is_on_fast_path {
+        self.sender_quiet_until = if free {
             self.wake_of_sender().min(self.sender_sample.just_after()).min(end.just_after())
         } else {
             Instant::ZERO
         };
-        if let Sender::Carrying(sender) = &self.base.sender {
-            self.rare.sender_short_until = if free && sender.has_recovery_fast_path() {
-                self.wake_of_sender().min(self.sender_sample.just_after()).min(end.just_after())
-            } else {
-                Instant::ZERO
-            };
-        }
     }
 
-    /// Something may happen to the sender at this time.
-    fn limit_fast_path(&mut self, at: Instant) {
-        self.sender_fast_until = self.sender_fast_until.min(at);
-        self.rare.sender_short_until = self.rare.sender_short_until.min(at);
-    }
-
-    /// Finds out until when the receiver's packets may take the fast path.
-    fn find_receivers_fast_path(&mut self) {
-        let is_on_fast_path = match &self.base.receiving.receiver {
-            Receiver::Tcp(tcp) => tcp.is_on_fast_path(),
-            Receiver::Carrying(receiver) => receiver.is_on_fast_path(),
-        };
-        let until = |may: bool| if may { self.receiver_sample.just_after() } else { Instant::ZERO };
-        self.receiver_fast_until = until(is_on_fast_path);
-        self.rare.delayed_fast_until = until(self.base.receiving.receiver.is_on_delayed_fast_path());
+    /// Notes that something may happen to the sender at this time.
+    fn limit_quiet_time(&mut self, at: Instant) {
+        self.sender_quiet_until = self.sender_quiet_until.min(at);
     }
 
     /// A control message reaches the sender.
     pub(super) fn on_message(&mut self, message: &Message) {
         self.base.on_message(message);
-        self.limit_fast_path(Instant::ZERO);
+        self.limit_quiet_time(Instant::ZERO);
     }
 
-    /// If something happens to the sender by itself by `now`, it sends what it then may. Returns whether that was so.
+    /// If something happens to the sender by itself by `now`, it sends what it then may. Returns whether that
+    /// was so.
     pub(super) fn wake_sender(
         &mut self,
         now: Instant,
@@ -402,13 +350,13 @@ impl BatchedFlow {
             return false; // It may be ahead of the clock.
         }
         self.base.wake_sender(now);
-        self.limit_fast_path(Instant::ZERO);
+        self.limit_quiet_time(Instant::ZERO);
         self.base.transmit(now, Post { channels, events }, &mut first);
         true
     }
 
-    /// The receiver sends the ACKs that it sends by itself before `bound`, and within the run. All packets that come before then
-    /// must have come: the receiver may be ahead of the clock. Returns how many.
+    /// The receiver sends the ACKs that it sends by itself before `bound`, and within the run. All packets
+    /// that come before then must have come: the receiver may be ahead of the clock. Returns how many.
     #[inline(always)]
     pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut LinkInput<'_>) -> i64 {
         let mut sent = 0;
@@ -429,8 +377,8 @@ impl BatchedFlow {
         self.schedule_by(self.base.sender.wake(), events);
     }
 
-    /// The same, with the time of the sender's next timer. Deadlines mostly move away, so a wake-up that is too early is
-    /// rescheduled when it comes.
+    /// Makes sure that the flow is woken in time, by the sender's next timer. Deadlines mostly move away, so a wake-up that is
+    /// too early is rescheduled when it comes.
     #[inline(always)]
     fn schedule_by(&mut self, senders: Instant, events: &mut EventQueue) {
         let at = senders.min(self.due).min(self.late_ack_due());
@@ -444,84 +392,26 @@ impl BatchedFlow {
     pub(super) fn find_due(&mut self) {
         let held = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
         self.due = self.base.next_command().min(held);
-        self.limit_fast_path(self.due);
+        self.limit_quiet_time(self.due);
     }
 
-    /// The receiving host takes a data packet that reaches it at `arrival`, now or later; returns its ACK.
+    /// Gives a data packet that reaches the receiver at `arrival` to it by its short way, if it is not
+    /// sampled before; returns what it makes of it. `None`, having done nothing, otherwise.
     #[inline(always)]
-    pub(super) fn receive(
-        &mut self,
-        content: Content,
-        arrival: Instant,
-        samples: (&SampleTimes, &mut Series),
-    ) -> Option<Ack> {
-        match self.receive_fast(content, arrival) {
-            Some(number) => Some(Ack::plain(number)),
-            None => self.receive_slowly(content, arrival, samples),
-        }
-    }
-
-    #[inline(never)]
-    fn receive_slowly(
-        &mut self,
-        content: Content,
-        arrival: Instant,
-        samples: (&SampleTimes, &mut Series),
-    ) -> Option<Ack> {
-        if arrival < self.rare.delayed_fast_until
-            && let Some(ack) = self.base.receive_delayed_fast(content, arrival)
-        {
-            return match ack {
-                DelayedAck::Sent(number) | DelayedAck::Reported(number) => Some(Ack::plain(number)),
-                DelayedAck::Waits => None,
-            };
-        }
-        self.receive_otherwise(content, arrival, samples)
-    }
-
-    /// The fast path: what [`receive_otherwise`](Self::receive_otherwise) does of nearly every packet, in a few steps. Returns the
-    /// number of the ACK, which carries nothing else; `None`, having done nothing, if it cannot take this packet.
-    #[inline(always)]
-    pub(super) fn receive_fast(&mut self, content: Content, arrival: Instant) -> Option<u32> {
-        if arrival >= self.receiver_fast_until {
-            return None;
-        }
-        let number = match &mut self.base.receiving.receiver {
-            Receiver::Tcp(tcp) => tcp.receive_fast(content.sequence())?,
-            Receiver::Carrying(_) => return self.base.receive_carrying_fast(content, arrival),
-        };
-        debug_assert_eq!(content.size(), self.base.data_size());
-        self.base.deliver(arrival);
-        Some(number)
-    }
-
-    /// The fast path of receivers whose ACKs wait. Returns what becomes of the ACK; `None`, having done nothing, if it cannot take this
-    /// packet.
-    #[inline(always)]
-    pub(super) fn receive_delayed_fast(
+    pub(super) fn try_receive(
         &mut self,
         content: Content,
         arrival: Instant,
         events: &mut EventQueue,
-    ) -> Option<DelayedAck> {
-        if arrival >= self.rare.delayed_fast_until {
-            return None;
-        }
-        let ack = self.base.receive_delayed_fast(content, arrival)?;
-        if !matches!(ack, DelayedAck::Sent(_)) {
-            self.schedule_late_ack(events);
-        }
-        Some(ack)
-    }
-
-    /// The fast path of most packets beyond a gap, which are acknowledged at once, before the receiver is next sampled. Returns the
-    /// number of the ACK; `None`, having done nothing, if it cannot take this packet.
-    #[inline(always)]
-    pub(super) fn receive_ahead(&mut self, content: Content, arrival: Instant) -> Option<u32> {
+    ) -> Option<Received> {
         if arrival > self.receiver_sample {
             return None;
         }
-        self.base.receive_ahead(content, arrival)
+        let received = self.base.try_data(content, arrival)?;
+        if received.ack.is_none() {
+            self.schedule_late_ack(events); // It may wait from now on.
+        }
+        Some(received)
     }
 
     #[inline(always)]
@@ -533,9 +423,10 @@ impl BatchedFlow {
         }
     }
 
-    /// As [`receive`](Self::receive), for any packet.
+    /// Gives a data packet that reaches the receiving host at `arrival`, now or later, to it; returns its
+    /// ACK.
     #[inline(never)]
-    pub(super) fn receive_otherwise(
+    pub(super) fn receive(
         &mut self,
         content: Content,
         arrival: Instant,
@@ -548,9 +439,7 @@ impl BatchedFlow {
                 return None;
             }
         }
-        let ack = self.base.receive(content, arrival);
-        self.find_receivers_fast_path();
-        ack
+        self.base.receive(content, arrival)
     }
 
     /// A data packet, as it waits before the receiver.

@@ -1,7 +1,9 @@
-//! All hosts: how packets reach them, what they send, and what happens to packets at the routers next to them.
+//! All hosts: how packets reach them, what they send, and what happens to packets at the routers next to
+//! them.
 //!
-//! Packets go as far as nothing else can change what happens to them: over the wire to their host, through the receiver, and with the
-//! ACK to the sender, if none of its timers is due before. Where this is not so, a packet or an ACK waits for its time.
+//! Packets go as far as nothing else can change what happens to them: over the wire to their host, through
+//! the receiver, and with the ACK to the sender, if none of its timers is due before. Where this is not so, a
+//! packet or an ACK waits for its time.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
@@ -22,11 +24,12 @@ use crate::packet::{Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::{Recorder, SampleTimes};
 use crate::transport::metadata::Cargo;
-use crate::transport::{Ack, DelayedAck};
+use crate::transport::{Ack, Received};
 use crate::watch::{Stopped, Watch};
 use crate::window_control::WindowControls;
 
-/// Flows that take more bytes than this are not all in the processor's second-level cache, and are prefetched.
+/// Flows that take more bytes than this are not all in the processor's second-level cache, and are
+/// prefetched.
 const CROWD: usize = 1 << 20;
 /// The flow is prefetched of the packet that comes so many packets later.
 pub(super) const PREFETCH_DISTANCE: usize = 6;
@@ -112,7 +115,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// Returns whether no control of a path samples windows, and no meter at a router sends messages to a sender.
+    /// Returns whether no control of a path samples windows, and no meter at a router sends messages to a
+    /// sender.
     pub(super) fn are_independent(&self) -> bool {
         self.controls.len() == 0 && !self.flows.iter().any(BatchedFlow::has_remote_feedback)
     }
@@ -169,7 +173,8 @@ impl Hosts {
         }
     }
 
-    /// Delivers a packet to its host, over the wire; or lets it wait before the wire, if packets of the flow must.
+    /// Delivers a packet to its host, over the wire; or lets it wait before the wire, if packets of the flow
+    /// must.
     #[inline(always)]
     fn deliver(&mut self, packet: SimPacket, inputs: &mut LinkInputs) {
         let (number, content, at) = (packet.flow(), packet.content(), packet.at());
@@ -198,13 +203,13 @@ impl Hosts {
     ) {
         let flow = &mut self.flows[number];
         let keeper = flow.keeper;
-        let acks = if content.size() == flow.base.data_size()
-            && let Some(ack) = flow.receive_fast(content, at)
-        {
-            inputs.first(flow.first_ack_link()).push(flow.base.receiving.acknowledge(Ack::plain(ack), at));
-            1
-        } else {
-            self.receive(number, content, at, inputs)
+        let acks = match flow.try_receive(content, at, &mut self.events) {
+            None => self.receive(number, content, at, inputs),
+            Some(Received { ack: None, .. }) => 0,
+            Some(Received { ack: Some(ack), .. }) => {
+                inputs.first(flow.first_ack_link()).push(flow.base.receiving.acknowledge(ack, at));
+                1
+            }
         };
         match keeper {
             Keeper::Nobody => {}
@@ -213,26 +218,12 @@ impl Hosts {
         }
     }
 
-    /// Delivers a data packet that the receiver cannot take on its fast path. Returns how many ACKs are sent.
+    /// Delivers a data packet to the receiver, whose short way is not open. Returns how many ACKs are sent.
     #[inline(never)]
     fn receive(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> i64 {
-        let flow = &mut self.flows[number];
-        if content.size() == flow.base.data_size() {
-            let ack = match flow.receive_delayed_fast(content, at, &mut self.events) {
-                Some(DelayedAck::Waits) => return 0,
-                Some(DelayedAck::Sent(ack) | DelayedAck::Reported(ack)) => Some(ack),
-                None => flow.receive_ahead(content, at),
-            };
-            if let Some(ack) = ack {
-                inputs
-                    .first(flow.first_ack_link())
-                    .push(flow.base.receiving.acknowledge(Ack::plain(ack), at));
-                return 1;
-            }
-        }
         let ReceiverSide { flow, mut first, events, samples } = self.receiver(number, inputs);
         let mut sent = flow.send_late_acks(at, samples.0.end(), &mut first);
-        if let Some(ack) = flow.receive_otherwise(content, at, samples) {
+        if let Some(ack) = flow.receive(content, at, samples) {
             first.push(flow.base.receiving.acknowledge(ack, at));
             sent += 1;
         }
@@ -240,7 +231,8 @@ impl Hosts {
         sent
     }
 
-    /// Delivers a data packet that leaves the last link at `at` over the receiver to the sender, on a return path of fixed delay.
+    /// Delivers a data packet that leaves the last link at `at` over the receiver to the sender, on a return
+    /// path of fixed delay.
     #[inline(always)]
     fn deliver_and_return(
         &mut self,
@@ -251,16 +243,20 @@ impl Hosts {
     ) {
         let SenderSide { flow, out, samples } = self.sender(number, inputs);
         let (arrival, at) = (delay.at_receiver(at), delay.at_sender(at));
-        let Some(ack) = flow.receive(content, arrival, samples) else { return };
-        if flow.acknowledge_fast(ack.number, at, out.first) {
+        let ack = match flow.try_receive(content, arrival, out.events) {
+            Some(Received { ack, .. }) => ack,
+            None => flow.receive(content, arrival, samples),
+        };
+        let Some(ack) = ack else { return };
+        if flow.try_acknowledge(ack, at, out.first, out.events) {
             self.returned += 1;
         } else {
             self.return_ack(number, ack, (arrival, at), inputs);
         }
     }
 
-    /// Delivers an ACK over a return path of fixed delay, from its wire at `begin` to the sender at `at`, which cannot take it on its
-    /// fast path.
+    /// Delivers an ACK over a return path of fixed delay, from its wire at `begin` to the sender at `at`,
+    /// whose short way is not open.
     #[inline(never)]
     fn return_ack(
         &mut self,
@@ -287,22 +283,19 @@ impl Hosts {
     fn deliver_ack(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) {
         let SenderSide { flow, out, .. } = self.sender(number, inputs);
         let keeper = flow.keeper;
-        let has_left = flow.acknowledge_fast(content.sequence(), at, out.first)
+        let has_left = flow.try_acknowledge(Ack::of(content), at, out.first, out.events)
             || self.acknowledge(number, content, at, inputs);
         if keeper == Keeper::Population && has_left {
             self.note_member(number, at, -1);
         }
     }
 
-    /// Delivers an ACK that the sender cannot take on its fast path. Returns whether the ACK has left the network: it may wait for
-    /// its time.
+    /// Delivers an ACK to the sender, whose short way is not open. Returns whether the ACK has left the
+    /// network: it may wait for its time.
     #[inline(never)]
     fn acknowledge(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> bool {
         let SenderSide { flow, out, samples } = self.sender(number, inputs);
-        let SendContext { first, channels, events } = out;
-        if flow.acknowledge_shortly(content, at, first, events) {
-            return true; // Most that are not for the fast path.
-        }
+        let SendContext { channels, events, .. } = out;
         if at > samples.0.end() || flow.hold_behind(Ack::of(content), at) {
             return true;
         }
@@ -360,8 +353,8 @@ impl Hosts {
         }
     }
 
-    /// Passes a packet through the window control of its path and the meter at its first router. Returns `None` if the meter drops
-    /// it.
+    /// Passes a packet through the window control of its path and the meter at its first router. Returns
+    /// `None` if the meter drops it.
     #[inline(never)]
     pub(super) fn pass_first_router(&mut self, packet: SimPacket) -> Option<SimPacket> {
         let Self { flows, controls, shared_meters, channels, events, .. } = self;

@@ -62,7 +62,7 @@ impl Hosts {
         };
         self.unload_ack(number, other, content.sequence(), now, inputs);
         let ReceiverSide { flow, samples, events, .. } = self.receiver(number, inputs);
-        let ack = flow.receive_otherwise(content, now, samples);
+        let ack = flow.receive(content, now, samples);
         flow.schedule(events);
         let may_ride = flow.base.receiving.receiver.is_in_order();
         if let Some(ack) = ack.filter(|_| !may_ride) {

@@ -1,24 +1,36 @@
-//! The fast paths of the sources do what their general paths do.
+//! The short ways of the sources do what their general paths do.
 
-use perhop_core::Rng;
+use perhop_core::{Context, Rng};
 use proptest::prelude::*;
 
 use super::*;
+use crate::transport::metadata::Metadata;
+use crate::transport::rap::RapSender;
+use crate::transport::tfrc::TfrcSender;
+use crate::transport::udp::UdpSender;
+use crate::transport::{Ack, Source, Transmit};
 
-/// A source that is driven by its fast path where that takes what happens, and its twin that is not.
+/// A source that is driven by its short way where that takes what happens, and its twin that is not.
 struct Twins<S> {
-    fast: (S, Rng),
+    short: (S, Rng),
     general: (S, Rng),
-    reports: [InFlight<Report>; 2],
+    metadata: [Metadata; 2],
     now: Instant,
-    /// How often the fast path took a timer and feedback.
+    /// How often the short way took a timer and feedback.
     taken: (u32, u32),
 }
 
-impl<S: DatagramSource + Clone + std::fmt::Debug> Twins<S> {
+impl<S: Source + Clone + std::fmt::Debug> Twins<S> {
     fn of(source: &S) -> Self {
         let twin = || (source.clone(), Rng::stream(1, "twins"));
-        Self { fast: twin(), general: twin(), reports: Default::default(), now: Instant::ZERO, taken: (0, 0) }
+        let metadata = || Metadata::datagrams(TransitMeter::new((Instant::ZERO, Instant::NEVER)));
+        Self {
+            short: twin(),
+            general: twin(),
+            metadata: [metadata(), metadata()],
+            now: Instant::ZERO,
+            taken: (0, 0),
+        }
     }
 
     fn send(source: &mut (S, Rng), now: Instant) -> Vec<Transmit> {
@@ -33,49 +45,52 @@ impl<S: DatagramSource + Clone + std::fmt::Debug> Twins<S> {
         }
         self.now = self.now.max(self.general.0.wake());
         let now = self.now;
-        let mut fast = Vec::new();
+        let mut short = Vec::new();
         // Where jitter makes gaps as short as that, the next packet is due at the same time.
-        while self.fast.0.wake() <= now {
-            let (source, rng) = &mut self.fast;
-            if let Some(number) = source.send_fast(&mut Context { now, rng }) {
+        while self.short.0.wake() <= now {
+            let (source, rng) = &mut self.short;
+            if let Some(numbers) = source.try_wake(&mut Context { now, rng }) {
                 self.taken.0 += 1;
-                fast.push(Transmit::plain(number, size));
+                short.extend(numbers.map(|number| Transmit::plain(number, size)));
             } else {
                 source.on_wake(now);
-                fast.append(&mut Self::send(&mut self.fast, now));
+                short.append(&mut Self::send(&mut self.short, now));
                 break;
             }
         }
         self.general.0.on_wake(now);
         let sent = Self::send(&mut self.general, now);
-        assert_eq!(fast, sent);
+        assert_eq!(short, sent);
         self.compare();
         sent.iter().map(|transmit| transmit.sequence).collect()
     }
 
     /// Feedback of this number comes.
     fn feedback(&mut self, number: u32) -> Vec<u32> {
-        let [reports, of_twin] = &mut self.reports;
-        let fast = if self.fast.0.on_feedback_fast(number, self.now) {
+        let [metadata, of_twin] = &mut self.metadata;
+        let ack = Ack::plain(number);
+        let short = if let Some(numbers) = self.short.0.try_ack(ack, metadata, self.now) {
+            assert!(numbers.is_empty());
             self.taken.1 += 1;
             Vec::new()
         } else {
-            self.fast.0.on_feedback(number, reports, self.now);
-            Self::send(&mut self.fast, self.now)
+            self.short.0.on_ack(ack, metadata, self.now);
+            Self::send(&mut self.short, self.now)
         };
-        self.general.0.on_feedback(number, of_twin, self.now);
+        self.general.0.on_ack(ack, of_twin, self.now);
         let sent = Self::send(&mut self.general, self.now);
-        assert_eq!(fast, sent);
+        assert_eq!(short, sent);
         self.compare();
         sent.iter().map(|transmit| transmit.sequence).collect()
     }
 
     fn compare(&self) {
-        assert_eq!(format!("{:?}", self.fast), format!("{:?}", self.general));
+        assert_eq!(format!("{:?}", self.short), format!("{:?}", self.general));
     }
 }
 
-/// What happens next: a timer, or the packet that was sent so many packets ago is lost or reported after so many microseconds.
+/// What happens next: a timer, or the packet that was sent so many packets ago is lost or reported after so
+/// many microseconds.
 fn steps() -> impl Strategy<Value = Vec<(u8, usize, u64)>> {
     prop::collection::vec((0_u8..10, prop_oneof![4 => Just(0_usize), 1 => 0_usize..6], 0_u64..30_000), 1..300)
 }
@@ -87,7 +102,7 @@ fn volume() -> impl Strategy<Value = Option<perhop_core::Bytes>> {
 proptest! {
     /// RAP: packets are acknowledged, lost, or acknowledged late.
     #[test]
-    fn the_fast_path_of_rap_does_what_the_general_one_does(steps in steps(), volume in volume(), jitter in 0_u8..2) {
+    fn the_short_way_of_rap_does_what_the_general_one_does(steps in steps(), volume in volume(), jitter in 0_u8..2) {
         let params = format!(r#"{{"rap": "aimd", "initial-rtt": "50ms", "min-rto": "40ms", "jitter": {jitter}.0}}"#);
         let mut sender = RapSender::new(&serde_json::from_str(&params).unwrap(), volume);
         sender.start(Instant::ZERO);
@@ -108,7 +123,7 @@ proptest! {
 
     /// TFRC: reports of any content come.
     #[test]
-    fn the_fast_path_of_tfrc_does_what_the_general_one_does(steps in steps(), volume in volume(), jitter in 0_u8..2) {
+    fn the_short_way_of_tfrc_does_what_the_general_one_does(steps in steps(), volume in volume(), jitter in 0_u8..2) {
         let params = format!(r#"{{"tfrc": "rfc5348", "jitter": {jitter}.0}}"#);
         let mut sender = TfrcSender::new(&serde_json::from_str(&params).unwrap(), volume);
         sender.start(Instant::ZERO);
@@ -126,14 +141,14 @@ proptest! {
                 events: 0,
             };
             twins.now = (twins.now + Duration::from_nanos(micros * 1000)).min(twins.general.0.wake());
-            twins.reports.iter_mut().for_each(|reports| reports.put(number, report));
+            twins.metadata.iter_mut().for_each(|metadata| metadata.of_datagrams().reports.put(number, report));
             twins.feedback(number);
         }
     }
 
     /// UDP: constant, on and off, of any volume.
     #[test]
-    fn the_fast_path_of_udp_does_what_the_general_one_does(on_off: bool, volume in volume(), packets in 1..300) {
+    fn the_short_way_of_udp_does_what_the_general_one_does(on_off: bool, volume in volume(), packets in 1..300) {
         let kind = if on_off { r#""on-off", "on": "20ms", "off": "30ms""# } else { r#""cbr""# };
         let params = format!(r#"{{"udp": {kind}, "rate": "8Mbps", "packet": "1000B", "jitter": 0.5}}"#);
         let mut sender = UdpSender::new(&serde_json::from_str(&params).unwrap(), volume);
@@ -145,7 +160,7 @@ proptest! {
 }
 
 #[test]
-fn nearly_all_of_a_transfer_without_losses_takes_the_fast_path() {
+fn nearly_all_of_a_transfer_without_losses_takes_the_short_way() {
     let params = r#"{"rap": "aimd", "initial-rtt": "1ms", "max-rate": "8Mbps", "jitter": 0.0}"#;
     let mut sender = RapSender::new(&serde_json::from_str(params).unwrap(), None);
     sender.start(Instant::ZERO);

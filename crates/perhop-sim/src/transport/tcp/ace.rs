@@ -1,8 +1,9 @@
-//! The ACE field of Accurate ECN: a count of marked packets in three bits of each ACK (RFC 9768, section 3.2.2).
+//! The ACE field of Accurate ECN: a count of marked packets in three bits of each ACK (RFC 9768, section
+//! 3.2.2).
 //!
-//! A sender reads it as section 3.2.2.5 demands where ACKs were lost: the greatest number of new marks that fits the field and
-//! the packets that the ACK acknowledges (appendix A.2.1). As in Linux, the field is taken as it is where that would be unlikely:
-//! the ACK is of seven packets at most, or ACKs usually are of many.
+//! A sender reads it as section 3.2.2.5 demands where ACKs were lost: the greatest number of new marks that
+//! fits the field and the packets that the ACK acknowledges (appendix A.2.1). As in Linux, the field is taken
+//! as it is where that would be unlikely: the ACK is of seven packets at most, or ACKs usually are of many.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +15,10 @@ pub enum AccEcn {
     /// The number itself, as if the field never wrapped: lost ACKs lose no marks.
     #[default]
     Exact,
-    /// The number modulo 8 in the ACE field (RFC 9768, section 3.2.2), without the option of byte counts. Where ACKs of more than
-    /// seven packets come, such as after lost ACKs, the sender assumes as many marks as fit, unless an ACK is of more than four
-    /// packets on average (as Linux does). Where ACKs are usually of that many, marks are lost, and a flow gets more than its share.
+    /// The number modulo 8 in the ACE field (RFC 9768, section 3.2.2), without the option of byte counts.
+    /// Where ACKs of more than seven packets come, such as after lost ACKs, the sender assumes as many marks
+    /// as fit, unless an ACK is of more than four packets on average (as Linux does). Where ACKs are usually
+    /// of that many, marks are lost, and a flow gets more than its share.
     Ace,
 }
 
@@ -31,12 +33,13 @@ impl AccEcn {
 const MODULUS: u32 = 8;
 /// The counter at the start (RFC 9768, section 3.2.1).
 const INITIAL: u32 = 5;
-/// ACKs of more packets than this are usual for the path, so they come together by thinning of ACKs (Linux's `ACK_COMP_THRESH`).
+/// ACKs of more packets than this are usual for the path, so they come together by thinning of ACKs (Linux's
+/// `ACK_COMP_THRESH`).
 const USUALLY_MANY: u32 = 4;
 /// The average is kept in 1/64 of a packet, and a new ACK has the weight 1/64.
 const AVERAGE_SHIFT: u32 = 6;
 
-/// What the ACE field says after so many marks.
+/// Returns what the ACE field says after so many marks.
 pub(super) const fn field(marks: u32) -> u32 {
     INITIAL.wrapping_add(marks) % MODULUS
 }
@@ -56,7 +59,7 @@ impl Default for AceReader {
 }
 
 impl AceReader {
-    /// The new marks that an ACK of so many packets reports.
+    /// Returns the new marks that an ACK of so many packets reports.
     pub(super) fn read(&mut self, field: u32, packets: u32) -> u32 {
         let advance = field.wrapping_sub(self.field) % MODULUS;
         self.field = field;
@@ -72,7 +75,8 @@ impl AceReader {
     }
 }
 
-/// The greatest number of marks among so many packets by which the field advances so far (RFC 9768, appendix A.2.1).
+/// Returns the greatest number of marks among so many packets by which the field advances so far (RFC 9768,
+/// appendix A.2.1).
 const fn most(packets: u32, advance: u32) -> u32 {
     packets - (packets - advance) % MODULUS
 }

@@ -24,13 +24,13 @@ pub(crate) struct AckRecord {
 }
 
 impl AckRecord {
-    /// One that reports nothing but which segment is expected.
+    /// Makes an acknowledgement that reports nothing but which segment is expected.
     #[inline]
     fn plain(expected: u32) -> Self {
         Self { expected, blocks: [(0, 0); MOST_BLOCKS], marked: 0, duplicate: None }
     }
 
-    /// It reports nothing but which segment is expected, and marks.
+    /// Returns whether it reports nothing but which segment is expected, and marks.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         let [(begin, end), ..] = self.blocks; // The others are none if the first is.
@@ -38,8 +38,9 @@ impl AckRecord {
     }
 }
 
-/// The acknowledgements of one flow that are in transit. Most report nothing but which segment is expected, and have its number;
-/// each of the others has a number of its own, above [`RECORDED`], under which the rest is kept.
+/// The acknowledgements of one flow that are in transit. Most report nothing but which segment is expected,
+/// and have its number; each of the others has a number of its own, above [`RECORDED`], under which the rest
+/// is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Acks {
     in_transit: InFlight<AckRecord>,
@@ -61,7 +62,7 @@ impl Acks {
         self.post_record(record)
     }
 
-    /// The same for one that reports more.
+    /// Sends an acknowledgement that reports more than which segment is expected; returns its number.
     #[inline]
     pub(super) fn post_record(&mut self, record: AckRecord) -> u32 {
         let number = self.next | RECORDED;
@@ -82,7 +83,8 @@ impl Acks {
         }
     }
 
-    /// Sends an acknowledgement that reports nothing but which segment is expected, and so many marked packets; returns its number.
+    /// Sends an acknowledgement that reports nothing but which segment is expected, and so many marked
+    /// packets; returns its number.
     #[inline]
     pub(in crate::transport) fn post_plain(&mut self, expected: u32, marked: u32) -> u32 {
         if marked == 0 && expected < RECORDED {
@@ -91,8 +93,8 @@ impl Acks {
         self.post(AckRecord { marked, ..AckRecord::plain(expected) })
     }
 
-    /// The acknowledgement of this number arrives at a sender that knows of everything below `acked`; none, if a later one has
-    /// overtaken it.
+    /// Takes out what an acknowledgement carries that arrives at a sender which knows of everything below
+    /// `acked`; `None`, if a later one has overtaken it.
     pub(super) fn take(&mut self, number: u32, acked: u32) -> Option<AckRecord> {
         if number < RECORDED {
             // One without a record asks for more than all before it.
@@ -101,8 +103,8 @@ impl Acks {
         self.in_transit.take_newest(number)
     }
 
-    /// The segment that the acknowledgement of this number asks for, and the marked packets that it counts, if it reports nothing
-    /// else, and none before it is in transit that reports more.
+    /// Returns the segment that the acknowledgement of this number asks for, and the marked packets that it
+    /// counts, if it reports nothing else, and none before it is in transit that reports more.
     #[inline]
     pub(super) fn first_plain(&self, number: u32) -> Option<(u32, u32)> {
         if number < RECORDED {
@@ -112,13 +114,8 @@ impl Acks {
         record.is_plain().then_some((record.expected, record.marked))
     }
 
-    /// What the acknowledgement of this number carries, if it has a record, and none before it is in transit that has one.
-    #[inline]
-    pub(super) fn first_record(&self, number: u32) -> Option<&AckRecord> {
-        if number < RECORDED { None } else { self.in_transit.first(number) }
-    }
-
-    /// That acknowledgement arrives.
+    /// Takes out the record of this number, which is the [first in transit](Self::first_plain), if it has
+    /// one.
     #[inline]
     pub(super) fn take_first_of(&mut self, number: u32) {
         if number >= RECORDED {
@@ -133,7 +130,7 @@ impl Acks {
         self.in_transit.get(number).map_or(0, |record| record.expected)
     }
 
-    /// What the acknowledgement of this number carries, for an observer.
+    /// Returns what the acknowledgement of this number carries, for an observer.
     pub(in crate::transport) fn get(&self, number: u32) -> Option<Acknowledgement> {
         if number < RECORDED {
             return Some(Acknowledgement::of(number));

@@ -11,16 +11,18 @@ pub enum TcpEcn {
     /// Not capable: queues drop its packets where they would mark others.
     #[default]
     Off,
-    /// RFC 3168: after a marked packet every ACK carries ECN-Echo until the sender says that it has reduced its window (CWR).
-    /// New data is ECT(0); retransmissions, SYNs and ACKs are not capable. With `congestion = "dctcp"` retransmissions are capable,
-    /// as Linux's are, and each ACK instead says whether the packets that it acknowledges were marked (RFC 8257, section 3.2).
+    /// RFC 3168: after a marked packet every ACK carries ECN-Echo until the sender says that it has reduced
+    /// its window (CWR). New data is ECT(0); retransmissions, SYNs and ACKs are not capable. With `congestion
+    /// = "dctcp"` retransmissions are capable, as Linux's are, and each ACK instead says whether the packets
+    /// that it acknowledges were marked (RFC 8257, section 3.2).
     Classic,
-    /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped; needs `sack`.
-    /// `"dctcp"` and `"prague"`, whose data is ECT(1) in place of ECT(0), use the number; the other congestion controls answer to
-    /// it as they do to ECN-Echo: once in a round trip.
+    /// Every ACK carries the exact number of marked packets so far, as if RFC 9768's counters never wrapped;
+    /// needs `sack`. `"dctcp"` and `"prague"`, whose data is ECT(1) in place of ECT(0), use the number; the
+    /// other congestion controls answer to it as they do to ECN-Echo: once in a round trip.
     Accurate,
-    /// The same for the low-latency queue of `dualpi2` (RFC 9331): new data is ECT(1), so the congestion control should be a
-    /// scalable one. Datagrams may be ECT(1), too; their sender does not react to marks. In the simulator only.
+    /// Accurate feedback for the low-latency queue of `dualpi2` (RFC 9331): new data is ECT(1), so the
+    /// congestion control should be a scalable one. Datagrams may be ECT(1), too; their sender does not react
+    /// to marks. In the simulator only.
     L4s,
 }
 
@@ -30,7 +32,7 @@ impl TcpEcn {
         matches!(self, Self::Off)
     }
 
-    /// The ECN field of new data.
+    /// Returns the ECN field of new data.
     pub const fn codepoint(self) -> Ecn {
         match self {
             Self::Off => Ecn::NotCapable,
@@ -65,7 +67,8 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// That of a connection whose congestion control `needs_marks`, each of them, or not.
+    /// Makes the echo state of a connection. With `needs_marks`, each mark is echoed, otherwise one until
+    /// CWR.
     pub(super) fn new(ecn: TcpEcn, needs_marks: bool) -> Self {
         Self { ecn, each: needs_marks && ecn == TcpEcn::Classic, echoes: false }
     }
@@ -74,20 +77,21 @@ impl Echo {
         self.ecn.is_off()
     }
 
-    /// A data packet came. One that says that the window was reduced and is itself marked reports new congestion. Says whether
-    /// an ACK that waits has to leave before this packet is acknowledged: each mark is echoed, and the two differ.
+    /// Notes a data packet. One that says that the window was reduced and is itself marked reports new
+    /// congestion. Returns whether an ACK that waits has to leave before this packet is acknowledged: each
+    /// mark is echoed, and the two differ.
     pub(super) fn on_data(&mut self, Signals { marked, reduced }: Signals) -> bool {
         let before = self.echoes;
         self.echoes = marked || (!self.each && before && !reduced);
         self.each && self.echoes != before
     }
 
-    /// Whether an ACK carries ECN-Echo now.
+    /// Returns whether an ACK carries ECN-Echo now.
     pub(super) fn ece(self) -> bool {
         self.echoes && self.ecn == TcpEcn::Classic
     }
 
-    /// Whether ACKs carry the number of marked packets.
+    /// Returns whether ACKs carry the number of marked packets.
     pub(super) fn counts(self) -> bool {
         self.ecn.counts()
     }
@@ -103,8 +107,8 @@ mod tests {
 
     #[test]
     fn every_ack_echoes_a_mark_until_the_sender_says_that_it_has_reduced() {
-        // RFC 3168, section 6.1.3: "[the receiver] sets the ECN-Echo flag in all subsequent ACKs ... until it receives a CWR
-        // packet"; a CWR packet that is marked is a new "instance of congestion".
+        // RFC 3168, section 6.1.3: "[the receiver] sets the ECN-Echo flag in all subsequent ACKs ... until it
+        // receives a CWR packet"; a CWR packet that is marked is a new "instance of congestion".
         let both = Signals { marked: true, reduced: true };
         let mut echo = Echo::new(TcpEcn::Classic, false);
         let packets = [PLAIN, MARKED, PLAIN, PLAIN, REDUCED, PLAIN, MARKED, MARKED, both, PLAIN, REDUCED];

@@ -1,5 +1,5 @@
-//! TCP, in whole segments: Reno and `NewReno` (RFC 5681, 6582, 6298, 3042), selective acknowledgements (RFC 2018, 6675), PRR
-//! (RFC 9937), RACK-TLP (RFC 8985) and CUBIC (RFC 9438).
+//! TCP, in whole segments: Reno and `NewReno` (RFC 5681, 6582, 6298, 3042), selective acknowledgements (RFC
+//! 2018, 6675), PRR (RFC 9937), RACK-TLP (RFC 8985) and CUBIC (RFC 9438).
 
 mod ace;
 mod acks;
@@ -7,13 +7,9 @@ pub mod congestion;
 mod ecn;
 mod outstanding;
 mod params;
-mod prr;
-mod rack;
+mod ranges;
 mod receiver;
 mod rto;
-mod sack_receiver;
-mod sack_sender;
-mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
@@ -30,7 +26,4 @@ pub use params::{
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;
-pub use sack_receiver::SackReceiver;
-pub use sack_sender::SackSender;
-pub(crate) use sack_sender::Selective;
 pub use sender::TcpSender;

@@ -1,12 +1,14 @@
 //! Records of outstanding segments, by their numbers.
 
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
 use std::fmt;
 
 /// The first room for records.
 const LEAST: usize = 8;
 
-/// A record of each outstanding segment: a ring, in which a segment's place follows from its number, so that segments leave it at once,
-/// however many they are.
+/// A record of each outstanding segment: a ring, in which a segment's place follows from its number, so that
+/// segments leave it at once, however many they are.
 #[derive(Clone)]
 pub(super) struct Outstanding<T> {
     /// None, or as many as a power of two: that of segment n at n modulo that.
@@ -23,7 +25,7 @@ impl<T> Default for Outstanding<T> {
 }
 
 impl<T: Copy + Default> Outstanding<T> {
-    /// None is outstanding, and this one comes first.
+    /// Makes a store without records, to which this segment comes first.
     pub(super) const fn from_segment(first: u32) -> Self {
         Self { ring: Vec::new(), first, end: first }
     }
@@ -63,16 +65,17 @@ impl<T: Copy + Default> Outstanding<T> {
         Some(&mut self.ring[place])
     }
 
-    /// The record of each of these segments that is outstanding, in order.
+    /// Returns the record of each of these segments that is outstanding, in order.
     pub(super) fn from(&self, sequence: u32) -> impl Iterator<Item = (u32, T)> {
         (sequence.max(self.first)..self.end).map(|sequence| (sequence, self.ring[self.place(sequence)]))
     }
 
-    /// The next new segment is sent.
+    /// Adds the record of the next new segment.
     #[inline]
     pub(super) fn push(&mut self, record: T) {
         if self.len() == self.ring.len() {
-            self.grow(); // Without the record, which is so written where it belongs, and not copied there in words.
+            // Without the record, which is so written where it belongs, and not copied there in words.
+            self.grow();
         }
         let place = self.place(self.end);
         self.ring[place] = record;
@@ -90,7 +93,7 @@ impl<T: Copy + Default> Outstanding<T> {
     }
 
     /// Takes out the records of all segments below this, in order.
-    #[inline]
+    #[inline(always)] // Most ACKs: not inlined it costs 3 % of their instructions.
     pub(super) fn take_below(&mut self, sequence: u32, mut each: impl FnMut(T)) {
         let end = sequence.clamp(self.first, self.end);
         for sequence in self.first..end {

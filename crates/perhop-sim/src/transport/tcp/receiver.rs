@@ -1,134 +1,169 @@
-//! The receiver: cumulative acknowledgements, at once or delayed (RFC 5681, section 4.2).
+//! The receiver: cumulative acknowledgements, at once or delayed (RFC 5681, section 4.2), which may report
+//! ranges beyond a gap.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 use perhop_core::{Duration, Instant};
 
+use super::acks::MOST_EXPECTED;
 use super::ecn::Echo;
+use super::ranges::HeldRanges;
 use super::{Signals, TcpEcn, TcpParams};
-use crate::transport::{Ack, DelayedAck, Received, RidingAck};
+use crate::transport::metadata::Metadata;
+use crate::transport::{Ack, Received, RidingAck};
 
-/// Remembers which segments came, in a bitmap as long as the window.
+/// One connection's receiving side.
 #[derive(Clone, Debug)]
 pub struct TcpReceiver {
     expected: u32,
     /// One past the last segment that came before its time; not beyond `expected` if none is held.
     highest: u32,
-    /// Bit `n mod length` for each segment n in expected..expected + length that has come.
-    early: Box<[u64]>,
     delay: Duration,
     due: Instant,
     /// How many segments are acknowledged at once before the first one waits.
     quick: u16,
     /// In-order segments wait.
     delays: bool,
-    pub(super) echo: Echo,
+    /// ACKs are selective.
+    is_selective: bool,
+    mode: Mode,
+    echo: Echo,
+    early: Box<Early>,
+}
+
+/// The segments that came before their time.
+#[derive(Clone, Debug)]
+struct Early {
+    /// Bit `n mod length` for each segment n in expected..expected + length that has come: as many as the
+    /// window has segments.
+    bits: Box<[u64]>,
+    /// What selective acknowledgements report.
+    held: HeldRanges,
+}
+
+/// The short way that is open. It is found anew when the general path ends; a short way leaves it as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Nothing has come beyond a gap, and each segment is acknowledged at once with its number alone.
+    AtOnce,
+    /// Nothing has come beyond a gap; ACKs may wait, or count marked packets.
+    InOrder,
+    /// No short way is open.
+    General,
 }
 
 impl TcpReceiver {
-    /// A receiver of these parameters that has nothing.
+    /// Makes a receiver of these parameters that has nothing.
     pub fn new(params: &TcpParams, ecn: TcpEcn) -> Self {
         let words = (params.most_outstanding() as usize + 2).div_ceil(64).next_power_of_two();
         Self {
             expected: 0,
             highest: 0,
-            early: vec![0; words].into(),
             delay: params.delayed_ack,
             due: Instant::NEVER,
             // The answer to a SYN never waits (RFC 9293, section 3.10.7.2; RFC 9000, section 13.2.1).
             quick: (params.quick_acks.get() as u16).max(params.handshake.into()),
             delays: !params.delayed_ack.is_zero(),
+            is_selective: params.sack,
+            mode: Mode::General,
             echo: Echo::new(ecn, params.needs().marks),
+            early: Box::new(Early { bits: vec![0; words].into(), held: HeldRanges::default() }),
         }
     }
 
-    /// The first segment that has not come.
+    /// Returns the first segment that has not come.
     pub(in crate::transport) fn expected(&self) -> u32 {
         self.expected
     }
 
-    /// Nothing has come beyond a gap.
+    /// Returns whether nothing has come beyond a gap.
     pub(in crate::transport) fn is_in_order(&self) -> bool {
         self.highest <= self.expected
     }
 
-    /// Data of the other direction is sent and carries this ACK; one that waits waits no more.
+    /// Returns the ACK that data of the other direction carries; one that waits waits no more.
     pub(in crate::transport) fn ride(&mut self) -> RidingAck {
         self.due = Instant::NEVER;
-        RidingAck { expected: self.expected, ece: self.echo.ece(), marked: 0 }
+        RidingAck { expected: self.expected, ece: self.echo.ece(), marked: self.counted() }
     }
 
     fn slot(&self, sequence: u32) -> (usize, u64) {
         // The length is a power of two.
-        let bit = sequence as usize & (self.early.len() * 64 - 1);
+        let bit = sequence as usize & (self.early.bits.len() * 64 - 1);
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// Whether [`receive_fast`](Self::receive_fast) may be called: ACKs do not wait, nothing came out of order, and what comes
-    /// next is a full segment without marks, since the connection is open and does not use ECN.
-    pub(crate) fn is_on_fast_path(&self) -> bool {
-        !self.delays && self.highest <= self.expected && self.expected > 0 && self.echo.is_off()
-    }
-
-    /// Takes a segment if it is the one that is expected, and returns the number of the next: what
-    /// [`on_data`](Self::on_data) does for nearly every segment while the receiver [is on the fast path](Self::is_on_fast_path).
-    #[inline(always)]
-    pub(crate) fn receive_fast(&mut self, sequence: u32) -> Option<u32> {
-        debug_assert!(self.is_on_fast_path());
-        if sequence != self.expected {
-            return None;
+    /// Returns the short way that is open now.
+    fn find_mode(&self) -> Mode {
+        let is_open = self.expected > 0;
+        if !is_open || !self.is_in_order() || (self.delays && self.quick > 0) {
+            Mode::General
+        } else if self.echo.is_off() && !self.delays {
+            Mode::AtOnce
+        } else if self.echo.is_off() || self.echo.counts() {
+            Mode::InOrder
+        } else {
+            Mode::General
         }
-        self.expected = sequence + 1;
-        Some(self.expected)
     }
 
-    /// Whether [`receive_delayed_fast`](Self::receive_delayed_fast) may be called: the same where ACKs wait.
-    pub(crate) fn is_on_delayed_fast_path(&self) -> bool {
-        let is_in_order = self.highest <= self.expected && self.expected > 0;
-        self.delays && self.quick == 0 && is_in_order && (self.echo.is_off() || self.echo.counts())
-    }
-
-    /// Takes a segment without a mark if it is the one that is expected and comes before the ACK that waits is due, and returns the
-    /// number of the ACK that is then sent, if one is.
+    /// Takes a full segment without a mark, if it is the one that is expected and comes before the ACK that
+    /// waits is due. Returns `None`, having done nothing, otherwise.
     #[inline(always)]
-    pub(crate) fn receive_delayed_fast(&mut self, sequence: u32, now: Instant) -> Option<DelayedAck> {
-        debug_assert!(self.is_on_delayed_fast_path());
+    pub(in crate::transport) fn try_data(
+        &mut self,
+        sequence: u32,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Option<Received> {
+        match self.mode {
+            Mode::AtOnce if sequence == self.expected && sequence < MOST_EXPECTED => {
+                self.expected = sequence + 1;
+                Some(Received { first: true, ack: Some(Ack::plain(self.expected)) })
+            }
+            Mode::InOrder => self.try_in_order(sequence, now, metadata),
+            Mode::AtOnce | Mode::General => None,
+        }
+    }
+
+    fn try_in_order(&mut self, sequence: u32, now: Instant, metadata: &mut Metadata) -> Option<Received> {
         if sequence != self.expected || now >= self.due {
             return None;
         }
         self.expected = sequence + 1;
-        if self.due == Instant::NEVER {
+        if self.delays && self.due == Instant::NEVER {
             self.due = now + self.delay;
-            return Some(DelayedAck::Waits);
+            return Some(Received { first: true, ack: None });
         }
         self.due = Instant::NEVER;
-        Some(DelayedAck::Sent(self.expected))
+        let number = if self.is_selective {
+            metadata.of_acks().post_plain(self.expected, self.counted())
+        } else {
+            self.expected
+        };
+        Some(Received { first: true, ack: Some(Ack::plain(number)) })
     }
 
-    /// This segment is beyond the one behind all that has come.
-    #[inline(always)]
-    pub(super) fn is_beyond(&self, sequence: u32) -> bool {
-        sequence > self.highest
-    }
-
-    /// Takes a segment behind all that came out of order, if this one is that, no ACK waits, and it does not use ECN: it is
-    /// acknowledged at once.
-    #[inline(always)]
-    pub(super) fn receive_ahead(&mut self, sequence: u32) -> bool {
-        let is_behind = sequence >= self.highest && self.highest > self.expected;
-        let (word, bit) = self.slot(sequence);
-        let has_room = ((sequence.wrapping_sub(self.expected)) as usize) < self.early.len() * 64;
-        let takes = is_behind && has_room && self.due == Instant::NEVER && self.echo.is_off();
-        if takes {
-            self.early[word] |= bit;
-            self.highest = sequence + 1;
+    /// Takes a segment.
+    pub fn on_data(
+        &mut self,
+        sequence: u32,
+        signals: Signals,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Received {
+        let mut received = self.take_segment(sequence, signals, now);
+        if self.is_selective {
+            self.early.held.marked += u32::from(signals.marked);
+            self.early.held.note(sequence, received.first, self.expected);
+            let duplicate = (!received.first).then_some(sequence);
+            received.ack = received.ack.map(|ack| self.post(ack, duplicate, metadata));
         }
-        takes
+        self.mode = self.find_mode();
+        received
     }
 
-    /// A segment came.
-    #[inline(always)]
-    pub fn on_data(&mut self, sequence: u32, signals: Signals, now: Instant) -> Received {
+    fn take_segment(&mut self, sequence: u32, signals: Signals, now: Instant) -> Received {
         let differs = !self.echo.is_off() && self.echo.on_data(signals);
         let in_order = sequence == self.expected && self.highest <= self.expected;
         if in_order {
@@ -143,24 +178,36 @@ impl TcpReceiver {
         Received { first, ack: Some(self.ack()) }
     }
 
-    /// Notes a segment out of order, a duplicate, or one that fills a gap; says whether it is new.
+    /// Sends an ACK with what it reports besides its number.
+    fn post(&self, ack: Ack, duplicate: Option<u32>, metadata: &mut Metadata) -> Ack {
+        let record = self.early.held.record(ack.number, self.counted(), duplicate);
+        Ack { number: metadata.of_acks().post(record), ..ack }
+    }
+
+    /// Returns how many marked packets ACKs report.
+    #[inline]
+    fn counted(&self) -> u32 {
+        if self.echo.counts() { self.early.held.marked } else { 0 }
+    }
+
+    /// Notes a segment out of order, a duplicate, or one that fills a gap; returns whether it is new.
     fn take(&mut self, sequence: u32) -> bool {
         // The sender keeps to the window, so a segment beyond the bitmap cannot come.
-        if sequence < self.expected || (sequence - self.expected) as usize >= self.early.len() * 64 {
+        if sequence < self.expected || (sequence - self.expected) as usize >= self.early.bits.len() * 64 {
             return false;
         }
         let (word, bit) = self.slot(sequence);
-        if self.early[word] & bit != 0 {
+        if self.early.bits[word] & bit != 0 {
             return false;
         }
-        self.early[word] |= bit;
+        self.early.bits[word] |= bit;
         self.highest = self.highest.max(sequence + 1);
         loop {
             let (word, bit) = self.slot(self.expected);
-            if self.early[word] & bit == 0 {
+            if self.early.bits[word] & bit == 0 {
                 return true;
             }
-            self.early[word] &= !bit;
+            self.early.bits[word] &= !bit;
             self.expected += 1;
         }
     }
@@ -182,22 +229,25 @@ impl TcpReceiver {
         None
     }
 
-    /// The ACK that waits leaves with its own ECN-Echo, and that of the segment that came now waits in its place (RFC 8257,
-    /// section 3.2, figure 1).
+    /// Sends the ACK that waits with its own ECN-Echo; that of the segment that came now waits in its place
+    /// (RFC 8257, section 3.2, figure 1).
     #[cold]
     fn acknowledge_before(&mut self, now: Instant) -> Ack {
         self.due = now + self.delay;
         Ack { number: self.expected - 1, ece: !self.echo.ece() }
     }
 
-    pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<Ack> {
+    /// Returns the ACK that is due by `now`, if one is.
+    pub(in crate::transport) fn on_wake(&mut self, now: Instant, metadata: &mut Metadata) -> Option<Ack> {
         if now < self.due {
             return None;
         }
         self.due = Instant::NEVER;
-        Some(self.ack())
+        let ack = self.ack();
+        Some(if self.is_selective { self.post(ack, None, metadata) } else { ack })
     }
 
+    /// Returns when an ACK is due that waits.
     #[inline]
     pub(in crate::transport) fn wake(&self) -> Instant {
         self.due
@@ -210,16 +260,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_fast_path_delays_every_other_acknowledgement() {
+    fn the_short_way_delays_every_other_acknowledgement() {
         let mut receiver = receiver(r#","delayed-ack": "100ms""#);
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
-        assert!(!receiver.is_on_delayed_fast_path(), "the connection is not open");
-        receiver.on_data(0, Signals::default(), at(0));
-        assert!(receiver.is_on_delayed_fast_path() && !receiver.is_on_fast_path());
-        assert_eq!(receiver.receive_delayed_fast(2, at(1)), None, "out of order");
-        assert_eq!(receiver.receive_delayed_fast(1, at(100)), None, "the ACK of 0 is due");
-        assert_eq!(receiver.receive_delayed_fast(1, at(99)), Some(DelayedAck::Sent(2)));
-        assert_eq!(receiver.receive_delayed_fast(2, at(99)), Some(DelayedAck::Waits));
+        let mut none = Metadata::none();
+        assert_eq!(receiver.try_data(0, at(0), &mut none), None, "the connection is not open");
+        receiver.on_data(0, Signals::default(), at(0), &mut none);
+        assert_eq!(receiver.mode, Mode::InOrder);
+        assert_eq!(receiver.try_data(2, at(1), &mut none), None, "out of order");
+        assert_eq!(receiver.try_data(1, at(100), &mut none), None, "the ACK of 0 is due");
+        let ack = |taken: Option<Received>| taken.unwrap().ack.map(|ack| ack.number);
+        assert_eq!(ack(receiver.try_data(1, at(99), &mut none)), Some(2));
+        assert_eq!(ack(receiver.try_data(2, at(99), &mut none)), None);
         assert_eq!(receiver.wake(), at(199));
     }
 
@@ -229,7 +281,7 @@ mod tests {
     }
 
     fn data(receiver: &mut TcpReceiver, sequence: u32) -> Received {
-        receiver.on_data(sequence, Signals::default(), Instant::ZERO)
+        receiver.on_data(sequence, Signals::default(), Instant::ZERO, &mut Metadata::none())
     }
 
     #[test]
@@ -239,8 +291,11 @@ mod tests {
         assert_eq!(ack(&mut receiver, 0), None);
         assert_eq!(ack(&mut receiver, 1), Some(2));
         assert_eq!(ack(&mut receiver, 2), None);
-        assert_eq!(receiver.on_wake(Instant::from_nanos(99_999_999)), None);
-        assert_eq!(receiver.on_wake(Instant::from_nanos(100_000_000)), Some(Ack::plain(3)));
+        assert_eq!(receiver.on_wake(Instant::from_nanos(99_999_999), &mut Metadata::none()), None);
+        assert_eq!(
+            receiver.on_wake(Instant::from_nanos(100_000_000), &mut Metadata::none()),
+            Some(Ack::plain(3))
+        );
         assert_eq!(ack(&mut receiver, 4), Some(3));
         assert_eq!(ack(&mut receiver, 5), Some(3));
         assert_eq!(ack(&mut receiver, 3), Some(6), "the gap is filled");
@@ -259,13 +314,17 @@ mod tests {
 
     #[test]
     fn the_ack_that_waits_leaves_before_a_packet_that_is_marked_otherwise() {
-        // RFC 8257, section 3.2, figure 1: a change of CE sends an "immediate ACK" with the ECN-Echo of what came before.
+        // RFC 8257, section 3.2, figure 1: a change of CE sends an "immediate ACK" with the ECN-Echo of what
+        // came before.
         let params = r#"{"tcp": "reno", "congestion": "dctcp", "delayed-ack": "100ms"}"#;
         let mut receiver = TcpReceiver::new(&serde_json::from_str(params).unwrap(), TcpEcn::Classic);
         let marks = [false, true, true, true, false, false, false, true];
         let acks = marks.into_iter().enumerate().map(|(sequence, marked)| {
             let signals = Signals { marked, reduced: false };
-            receiver.on_data(sequence as u32, signals, Instant::ZERO).ack.map(|ack| (ack.number, ack.ece))
+            receiver
+                .on_data(sequence as u32, signals, Instant::ZERO, &mut Metadata::none())
+                .ack
+                .map(|ack| (ack.number, ack.ece))
         });
         let expected = [
             None,
@@ -278,35 +337,34 @@ mod tests {
             Some((7, false)),
         ];
         assert_eq!(acks.collect::<Vec<_>>(), expected);
-        let late = receiver.on_wake(Instant::from_nanos(100_000_000));
+        let late = receiver.on_wake(Instant::from_nanos(100_000_000), &mut Metadata::none());
         assert_eq!(late, Some(Ack { number: 8, ece: true }));
     }
 
     proptest! {
-        /// A segment on the fast path does and leaves what it does and leaves otherwise.
+        /// A segment on the short way does and leaves what it does and leaves otherwise.
         #[test]
-        fn the_fast_path_does_what_the_general_path_does(
-            steps in prop::collection::vec(0_u32..8, 1..200),
-            delays in any::<bool>(),
+        fn the_short_way_does_what_the_general_path_does(
+            steps in prop::collection::vec((0_u32..8, 0_u32..6), 1..200),
+            (delays, sack, counts) in any::<(bool, bool, bool)>(),
         ) {
-            let mut receiver = receiver(if delays { r#","delayed-ack": "100ms""# } else { "" });
-            for step in steps {
+            let extra = if delays { r#","delayed-ack": "100ms","quick-acks": "2p""# } else { "" };
+            let params = format!(r#"{{"tcp": "newreno", "window": "100p", "sack": {} {extra}}}"#, sack || counts);
+            let ecn = if counts { TcpEcn::Accurate } else { TcpEcn::Off };
+            let mut receiver = TcpReceiver::new(&serde_json::from_str(&params).unwrap(), ecn);
+            let mut metadata = if sack || counts { Metadata::acks() } else { Metadata::none() };
+            let mut now = Instant::ZERO;
+            for (step, tens) in steps {
+                now += Duration::from_millis(10 * u64::from(tens));
                 // Most are the one that is expected; some come early, some again.
                 let sequence = (receiver.expected + step.saturating_sub(5)).saturating_sub(u32::from(step == 0));
-                let mut short = receiver.clone();
-                let got = data(&mut receiver, sequence);
-                if short.is_on_delayed_fast_path()
-                    && let Some(ack) = short.receive_delayed_fast(sequence, Instant::ZERO)
-                {
-                    let ack = match ack {
-                        DelayedAck::Waits => None,
-                        DelayedAck::Sent(number) | DelayedAck::Reported(number) => Some(Ack::plain(number)),
-                    };
-                    prop_assert_eq!(got, Received { first: true, ack });
-                    prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
-                } else if short.is_on_fast_path() && let Some(ack) = short.receive_fast(sequence) {
-                    prop_assert_eq!(got, Received { first: true, ack: Some(Ack::plain(ack)) });
-                    prop_assert_eq!(format!("{short:?}"), format!("{receiver:?}"));
+                let (mut short, mut left) = (receiver.clone(), metadata.clone());
+                let is_marked = counts && step == 1;
+                let signals = Signals { marked: is_marked, reduced: false };
+                let got = receiver.on_data(sequence, signals, now, &mut metadata);
+                if !is_marked && let Some(ack) = short.try_data(sequence, now, &mut left) {
+                    prop_assert_eq!(got, ack);
+                    prop_assert_eq!(format!("{short:?} {left:?}"), format!("{receiver:?} {metadata:?}"));
                 }
             }
         }

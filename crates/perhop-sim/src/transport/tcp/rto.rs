@@ -6,7 +6,8 @@ use super::{MinRtoBounds, RttArithmetic, TcpParams};
 
 /// The timeout of data after a SYN that was sent again (RFC 6298, section 5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-/// `kGranularity` of RFC 9002, section 6.1.2: the least variation, and the least time after which a packet is lost.
+/// `kGranularity` of RFC 9002, section 6.1.2: the least variation, and the least time after which a packet is
+/// lost.
 pub(super) const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
 /// `kPersistentCongestionThreshold` of RFC 9002, section 7.6.1: so many probe timeouts.
 pub(super) const PROBE_TIMEOUTS: u32 = 3;
@@ -17,7 +18,8 @@ pub struct RtoEstimator {
     tick: u64,
     min: u64,
     max: u64,
-    /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or more.
+    /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or
+    /// more.
     margin: f64,
     /// The receiver's longest delay of an ACK in ticks, a part of the probe timeout of QUIC; else zero.
     ack_delay: f64,
@@ -37,7 +39,7 @@ pub struct RtoEstimator {
 }
 
 impl RtoEstimator {
-    /// An estimator without a sample.
+    /// Makes an estimator without a sample.
     pub fn new(params: &TcpParams) -> Self {
         let tick = params.tick.as_nanos();
         let ticks = |span: Duration| span.as_nanos() as f64 / tick as f64;
@@ -59,7 +61,7 @@ impl RtoEstimator {
         }
     }
 
-    /// An estimator without a sample, on a clock as fine as there is.
+    /// Makes an estimator without a sample, on a clock as fine as there is.
     pub fn exact(initial: Duration, min: Duration, max: Duration) -> Self {
         Self {
             tick: 1,
@@ -78,18 +80,20 @@ impl RtoEstimator {
         }
     }
 
-    /// A segment sent once was acknowledged: RFC 6298, (2.2) and (2.3). It also ends the backoff.
+    /// Takes the round trip of a segment that was sent once: RFC 6298, (2.2) and (2.3). It also ends the
+    /// backoff.
     pub fn sample(&mut self, sent: Instant, now: Instant) {
         let ticks = self.take(sent, now);
         self.of_data = Some(self.smooth(self.of_data, ticks));
     }
 
-    /// The same of a SYN.
+    /// Takes the round trip of a SYN that was sent once.
     pub fn sample_opening(&mut self, sent: Instant, now: Instant) {
         self.take(sent, now);
     }
 
-    /// Data begins after a SYN that was sent again: with a timeout of 3 s, (5.7), or the first one if that is longer.
+    /// Begins the data after a SYN that was sent again: with a timeout of 3 s, (5.7), or the first one if
+    /// that is longer.
     pub fn begin_again(&mut self) {
         self.backoff = 0;
         self.base = self.base.max(AFTER_LOST_SYN.as_nanos());
@@ -109,7 +113,7 @@ impl RtoEstimator {
         ticks
     }
 
-    /// A smoothed round trip with one more sample.
+    /// Returns a smoothed round trip with one more sample.
     fn smooth(&self, smoothed: Option<f64>, ticks: u64) -> f64 {
         match (smoothed, self.arithmetic) {
             (None, _) => ticks as f64,
@@ -131,7 +135,8 @@ impl RtoEstimator {
         self.base = (self.times * sum * self.tick as f64) as u64;
     }
 
-    /// Jacobson & Karels 1988, appendix A: the round trip in eighths of a tick, its variation in quarters.
+    /// Updates the variation as Jacobson & Karels 1988, appendix A: the round trip in eighths of a tick, its
+    /// variation in quarters.
     fn vary_in_fixed_point(&mut self, smoothed: f64, ticks: u64) {
         let quarters = match self.smoothed {
             None => whole(ticks) * 2,
@@ -146,29 +151,29 @@ impl RtoEstimator {
         self.base = u64::try_from(timeout).unwrap_or(1).saturating_mul(self.tick);
     }
 
-    /// The timer expired: double the timeout, (5.5).
+    /// Doubles the timeout, since the timer expired (5.5).
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(32);
     }
 
-    /// The timeout now in force.
+    /// Returns the timeout now in force.
     #[inline]
     pub fn timeout(&self) -> Duration {
         let backed_off = u128::from(self.base.max(self.min)) << self.backoff;
         Duration::from_nanos(u64::try_from(backed_off).unwrap_or(u64::MAX).min(self.max))
     }
 
-    /// The smoothed round-trip time in seconds.
+    /// Returns the smoothed round-trip time in seconds.
     pub fn smoothed(&self) -> Option<f64> {
         self.seconds
     }
 
-    /// The same of data alone.
+    /// Returns the smoothed round-trip time of data alone, in seconds.
     pub fn smoothed_of_data(&self) -> Option<f64> {
         self.of_data.map(|ticks| ticks * self.tick as f64 * 1e-9)
     }
 
-    /// The smoothed round-trip time in whole nanoseconds.
+    /// Returns the smoothed round-trip time in whole nanoseconds.
     pub fn smoothed_span(&self) -> Option<Duration> {
         self.span
     }
@@ -215,7 +220,8 @@ mod tests {
     fn linux_adds_the_minimum_to_the_smoothed_round_trip() {
         let params = r#"{"tcp": "reno", "tick": "1us", "min-rto-bounds": "variation"}"#;
         let mut rto = RtoEstimator::new(&serde_json::from_str(params).unwrap());
-        // As above, but where 4 RTTVAR is less than 200 ms: 100 + 200 = 300; 105 + 200 = 305 with 4 x 47.5 = 190 ms.
+        // As above, but where 4 RTTVAR is less than 200 ms: 100 + 200 = 300; 105 + 200 = 305 with 4 x 47.5 =
+        // 190 ms.
         rto.sample(millis(0), millis(100));
         assert_eq!(rto.timeout(), Duration::from_millis(300));
         rto.sample(millis(0), millis(140));
@@ -249,7 +255,8 @@ mod tests {
         // One: error 1 - 19/8 = -1, 18 eighths and 6 + 1 - 6/4 = 6 quarters; 8 ticks again.
         rto.sample(millis(0), millis(100));
         assert_eq!(rto.timeout(), Duration::from_millis(800));
-        // However long nothing varies: quarters fall to 3, whose fourth is 0. With 15 eighths and less the error is 0.
+        // However long nothing varies: quarters fall to 3, whose fourth is 0. With 15 eighths and less the
+        // error is 0.
         (0..50).for_each(|_| rto.sample(millis(0), millis(100)));
         assert_eq!(rto.timeout(), Duration::from_millis(400));
         assert_eq!(rto.smoothed(), Some(0.1875));

@@ -8,9 +8,8 @@ use super::{CongestionParams, TcpEcn, TcpParams};
 use crate::network::TransportSpec;
 use crate::packet::{Content, SimPacket};
 use crate::transport::metadata::Metadata;
-use crate::transport::tcp::Selective;
 use crate::transport::transit::TransitMeter;
-use crate::transport::{Ack, CarryingSender, Receiver, Sender, Source};
+use crate::transport::{Ack, Receiver, Sender, Source};
 
 /// When a connection opens, at the earliest and in all runs alike.
 const OPEN: Instant = Instant::from_nanos(20_000_000_000);
@@ -61,23 +60,12 @@ impl Connection {
 
     /// The sender acts; returns the segments that it then sends.
     fn act(&mut self, ack: Option<Ack>) -> Vec<u32> {
-        fn drive(source: &mut impl Source, ack: Option<Ack>, cx: &mut Context<'_>) -> Vec<u32> {
-            match ack {
-                Some(ack) => source.on_ack(ack, cx.now),
-                None => source.on_wake(cx.now),
-            }
-            std::iter::from_fn(|| source.transmit(cx)).map(|transmit| transmit.sequence).collect()
+        match ack {
+            Some(ack) => self.sender.on_ack(ack, &mut self.metadata, self.now),
+            None => self.sender.on_wake(self.now),
         }
         let cx = &mut Context { now: self.now, rng: &mut self.rng };
-        match &mut self.sender {
-            Sender::Tcp(tcp) => drive(tcp, ack, cx),
-            Sender::Carrying(sender) => match &mut **sender {
-                CarryingSender::Sack(sender) => {
-                    drive(&mut Selective { sender, acks: self.metadata.of_acks() }, ack, cx)
-                }
-                CarryingSender::Datagram(_) => unreachable!("it is TCP"),
-            },
-        }
+        std::iter::from_fn(|| self.sender.transmit(cx)).map(|transmit| transmit.sequence).collect()
     }
 
     /// Opens at [`OPEN`], or begins then without a SYN. Returns what is then sent.
@@ -117,7 +105,8 @@ impl Connection {
         }
     }
 
-    /// What is sent when in the three seconds after it opened, and the window then; segments counted from the first of data.
+    /// The segments sent, and when, in the three seconds after it opened, and the window then; segments counted from the
+    /// first of data.
     fn run(mut self, opening: Option<Opening>) -> Vec<(u64, u32, f64)> {
         let first = u32::from(opening.is_some());
         let mut sent = self.open(opening);
@@ -185,7 +174,8 @@ fn assert_same(one: &[(u64, u32, f64)], other: &[(u64, u32, f64)], what: &str) {
 
 #[test]
 fn no_control_depends_on_the_size_of_the_syn() {
-    // Timers begin with the round trip of the SYN (RFC 6298, RFC 8985); here none expires before data is acknowledged.
+    // Timers begin with the round trip of the SYN (RFC 6298, RFC 8985); here none expires before data is
+    // acknowledged.
     for kind in kinds() {
         let without = course(&kind, "newreno", 10, None);
         assert!(without.len() > 1000, "{kind}");

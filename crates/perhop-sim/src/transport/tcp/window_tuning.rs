@@ -2,17 +2,20 @@
 
 use super::{TcpParams, WindowTuning};
 
-/// The receiver's window, as its sender knows it: `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow` of Linux 6.18, which follow Fisk & Feng
-/// 2001, "Dynamic Right-Sizing in TCP".
+/// The receiver's window, as its sender knows it: `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow` of Linux 6.18,
+/// which follow Fisk & Feng 2001, "Dynamic Right-Sizing in TCP".
 ///
-/// The application takes all data in order at once, so that what it takes in a round trip is what the sender sees acknowledged in one.
+/// The application takes all data in order at once, so that what it takes in a round trip is what the sender
+/// sees acknowledged in one.
 ///
 /// ## Deviations
-/// - Where ten segments do not fit into the first window, a round trip that fills the window makes it grow. In Linux it has grown by then,
-///   since large segments leave less of the buffer to overhead than it expects (`tcp_measure_rcv_mss`).
-/// - It acts at the sender, half a round trip later than at the receiver, and once for each round trip that the sender measures.
-/// - The offer of Linux grows to its new size by two segments for each that arrives (`tcp_grow_window`); here at once. Slow start needs
-///   no more than that.
+/// - Where ten segments do not fit into the first window, a round trip that fills the window makes it grow.
+///   In Linux it has grown by then, since large segments leave less of the buffer to overhead than it expects
+///   (`tcp_measure_rcv_mss`).
+/// - It acts at the sender, half a round trip later than at the receiver, and once for each round trip that
+///   the sender measures.
+/// - The offer of Linux grows to its new size by two segments for each that arrives (`tcp_grow_window`); here
+///   at once. Slow start needs no more than that.
 #[derive(Clone, Debug)]
 pub(super) struct WindowTuner {
     /// The window that is offered, in segments, and the most that it grows to.
@@ -26,11 +29,12 @@ pub(super) struct WindowTuner {
     seen: u32,
 }
 
-/// A flow's first round trip brings as much in Linux (`TCP_INIT_CWND`), or a window (`tcp_init_buffer_space`).
+/// A flow's first round trip brings as much in Linux (`TCP_INIT_CWND`), or a window
+/// (`tcp_init_buffer_space`).
 const FIRST_TAKEN: u64 = 10;
 
 impl WindowTuner {
-    /// That of a new connection; none where the window is as large from the start as it ever gets.
+    /// Makes the tuner of a new connection; none where the window is as large from the start as it ever gets.
     pub(super) fn new(params: &TcpParams) -> Option<Self> {
         let (offered, most) = (params.first_offered(), params.most_offered());
         let buffered = params.most_buffered().unwrap_or(u32::MAX);
@@ -44,12 +48,13 @@ impl WindowTuner {
         })
     }
 
-    /// The window that is offered, in segments.
+    /// Returns the window that is offered, in segments.
     pub(super) fn offered(&self) -> u32 {
         self.offered as u32
     }
 
-    /// A round trip is over, and every segment below `acked` has arrived. Returns how many segments may be unacknowledged.
+    /// Ends a round trip, by which every segment below `acked` has arrived. Returns how many segments may be
+    /// unacknowledged.
     pub(super) fn on_round_trip(&mut self, acked: u32) -> u32 {
         let taken = u64::from(acked.saturating_sub(self.seen));
         self.seen = acked;

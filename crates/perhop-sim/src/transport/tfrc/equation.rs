@@ -1,15 +1,16 @@
-//! The TCP throughput equation (RFC 5348, section 3.1), with b = 1 and `t_RTO` = 4R as the RFC recommends; and the formula
-//! without timeouts (Mathis, Semke, Mahdavi & Ott 1997).
+//! The TCP throughput equation (RFC 5348, section 3.1), with b = 1 and `t_RTO` = 4R as the RFC recommends;
+//! and the formula without timeouts (Mathis, Semke, Mahdavi & Ott 1997).
 
 use super::Specification;
 
-/// The rate in bytes per second of a TCP with segments of `size` bytes, a round-trip time of `rtt` seconds and loss event
-/// rate p: s / (R f(p)), section 8.1. Without losses it is infinite.
+/// Returns the rate in bytes per second of a TCP with segments of `size` bytes, a round-trip time of `rtt`
+/// seconds and loss event rate p: s / (R f(p)), section 8.1. Without losses it is infinite.
 pub fn throughput(by: Specification, size: f64, rtt: f64, p: f64) -> f64 {
     size / (rtt * f(by, p))
 }
 
-/// The loss event rate, at most 1, at which [`throughput`] gives this rate: the equation inverted by bisection.
+/// Returns the loss event rate, at most 1, at which [`throughput`] gives this rate: the equation inverted by
+/// bisection.
 pub fn loss_event_rate(by: Specification, size: f64, rtt: f64, rate: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     // 60 halvings reach the last digit of any rate that matters; the RFC asks for 5 % (section 6.3.1).

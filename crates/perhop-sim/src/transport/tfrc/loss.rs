@@ -45,7 +45,7 @@ struct Interval {
 }
 
 impl LossHistory {
-    /// Nothing received, nothing lost.
+    /// Makes a history in which nothing was received, and nothing lost.
     pub fn new(discounting: bool) -> Self {
         Self {
             discounting,
@@ -57,8 +57,8 @@ impl LossHistory {
         }
     }
 
-    /// A packet arrived while the sender's round-trip time is `rtt`; says whether it reveals a new loss event. The length
-    /// of the interval before the first event comes from `first_interval`.
+    /// Notes a packet that arrived while the sender's round-trip time is `rtt`; returns whether it reveals a
+    /// new loss event. The length of the interval before the first event comes from `first_interval`.
     pub fn on_packet(
         &mut self,
         number: u32,
@@ -105,13 +105,15 @@ impl LossHistory {
         self.events > known
     }
 
-    /// The next packet may reveal a loss event: others are missing for long enough. Those that are missing first were so for longest.
+    /// Returns whether the next packet may reveal a loss event: others are missing for long enough. The ones
+    /// that are missing first were so for longest.
     #[inline]
     pub fn may_reveal_event(&self) -> bool {
         self.missing.front().is_some_and(|gap| gap.later + 1 >= LATER_ARRIVALS)
     }
 
-    /// A packet arrived after later ones: it is missing no more. One that was known to be lost stays so.
+    /// Notes a packet that arrived after later ones: it is missing no more. One that was known to be lost
+    /// stays so.
     fn fill(&mut self, number: u32) {
         let holds = |gap: &Gap| (gap.before.0 + 1..gap.after.0).contains(&number);
         let Some(place) = self.missing.iter().position(holds) else { return };
@@ -125,7 +127,8 @@ impl LossHistory {
         }
     }
 
-    /// A new event closes the interval of the last, and makes the discount of the older ones permanent (section 5.5).
+    /// Closes the interval of the last event, and makes the discount of the older ones permanent (section
+    /// 5.5).
     fn close(&mut self, packets: f64, discount: f64) {
         for interval in &mut self.closed {
             interval.discount *= discount;
@@ -135,7 +138,7 @@ impl LossHistory {
         self.events += 1;
     }
 
-    /// The loss event rate p: zero before the first loss.
+    /// Returns the loss event rate p: zero before the first loss.
     pub fn rate(&self) -> f64 {
         self.mean_interval().map_or(0.0, |mean| 1.0 / mean)
     }
@@ -145,7 +148,8 @@ impl LossHistory {
         self.events
     }
 
-    /// The average loss interval in packets: with the current one if that makes it longer (sections 5.4 and 5.5).
+    /// Returns the average loss interval in packets: with the current one if that makes it longer (sections
+    /// 5.4 and 5.5).
     fn mean_interval(&self) -> Option<f64> {
         let (newest, _) = self.newest?;
         let current = self.current(newest)?;
@@ -159,7 +163,7 @@ impl LossHistory {
         Some((total / weights).max(self.mean_closed()))
     }
 
-    /// The average of the closed intervals, `I_1` to `I_n`.
+    /// Returns the average of the closed intervals, `I_1` to `I_n`.
     fn mean_closed(&self) -> f64 {
         let (mut total, mut weights) = (0.0, 0.0);
         for (interval, weight) in self.closed.iter().zip(&WEIGHTS) {
@@ -169,12 +173,12 @@ impl LossHistory {
         total / weights
     }
 
-    /// The length of the current interval, `I_0`, when this packet is the newest.
+    /// Returns the length of the current interval, `I_0`, when this packet is the newest.
     fn current(&self, newest: u32) -> Option<f64> {
         self.event.map(|(began, _)| f64::from(newest - began + 1))
     }
 
-    /// The general discount factor DF, when this packet is the newest.
+    /// Returns the general discount factor DF, when this packet is the newest.
     fn discount(&self, newest: u32) -> f64 {
         let twice = 2.0 * self.mean_closed();
         match self.current(newest) {
@@ -185,7 +189,7 @@ impl LossHistory {
 }
 
 impl Gap {
-    /// When a lost packet would have arrived, between those around it (section 5.2).
+    /// Returns when a lost packet would have arrived, between those around it (section 5.2).
     fn time_of(&self, lost: u32) -> Instant {
         let (before, begin) = self.before;
         let (after, end) = self.after;
@@ -225,8 +229,8 @@ mod tests {
         let mut history = LossHistory::new(true);
         assert!(arrivals(&mut history, [1, 3, 2, 4, 5, 6, 8, 9, 7, 10, 11, 12, 13]).is_empty());
         assert_eq!(history.events(), 0);
-        // 15 to 17 are missing; 16 comes after one later packet, 15 and 17 do not. Three packets after 15: 16, 18 and 19; 19 is the
-        // second after 17, and 20 the third.
+        // 15 to 17 are missing; 16 comes after one later packet, 15 and 17 do not. Three packets after 15:
+        // 16, 18 and 19; 19 is the second after 17, and 20 the third.
         assert_eq!(arrivals(&mut history, [14, 18, 16, 19]), [19]);
         assert_eq!(
             history.event,
@@ -250,8 +254,8 @@ mod tests {
 
     #[test]
     fn the_weighted_mean_by_hand() {
-        // (10 + 20 + 30 + 40 + 0.8 50 + 0.6 60 + 0.4 70 + 0.2 80) / 6 = 220/6 = 36.667; with I_0 = 5 it would be
-        // (5 + 10 + 20 + 30 + 0.8 40 + 0.6 50 + 0.4 60 + 0.2 70) / 6 = 165/6 = 27.5.
+        // (10 + 20 + 30 + 40 + 0.8 50 + 0.6 60 + 0.4 70 + 0.2 80) / 6 = 220/6 = 36.667; with I_0 = 5 it would
+        // be (5 + 10 + 20 + 30 + 0.8 40 + 0.6 50 + 0.4 60 + 0.2 70) / 6 = 165/6 = 27.5.
         let closed = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0];
         let mean = |current, discounting| history(&closed, current, discounting).mean_interval().unwrap();
         assert!((mean(5, true) - 220.0 / 6.0).abs() < 1e-12);
@@ -285,7 +289,8 @@ mod tests {
     #[test]
     fn losses_within_a_round_trip_are_one_event() {
         let mut history = LossHistory::new(false);
-        // 10, 15 and 20 are lost at 100, 150 and 200 ms: the third is not later than 100 ms + RTT. 21 at 210 ms is.
+        // 10, 15 and 20 are lost at 100, 150 and 200 ms: the third is not later than 100 ms + RTT. 21 at 210
+        // ms is.
         let numbers = (0..40).filter(|number| ![10, 15, 20, 21].contains(number));
         assert_eq!(arrivals(&mut history, numbers), [13, 24]);
         assert_eq!(history.event, Some((21, at(210))));
@@ -305,8 +310,8 @@ mod tests {
         assert!(arrivals(&mut history, [0, 1, 3, 5]).is_empty());
         assert_eq!(arrivals(&mut history, [6]), [6], "3, 5 and 6 are later than 2");
         assert_eq!(history.missing.len(), 1, "5 and 6 are later than 4");
-        // A hole of thirty packets over 300 ms holds events at 80, 190 and 300 ms: each later than the last by more than
-        // 100 ms.
+        // A hole of thirty packets over 300 ms holds events at 80, 190 and 300 ms: each later than the last
+        // by more than 100 ms.
         let mut history = LossHistory::new(false);
         assert_eq!(arrivals(&mut history, [7, 38, 39, 40]), [40]);
         assert_eq!((history.events(), history.event), (3, Some((30, at(300)))));

@@ -34,7 +34,7 @@ pub struct TfrcReceiver {
     newest: (Instant, Instant),
     /// Arrivals since the last report and within the round-trip time before it, or some of these.
     recent: VecDeque<Instant>,
-    /// Of these, none up to here is within the last round-trip time.
+    /// The time up to which no arrival is within the last round-trip time.
     forgotten: Option<Instant>,
     /// The highest `X_recv` so far.
     highest: f64,
@@ -47,7 +47,7 @@ pub struct TfrcReceiver {
 }
 
 impl TfrcReceiver {
-    /// A receiver that has nothing.
+    /// Makes a receiver that has nothing.
     pub fn new(params: &TfrcParams) -> Self {
         Self {
             by: params.tfrc,
@@ -64,7 +64,8 @@ impl TfrcReceiver {
         }
     }
 
-    /// A data packet came: section 6.1, and 6.3 for the first ones, which carry no round-trip time and are all reported.
+    /// Takes a data packet: section 6.1, and 6.3 for the first ones, which carry no round-trip time and are
+    /// all reported.
     pub(in crate::transport) fn on_data(
         &mut self,
         number: u32,
@@ -74,7 +75,7 @@ impl TfrcReceiver {
         self.takes(number, envelope, now).then(|| self.report(now))
     }
 
-    /// The same; says whether it is to be reported at once.
+    /// Notes a data packet; returns whether it is to be reported at once.
     #[inline]
     fn takes(&mut self, number: u32, envelope: Envelope, now: Instant) -> bool {
         let before = if self.losses.may_reveal_event() { self.losses.rate() } else { 0.0 };
@@ -95,7 +96,7 @@ impl TfrcReceiver {
         self.silent || new_event && self.losses.rate() > before
     }
 
-    /// The feedback timer has expired: section 6.2.
+    /// Returns the report that is due, if the feedback timer has expired: section 6.2.
     pub(in crate::transport) fn on_wake(&mut self, now: Instant) -> Option<Report> {
         if now < self.due {
             return None;
@@ -136,7 +137,7 @@ impl TfrcReceiver {
         }
     }
 
-    /// What came a round-trip time ago or earlier no longer counts.
+    /// Forgets what came a round-trip time ago or earlier.
     #[inline]
     fn forget(&mut self, rtt: Duration, now: Instant) {
         let until = now.as_nanos().checked_sub(rtt.as_nanos()).map(Instant::from_nanos);
@@ -144,18 +145,18 @@ impl TfrcReceiver {
     }
 }
 
-/// How many of these arrivals are forgotten: they are in the order of time.
+/// Returns how many of these arrivals are forgotten: they are in the order of time.
 fn past(recent: &VecDeque<Instant>, forgotten: Option<Instant>) -> usize {
     forgotten.map_or(0, |until| recent.partition_point(|&arrival| arrival <= until))
 }
 
-/// `X_recv`: so many packets came within the last round-trip time.
+/// Returns `X_recv`, where so many packets came within the last round-trip time.
 fn received(packets: usize, size: f64, rtt: Duration) -> f64 {
     packets as f64 * size / rtt.as_secs_f64()
 }
 
-/// The loss interval before the first event: the one that gives the rate so far, in bytes per second, and at least half a
-/// packet a round-trip time (section 6.3.1).
+/// Returns the loss interval before the first event: the one that gives the rate so far, in bytes per second,
+/// and at least half a packet a round-trip time (section 6.3.1).
 fn first_interval(by: Specification, size: f64, rtt: f64, highest: f64) -> f64 {
     1.0 / loss_event_rate(by, size, rtt, highest.max(0.5 * size / rtt))
 }

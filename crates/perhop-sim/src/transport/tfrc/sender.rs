@@ -1,12 +1,15 @@
 //! The sender: the allowed rate and when to send at it (RFC 5348, section 4).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use perhop_core::{Bytes, Context, Duration, Instant};
 
 use super::{Report, Specification, TfrcParams, throughput};
+use crate::transport::datagram::Envelope;
+use crate::transport::metadata::Metadata;
 use crate::transport::pacing::{MOST_PACKETS_PER_SECOND, packets};
-use crate::transport::{SenderStatistics, Transmit};
+use crate::transport::{Ack, SenderStatistics, Source, Transmit};
 
 /// The weights q and q2 of the old averages of the round-trip time and of its root.
 const MEMORY: f64 = 0.9;
@@ -55,7 +58,8 @@ pub struct TfrcSender {
 }
 
 impl TfrcSender {
-    /// A source of these parameters, which ends after `volume` bytes if one is given. It may send a packet a second.
+    /// Makes a source of these parameters, which ends after `volume` bytes if one is given. It may send a
+    /// packet a second.
     pub fn new(params: &TfrcParams, volume: Option<Bytes>) -> Self {
         let size = params.packet.get() as f64;
         let most = size * MOST_PACKETS_PER_SECOND as f64;
@@ -87,54 +91,6 @@ impl TfrcSender {
         sender
     }
 
-    pub(in crate::transport) fn start(&mut self, now: Instant) {
-        self.next = now;
-        self.patience = now + FIRST_PATIENCE;
-    }
-
-    pub(in crate::transport) fn stop(&mut self) {
-        self.next = Instant::NEVER;
-    }
-
-    pub(in crate::transport) fn wake(&self) -> Instant {
-        if self.next == Instant::NEVER { self.next } else { self.next.min(self.patience) }
-    }
-
-    pub(in crate::transport) fn rtt(&self) -> Option<Duration> {
-        self.carried
-    }
-
-    pub(in crate::transport) fn statistics(&self) -> &SenderStatistics {
-        &self.statistics
-    }
-
-    /// When it sent the last packet that it has; `None` before.
-    pub(in crate::transport) fn finished(&self) -> Option<Instant> {
-        self.finished
-    }
-
-    pub(in crate::transport) fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
-        if cx.now < self.next {
-            return None;
-        }
-        if self.left == Some(0) {
-            self.stop();
-            return None;
-        }
-        self.left = self.left.map(|left| left - 1);
-        self.finished = (self.left == Some(0)).then_some(cx.now);
-        Some(Transmit::plain(self.send(cx), self.size))
-    }
-
-    /// What [`on_wake`](Self::on_wake) and [`transmit`](Self::transmit) do if a packet leaves now and nothing else is to be done. Returns
-    /// its number; `None`, having done nothing, otherwise.
-    #[inline]
-    pub(in crate::transport) fn send_fast(&mut self, cx: &mut Context<'_>) -> Option<u32> {
-        let sends_alone = cx.now >= self.next && cx.now < self.patience && self.left.is_none();
-        // The numbers of packets end long after any run.
-        (sends_alone && self.sequence < u32::MAX).then(|| self.send(cx))
-    }
-
     /// Puts the next packet on the wire; returns its number.
     #[inline]
     fn send(&mut self, cx: &mut Context<'_>) -> u32 {
@@ -147,7 +103,7 @@ impl TfrcSender {
         sequence
     }
 
-    /// The rate has changed.
+    /// Finds when the next packet leaves, since the rate has changed.
     fn schedule(&mut self) {
         self.gap = f64::from(self.size) / self.instantaneous();
         if let (Some((last, factor)), true) = (self.last, self.next != Instant::NEVER) {
@@ -155,26 +111,27 @@ impl TfrcSender {
         }
     }
 
-    /// The next packet follows the last by s / `X_inst` (section 4.6), also when the rate changes in between.
+    /// Returns when the next packet leaves: it follows the last by s / `X_inst` (section 4.6), also when the
+    /// rate changes in between.
     #[inline]
     fn after(&self, last: Instant, factor: f64) -> Instant {
         last + span(self.gap * factor)
     }
 
-    /// `X_inst`: the allowed rate, lower while the round-trip time is above its mean (section 4.5), and never above the
-    /// application's own.
+    /// Returns `X_inst`: the allowed rate, lower while the round-trip time is above its mean (section 4.5),
+    /// and never above the application's own.
     fn instantaneous(&self) -> f64 {
         let (mean, last) = self.roots;
         let rate = if self.oscillation_reduction { self.rate * mean / last } else { self.rate };
         rate.max(self.least()).min(self.max_rate)
     }
 
-    /// One packet in `t_mbi`.
+    /// Returns the rate of one packet in `t_mbi`.
     fn least(&self) -> f64 {
         f64::from(self.size) / LONGEST_GAP_S
     }
 
-    /// A feedback packet came: section 4.3, and 4.2 for the first.
+    /// Takes a feedback packet: section 4.3, and 4.2 for the first.
     pub(in crate::transport) fn on_report(&mut self, report: &Report, now: Instant) {
         let trip = now.since(report.echo) - report.held;
         self.statistics.rtt_samples.0 += 1;
@@ -203,7 +160,7 @@ impl TfrcSender {
         self.schedule();
     }
 
-    /// The first feedback allows the initial window of RFC 3390 in each round trip.
+    /// Allows the initial window of RFC 3390 in each round trip, at the first feedback.
     fn begin(&mut self, rtt: f64, now: Instant) {
         let size = f64::from(self.size);
         self.initial_rate = (4.0 * size).min((2.0 * size).max(4380.0)) / rtt;
@@ -211,7 +168,7 @@ impl TfrcSender {
         self.doubled = now;
     }
 
-    /// `Update X_recv_set()`: what was received within the last two round-trip times.
+    /// Remembers what was received within the last two round-trip times (`Update X_recv_set()`).
     fn remember(&mut self, received: f64, rtt: f64, now: Instant) {
         self.received.push_back((now, received));
         let memory = span(2.0 * rtt);
@@ -222,7 +179,7 @@ impl TfrcSender {
         self.received.iter().fold(0.0, |highest: f64, &(_, received)| highest.max(received))
     }
 
-    /// Step 4 of section 4.3: the allowed rate.
+    /// Finds the allowed rate: step 4 of section 4.3.
     fn allow(&mut self, rtt: f64, now: Instant) {
         let limit = 2.0 * self.highest_received();
         if self.loss > 0.0 {
@@ -233,9 +190,23 @@ impl TfrcSender {
             self.doubled = now;
         }
     }
+}
 
-    /// The nofeedback timer expired: section 4.4, for a sender that is never idle. A sender that has stopped has none.
-    pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
+impl Source for TfrcSender {
+    fn start(&mut self, now: Instant) {
+        self.next = now;
+        self.patience = now + FIRST_PATIENCE;
+    }
+
+    fn stop(&mut self) {
+        self.next = Instant::NEVER;
+    }
+
+    fn wake(&self) -> Instant {
+        if self.next == Instant::NEVER { self.next } else { self.next.min(self.patience) }
+    }
+
+    fn on_wake(&mut self, now: Instant) {
         if now < self.patience || self.next == Instant::NEVER {
             return;
         }
@@ -252,6 +223,54 @@ impl TfrcSender {
         let wait = (4.0 * self.rtt.unwrap_or(0.0)).max(2.0 * f64::from(self.size) / self.rate);
         self.patience = now + span(wait);
         self.schedule();
+    }
+
+    fn transmit(&mut self, cx: &mut Context<'_>) -> Option<Transmit> {
+        if cx.now < self.next {
+            return None;
+        }
+        if self.left == Some(0) {
+            self.stop();
+            return None;
+        }
+        self.left = self.left.map(|left| left - 1);
+        self.finished = (self.left == Some(0)).then_some(cx.now);
+        Some(Transmit::plain(self.send(cx), self.size))
+    }
+
+    fn finished(&self) -> Option<Instant> {
+        self.finished
+    }
+
+    fn on_ack(&mut self, ack: Ack, metadata: &mut Metadata, now: Instant) {
+        if let Some(report) = metadata.of_datagrams().take_report(ack.number) {
+            self.on_report(&report, now);
+        }
+    }
+
+    /// Sends a packet, if one is due and nothing else is.
+    #[inline]
+    fn try_wake(&mut self, cx: &mut Context<'_>) -> Option<Range<u32>> {
+        let sends_alone = cx.now >= self.next && cx.now < self.patience && self.left.is_none();
+        // The numbers of packets end long after any run.
+        let sends = sends_alone && self.sequence < u32::MAX;
+        sends.then(|| {
+            let number = self.send(cx);
+            number..number + 1
+        })
+    }
+
+    fn smoothed_rtt(&self) -> Option<f64> {
+        self.carried.map(Duration::as_secs_f64)
+    }
+
+    #[inline]
+    fn envelope(&self, now: Instant) -> Option<Envelope> {
+        Some(Envelope { sent: now, rtt: self.carried })
+    }
+
+    fn statistics(&self) -> SenderStatistics {
+        self.statistics.clone()
     }
 }
 
@@ -368,10 +387,11 @@ mod tests {
             let slow = Report { echo: at(0), held: Duration::ZERO, received: 9e9, loss: 0.01, events: 1 };
             sender.on_report(&slow, at(400));
             // R = 0.9 0.1 + 0.1 0.4 = 0.13 s.
-            assert_eq!(sender.rtt(), Some(Duration::from_millis(130)));
+            assert_eq!(sender.carried, Some(Duration::from_millis(130)));
             assert!(close(sender.rate, throughput(Specification::Rfc5348, 1000.0, 0.13, 0.01)));
         }
-        // sqrt(0.1) = 0.316_227_8 and sqrt(0.4) = 0.632_455_5: their mean is 0.347_850_5, and 0.55 of the second.
+        // sqrt(0.1) = 0.316_227_8 and sqrt(0.4) = 0.632_455_5: their mean is 0.347_850_5, and 0.55 of the
+        // second.
         assert!(close(steady.instantaneous(), steady.rate));
         assert!(close(careful.instantaneous(), 0.55 * careful.rate), "{}", careful.instantaneous());
     }

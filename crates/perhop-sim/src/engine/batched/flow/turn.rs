@@ -11,6 +11,7 @@ use crate::control::Post;
 use crate::flow::Turn;
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
+use crate::transport::Source;
 
 impl BatchedFlow {
     /// All that happens to its sender by itself before `limit`, unless a control message comes first; ACKs that are held also beyond,
@@ -66,7 +67,7 @@ impl BatchedFlow {
             self.rare.held.shrink_to(FEW); // A timeout that held many is rare, and most flows need no more memory for it.
         }
         self.find_due();
-        self.find_senders_fast_path(times.end());
+        self.find_quiet_time(times.end());
         happened
     }
 

@@ -43,7 +43,7 @@ pub enum Given {
 }
 
 impl Given {
-    /// The value as text.
+    /// Returns the value as text.
     pub fn text(self) -> &'static str {
         match self {
             Self::Text(text) | Self::Rule(text) => text,
@@ -147,7 +147,7 @@ const PAPERS: Preset = Preset {
     ],
 };
 
-/// See [`Variant::Linux`](super::Variant::Linux).
+/// The preset of [`Variant::Linux`](super::Variant::Linux).
 const LINUX: Preset = Preset {
     name: "linux",
     system: "hosts of Linux 6.18 on Ethernet, with 4 GiB of memory or more",
@@ -211,7 +211,7 @@ const LINUX: Preset = Preset {
     ],
 };
 
-/// See [`Variant::Quic`](super::Variant::Quic).
+/// The preset of [`Variant::Quic`](super::Variant::Quic).
 const QUIC: Preset = Preset {
     name: "quic",
     system: "one stream of QUIC (RFC 9000 and 9002) over IPv6, as far as this sender can act like it",
@@ -298,7 +298,7 @@ const QUIC: Preset = Preset {
     ],
 };
 
-/// See [`Variant::Ns1998`](super::Variant::Ns1998).
+/// The preset of [`Variant::Ns1998`](super::Variant::Ns1998).
 const NS_1998: Preset = Preset {
     name: "ns-1998",
     system: "the NewReno agent of ns-2.1b2 to 2.1b5",

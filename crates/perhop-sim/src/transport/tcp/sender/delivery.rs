@@ -1,8 +1,10 @@
-//! Delivery-rate samples and rounds, for congestion controls that [need](super::super::congestion::Needs::delivery) them
-//! (draft-cheng-iccrg-delivery-rate-estimation-02, section 3).
+//! Delivery-rate samples and rounds, for congestion controls that
+//! [need](super::super::congestion::Needs::delivery) them (draft-cheng-iccrg-delivery-rate-estimation-02,
+//! section 3).
 //!
 //! ## Deviations
-//! - Only the samples of a flow whose application hands its data over in steps can be limited by the application.
+//! - Only the samples of a flow whose application hands its data over in steps can be limited by the
+//!   application.
 
 use perhop_core::Instant;
 
@@ -20,12 +22,13 @@ pub(in crate::transport::tcp) struct DeliveryRate {
     lost: u64,
     /// When the segment was sent that ends the interval of the last sample (`C.first_sent_time`).
     first_sent: Instant,
-    /// Of the segments that the present ACK delivers, the one sent last.
+    /// The segment sent last of the ones that the present ACK delivers.
     newest: Option<Sending>,
     /// The rounds so far, and how much has been delivered when this one ends.
     round: u64,
     round_ends: u64,
-    /// Segments sent until so many are delivered are limited by the application (`C.app_limited`); 0 if none is.
+    /// Segments sent until so many are delivered are limited by the application (`C.app_limited`); 0 if none
+    /// is.
     limited: u64,
 }
 
@@ -39,19 +42,20 @@ struct Sending {
     lost: u64,
     /// Segments in the network, itself included.
     in_flight: u32,
-    /// It was not the first time.
+    /// The segment was sent again.
     again: bool,
-    /// It was limited by the application.
+    /// The application limited what was sent.
     limited: bool,
 }
 
 impl DeliveryRate {
-    /// Nothing outstanding; this segment comes first.
+    /// Makes an account with nothing outstanding; this segment comes first.
     pub(super) fn from_segment(first: u32) -> Self {
         Self { sendings: Outstanding::from_segment(first), ..Self::default() }
     }
 
-    /// A segment is sent, for the first time or again, with which so many are in the network; `is_idle` if none was outstanding.
+    /// Notes a segment that is sent, for the first time or again, with which so many are in the network;
+    /// `is_idle` if none was outstanding.
     pub(in crate::transport::tcp) fn on_sent(
         &mut self,
         sequence: u32,
@@ -78,7 +82,7 @@ impl DeliveryRate {
         }
     }
 
-    /// An ACK says for the first time that this segment has arrived.
+    /// Notes that an ACK reports this segment for the first time.
     pub(in crate::transport::tcp) fn on_delivered(&mut self, sequence: u32, now: Instant) {
         let Some(&sending) = self.sendings.get(sequence) else { return };
         self.delivered += 1;
@@ -92,20 +96,20 @@ impl DeliveryRate {
         }
     }
 
-    /// The application has nothing more to send, while so many segments are in the network and the window would let out more
-    /// (section 3.4).
-    pub(in crate::transport::tcp) fn limit_by_application(&mut self, pipe: u32) {
+    /// Notes that the application has nothing more to send, while so many segments are in the network and the
+    /// window would let out more (section 3.4).
+    pub(super) fn limit_by_application(&mut self, pipe: u32) {
         self.limited = (self.delivered + u64::from(pipe)).max(1);
     }
 
-    /// A segment is lost.
+    /// Notes that a segment is lost.
     pub(in crate::transport::tcp) fn on_lost(&mut self, sequence: u32, now: Instant) -> Option<LostSegment> {
         self.lost += 1;
         let sending = self.sendings.get(sequence)?;
         Some(LostSegment { now, lost: (self.lost - sending.lost) as u32, in_flight: sending.in_flight })
     }
 
-    /// The sample of an ACK that asks for segment `acked`; none if it delivered nothing.
+    /// Returns the sample of an ACK that asks for segment `acked`; none if it delivered nothing.
     #[inline(never)] // It would else be in the code of each congestion control.
     pub(in crate::transport::tcp) fn sample(&mut self, acked: u32, now: Instant) -> Option<DeliverySample> {
         self.sendings.pass(acked);
@@ -139,8 +143,8 @@ mod tests {
 
     #[test]
     fn a_sample_takes_the_longer_of_both_intervals() {
-        // 20 segments of 1500 bytes delivered when segment P is sent, at 100 ms; P is the last of those sent in 28 ms. When P
-        // arrives, 30 ms after the 20th, 35 are delivered: 15 in 30 ms, 6 Mbit/s.
+        // 20 segments of 1500 bytes delivered when segment P is sent, at 100 ms; P is the last of those sent
+        // in 28 ms. When P arrives, 30 ms after the 20th, 35 are delivered: 15 in 30 ms, 6 Mbit/s.
         let mut rate = DeliveryRate {
             delivered: 20,
             delivered_at: at(98),

@@ -1,29 +1,30 @@
 //! ECN at the sender: RFC 3168, section 6.1.2.
 //!
 //! ## Deviations
-//! - A mark that comes back while the window is one segment leaves the window as it is; RFC 3168 would also have the sender
-//!   wait for its retransmission timer.
-//! - A mark reduces the window at once, with `prr`, too; Linux spreads the reduction over a round trip by PRR, as after a loss. That the
-//!   window does not grow meanwhile, `reduction = "linux"` has, too.
+//! - A mark that comes back while the window is one segment leaves the window as it is; RFC 3168 would also
+//!   have the sender wait for its retransmission timer.
+//! - A mark reduces the window at once, with `prr`, too; Linux spreads the reduction over a round trip by
+//!   PRR, as after a loss. That the window does not grow meanwhile, `reduction = "linux"` has, too.
 
 use perhop_core::{Ecn, Instant};
 
-use super::{Rare, TcpSender};
+use super::{Cold, TcpSender};
 use crate::transport::tcp::TcpEcn;
 use crate::transport::tcp::ace::{self, AccEcn, AceReader};
 use crate::transport::tcp::congestion::CongestionControl;
 
 /// What a sender remembers of marks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::transport::tcp) struct EcnState {
+pub(super) struct EcnState {
     pub(super) ecn: TcpEcn,
     /// What new data is sent with.
     pub(super) codepoint: Ecn,
-    /// What had been sent when the window was last reduced, for whatever reason: what is learned of it changes nothing.
+    /// What had been sent when the window was last reduced, for whatever reason: what is learned of it
+    /// changes nothing.
     reduced_at: u32,
     /// The window does not grow until more than this is acknowledged, after a mark; 0 where that is over.
     held_until: u32,
-    /// The next new segment says that the window was reduced (CWR).
+    /// Returns whether the next new segment says that the window was reduced.
     says_reduced: bool,
     /// The congestion control gets the ACKs that report marks, and its retransmissions are ECN-capable, too.
     hears_marks: bool,
@@ -41,9 +42,9 @@ impl EcnState {
         Self { ecn, codepoint, hears_marks, ace, ..Self::default() }
     }
 
-    /// The marks that an ACK of so many new segments reports: by its ECN-Echo, or by its count. Where each mark is echoed, the
-    /// ECN-Echo is of all these segments (RFC 8257, section 3.3, step 3).
-    pub(in crate::transport::tcp) fn learn(&mut self, ece: bool, counted: u32, delivered: u32) {
+    /// Notes the marks that an ACK of so many new segments reports: by its ECN-Echo, or by its count. Where
+    /// each mark is echoed, the ECN-Echo is of all these segments (RFC 8257, section 3.3, step 3).
+    pub(super) fn learn(&mut self, ece: bool, counted: u32, delivered: u32) {
         let new = match &mut self.ace {
             None => counted.saturating_sub(self.reported),
             Some(reader) => reader.read(ace::field(counted), delivered),
@@ -53,13 +54,14 @@ impl EcnState {
         self.marks = new.max(if ece { echoed } else { 0 });
     }
 
-    /// What a segment that was sent before is sent with. RFC 3168, section 6.1.5, makes it not ECN-capable. Linux's `tcp_ecn_send()`
-    /// leaves it as new data is where the control needs ECN (`TCP_CONG_NEEDS_ECN`): it responds to the share of marked packets.
+    /// Returns the ECN field of a retransmission. RFC 3168, section 6.1.5, makes it not ECN-capable. Linux's
+    /// `tcp_ecn_send()` leaves it as new data is where the control needs ECN (`TCP_CONG_NEEDS_ECN`): it
+    /// responds to the share of marked packets.
     pub(super) fn codepoint_of_retransmissions(&self) -> Ecn {
         if self.hears_marks { self.codepoint } else { Ecn::NotCapable }
     }
 
-    /// Whether new data is ECN-capable.
+    /// Returns whether new data is ECN-capable.
     pub(super) fn is_capable(&self) -> bool {
         !self.is_off()
     }
@@ -68,24 +70,25 @@ impl EcnState {
         self.ecn.is_off()
     }
 
-    /// An ACK without ECN-Echo, by which so many marked packets had come, says nothing new, and the sender has nothing to say.
+    /// Returns whether an ACK without ECN-Echo, by which so many marked packets had come, says nothing new,
+    /// and the sender has nothing to say.
     #[inline]
     pub(super) fn has_no_news(&self, counted: u32) -> bool {
         counted <= self.reported && self.ace.is_none() && !self.says_reduced && self.held_until == 0
     }
 
-    /// The next new segment says that the window was reduced.
+    /// Returns the next new segment says that the window was reduced.
     #[inline]
     pub(super) fn has_to_say_reduced(&self) -> bool {
         self.says_reduced
     }
 
-    /// Whether the new segment that is sent now says that the window was reduced.
+    /// Returns whether the new segment that is sent now says that the window was reduced.
     pub(super) fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.says_reduced)
     }
 
-    /// The window was reduced, and `highest` had been sent.
+    /// Notes that the window was reduced when everything below `sent_end` had been sent.
     fn on_reduced(&mut self, highest: u32) {
         self.reduced_at = highest;
         self.held_until = 0;
@@ -94,27 +97,29 @@ impl EcnState {
 }
 
 impl TcpSender {
-    /// Whether the congestion control is to know of the ACK at hand now: one that owns its recoveries gets it later. RFC 3168,
-    /// section 6.1.2: the window does not grow by one that reports marks.
+    /// Returns whether the ACK at hand is reported to the congestion control now: one that controls
+    /// recoveries gets it later. RFC 3168, section 6.1.2: the window does not grow by one that reports marks.
     pub(super) fn may_grow(&mut self) -> bool {
         let is_held = self.is_held();
-        let Rare { owns_recovery, ecn, .. } = &*self.rare;
-        !owns_recovery && ((ecn.marks == 0 && !is_held) || ecn.hears_marks)
+        let Cold { controls_recovery, ecn, .. } = &*self.cold;
+        !controls_recovery && ((ecn.marks == 0 && !is_held) || ecn.hears_marks)
     }
 
-    /// Whether the window does not grow, since a mark has reduced it and not all is acknowledged that had been sent by then.
+    /// Returns whether the window does not grow, since a mark has reduced it and not all is acknowledged that
+    /// had been sent by then.
     pub(super) fn is_held(&mut self) -> bool {
-        let ecn = &mut self.rare.ecn;
+        let ecn = &mut self.cold.ecn;
         if self.acked > ecn.held_until {
             ecn.held_until = 0;
         }
         ecn.held_until > 0
     }
 
-    /// Reduces the window if an ACK, which asks for `expected`, reports marks: at most once in a window of data.
+    /// Reduces the window if an ACK, which asks for `expected`, reports marks: at most once in a window of
+    /// data.
     #[cold]
-    pub(in crate::transport::tcp) fn answer_marks(&mut self, expected: u32, now: Instant) {
-        if self.rare.ecn.marks == 0 || self.recovering || expected <= self.rare.ecn.reduced_at {
+    pub(super) fn answer_marks(&mut self, expected: u32, now: Instant) {
+        if self.cold.ecn.marks == 0 || self.recovering || expected <= self.cold.ecn.reduced_at {
             return;
         }
         let event = self.congestion_event(now);
@@ -122,24 +127,25 @@ impl TcpSender {
         if self.control.window() > event.window {
             self.control_mut().set_window(event.window);
         }
-        self.rare.statistics.ecn_reductions += 1;
+        self.cold.statistics.ecn_reductions += 1;
         self.end_first_slow_start();
-        self.rare.ecn.on_reduced(self.highest);
-        if self.rare.params.reduces_as_linux() {
-            self.rare.ecn.held_until = self.highest;
+        self.cold.ecn.on_reduced(self.sent_end);
+        if self.cold.params.reduces_as_linux() {
+            self.cold.ecn.held_until = self.sent_end;
         }
     }
 
-    /// Whether a mark has already reduced the window for the data of which the first missing segment is part.
+    /// Returns whether a mark has already reduced the window for the data of which the first missing segment
+    /// is part.
     pub(super) fn has_answered_marks(&self) -> bool {
-        let ecn = &self.rare.ecn;
+        let ecn = &self.cold.ecn;
         ecn.is_capable() && !ecn.hears_marks && self.acked < ecn.reduced_at
     }
 
-    /// A loss has reduced the window.
+    /// Notes that a loss has reduced the window.
     pub(super) fn note_reduction(&mut self) {
-        if self.rare.ecn.is_capable() {
-            self.rare.ecn.on_reduced(self.highest);
+        if self.cold.ecn.is_capable() {
+            self.cold.ecn.on_reduced(self.sent_end);
         }
     }
 }

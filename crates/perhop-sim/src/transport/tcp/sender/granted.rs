@@ -1,19 +1,23 @@
-//! Data that an application hands over in steps: the restart after idle times (RFC 5681, section 4.1), and when the window is valid
-//! (RFC 7661, section 4).
+//! Data that an application hands over in steps: the restart after idle times (RFC 5681, section 4.1), and
+//! when the window is valid (RFC 7661, section 4).
 //!
 //! ## Deviations
-//! - RFC 7661 would keep the window over idle times of up to five minutes; here `idle-restart` decides about that by itself.
-//! - A loss in the non-validated phase lowers the window as any other loss (RFC 7661, section 4.4, lowers it further).
+//! - RFC 7661 would keep the window over idle times of up to five minutes; here `idle-restart` decides about
+//!   that by itself.
+//! - A loss in the non-validated phase lowers the window as any other loss (RFC 7661, section 4.4, lowers it
+//!   further).
 //! - Without a sample in its period, pipeACK keeps its last value, where RFC 7661 leaves it undefined.
-//! - Linux (`tcp_slow_start_after_idle`) halves the window for each timeout of an idle time (RFC 2861) down to the initial one.
+//! - Linux (`tcp_slow_start_after_idle`) halves the window for each timeout of an idle time (RFC 2861) down
+//!   to the initial one.
 
 use perhop_core::{Duration, Instant};
 
-use super::{Rare, TcpSender};
+use super::{Cold, Mode, TcpSender};
 use crate::transport::tcp::CwndValidation;
 use crate::transport::tcp::congestion::CongestionControl;
 
-/// The least time over which pipeACK is the greatest of its samples, and its multiple of the round trip (RFC 7661, section 4.2).
+/// The least time over which pipeACK is the greatest of its samples, and its multiple of the round trip (RFC
+/// 7661, section 4.2).
 const LEAST_PERIOD: Duration = Duration::from_secs(1);
 const PERIOD_IN_ROUND_TRIPS: u64 = 3;
 
@@ -30,7 +34,7 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    /// The application has ended.
+    /// Notes that the application has ended.
     pub(super) fn end(&mut self) {
         self.is_over = true;
     }
@@ -50,7 +54,8 @@ struct PipeAck {
 }
 
 impl PipeAck {
-    /// An ACK moves the left edge from `before` to `acked`; segments below `next` have been sent.
+    /// Takes a sample, if an ACK that moves the left edge from `before` to `acked` ends one; segments below
+    /// `next` have been sent.
     fn on_ack(&mut self, before: u32, acked: u32, next: u32, period: Duration, now: Instant) {
         let (from, ends) = *self.sample.get_or_insert((before, next));
         if acked < ends {
@@ -71,14 +76,14 @@ impl PipeAck {
 }
 
 impl TcpSender {
-    /// From the start on, the connection has only the data that it is [granted](Self::grant).
-    pub(in crate::transport) fn await_grants(&mut self) {
-        self.end = u32::from(self.handshake);
-        (self.fast_path, self.takes_plain) = (false, false);
+    /// Leaves the connection with nothing to send but the data that it is [granted](Self::take_grant).
+    pub(super) fn wait_for_grants(&mut self) {
+        self.data_end = u32::from(self.handshake);
+        (self.mode, self.shortest) = (Mode::General, Mode::General);
         self.notes = true;
-        let params = &self.rare.params;
+        let params = &self.cold.params;
         let validates = params.cwnd_validation.unwrap_or_default() == CwndValidation::Rfc7661;
-        self.rare.granted = Some(Box::new(Granted {
+        self.cold.granted = Some(Box::new(Granted {
             last_sent: Instant::ZERO,
             is_over: false,
             restarts: params.restarts_after_idle(),
@@ -86,38 +91,38 @@ impl TcpSender {
         }));
     }
 
-    /// The application has so many segments more.
-    pub(in crate::transport) fn grant(&mut self, segments: u32, now: Instant) {
-        self.end = self.end.saturating_add(segments);
-        if self.started && self.acked == self.highest {
+    /// Takes so many segments more from the application.
+    pub(super) fn take_grant(&mut self, segments: u32, now: Instant) {
+        self.data_end = self.data_end.saturating_add(segments);
+        if self.started && self.acked == self.sent_end {
             self.end_idle_time(now);
         }
-        self.limit = self.allowed();
     }
 
-    /// Nothing was outstanding: after a retransmission timeout without sending, the window is at most the initial one.
+    /// Ends an idle time: after a retransmission timeout without sending, the window is at most the initial
+    /// one.
     fn end_idle_time(&mut self, now: Instant) {
-        let Some(granted) = &self.rare.granted else { return };
+        let Some(granted) = &self.cold.granted else { return };
         let (idle, restarts) = (now.since(granted.last_sent), granted.restarts);
         self.control_mut().on_idle(idle);
-        if restarts && idle > self.timeout && !self.rare.owns_recovery {
-            let initial = self.rare.params.initial_window.get() as f64;
+        if restarts && idle > self.timeout && !self.cold.controls_recovery {
+            let initial = self.cold.params.initial_window.get() as f64;
             let window = self.control.window().min(initial);
             self.control_mut().set_window(window);
         }
     }
 
-    /// A segment is sent.
+    /// Notes when a segment is sent.
     pub(super) fn note_grant_used(&mut self, now: Instant) {
-        if let Some(granted) = &mut self.rare.granted {
+        if let Some(granted) = &mut self.cold.granted {
             granted.last_sent = now;
         }
     }
 
-    /// An ACK moves the left edge from `before`. Returns whether the window may grow by it.
+    /// Returns whether the window may grow by an ACK that moves the left edge from `before`.
     pub(super) fn validate(&mut self, before: u32, now: Instant) -> bool {
         let (acked, next) = (self.acked, self.next);
-        let Rare { granted, rto, .. } = &mut *self.rare;
+        let Cold { granted, rto, .. } = &mut *self.cold;
         let Some(pipe) = granted.as_mut().and_then(|granted| granted.pipe.as_mut()) else { return true };
         let period = rto.smoothed_span().unwrap_or(Duration::ZERO);
         let period = period.saturating_mul(PERIOD_IN_ROUND_TRIPS).max(LEAST_PERIOD);
@@ -126,14 +131,15 @@ impl TcpSender {
         is_valid
     }
 
-    /// Nothing more leaves now: if the application has no more, delivery rates are its, not the network's.
+    /// Notes that nothing more leaves now: if the application has no more, delivery rates are its, not the
+    /// network's.
     pub(super) fn note_lack_of_data(&mut self) {
-        if self.next < self.end {
+        if self.next < self.data_end {
             return;
         }
-        let pipe = (self.next - self.acked).saturating_sub(self.rare.absent);
-        let window = self.window();
-        if let Some(delivery) = &mut self.rare.delivery
+        let pipe = (self.next - self.acked).saturating_sub(self.cold.left_network);
+        let window = self.congestion_window();
+        if let Some(delivery) = &mut self.cold.delivery
             && f64::from(pipe) < window
         {
             delivery.limit_by_application(pipe);

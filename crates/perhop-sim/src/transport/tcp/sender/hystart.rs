@@ -1,8 +1,10 @@
-//! `HyStart` of Linux's CUBIC (`hystart_update` in `tcp_cubic.c`), after Ha & Rhee, Taming the elephants: new TCP slow start, 2011.
+//! `HyStart` of Linux's CUBIC (`hystart_update` in `tcp_cubic.c`), after Ha & Rhee, Taming the elephants: new
+//! TCP slow start, 2011.
 //!
 //! ## Deviations
 //! - It acts in the first slow start; Linux's also in one after a timeout.
-//! - The allowance for bunches of segments is 1 ms; Linux's is less where the pacing rate is above 2.1 Gbit/s.
+//! - The allowance for bunches of segments is 1 ms; Linux's is less where the pacing rate is above 2.1
+//!   Gbit/s.
 
 use perhop_core::{Duration, Instant};
 
@@ -47,8 +49,8 @@ impl LinuxHyStart {
         }
     }
 
-    /// An ACK came with this round trip while this window was in force; `acked` is the first segment that is missing, `sent` the
-    /// first not sent. Says whether slow start is over.
+    /// Takes an ACK with this round trip while this window was in force; `acked` is the first segment that is
+    /// missing, `sent` the first not sent. Returns whether slow start is over.
     pub(super) fn is_over(
         &mut self,
         rtt: Duration,
@@ -69,7 +71,8 @@ impl LinuxHyStart {
         self.has_grown(rtt, least) || is_long
     }
 
-    /// ACKs in a row have come for half of the least round trip; for all of it if segments are paced, which spreads them by half.
+    /// Returns whether ACKs in a row have come for half of the least round trip; for all of it if segments
+    /// are paced, which spreads them by half.
     fn is_long_train(&mut self, least: Duration, now: Instant) -> bool {
         if now.since(self.last_ack) > TRAIN_GAP {
             return false;
@@ -79,7 +82,7 @@ impl LinuxHyStart {
         now.since(self.began).as_nanos() > most
     }
 
-    /// The least round trip of this round is above that of the connection.
+    /// Returns whether the least round trip of this round is above the least of the connection.
     fn has_grown(&mut self, rtt: Duration, least: Duration) -> bool {
         let current = self.current.map_or(rtt, |current| current.min(rtt));
         self.current = Some(current);
@@ -112,8 +115,8 @@ mod tests {
 
     #[test]
     fn the_ninth_of_the_longer_round_trips_ends_slow_start() {
-        // Linux's packetdrill test: a window of 20, ACKs of 2 segments a millisecond from 240 ms after that on. At the ninth,
-        // when the window is 36, 240 > 200 + 16.
+        // Linux's packetdrill test: a window of 20, ACKs of 2 segments a millisecond from 240 ms after that
+        // on. At the ninth, when the window is 36, 240 > 200 + 16.
         let mut hystart = begun();
         let mut ended = Vec::new();
         for number in 0..12_u32 {

@@ -3,19 +3,20 @@
 use perhop_core::{Duration, Instant};
 
 use super::TcpSender;
-use crate::transport::limits::{Limit, LimitTimes};
+use crate::transport::limits::Limit;
 
-/// How much of a full window, less a segment, a round trip paces at least that counts as all of it: BBR paces 1 % below the rate that it
-/// has measured, which is a window in a round trip where the window holds it, and measures this rate to a segment.
+/// How much of a full window, less a segment, a round trip paces at least that counts as all of it: BBR paces
+/// 1 % below the rate that it has measured, which is a window in a round trip where the window holds it, and
+/// measures this rate to a segment.
 const PACED_PART: f64 = 0.98;
 
 impl TcpSender {
-    /// It has sent what it may send now: notes what it waits for.
+    /// Notes what the sender waits for, once it has sent what it may.
     #[inline(always)]
-    pub(in crate::transport::tcp) fn note_limit(&mut self, now: Instant) {
+    pub(super) fn note_limit(&mut self, now: Instant) {
         let limit = self.limit_now();
         if limit != self.limited_by {
-            self.rare.limits.turn(self.limited_by, now);
+            self.cold.limits.turn(self.limited_by, now);
             self.limited_by = limit;
         }
     }
@@ -25,7 +26,7 @@ impl TcpSender {
         if self.acked < self.recover {
             // As in `tcp_write_xmit`: what is full holds the sender while losses are repaired, too.
             Some(if self.is_full() { self.limit_at_most() } else { Limit::Recovery })
-        } else if self.next >= self.end || self.acked == 0 {
+        } else if self.next >= self.data_end || self.acked == 0 {
             self.limit_without_data()
         } else {
             Some(self.limit_by_windows())
@@ -41,66 +42,52 @@ impl TcpSender {
         }
     }
 
-    /// As much is unacknowledged as may be.
+    /// Returns whether as much is unacknowledged as may be.
     #[inline(always)]
     fn is_full(&self) -> bool {
-        self.next - self.acked >= self.most
+        self.next - self.acked >= self.receiver_window
     }
 
-    /// The congestion control lets out as much in a round trip as may be unacknowledged at all: a segment that waits for its pace is
-    /// only spread over the round trip in which the receiver's window, or the sender's buffer, is used up.
+    /// Returns whether the congestion control lets out as much in a round trip as may be unacknowledged at
+    /// all: a segment that waits for its pace is only spread over the round trip in which the receiver's
+    /// window, or the sender's buffer, is used up.
     ///
-    /// Linux counts the wait for the pace as neither (`tcp_write_xmit`), so that its `tcpi_rwnd_limited` of a paced sender is smaller.
+    /// Linux counts the wait for the pace as neither (`tcp_write_xmit`), so that its `tcpi_rwnd_limited` of a
+    /// paced sender is smaller.
     #[inline(never)]
     fn paces_a_full_window(&self) -> bool {
-        let most = f64::from(self.most);
-        let gap = self.rare.gap.or_else(|| self.find_gap()).map(Duration::as_secs_f64);
-        let Some((gap, round_trip)) = gap.zip(self.smoothed_rtt()) else { return false };
-        self.window() >= most && round_trip >= PACED_PART * (most - 1.0) * gap
+        let most = f64::from(self.receiver_window);
+        let gap = self.cold.gap.or_else(|| self.find_gap()).map(Duration::as_secs_f64);
+        let Some((gap, round_trip)) = gap.zip(self.cold.rto.smoothed()) else { return false };
+        self.congestion_window() >= most && round_trip >= PACED_PART * (most - 1.0) * gap
     }
 
-    /// The receiver's window is full, or the sender's buffer, which is smaller.
+    /// Returns which is full: the receiver's window, or the sender's buffer, which is smaller.
     #[inline(never)]
     fn limit_at_most(&self) -> Limit {
-        let buffered = self.rare.params.most_buffered();
+        let buffered = self.cold.params.most_buffered();
         if buffered.is_some_and(|most| most < self.offered()) { Limit::Buffer } else { Limit::Receiver }
     }
 
-    /// The receiver's window, in segments.
-    fn offered(&self) -> u32 {
-        let tuned = self.rare.tuning.as_ref().map(|tuner| tuner.offered());
-        tuned.unwrap_or(self.rare.params.most_offered())
+    /// Returns the receiver's window, in segments.
+    pub(super) fn offered(&self) -> u32 {
+        let tuned = self.cold.tuning.as_ref().map(|tuner| tuner.offered());
+        tuned.unwrap_or(self.cold.params.most_offered())
     }
 
-    /// No data waits to be sent, or none has been acknowledged yet.
+    /// Returns what the sender waits for when no data waits to be sent, or none has been acknowledged yet.
     #[inline(never)]
     fn limit_without_data(&self) -> Option<Limit> {
         if !self.started {
             None
         } else if self.is_opening() {
             Some(Limit::Idle)
-        } else if self.next < self.end {
+        } else if self.next < self.data_end {
             Some(self.limit_by_windows())
         } else if self.acked < self.next {
             Some(Limit::Application)
         } else {
-            self.rare.granted.as_ref().is_some_and(|granted| !granted.is_over()).then_some(Limit::Idle)
+            self.cold.granted.as_ref().is_some_and(|granted| !granted.is_over()).then_some(Limit::Idle)
         }
-    }
-
-    /// How long what kept it from sending more, by now.
-    pub(in crate::transport) fn limits(&self, now: Instant) -> LimitTimes {
-        self.rare.limits.at(self.limited_by, now)
-    }
-
-    /// The sender's buffer in bytes, if it is limited.
-    pub(in crate::transport) fn buffer(&self) -> Option<u64> {
-        let params = &self.rare.params;
-        Some(params.bytes_of(params.most_buffered()?, params.send_buffer?))
-    }
-
-    /// The receiver's window in bytes.
-    pub(in crate::transport) fn receiver_window(&self) -> u64 {
-        self.rare.params.bytes_of(self.offered(), self.rare.params.window)
     }
 }

@@ -1,13 +1,14 @@
-//! The opening of a connection: a SYN, which carries no data and is smaller than what does. It is neither a delivery nor a loss of
-//! data: what finds losses and measures rates begins when the connection is open, and a congestion control hears of nothing
-//! earlier.
+//! The opening of a connection: a SYN, which carries no data and is smaller than what does. It is neither a
+//! delivery nor a loss of data: what finds losses and measures rates begins when the connection is open, and
+//! a congestion control hears of nothing earlier.
 //!
 //! ## Deviations
-//! - Linux sends its first five SYNs again after a second each (`tcp_syn_linear_timeouts`, since 6.5); here each timeout is twice the
-//!   last (RFC 6298, section 5.5).
-//! - A SYN that was sent again gives no round trip, since ACKs carry no timestamps; with them, Linux measures one.
-//! - The round trip of the SYN does not pace the first window of a congestion control with a rate of its own. Linux does not pace the
-//!   first ten segments either; draft-ietf-ccwg-bbr-06, section 5.6.2, would.
+//! - Linux sends its first five SYNs again after a second each (`tcp_syn_linear_timeouts`, since 6.5); here
+//!   each timeout is twice the last (RFC 6298, section 5.5).
+//! - A SYN that was sent again gives no round trip, since ACKs carry no timestamps; with them, Linux measures
+//!   one.
+//! - The round trip of the SYN does not pace the first window of a congestion control with a rate of its own.
+//!   Linux does not pace the first ten segments either; draft-ietf-ccwg-bbr-06, section 5.6.2, would.
 
 use perhop_core::Instant;
 
@@ -17,52 +18,54 @@ use super::{TcpSender, UNTIMED};
 use crate::transport::tcp::congestion::CongestionControl;
 
 impl TcpSender {
-    /// What is outstanding, or comes first, is the SYN.
-    #[inline(always)]
-    pub(in crate::transport::tcp) fn is_opening(&self) -> bool {
+    /// Returns whether what is outstanding, or comes first, is the SYN.
+    #[inline]
+    pub(super) fn is_opening(&self) -> bool {
         self.handshake && self.acked == 0
     }
 
-    /// The SYN has arrived: data may follow. Returns whether it gave a round trip, which one that was sent again does not.
+    /// Opens the connection when the SYN has arrived: data may follow. Returns whether it gave a round trip,
+    /// which one that was sent again does not.
     #[cold]
-    pub(in crate::transport::tcp) fn open(&mut self, now: Instant) -> bool {
-        let is_timed = self.timed != UNTIMED;
+    pub(super) fn open(&mut self, now: Instant) -> bool {
+        let is_timed = self.rtt_segment != UNTIMED;
         if is_timed {
             self.sample_opening(now);
         }
-        let again = self.rare.statistics.retransmitted;
+        let again = self.cold.statistics.retransmitted;
         if again > 0 {
-            self.rare.rto.begin_again();
-            self.timeout = self.rare.rto.timeout();
+            self.cold.rto.begin_again();
+            self.timeout = self.cold.rto.timeout();
         }
-        self.rare.stray = again as u32;
+        self.cold.stray = again as u32;
         self.acked = 1;
         self.expiry = Instant::NEVER;
-        self.most = self.rare.params.first_outstanding();
-        let window = self.rare.params.first_window(again);
+        self.receiver_window = self.cold.params.first_outstanding();
+        let window = self.cold.params.first_window(again);
         self.control_mut().set_window(f64::from(window));
         self.begin(1, window);
         is_timed
     }
 
-    /// Data begins with this segment and this window.
+    /// Begins the data with this segment and this window.
     pub(super) fn begin(&mut self, first: u32, window: u32) {
-        let rare = &mut *self.rare;
-        rare.early_exit = EarlyExit::new(&rare.params, first + window).map(Box::new);
-        let is_measured = rare.params.needs().delivery || rare.early_exit.is_some();
-        rare.delivery = is_measured.then(|| DeliveryRate::from_segment(first));
+        let cold = &mut *self.cold;
+        cold.early_exit = EarlyExit::new(&cold.params, first + window).map(Box::new);
+        let is_measured = cold.params.needs().delivery || cold.early_exit.is_some();
+        cold.delivery = is_measured.then(|| DeliveryRate::from_segment(first));
     }
 
-    /// The segment carries data: it is not the SYN.
-    #[inline(always)]
-    pub(in crate::transport::tcp) fn is_data(&self, sequence: u32) -> bool {
+    /// Returns whether the segment carries data: it is not the SYN.
+    #[inline]
+    pub(super) fn is_data(&self, sequence: u32) -> bool {
         sequence > 0 || !self.handshake
     }
 
-    /// A duplicate ACK may be the answer to a SYN that was sent more than once, and then says nothing of data.
+    /// Returns whether a duplicate ACK may be the answer to a SYN that was sent more than once: it then says
+    /// nothing of data.
     pub(super) fn takes_for_opening(&mut self) -> bool {
-        let is_stray = self.acked == 1 && self.rare.stray > 0;
-        self.rare.stray -= u32::from(is_stray);
+        let is_stray = self.acked == 1 && self.cold.stray > 0;
+        self.cold.stray -= u32::from(is_stray);
         is_stray
     }
 }
@@ -70,8 +73,9 @@ impl TcpSender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::metadata::Metadata;
     use crate::transport::tcp::{TcpEcn, TcpParams};
-    use crate::transport::{Ack, Transmit};
+    use crate::transport::{Ack, Source, Transmit};
     use perhop_core::{Context, Ecn, Rng};
 
     struct Wire {
@@ -97,7 +101,7 @@ mod tests {
         }
 
         fn ack(&mut self, millis: u64, number: u32) -> Vec<Transmit> {
-            self.act(millis, |sender, now| sender.on_ack(Ack::plain(number), now))
+            self.act(millis, |sender, now| sender.on_ack(Ack::plain(number), &mut Metadata::none(), now))
         }
 
         /// The timer expires so many times; returns when, in milliseconds.
@@ -120,16 +124,18 @@ mod tests {
         let mut wire = Wire::new(LINUX, TcpEcn::Off);
         assert_eq!(wire.start(), [Transmit::plain(0, 52)]);
         assert_eq!(wire.expire(3), [1000, 3000, 7000]);
-        // Linux: one segment after more than one retransmission. RFC 6298, (5.7): then the timeout is 3 s, and doubles from there.
+        // Linux: one segment after more than one retransmission. RFC 6298, (5.7): then the timeout is 3 s,
+        // and doubles from there.
         assert_eq!(wire.ack(7050, 1).len(), 1);
         assert_eq!(wire.expire(3), [10_050, 16_050, 28_050]);
         // Slow start goes on from there: no threshold is left of the lost SYNs.
-        assert_eq!((wire.ack(28_100, 2).len(), wire.sender.window()), (2, 2.0));
+        assert_eq!((wire.ack(28_100, 2).len(), wire.sender.congestion_window()), (2, 2.0));
     }
 
     #[test]
     fn linux_keeps_its_initial_window_after_one_lost_syn_and_others_do_not() {
-        // RFC 5681, section 3.1: "the initial window used by a sender after a correctly transmitted SYN MUST be one segment".
+        // RFC 5681, section 3.1: "the initial window used by a sender after a correctly transmitted SYN MUST
+        // be one segment".
         let reno = r#"{"tcp": "reno", "handshake": true, "initial-window": "10p", "initial-rto": "1s"}"#;
         for (table, lost, window) in [(LINUX, 1, 10), (LINUX, 2, 1), (reno, 0, 10), (reno, 1, 1)] {
             let mut wire = Wire::new(table, TcpEcn::Off);
@@ -164,8 +170,8 @@ mod tests {
         let first = wire.ack(1050, 1);
         assert_eq!(first, [Transmit { sequence: 1, size: 1000, ecn: Ecn::Capable0, reduced: false }]);
         assert_eq!(wire.ack(1100, 2).len(), 2);
-        assert_eq!((wire.ack(1150, 4).len(), wire.sender.window()), (3, 3.0));
-        assert!(wire.sender.rare.early_exit.is_some(), "the first slow start goes on");
+        assert_eq!((wire.ack(1150, 4).len(), wire.sender.congestion_window()), (3, 3.0));
+        assert!(wire.sender.cold.early_exit.is_some(), "the first slow start goes on");
         let statistics = wire.sender.statistics();
         assert_eq!((statistics.timeouts, statistics.ecn_reductions), (1, 0));
     }

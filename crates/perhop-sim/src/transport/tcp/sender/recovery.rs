@@ -8,9 +8,9 @@ use crate::transport::tcp::{NewRenoTimer, PartialWindowDeflation};
 
 /// A recovery from losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::transport::tcp) struct Recovery {
+pub(super) struct Recovery {
     /// The window in force meanwhile, without its inflation.
-    pub(in crate::transport::tcp) window: f64,
+    pub(super) window: f64,
     /// Segments known to have left the network since it began.
     pub(super) inflation: u32,
     /// A partial ACK came: an impatient sender restarts the timer no more (RFC 6582, section 4).
@@ -18,32 +18,33 @@ pub(in crate::transport::tcp) struct Recovery {
 }
 
 impl TcpSender {
-    /// The recovery that is on.
-    pub(in crate::transport::tcp) fn recovery(&mut self) -> Option<&mut Recovery> {
-        self.recovering.then_some(&mut self.rare.recovery)
+    /// Returns the recovery that is on.
+    pub(super) fn recovery(&mut self) -> Option<&mut Recovery> {
+        self.recovering.then_some(&mut self.cold.recovery)
     }
 
-    /// How many segments may be unacknowledged; none before the start.
-    #[inline(always)]
-    pub(super) fn allowed(&self) -> u32 {
+    /// Returns how many segments may be unacknowledged; none before the start.
+    #[inline]
+    pub(super) fn allowed_in_flight(&self) -> u32 {
         if !self.started {
             return 0;
         }
-        let inflation = if self.recovering { self.rare.recovery.inflation } else { 0 };
-        (self.window_in_force() as u32 + inflation).min(self.most)
+        let inflation = if self.recovering { self.cold.recovery.inflation } else { 0 };
+        (self.window_in_force() as u32 + inflation).min(self.receiver_window)
     }
 
-    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was acknowledged, or back to
-    /// ssthresh. The timer is restarted at the first of a recovery, or at each (section 4).
+    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was
+    /// acknowledged, or back to ssthresh. The timer is restarted at the first of a recovery, or at each
+    /// (section 4).
     #[inline(never)]
     pub(super) fn on_partial_ack(&mut self, expected: u32, now: Instant) {
         let acked = expected - self.acked;
-        let deflation = self.rare.params.partial_window_deflation;
-        let steady = self.rare.params.newreno_timer == NewRenoTimer::SlowButSteady;
+        let deflation = self.cold.params.partial_window_deflation;
+        let steady = self.cold.params.newreno_timer == NewRenoTimer::SlowButSteady;
         self.advance(expected, now);
         self.note_lost(self.acked, now);
-        self.urgent = Some(self.acked);
-        let recovery = &mut self.rare.recovery;
+        self.send_now = Some(self.acked);
+        let recovery = &mut self.cold.recovery;
         recovery.deflate(acked, deflation);
         if !std::mem::replace(&mut recovery.partial, true) || steady {
             self.expiry = now + self.timeout;
@@ -64,69 +65,72 @@ impl TcpSender {
                 self.fast_retransmit(now);
             }
         } else if self.duplicates < 3
-            && self.rare.params.limited_transmit
-            && self.next < self.end
-            && self.next - self.acked < self.allowed().saturating_add(self.duplicates).min(self.most)
+            && self.cold.params.limited_transmit
+            && self.next < self.data_end
+            && self.next - self.acked
+                < self.allowed_in_flight().saturating_add(self.duplicates).min(self.receiver_window)
         {
-            self.urgent = Some(self.next);
+            self.send_now = Some(self.next);
             self.next += 1;
         }
     }
 
     fn fast_retransmit(&mut self, now: Instant) {
-        self.recover = self.highest;
+        self.recover = self.sent_end;
         self.begin_recovery(3, now);
         self.note_lost(self.acked, now);
     }
 
-    /// A loss was found: the window is lowered, and the first missing segment is sent again.
-    pub(in crate::transport::tcp) fn begin_recovery(&mut self, inflation: u32, now: Instant) {
-        self.rare.statistics.fast_retransmits += 1;
-        if self.rare.owns_recovery || !self.has_answered_marks() {
+    /// Begins a recovery, since a loss was found: the window is lowered, and the first missing segment is
+    /// sent again.
+    pub(super) fn begin_recovery(&mut self, inflation: u32, now: Instant) {
+        self.cold.statistics.fast_retransmits += 1;
+        if self.cold.controls_recovery || !self.has_answered_marks() {
             let event = self.congestion_event(now);
             self.control_mut().on_loss(&event);
         }
         self.note_reduction();
         self.end_first_slow_start();
         let window = self.control.window();
-        self.rare.recovery = Recovery { window, inflation, partial: false };
+        self.cold.recovery = Recovery { window, inflation, partial: false };
         self.recovering = true;
-        self.timed = UNTIMED;
+        self.rtt_segment = UNTIMED;
         self.expiry = now + self.timeout;
-        self.urgent = Some(self.acked);
+        self.send_now = Some(self.acked);
     }
 
-    /// A loss has been repaired before it was found: the window is lowered (RFC 8985, section 7.4).
-    pub(in crate::transport::tcp) fn answer_repaired_loss(&mut self, now: Instant) {
+    /// Lowers the window for a loss that has been repaired before it was found (RFC 8985, section 7.4).
+    pub(super) fn answer_repaired_loss(&mut self, now: Instant) {
         let event = self.congestion_event(now);
         self.control_mut().on_loss(&event);
         self.note_reduction();
         self.end_first_slow_start();
     }
 
-    /// A recovery by selective acknowledgements lasts until all that was sent by now is acknowledged.
-    pub(in crate::transport::tcp) fn note_recovery_point(&mut self) {
-        self.recover = self.highest;
+    /// Notes what has been sent when a recovery by selective acknowledgements begins: it lasts until all of
+    /// that is acknowledged.
+    pub(super) fn note_recovery_point(&mut self) {
+        self.recover = self.sent_end;
     }
 
     /// Its losses are repaired: the window is again that of the congestion control.
-    pub(in crate::transport::tcp) fn end_recovery(&mut self) {
+    pub(super) fn end_recovery(&mut self) {
         self.recovering = false;
     }
 
-    /// What the congestion control is to know of a loss.
+    /// Returns what the congestion control is to know of a loss.
     pub(super) fn congestion_event(&self, now: Instant) -> CongestionEvent {
         CongestionEvent {
             now,
-            window: self.window().min(f64::from(self.most)),
-            smoothed_rtt: self.rare.rto.smoothed_of_data().unwrap_or(0.0),
+            window: self.congestion_window().min(f64::from(self.receiver_window)),
+            smoothed_rtt: self.cold.rto.smoothed_of_data().unwrap_or(0.0),
             color: self.color_of(self.acked),
         }
     }
 }
 
 impl Recovery {
-    /// A partial ACK of so many segments takes them, or all inflation, out of the window.
+    /// Takes the segments of a partial ACK, or all inflation, out of the window.
     fn deflate(&mut self, acked: u32, deflation: PartialWindowDeflation) {
         match deflation {
             PartialWindowDeflation::ToSsthresh => self.inflation = 0,

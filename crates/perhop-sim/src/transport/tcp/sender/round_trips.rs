@@ -1,6 +1,7 @@
-//! The round trips of all segments of data that are sent once, for reports (Karn & Partridge 1987: a segment that was sent again gives
-//! none). An ACK that also covers a segment that was sent again waited for it, so what it covers gives none either, as in Linux's
-//! `tcp_clean_rtx_queue`. The sender's own measurement, which its timer follows, is [another](super::timer).
+//! The round trips of all segments of data that are sent once, for reports (Karn & Partridge 1987: a segment
+//! that was sent again gives none). An ACK that also covers a segment that was sent again waited for it, so
+//! what it covers gives none either, as in Linux's `tcp_clean_rtx_queue`. The sender's own measurement, which
+//! its timer follows, is [another](super::timer).
 
 use perhop_core::Instant;
 
@@ -11,25 +12,25 @@ const AGAIN: Instant = Instant::from_nanos(Instant::NEVER.as_nanos() - 1);
 
 /// When each outstanding segment was sent, [`AGAIN`], or [`Instant::NEVER`] if it has arrived.
 #[derive(Clone, Debug, Default)]
-pub(in crate::transport::tcp) struct RoundTrips {
+pub(super) struct RoundTrips {
     sent: Outstanding<Instant>,
     /// The segments that have been acknowledged, and the exact sum of their round trips in nanoseconds.
     samples: (u64, u128),
 }
 
 impl RoundTrips {
-    /// Nothing is outstanding; this segment comes first.
+    /// Makes an account with nothing outstanding; this segment comes first.
     pub(super) fn from_segment(first: u32) -> Self {
         Self { sent: Outstanding::from_segment(first), ..Self::default() }
     }
 
-    /// The next segments of new data are sent.
+    /// Notes that the next segments of new data are sent.
     #[inline(always)]
     pub(super) fn on_sent(&mut self, segments: u32, now: Instant) {
         (0..segments).for_each(|_| self.sent.push(now));
     }
 
-    /// A segment is sent again.
+    /// Notes that a segment is sent again.
     #[inline]
     pub(super) fn on_resent(&mut self, sequence: u32) {
         if let Some(at) = self.sent.get_mut(sequence) {
@@ -37,7 +38,7 @@ impl RoundTrips {
         }
     }
 
-    /// An ACK covers a segment, for the first time or again.
+    /// Notes that an ACK covers a segment, for the first time or again.
     #[inline]
     pub(super) fn on_arrived(&mut self, sequence: u32, now: Instant) {
         if let Some(at) = self.sent.get_mut(sequence) {
@@ -49,7 +50,7 @@ impl RoundTrips {
         }
     }
 
-    /// An ACK covers all below `expected`.
+    /// Notes that an ACK covers all below `expected`.
     #[inline(always)]
     pub(super) fn pass(&mut self, expected: u32, now: Instant) {
         let (mut segments, mut times, mut repaired) = (0, 0, false);

@@ -1,4 +1,5 @@
-//! `HyStart`++: RFC 9406, section 4. It ends the first slow start when round-trip times grow, before packets are lost.
+//! `HyStart`++: RFC 9406, section 4. It ends the first slow start when round-trip times grow, before packets
+//! are lost.
 
 use perhop_core::{Duration, Instant};
 
@@ -27,7 +28,8 @@ pub(super) enum EarlyExit {
 }
 
 impl EarlyExit {
-    /// The one of these parameters, if they have one. The first round ends with the ACK of segment `first_round` - 1.
+    /// Makes what these parameters ask for, if they do. The first round ends with the ACK of segment
+    /// `first_round` - 1.
     pub(super) fn new(params: &TcpParams, first_round: u32) -> Option<Self> {
         if params.has_hystart() {
             return Some(Self::Linux(LinuxHyStart::new(params.is_paced())));
@@ -55,7 +57,8 @@ pub(super) struct HyStart {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
-    /// Conservative Slow Start: the round trip that ended slow start (`cssBaselineMinRtt`), and the rounds so far.
+    /// Conservative Slow Start: the round trip that ended slow start (`cssBaselineMinRtt`), and the rounds so
+    /// far.
     Conservative {
         base: Duration,
         rounds: u32,
@@ -64,7 +67,8 @@ enum Phase {
 }
 
 impl HyStart {
-    /// The first round ends with the ACK of segment `first_round` - 1.
+    /// Makes the state of a first slow start, whose first round ends with the ACK of segment `first_round` -
+    /// 1.
     pub(super) fn new(first_round: u32, is_paced: bool) -> Self {
         Self {
             phase: Phase::SlowStart,
@@ -76,14 +80,14 @@ impl HyStart {
         }
     }
 
-    /// How much of the growth of slow start an ACK is to have.
+    /// Returns how much of the growth of slow start an ACK is to have.
     fn growth(&self, segments: f64) -> f64 {
         let limited = segments.min(self.most_increase);
         if let Phase::Conservative { .. } = self.phase { limited / CONSERVATIVE_DIVISOR } else { limited }
     }
 
-    /// An ACK came that asks for `acked`, with this sample of the round trip; `sent` is the first segment not sent. Says whether
-    /// slow start is over.
+    /// Takes an ACK that asks for `acked`, with this sample of the round trip; `sent` is the first segment
+    /// not sent. Returns whether slow start is over.
     fn on_ack(&mut self, rtt: Option<Duration>, acked: u32, sent: u32) -> bool {
         if let Some(rtt) = rtt {
             self.samples += 1;
@@ -119,41 +123,42 @@ impl HyStart {
     }
 }
 
-/// `RttThresh`: how much a round trip has to grow.
+/// Returns how much a round trip has to grow (`RttThresh`).
 fn threshold(last: Duration) -> Duration {
     Duration::from_nanos(last.as_nanos() / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH)
 }
 
 impl TcpSender {
-    /// Passes an ACK of new data to the congestion control; in the first slow start `HyStart` may limit its growth, or end it.
+    /// Passes an ACK of new data to the congestion control; in the first slow start `HyStart` may limit its
+    /// growth, or end it.
     #[cold]
-    pub(super) fn tell_control_in_notes(&mut self, delivered: u32, now: Instant) {
-        self.rare.gap = None;
+    pub(super) fn report_ack_with_notes(&mut self, delivered: u32, now: Instant) {
+        self.cold.gap = None;
         if self.is_held() {
             // It hears of marks, and counts them.
             let window = self.control.window();
-            self.tell_control(delivered, now);
+            self.report_ack(delivered, now);
             self.control.set_window(window);
             return;
         }
-        match self.rare.early_exit.as_deref() {
-            None => _ = self.tell_control(delivered, now),
+        match self.cold.early_exit.as_deref() {
+            None => _ = self.report_ack(delivered, now),
             Some(EarlyExit::PlusPlus(_)) => self.grow_by_hystart_plus_plus(delivered, now),
             Some(EarlyExit::Linux(_)) => self.grow_by_linux_hystart(delivered, now),
         }
     }
 
-    /// Linux looks at an ACK before the window grows by it.
+    /// Reports an ACK as Linux does, which looks at it before the window grows by it.
     fn grow_by_linux_hystart(&mut self, delivered: u32, now: Instant) {
         let (acked, next) = (self.acked, self.next);
-        let rtt = self.rare.delivery.as_mut().and_then(|delivery| delivery.sample(acked, now)?.rtt);
+        let rtt = self.cold.delivery.as_mut().and_then(|delivery| delivery.sample(acked, now)?.rtt);
         let window = self.control.window();
-        if let Some(EarlyExit::Linux(hystart)) = self.rare.early_exit.as_deref_mut()
+        if let Some(EarlyExit::Linux(hystart)) = self.cold.early_exit.as_deref_mut()
             && rtt.is_some_and(|rtt| hystart.is_over(rtt, window, (acked, next), now))
         {
             self.control.leave_slow_start();
         }
-        self.tell_control(delivered, now);
+        self.report_ack(delivered, now);
         if !self.control.is_in_slow_start() {
             self.end_first_slow_start();
         }
@@ -162,11 +167,11 @@ impl TcpSender {
     fn grow_by_hystart_plus_plus(&mut self, delivered: u32, now: Instant) {
         let before = self.control.window();
         let is_slow = self.control.is_in_slow_start();
-        self.tell_control(delivered, now);
+        self.report_ack(delivered, now);
         let after = self.control.window();
         let (acked, next) = (self.acked, self.next);
-        let rtt = self.rare.delivery.as_mut().and_then(|delivery| delivery.sample(acked, now)?.rtt);
-        let Some(EarlyExit::PlusPlus(hystart)) = self.rare.early_exit.as_deref_mut() else { return };
+        let rtt = self.cold.delivery.as_mut().and_then(|delivery| delivery.sample(acked, now)?.rtt);
+        let Some(EarlyExit::PlusPlus(hystart)) = self.cold.early_exit.as_deref_mut() else { return };
         if is_slow && after > before {
             self.control.set_window(before + hystart.growth(after - before));
         }
@@ -178,15 +183,15 @@ impl TcpSender {
         }
     }
 
-    /// The first slow start is over: what `HyStart` needs is kept no more.
+    /// Ends the first slow start: what `HyStart` needs is kept no more.
     #[cold]
     pub(super) fn end_first_slow_start(&mut self) {
-        if self.rare.early_exit.take().is_none() {
+        if self.cold.early_exit.take().is_none() {
             return;
         }
-        let needs = self.rare.params.needs();
+        let needs = self.cold.params.needs();
         if !needs.delivery {
-            self.rare.delivery = None;
+            self.cold.delivery = None;
         }
         self.note_what_is_needed(needs);
     }
@@ -196,7 +201,8 @@ impl TcpSender {
 mod tests {
     use super::*;
 
-    /// The phases after rounds of eight samples each, in µs: `S`low start, `C`onservative, `A`voidance of congestion.
+    /// The phases after rounds of eight samples each, in µs: `S`low start, `C`onservative, `A`voidance of
+    /// congestion.
     fn phases(rounds: &[Vec<u64>]) -> String {
         let mut hystart = HyStart::new(8, false);
         let phase = |round: &Vec<u64>| {
@@ -241,7 +247,8 @@ mod tests {
 
     #[test]
     fn the_eighth_of_the_longer_round_trips_in_a_round_begins_the_conservative_phase() {
-        // 200 ms, and then 240 ms: at the eighth sample, since 240 is no less than 200 + 16. Linux's needs a ninth.
+        // 200 ms, and then 240 ms: at the eighth sample, since 240 is no less than 200 + 16. Linux's needs a
+        // ninth.
         let mut hystart = HyStart::new(10, false);
         for acked in 1..=10 {
             hystart.on_ack(Some(Duration::from_millis(200)), acked, 10 + 2 * acked);

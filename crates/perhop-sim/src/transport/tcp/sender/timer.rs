@@ -3,22 +3,21 @@
 use perhop_core::Instant;
 
 use super::transmit::Release;
-use super::{Rare, TcpSender, UNTIMED};
+use super::{Cold, TcpSender, UNTIMED};
 use crate::transport::tcp::congestion::CongestionControl;
 
 impl TcpSender {
-    pub(in crate::transport) fn on_wake(&mut self, now: Instant) {
-        if self.expires(now) {
+    /// Does what is due: after a timeout the sender goes back to the first segment that is not acknowledged.
+    pub(super) fn on_timers(&mut self, now: Instant) {
+        if self.on_rto_if_due(now) {
             (self.acked..self.next).for_each(|sequence| self.note_lost(sequence, now));
-            // Back to the first segment that is not acknowledged.
-            self.urgent = Some(self.acked);
+            self.send_now = Some(self.acked);
             self.next = self.acked + 1;
         }
-        self.limit = self.allowed();
     }
 
-    /// The time named by [`wake`](Self::wake) has come; says whether the retransmission timer expired.
-    pub(in crate::transport::tcp) fn expires(&mut self, now: Instant) -> bool {
+    /// Does what is due by the sender's own timers; returns whether the retransmission timer expired.
+    pub(super) fn on_rto_if_due(&mut self, now: Instant) -> bool {
         if now >= self.next_send {
             self.next_send = Instant::NEVER;
             if self.release == Release::Waits {
@@ -34,13 +33,13 @@ impl TcpSender {
 
     /// RFC 6298, section 5. A SYN is sent again, and nothing else follows from it.
     fn on_timeout(&mut self, now: Instant) {
-        self.rare.statistics.timeouts += 1;
+        self.cold.statistics.timeouts += 1;
         if !self.is_opening() {
             self.begin_again(now);
         }
-        self.timed = UNTIMED;
-        self.rare.rto.back_off();
-        self.timeout = self.rare.rto.timeout();
+        self.rtt_segment = UNTIMED;
+        self.cold.rto.back_off();
+        self.timeout = self.cold.rto.timeout();
         self.expiry = now + self.timeout;
     }
 
@@ -53,32 +52,32 @@ impl TcpSender {
         self.end_first_slow_start();
         self.duplicates = 0;
         self.recovering = false;
-        self.recover = self.highest;
+        self.recover = self.sent_end;
     }
 
-    /// The timed segment has arrived.
+    /// Takes the round trip of the timed segment, which has arrived.
     #[inline(never)]
-    pub(in crate::transport::tcp) fn sample(&mut self, now: Instant) {
-        self.rare.rto.sample(self.timed_at, now);
+    pub(super) fn sample(&mut self, now: Instant) {
+        self.cold.rto.sample(self.rtt_sent_at, now);
         self.take_sample(now);
     }
 
-    /// The SYN has arrived, which was sent once.
+    /// Takes the round trip of the SYN, which was sent once.
     pub(super) fn sample_opening(&mut self, now: Instant) {
-        self.rare.rto.sample_opening(self.timed_at, now);
+        self.cold.rto.sample_opening(self.rtt_sent_at, now);
         self.take_sample(now);
     }
 
     fn take_sample(&mut self, now: Instant) {
-        self.timed = UNTIMED;
-        let Rare { rto, statistics, gap, tuning, .. } = &mut *self.rare;
+        self.rtt_segment = UNTIMED;
+        let Cold { rto, statistics, gap, tuning, .. } = &mut *self.cold;
         *gap = None;
         if let Some(tuner) = tuning {
-            self.most = tuner.on_round_trip(self.acked);
+            self.receiver_window = tuner.on_round_trip(self.acked);
         }
         self.timeout = rto.timeout();
         let (samples, sum) = &mut statistics.timed_rtt_samples;
         *samples += 1;
-        *sum += u128::from(now.since(self.timed_at).as_nanos());
+        *sum += u128::from(now.since(self.rtt_sent_at).as_nanos());
     }
 }

@@ -1,14 +1,15 @@
-//! Recoveries by hand, and the fast paths against the general ones on random losses.
+//! Recoveries by hand, and the short ways against the general ones on random losses.
 
 use super::*;
-use crate::transport::Received;
-use crate::transport::tcp::{SackReceiver, Signals};
-use perhop_core::{Duration, Rng};
+use crate::transport::metadata::Metadata;
+use crate::transport::tcp::{Signals, TcpEcn, TcpReceiver};
+use crate::transport::{Ack, SenderStatistics, Source};
+use perhop_core::{Bytes, Duration, Rng};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
 
 struct Wire {
-    sender: SackSender,
+    sender: TcpSender,
     rng: Rng,
     now: Instant,
 }
@@ -20,15 +21,15 @@ impl Wire {
         let params: TcpParams = serde_json::from_str(&params).unwrap();
         let volume = Some(Bytes::new(segments * 1000));
         let mut wire = Self {
-            sender: SackSender::new(params, volume, None, TcpEcn::Off, 1),
+            sender: TcpSender::new(params, volume, None, TcpEcn::Off, 1),
             rng: Rng::stream(1, "tcp"),
             now: Instant::ZERO,
         };
-        let sent = wire.act(SackSender::start);
+        let sent = wire.act(TcpSender::start);
         (wire, sent)
     }
 
-    fn act(&mut self, act: impl FnOnce(&mut SackSender, Instant)) -> Vec<u32> {
+    fn act(&mut self, act: impl FnOnce(&mut TcpSender, Instant)) -> Vec<u32> {
         act(&mut self.sender, self.now);
         let mut cx = Context { now: self.now, rng: &mut self.rng };
         std::iter::from_fn(|| self.sender.transmit(&mut cx)).map(|transmit| transmit.sequence).collect()
@@ -38,7 +39,19 @@ impl Wire {
         self.now += Duration::from_millis(1);
         let mut ack = AckRecord { expected, blocks: [(0, 0); 3], marked: 0, duplicate: None };
         ack.blocks[..blocks.len()].copy_from_slice(blocks);
-        self.act(|sender, now| sender.on_record(&ack, false, now))
+        self.record(&ack)
+    }
+
+    fn record(&mut self, ack: &AckRecord) -> Vec<u32> {
+        self.act(|sender, now| {
+            let mut repair = sender.selective.take().unwrap();
+            repair.on_ack(sender, ack, false, now);
+            sender.selective = Some(repair);
+        })
+    }
+
+    fn repair(&self) -> &SelectiveRepair {
+        self.sender.selective.as_ref().unwrap()
     }
 
     /// Duplicates for segments `first..end`, one by one.
@@ -61,13 +74,13 @@ fn one_loss_of_twenty_as_rfc_6937_shows_it_for_rfc_6675() {
     assert_eq!(sent[..3], [[20], [21], [0]]);
     assert!(sent[3..12].iter().all(Vec::is_empty));
     assert_eq!(sent[12..], [[22], [23], [24], [25], [26], [27], [28]]);
-    assert_eq!((wire.sender.tcp.window(), wire.sender.board.pipe()), (10.0, 10));
+    assert_eq!((wire.sender.congestion_window(), wire.repair().board.pipe()), (10.0, 10));
     // The retransmission arrives: everything up to 19 has.
     assert_eq!(wire.ack(20, &[]).len(), 1);
-    assert!(matches!(wire.sender.phase, Phase::Recovery(_)), "20 and 21 were sent before it");
+    assert!(matches!(wire.repair().phase, Phase::Recovery(_)), "20 and 21 were sent before it");
     wire.ack(22, &[]);
-    assert!(matches!(wire.sender.phase, Phase::Open));
-    assert_eq!(wire.sender.tcp.window(), 10.1);
+    assert!(matches!(wire.repair().phase, Phase::Open));
+    assert_eq!(wire.sender.congestion_window(), 10.1);
 }
 
 #[test]
@@ -78,9 +91,9 @@ fn one_loss_of_twenty_with_prr() {
     assert_eq!(sent[..3], [[20], [21], [0]]);
     let sent: Vec<usize> = sent[2..].iter().map(Vec::len).collect();
     assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
-    assert_eq!(wire.sender.board.pipe(), 10);
+    assert_eq!(wire.repair().board.pipe(), 10);
     wire.ack(22, &[]);
-    assert_eq!(wire.sender.tcp.window(), 10.1, "whatever the window was in the recovery");
+    assert_eq!(wire.sender.congestion_window(), 10.1, "whatever the window was in the recovery");
 }
 
 #[test]
@@ -113,8 +126,8 @@ fn a_timeout_sends_again_what_is_not_held() {
     let (mut wire, _) = Wire::new(r#","initial-window": "8p""#, 8);
     assert_eq!(wire.duplicates(1, 3), [NOTHING, NOTHING]);
     wire.now = wire.sender.wake();
-    assert_eq!(wire.act(SackSender::on_wake), [0]);
-    assert_eq!((wire.sender.tcp.window(), wire.sender.tcp.control.threshold()), (1.0, 4.0));
+    assert_eq!(wire.act(TcpSender::on_wake), [0]);
+    assert_eq!((wire.sender.congestion_window(), wire.sender.control.threshold()), (1.0, 4.0));
     // 5 arrives late; then 0, after which slow start goes on with what is missing.
     assert_eq!(wire.ack(0, &[(5, 6), (1, 3)]), NOTHING);
     assert_eq!(wire.ack(3, &[(5, 6)]), [3, 4]);
@@ -129,8 +142,8 @@ fn a_second_loss_in_a_recovery_does_not_lower_the_window_again() {
     // 6 is lost, too.
     wire.ack(0, &[(7, 10), (1, 6)]);
     assert_eq!(wire.sender.statistics().fast_retransmits, 1);
-    assert_eq!(wire.sender.tcp.control.threshold(), 10.0);
-    assert_eq!(wire.sender.board.lost(), 2);
+    assert_eq!(wire.sender.control.threshold(), 10.0);
+    assert_eq!(wire.repair().board.lost(), 2);
 }
 
 #[test]
@@ -142,106 +155,46 @@ fn a_round_trip_ends_with_the_selective_acknowledgement() {
     assert_eq!(wire.sender.statistics().timed_rtt_samples, (2, 2_000_000));
 }
 
-/// What an ACK leaves, and what is then sent, by each of the short cuts that take it.
-fn short_cuts(wire: &Wire, number: u32, records: &Acks) -> Vec<(SackSender, Vec<u32>)> {
-    let mut found = Vec::new();
-    let mut short = wire.sender.clone();
-    let mut left = records.clone();
-    if let Some(segments) = short.ack_in_recovery(number, &mut left, wire.now) {
-        found.push((short.clone(), segments.collect()));
-    }
-    (short, left) = (wire.sender.clone(), records.clone());
-    if short.take_in_recovery(number, &mut left, wire.now).is_some() {
-        let mut others = records.clone();
-        others.take(number, wire.sender.tcp.acked);
-        assert_eq!(format!("{left:?}"), format!("{others:?}"));
-        let mut other = Wire { sender: short, rng: wire.rng.clone(), now: wire.now };
-        let sent = other.act(|_, _| {});
-        found.push((other.sender, sent));
-        return found;
-    }
-    if short.has_recovery_fast_path()
-        && let Some(room) = short.take_fast_in_recovery(number, &mut left, wire.now)
-    {
-        let sent: Vec<_> = std::iter::from_fn(|| short.transmit_fast_in_recovery(wire.now)).collect();
-        assert!(sent.is_empty() || room > 0);
-        found.push((short, sent));
-        let mut others = records.clone();
-        others.take(number, wire.sender.tcp.acked);
-        assert_eq!(format!("{left:?}"), format!("{others:?}"));
-    }
-    let Some(plain) = records.first_plain(number) else { return found };
-    let mut short = wire.sender.clone();
-    if let Some(segments) = short.ack_fast(plain, false, wire.now) {
-        found.push((short, segments.collect()));
-    }
-    let mut other = Wire { sender: wire.sender.clone(), rng: wire.rng.clone(), now: wire.now };
-    let mut takes = false;
-    let sent = other.act(|sender, now| takes = sender.take_fast(plain, false, now));
-    if takes {
-        found.push((other.sender, sent));
-    }
-    found
-}
-
-/// All of a sender's state, but what it keeps for ACKs without selective acknowledgement.
-fn state(sender: &mut SackSender) -> String {
-    sender.tcp.start(Instant::ZERO);
-    sender.tcp.forget_gap();
-    if let Some(rack) = &mut sender.rack {
+/// All of a sender's state, in one form.
+fn state(sender: &mut TcpSender) -> String {
+    sender.forget_gap();
+    if let Some(rack) = sender.selective.as_mut().and_then(|repair| repair.rack.as_mut()) {
         rack.forget_void();
     }
     format!("{sender:?}")
 }
 
 #[test]
-fn acks_without_blocks_take_the_fast_path_unless_segments_were_lost_or_sent_again() {
+fn acks_without_blocks_take_the_short_way_unless_segments_were_lost_or_sent_again() {
     for extra in ["", RACK] {
         let (mut wire, _) = Wire::new(&format!(r#"{extra},"initial-window": "8p","prr": true"#), 1000);
         wire.ack(1, &[]);
-        let fast = |wire: &Wire, expected, ece| {
-            let mut sender = wire.sender.clone();
-            sender.ack_fast((expected, 0), ece, wire.now)
+        let short = |wire: &Wire, number, ece| {
+            wire.sender.clone().try_ack(Ack { number, ece }, &mut Metadata::acks(), wire.now)
         };
-        assert_eq!(fast(&wire, 2, false), Some(10..12));
-        assert_eq!(fast(&wire, 2, true), None);
-        assert_eq!(fast(&wire, 1, false), None, "nothing new");
-        assert_eq!(fast(&wire, 10, false), None, "everything");
+        assert_eq!(short(&wire, 2, false), Some(10..12));
+        assert_eq!(short(&wire, 2, true), None);
+        assert_eq!(short(&wire, 1, false), None, "nothing new");
+        assert_eq!(short(&wire, 10, false), None, "everything");
         wire.ack(1, &[(3, 4)]);
-        assert_eq!(fast(&wire, 2, false), None, "3 is held");
+        assert_eq!(short(&wire, 2, false), None, "3 is held");
         wire.ack(1, &[(3, 9)]);
-        assert!(matches!(wire.sender.phase, Phase::Recovery(_)));
-        assert_eq!(fast(&wire, 9, false), None);
+        assert!(matches!(wire.repair().phase, Phase::Recovery(_)));
+        assert_eq!(short(&wire, 9, false), None);
     }
 }
 
-/// What the sender sends when its timers expire, which its short cut does alike if it takes them.
+/// What the sender sends when its timers expire, which its short way does alike if it takes them.
 fn expire(wire: &mut Wire) -> Result<Vec<u32>, TestCaseError> {
     let mut short = wire.sender.clone();
-    let shortened = short.wake_fast(wire.now).map(Iterator::collect::<Vec<u32>>);
-    let sent = wire.act(SackSender::on_wake);
+    let mut cx = Context { now: wire.now, rng: &mut wire.rng.clone() };
+    let shortened = short.try_wake(&mut cx).map(Iterator::collect::<Vec<u32>>);
+    let sent = wire.act(TcpSender::on_wake);
     if let Some(others) = shortened {
         prop_assert_eq!(&others, &sent);
         prop_assert_eq!(state(&mut short), state(&mut wire.sender));
     }
     Ok(sent)
-}
-
-/// A segment comes; if the receiver's fast path takes it, that does and leaves the same.
-fn receive(
-    receiver: &mut SackReceiver,
-    sequence: u32,
-    now: Instant,
-    records: &mut Acks,
-) -> Result<Received, TestCaseError> {
-    let (mut short, mut left) = (receiver.clone(), records.clone());
-    let number = short.receive_ahead(sequence, &mut left);
-    let taken = receiver.on_data(sequence, Signals::default(), now, records);
-    if let Some(number) = number {
-        prop_assert_eq!(taken, Received { first: true, ack: Some(Ack::plain(number)) });
-        prop_assert_eq!(format!("{short:?} {left:?}"), format!("{receiver:?} {records:?}"));
-    }
-    Ok(taken)
 }
 
 /// A path of 10 ms each way, which loses the packets that `lost` says, over and over.
@@ -254,8 +207,8 @@ fn transfer(
     let delayed = if delayed { r#","delayed-ack": "40ms","quick-acks": "4p""# } else { "" };
     let extra = format!(r#"{extra}{delayed},"initial-rto": "1s""#);
     let (mut wire, sent) = Wire::new(&extra, segments);
-    let mut receiver = SackReceiver::new(&wire.sender.tcp.rare.params, TcpEcn::Off);
-    let mut records = Acks::default();
+    let mut receiver = TcpReceiver::new(&wire.sender.cold.params, TcpEcn::Off);
+    let mut records = Metadata::acks();
     let (mut data, mut acks) = (VecDeque::new(), VecDeque::new());
     let mut losses = lost.iter().copied().cycle();
     let mut known = BTreeSet::new();
@@ -270,7 +223,7 @@ fn transfer(
             prop_assert_eq!(delivered.len() as u64, segments);
             // A segment that waited to be sent again may have arrived meanwhile; its time passes.
             let wake = wire.sender.wake();
-            prop_assert!(wake == Instant::NEVER || wake == wire.sender.tcp.next_send);
+            prop_assert!(wake == Instant::NEVER || wake == wire.sender.next_send);
             return Ok(wire.sender.statistics());
         }
         let head = |queue: &VecDeque<(Instant, u32)>| queue.front().map_or(Instant::NEVER, |(at, _)| *at);
@@ -281,18 +234,20 @@ fn transfer(
         let mut sent = Vec::new();
         if arrival == now {
             let (_, sequence) = data.pop_front().unwrap();
-            let taken = receive(&mut receiver, sequence, now, &mut records)?;
+            let taken = receiver.on_data(sequence, Signals::default(), now, &mut records);
             prop_assert_eq!(taken.first, delivered.insert(sequence));
             acks.extend(taken.ack.map(|ack| (now + delay, ack.number)));
         } else if ack == now {
             let (_, number) = acks.pop_front().unwrap();
-            let shortened = short_cuts(&wire, number, &records);
-            let record = records.take(number, wire.sender.tcp.acked).unwrap();
+            let (mut short, mut left) = (wire.sender.clone(), records.clone());
+            let shortened = short.try_ack(Ack::plain(number), &mut left, now);
+            let record = records.of_acks().take(number, wire.sender.acked).unwrap();
             known.extend(record.blocks.into_iter().flat_map(|(begin, end)| begin..end));
-            sent = wire.act(|sender, now| sender.on_record(&record, false, now));
-            for (mut sender, others) in shortened {
-                prop_assert_eq!(&others, &sent);
-                prop_assert!(number % 3 != 0 || state(&mut sender) == state(&mut wire.sender));
+            sent = wire.record(&record);
+            if let Some(segments) = shortened {
+                prop_assert_eq!(&segments.collect::<Vec<_>>(), &sent);
+                prop_assert_eq!(format!("{left:?}"), format!("{records:?}"));
+                prop_assert!(number % 3 != 0 || state(&mut short) == state(&mut wire.sender));
             }
         } else if receiver.wake() == now {
             acks.extend(receiver.on_wake(now, &mut records).map(|ack| (now + delay, ack.number)));
@@ -300,12 +255,12 @@ fn transfer(
             sent = expire(&mut wire)?;
         }
         for sequence in &sent {
-            let acked = wire.sender.tcp.acked;
+            let acked = wire.sender.acked;
             prop_assert!(*sequence >= acked && !known.contains(sequence), "{sequence} had arrived");
         }
-        let outstanding = wire.sender.tcp.highest - wire.sender.tcp.acked;
-        prop_assert!(wire.sender.pipe() <= 2 * outstanding);
-        prop_assert!(outstanding <= wire.sender.tcp.most());
+        let outstanding = wire.sender.sent_end - wire.sender.acked;
+        prop_assert!(wire.repair().pipe() <= 2 * outstanding);
+        prop_assert!(outstanding <= wire.sender.receiver_window);
         put(sent, now, &mut data);
     }
     prop_assert!(false, "it never ends");
@@ -343,7 +298,7 @@ fn rack_repairs_one_loss_of_twenty_as_counts_do() {
         wire.now = Instant::from_nanos(100_000_000);
         let sent = wire.duplicates(1, 20);
         let after = [wire.ack(20, &[]), wire.ack(22, &[])];
-        (sent, after, wire.sender.window(), wire.sender.statistics())
+        (sent, after, wire.sender.congestion_window(), wire.sender.statistics())
     });
     assert_eq!(courses[0], courses[1]);
 }
@@ -356,7 +311,7 @@ fn rack_waits_a_fourth_of_the_least_round_trip_for_what_may_be_reordered() {
     wire.ack(0, &[(1, 2)]);
     assert_eq!(wire.sender.wake(), Instant::from_nanos(1_250_000));
     wire.now = wire.sender.wake();
-    assert_eq!(wire.act(SackSender::on_wake), [0]);
+    assert_eq!(wire.act(TcpSender::on_wake), [0]);
     assert_eq!(wire.sender.statistics().fast_retransmits, 1);
 }
 
@@ -408,14 +363,14 @@ fn a_probe_that_repaired_a_loss_lowers_the_window_and_one_that_was_in_vain_does_
         // Two round trips of 10 ms after that ACK, the last segment goes again.
         assert_eq!(wire.sender.wake(), Instant::from_nanos(30_000_000));
         wire.now = wire.sender.wake();
-        assert_eq!(wire.act(SackSender::on_wake), [3]);
-        wire.sender.tcp.end = 1000;
-        let window = wire.sender.window();
+        assert_eq!(wire.act(TcpSender::on_wake), [3]);
+        wire.sender.data_end = 1000;
+        let window = wire.sender.congestion_window();
         let ack = AckRecord { expected: 4, blocks: [(0, 0); 3], marked: 0, duplicate };
         wire.now += Duration::from_millis(10);
-        let sent = wire.act(|sender, now| sender.on_record(&ack, false, now));
+        let sent = wire.record(&ack);
         wire.ack(4 + sent.len() as u32, &[]);
-        (wire.sender.window() - window, wire.sender.statistics().timeouts)
+        (wire.sender.congestion_window() - window, wire.sender.statistics().timeouts)
     };
     let (repaired, in_vain) = (course(None), course(Some(3)));
     assert!(repaired.0 < -1.0 && in_vain.0 > 0.0, "{repaired:?} {in_vain:?}");

@@ -1,6 +1,6 @@
 //! The sender's scoreboard: RFC 6675, section 4, in whole segments.
 
-use super::acks::{AckRecord, Block, MOST_BLOCKS};
+use crate::transport::tcp::acks::{AckRecord, Block, MOST_BLOCKS};
 
 /// `DupThresh`: a segment is lost when this many beyond it have arrived.
 pub(super) const DUP_THRESH: u32 = 3;
@@ -50,14 +50,14 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    /// All of them.
+    /// Returns how many segments arrived in all.
     pub(super) fn all(self) -> u32 {
         self.in_order + self.held
     }
 }
 
 impl Scoreboard {
-    /// Nothing outstanding, of a window of so many segments at most.
+    /// Makes a board with nothing outstanding, of a window of so many segments at most.
     pub(super) fn new(window: u32) -> Self {
         let words = (window as usize + 2).div_ceil(64).next_power_of_two();
         Self {
@@ -72,27 +72,27 @@ impl Scoreboard {
         }
     }
 
-    /// The pipe: segments that are thought to be in the network (`SetPipe`).
+    /// Returns the pipe: how many segments are thought to be in the network (`SetPipe`).
     pub(super) fn pipe(&self) -> u32 {
         self.sent - self.acked - self.counts.held - self.counts.lost + self.counts.resent
     }
 
-    /// Segments sent and not acknowledged in order.
+    /// Returns how many segments were sent and not acknowledged in order.
     pub(super) fn outstanding(&self) -> u32 {
         self.sent - self.acked
     }
 
-    /// Outstanding segments that the receiver holds.
+    /// Returns how many outstanding segments the receiver holds.
     pub(super) fn held(&self) -> u32 {
         self.counts.held
     }
 
-    /// Outstanding segments that are lost.
+    /// Returns how many outstanding segments are lost.
     pub(super) fn lost(&self) -> u32 {
         self.counts.lost
     }
 
-    /// The receiver is known to have this segment.
+    /// Returns whether the receiver is known to have this segment.
     pub(super) fn has(&self, sequence: u32) -> bool {
         sequence < self.acked || self.holds(sequence)
     }
@@ -107,22 +107,21 @@ impl Scoreboard {
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// No outstanding segment is held or lost, and none was sent again.
+    /// Returns whether no outstanding segment is held or lost, and none was sent again.
     #[inline]
     pub(super) fn is_clean(&self) -> bool {
         self.counts == Counts::default()
     }
 
-    /// While it [is clean](Self::is_clean): everything below `expected`, but not all, has arrived, and so
-    /// many new segments are sent.
+    /// Takes an ACK of everything below `expected`, which is not all, while the board [is
+    /// clean](Self::is_clean).
     #[inline]
-    pub(super) fn pass(&mut self, expected: u32, sent: u32) {
+    pub(super) fn pass(&mut self, expected: u32) {
         debug_assert!(self.is_clean() && self.acked <= expected && expected < self.sent);
         self.acked = expected;
         self.judged = self.judged.max(expected);
         self.resent = self.resent.max(expected);
         self.top = self.top.max(expected);
-        self.sent += sent;
     }
 
     /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have
@@ -149,56 +148,7 @@ impl Scoreboard {
         Arrived { in_order, held }
     }
 
-    /// The segment behind all that are held, if this acknowledgement says that it has arrived, and nothing
-    /// else that was not reported last. It is one that is in the network.
-    #[inline]
-    pub(super) fn next_held(&self, ack: &AckRecord) -> Option<u32> {
-        let AckRecord { expected, blocks: [(begin, end), others @ ..], duplicate, .. } = *ack;
-        let [(reported, next), as_before @ ..] = self.reported;
-        let is_next = begin == reported && next == self.top && end == next + 1 && end <= self.sent;
-        let is_all = expected == self.acked && others == as_before && duplicate.is_none();
-        (is_next && is_all).then_some(next)
-    }
-
-    /// [That segment](Self::next_held) has arrived.
-    #[inline]
-    pub(super) fn hold_next(&mut self) {
-        let (word, bit) = self.place(self.top);
-        debug_assert!(self.top >= self.judged && self.top >= self.resent);
-        self.held[word] |= bit;
-        self.counts.held += 1;
-        self.counts.above += 1;
-        self.top += 1;
-        self.reported[0].1 = self.top;
-    }
-
-    /// The segment above all that are held, perhaps beyond a gap, if this acknowledgement says that it has
-    /// arrived, and nothing else that was not reported last.
-    #[inline]
-    pub(super) fn next_above(&self, ack: &AckRecord) -> Option<u32> {
-        let AckRecord { expected, blocks: [(begin, end), others @ ..], duplicate, .. } = *ack;
-        if expected != self.acked || duplicate.is_some() || end <= self.top || end > self.sent {
-            return None;
-        }
-        let [first @ (reported, next), second, third] = self.reported;
-        let lengthens = begin == reported && next == self.top && end == next + 1 && others == [second, third];
-        let begins = begin > self.top && end == begin + 1 && others == [first, second];
-        (lengthens || begins).then_some(end - 1)
-    }
-
-    /// [That segment](Self::next_above) has arrived; the acknowledgement reports these ranges.
-    #[inline]
-    pub(super) fn hold_above(&mut self, sequence: u32, reported: [Block; MOST_BLOCKS]) {
-        let (word, bit) = self.place(sequence);
-        debug_assert!(sequence >= self.top && sequence >= self.judged && sequence >= self.resent);
-        self.held[word] |= bit;
-        self.counts.held += 1;
-        self.counts.above += 1;
-        self.top = sequence + 1;
-        self.reported = reported;
-    }
-
-    /// Everything below `expected` has arrived; returns how many of them are new.
+    /// Acknowledges everything below `expected` in order; returns how many of these segments are new.
     fn advance(&mut self, expected: u32, name: &mut impl FnMut(u32)) -> u32 {
         let mut fresh = 0;
         while self.acked < expected {
@@ -263,7 +213,8 @@ impl Scoreboard {
         self.counts.lost - before
     }
 
-    /// A timeout: all that is not held is lost, and to be sent again. Names what was not yet known to be.
+    /// Gives up all that is not held after a timeout: it is to be sent again. Names what was not yet known to
+    /// be lost.
     pub(super) fn lose_all(&mut self, name: impl FnMut(u32)) {
         (self.judged..self.sent).filter(|&sequence| !self.holds(sequence)).for_each(name);
         self.counts.lost = self.sent - self.acked - self.counts.held;
@@ -272,19 +223,19 @@ impl Scoreboard {
         self.begin_again();
     }
 
-    /// A recovery begins: nothing has been sent again in it (`HighRxt` = `HighACK`).
+    /// Begins a recovery: nothing has been sent again in it (`HighRxt` = `HighACK`).
     pub(super) fn begin_again(&mut self) {
         self.resent = self.acked;
         self.counts.resent = 0;
     }
 
-    /// The first segment that is lost and was not sent again (`NextSeg`, rule 1).
+    /// Returns the first segment that is lost and was not sent again (`NextSeg`, rule 1).
     pub(super) fn next_lost(&mut self) -> Option<u32> {
         self.next_hole(self.judged)
     }
 
-    /// The first segment below the highest held one that has not arrived and was not sent again (`NextSeg`,
-    /// rule 3).
+    /// Returns the first segment below the highest held one that has not arrived and was not sent again
+    /// (`NextSeg`, rule 3).
     pub(super) fn next_missing(&mut self) -> Option<u32> {
         self.next_hole(self.top)
     }
@@ -296,20 +247,20 @@ impl Scoreboard {
         (self.resent < bound).then_some(self.resent)
     }
 
-    /// The highest outstanding segment that is not held (`NextSeg`, rule 4).
+    /// Returns the highest outstanding segment that is not held (`NextSeg`, rule 4).
     pub(super) fn last_missing(&self) -> Option<u32> {
         (self.acked..self.sent).rev().find(|&sequence| !self.holds(sequence))
     }
 
-    /// The segment that was asked for by [`next_lost`](Self::next_lost) or
-    /// [`next_missing`](Self::next_missing) is sent again, or the first one.
+    /// Notes that the segment of [`next_lost`](Self::next_lost) or [`next_missing`](Self::next_missing), or
+    /// the first one, is sent again.
     pub(super) fn on_resent(&mut self, sequence: u32) {
         debug_assert!(sequence == self.resent && !self.holds(sequence));
         self.resent = sequence + 1;
         self.counts.resent += 1;
     }
 
-    /// The next new segment is sent.
+    /// Notes that the next new segment is sent.
     pub(super) fn on_sent(&mut self) {
         self.sent += 1;
     }

@@ -22,13 +22,13 @@ pub(super) struct Progress {
 }
 
 impl Prr {
-    /// A recovery begins; `flight` is what was outstanding before the acknowledgement that started it,
+    /// Begins a recovery; `flight` is what was outstanding before the acknowledgement that started it,
     /// without what had been selectively acknowledged by then.
     pub(super) fn new(flight: u32) -> Self {
         Self { flight: flight.max(1), delivered: 0, sent: 0 }
     }
 
-    /// An acknowledgement came; returns the window until the next, of which `threshold` is the aim.
+    /// Takes an acknowledgement; returns the window until the next, of which `threshold` is the aim.
     #[inline]
     pub(super) fn on_ack(&mut self, progress: Progress, threshold: u32) -> u32 {
         let Progress { delivered, safe, pipe } = progress;
@@ -48,7 +48,7 @@ impl Prr {
         pipe + if self.sent == 0 { may.max(1) } else { may }
     }
 
-    /// A segment is sent, new or again.
+    /// Notes that a segment is sent, new or again.
     pub(super) fn on_sent(&mut self) {
         self.sent += 1;
     }

@@ -1,0 +1,126 @@
+//! Any receiver: what hosts ask of it.
+
+#![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
+
+use perhop_core::{Ecn, Instant};
+
+use super::datagram::{Envelope, Feedback};
+use super::metadata::Metadata;
+use super::tcp::{Signals, TcpReceiver};
+use super::tfrc::TfrcReceiver;
+use super::{Ack, RidingAck};
+use crate::packet::Content;
+
+/// What a receiver makes of a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Not seen before.
+    pub first: bool,
+    /// Acknowledge it now.
+    pub ack: Option<Ack>,
+}
+
+/// A receiver of any transport.
+#[derive(Clone, Debug)]
+pub enum Receiver {
+    /// TCP's.
+    Tcp(TcpReceiver),
+    /// UDP's, which sends nothing.
+    Sink,
+    /// RAP's, which acknowledges each packet with its own number.
+    Echo,
+    /// TFRC's, which reports what it received and lost.
+    Tfrc(Box<TfrcReceiver>),
+}
+
+impl Receiver {
+    /// Takes a data packet.
+    #[inline]
+    pub fn on_data(&mut self, content: Content, now: Instant, metadata: &mut Metadata) -> Received {
+        match self {
+            Self::Tcp(tcp) => {
+                let signals = Signals { marked: content.ecn() == Ecn::Congested, reduced: content.flag() };
+                tcp.on_data(content.sequence(), signals, now, metadata)
+            }
+            _ => self.receive_datagram(content, now, metadata),
+        }
+    }
+
+    /// Takes a full data packet without a mark by the short way. Returns its ACK, which is sent at once; or
+    /// no ACK, if one waits now or the receiver sends none. Returns `None`, having done nothing, if the short
+    /// way is not open.
+    #[inline(always)]
+    pub(crate) fn try_data(
+        &mut self,
+        content: Content,
+        now: Instant,
+        metadata: &mut Metadata,
+    ) -> Option<Received> {
+        match self {
+            Self::Tcp(tcp) => tcp.try_data(content.sequence(), now, metadata),
+            _ => self.try_datagram(content, now, metadata),
+        }
+    }
+
+    #[inline(never)] // It keeps TCP's short.
+    fn try_datagram(&mut self, content: Content, now: Instant, metadata: &mut Metadata) -> Option<Received> {
+        let is_open = matches!(self, Self::Sink | Self::Echo); // TFRC's timer may change with each packet.
+        is_open.then(|| self.receive_datagram(content, now, metadata))
+    }
+
+    #[inline(never)]
+    fn receive_datagram(&mut self, content: Content, now: Instant, metadata: &mut Metadata) -> Received {
+        let feedback = metadata.of_datagrams().receive(self, content.sequence(), now);
+        Received { first: true, ack: feedback.map(Ack::plain) }
+    }
+
+    /// Takes a data packet with what it carries, unless it is TCP; returns the feedback to send now.
+    pub fn on_datagram(&mut self, sequence: u32, envelope: Envelope, arrival: Instant) -> Option<Feedback> {
+        match self {
+            Self::Tcp(_) | Self::Sink => None,
+            Self::Echo => Some(Feedback::Echo(sequence)),
+            Self::Tfrc(tfrc) => tfrc.on_data(sequence, envelope, arrival).map(Feedback::Report),
+        }
+    }
+
+    /// Returns the acknowledgement that is due by `now`, if one is.
+    pub fn on_wake(&mut self, now: Instant, metadata: &mut Metadata) -> Option<Ack> {
+        match self {
+            Self::Tcp(tcp) => tcp.on_wake(now, metadata),
+            _ => metadata.of_datagrams().wake(self, now).map(Ack::plain),
+        }
+    }
+
+    /// Returns the feedback that is due by now without a packet having come, unless it is TCP.
+    pub fn late_feedback(&mut self, now: Instant) -> Option<Feedback> {
+        match self {
+            Self::Tcp(_) | Self::Sink | Self::Echo => None,
+            Self::Tfrc(tfrc) => tfrc.on_wake(now).map(Feedback::Report),
+        }
+    }
+
+    /// Returns when an acknowledgement is due that did not follow a packet at once.
+    #[inline(always)]
+    pub fn wake(&self) -> Instant {
+        match self {
+            Self::Tcp(tcp) => tcp.wake(),
+            Self::Sink | Self::Echo => Instant::NEVER,
+            Self::Tfrc(tfrc) => tfrc.wake(),
+        }
+    }
+
+    /// TCP: returns the ACK that data of the other direction carries; one that waits waits no more.
+    pub(crate) fn ride(&mut self) -> Option<RidingAck> {
+        if let Self::Tcp(tcp) = self { Some(tcp.ride()) } else { None }
+    }
+
+    /// TCP: returns whether nothing has come beyond a gap.
+    pub(crate) fn is_in_order(&self) -> bool {
+        if let Self::Tcp(tcp) = self { tcp.is_in_order() } else { true }
+    }
+
+    /// TCP: returns the first segment that has not arrived.
+    pub(crate) fn expected(&self) -> u32 {
+        if let Self::Tcp(tcp) = self { tcp.expected() } else { 0 }
+    }
+}
