@@ -9,6 +9,8 @@
 //! scenario's key `congestion`, and puts it and its parameters into the documentation, the typed builder, the
 //! random-network tests and, if the kernel has it, into `perhop live`.
 
+#![expect(clippy::inline_always, reason = "these calls are a part of the sender's short way")]
+
 mod bbr;
 mod bbr3;
 mod cubic;
