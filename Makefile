@@ -121,7 +121,7 @@ faults: $(ENGINE) $(DEV) ## Run commands on a file system that fails, 10 000 tim
 	PERHOP_FAULTS=$(FAULTS) $(BIN)/python -m pytest tests/python/stores/test_faults.py --timeout 7200 $(ARGS)
 
 .PHONY: lint
-lint: lint-rust lint-python lint-generated ## Check formats, lints, types and generated files
+lint: lint-rust lint-python lint-words lint-generated ## Check formats, lints, types, words and generated files
 
 .PHONY: lint-rust
 lint-rust: cargo $(RUNTIME)
@@ -134,6 +134,10 @@ lint-python: $(DEV)
 	$(BIN)/ruff format --check $(wildcard $(PYTHON_SOURCES))
 	$(BIN)/mypy
 	$(BIN)/mypy --platform win32 --no-warn-unreachable python/perhop
+
+.PHONY: lint-words
+lint-words: $(DEV)
+	$(BIN)/python -m tools.doc_words
 
 .PHONY: lint-generated
 lint-generated: $(ENGINE) $(DEV)

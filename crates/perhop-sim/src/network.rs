@@ -1,4 +1,4 @@
-//! What is simulated: nodes, links, flows and their routes.
+//! The network of a run: nodes, links, flows and their routes.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -35,7 +35,8 @@ pub struct NodeId(pub u32);
 pub struct Network {
     /// How long it runs: less than [`Duration::AGES`].
     pub duration: Duration,
-    /// All statistics exclude this initial period; counters of the whole run stay beside them for conservation.
+    /// All statistics exclude this initial period; counters of the whole run stay beside them for
+    /// conservation.
     pub warmup: Duration,
     /// The interval of the probes; `None` for never.
     pub probe_interval: Option<Duration>,
@@ -101,8 +102,8 @@ pub struct Connection {
     pub response: usize,
 }
 
-/// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its ingress to its
-/// egress; acknowledgements have their own route back.
+/// A label-switched path: a route through certain routers, whatever the shortest one is. It leads from its
+/// ingress to its egress; acknowledgements have their own route back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathSpec {
     /// Its name.
@@ -111,7 +112,7 @@ pub struct PathSpec {
     pub label: u32,
     /// The numbers of its links, in order.
     pub forward: Vec<usize>,
-    /// Those of the route back.
+    /// The links of the route back.
     pub backward: Vec<usize>,
     /// How the windows of its flows steer markers and queues; they do not unless given.
     pub control: Option<WindowControl>,
@@ -162,7 +163,8 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
-    /// Its mean rate between two times, in bit/s: by its trace or its changes, zero in outages. Its own rate where nothing is between them.
+    /// Its mean rate between two times, in bit/s: by its trace or its changes, zero in outages. Its own rate
+    /// where nothing is between them.
     pub fn mean_rate(&self, from: Instant, to: Instant) -> f64 {
         let mut rates = RateHistory::new(self.rate);
         self.medium.note_rates(&mut rates);
@@ -197,8 +199,8 @@ pub struct FlowSpec {
     pub from: NodeId,
     /// The router of the receiving host.
     pub to: NodeId,
-    /// The number of the path that its packets follow, which leads from the one router to the other; `None` for a shortest
-    /// one.
+    /// The number of the path that its packets follow, which leads from the one router to the other; `None`
+    /// for a shortest one.
     pub path: Option<usize>,
     /// The private link of the sending host; `None` if it sits at the router.
     pub access: Option<AccessSpec>,
@@ -230,10 +232,11 @@ pub struct FlowSpec {
     pub start: (Instant, Instant),
     /// It has nothing more to send after this.
     pub stop: Option<Instant>,
-    /// It has this much to send, in bytes on the wire with the headers of each packet ([`TransportSpec::on_wire`]); `None` for endless.
+    /// It has this much to send, in bytes on the wire with the headers of each packet
+    /// ([`TransportSpec::on_wire`]); `None` for endless.
     pub volume: Option<Bytes>,
-    /// It stands for a population of finite flows that are otherwise like it, and begin from its earliest start on until it stops.
-    /// Its own volume is not used.
+    /// It represents a population of finite flows that are otherwise like it, and begin from its earliest
+    /// start on until it stops. Its own volume is not used.
     pub population: Option<Box<Workload>>,
 }
 
@@ -259,8 +262,8 @@ pub enum TransportSpec {
 }
 
 impl TransportSpec {
-    /// The two ends of a flow that has this much to send, and contracted this rate. What a congestion control decides by chance
-    /// begins with `seed`.
+    /// The two ends of a flow that has this much to send, and contracted this rate. What a congestion control
+    /// decides by chance begins with `seed`.
     pub(crate) fn ends(
         &self,
         volume: Option<Bytes>,
@@ -324,8 +327,8 @@ impl TransportSpec {
         }
     }
 
-    /// The batched engine may run it: what its hosts do depends only on the packets, ACKs, timers and messages of the flow, each at
-    /// its own time, so that they may act ahead of the clock.
+    /// The batched engine may run it: what its hosts do depends only on the packets, ACKs, timers and
+    /// messages of the flow, each at its own time, so that they may act ahead of the clock.
     pub(crate) fn batched(&self) -> bool {
         match self {
             Self::Tcp(_) | Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => true,
@@ -357,7 +360,8 @@ impl TransportSpec {
         volume.get().div_ceil(u64::from(self.packet_sizes().0))
     }
 
-    /// What each packet of data carries besides payload: the headers of TCP are as large as an ACK, the others have those of IPv4 and UDP.
+    /// What each packet of data carries besides payload: the headers of TCP are as large as an ACK, the
+    /// others have those of IPv4 and UDP.
     pub fn headers(&self) -> u16 {
         match self {
             Self::Tcp(_) => self.packet_sizes().1,
@@ -365,7 +369,8 @@ impl TransportSpec {
         }
     }
 
-    /// The bytes on the wire of so much payload, in whole packets: the last one is full, too. `None` if packets have no room for payload.
+    /// The bytes on the wire of so much payload, in whole packets: the last one is full, too. `None` if
+    /// packets have no room for payload.
     pub fn on_wire(&self, payload: Bytes) -> Option<Bytes> {
         let full = u64::from(self.packet_sizes().0);
         let room = full.checked_sub(u64::from(self.headers())).filter(|&room| room > 0)?;
@@ -425,8 +430,8 @@ impl Network {
         }
     }
 
-    /// The longest time from when a packet leaves a link, or its host, to when it or its acknowledgement comes to another link,
-    /// without the times that it takes to be sent.
+    /// The longest time from when a packet leaves a link, or its host, to when it or its acknowledgement
+    /// comes to another link, without the times that it takes to be sent.
     pub(crate) fn longest_delay(&self) -> Duration {
         let hosts = self.flows.iter().flat_map(|flow| [&flow.access, &flow.egress]).flatten();
         let there_and_back = hosts.map(|host| host.delay.saturating_mul(2));
@@ -442,7 +447,8 @@ impl Network {
         }
     }
 
-    /// The meters that are implemented outside, each with its place in words. Flows of a group share one table.
+    /// The meters that are implemented outside, each with its place in words. Flows of a group share one
+    /// table.
     pub fn foreign_meters(&self) -> Vec<(String, &ForeignMeterParams)> {
         let of_flow = |flow: &FlowSpec| match &flow.marking {
             Marking::Host(_) => "its host".to_owned(),
@@ -468,7 +474,7 @@ impl Network {
         })
     }
 
-    /// The same, to give them their implementation.
+    /// The parameters of classes outside, to give them their implementation.
     pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
             TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign_mut()?)),
@@ -484,7 +490,7 @@ impl Network {
         })
     }
 
-    /// The same, to give them their implementation.
+    /// The parameters of classes outside, to give them their implementation.
     pub fn foreign_users_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignApplicationParams)> {
         self.applications.iter_mut().filter_map(|spec| match &mut spec.params {
             ApplicationParams::Foreign(params) => Some((&*spec.name, params)),
@@ -498,7 +504,8 @@ impl Network {
         self.meter_of(flow).into_iter().chain(at_links).any(|profile| profile.actions().drop_any())
     }
 
-    /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the fewest hops.
+    /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the
+    /// fewest hops.
     pub fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
         let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let Some(path) = flow.path else { return self.route(from, to) };
@@ -516,9 +523,10 @@ impl Network {
         links.iter().any(|&link| self.links[link].medium.is_lossy())
     }
 
-    /// The least time that a flow's volume takes over these links, with all of its packets ready at its start and no other
-    /// traffic: the propagation delay, the transmission of one packet at each hop, and the transmission of all others at the
-    /// slowest hop. The private links of the hosts are hops. Links have the rates and delays with which they begin. `None` for a flow without a volume.
+    /// The least time that a flow's volume takes over these links, with all of its packets ready at its start
+    /// and no other traffic: the propagation delay, the transmission of one packet at each hop, and the
+    /// transmission of all others at the slowest hop. The private links of the hosts are hops. Links have the
+    /// rates and delays with which they begin. `None` for a flow without a volume.
     pub fn idle_time(&self, flow: &FlowSpec, route: &[usize]) -> Option<Duration> {
         let packets = flow.transport.packets_of(flow.volume?);
         let size = Bytes::new(u64::from(flow.transport.packet_sizes().0));
@@ -529,8 +537,9 @@ impl Network {
         Some(slowest.map_or(first, |rate| first + rate.time_of(others)))
     }
 
-    /// When the first data of a flow can leave and arrive on these links at the earliest, `back` being those of its acknowledgements:
-    /// behind the exchange that opens its connection, if there is one. Links have the rates and delays with which they begin.
+    /// When the first data of a flow can leave and arrive on these links at the earliest, `back` being those
+    /// of its acknowledgements: behind the exchange that opens its connection, if there is one. Links have
+    /// the rates and delays with which they begin.
     pub fn first_data(&self, flow: &FlowSpec, route: &[usize], back: &[usize]) -> FirstData {
         let (data, feedback) = flow.transport.packet_sizes();
         let time = |links: &[usize], size: u16| {
@@ -543,8 +552,9 @@ impl Network {
         FirstData { leaves, arrives: leaves + time(route, data) }
     }
 
-    /// The flows that begin in a run with this seed of the population that a flow stands for, in order, none completed: what a run
-    /// records, before it knows how long they take. `None` for a flow that stands for itself alone.
+    /// The flows that begin in a run with this seed of the population that a flow represents, in order, none
+    /// completed: what a run records, before it knows how long they take. `None` for a flow that represents
+    /// no population.
     pub fn flows_of(&self, spec: &FlowSpec, seed: u64) -> Option<impl Iterator<Item = FlowRecord> + use<>> {
         let workload = spec.population.as_ref()?;
         let (full, headers) = (spec.transport.packet_sizes().0, workload.headers);
@@ -577,7 +587,8 @@ impl Network {
         self.links.iter().position(|link| (link.from, link.to) == (from, to))
     }
 
-    /// The links of a path with the fewest hops, `None` if there is none. Among equals, the links named first win.
+    /// The links of a path with the fewest hops, `None` if there is none. Among equals, the links named first
+    /// win.
     pub fn route(&self, from: NodeId, to: NodeId) -> Option<Vec<usize>> {
         let mut reached_by: Vec<Option<usize>> = vec![None; self.nodes as usize];
         let mut waiting = VecDeque::from([from]);
@@ -605,7 +616,8 @@ impl Network {
     }
 }
 
-/// The least times from a flow's start in which its first data leave the sender, and in which they reach the receiver.
+/// The least times from a flow's start in which its first data leave the sender, and in which they reach the
+/// receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstData {
     leaves: Duration,
@@ -628,8 +640,8 @@ pub(crate) struct IdlePath {
 }
 
 impl IdlePath {
-    /// The least time that packets take: the propagation delay, the transmission of all at the slowest hop, of the first packet at
-    /// the hops before it, and of the last at those behind it.
+    /// The least time that packets take: the propagation delay, the transmission of all at the slowest hop,
+    /// of the first packet at the hops before it, and of the last at those behind it.
     pub(crate) fn time(&self, packets: Packets) -> Duration {
         let Packets { all, first, last } = packets;
         let slowest = self.rates.iter().enumerate().min_by_key(|&(_, rate)| rate).map_or(0, |(hop, _)| hop);
@@ -662,7 +674,8 @@ mod tests {
 
     #[test]
     fn idle_times_of_the_catalogue() {
-        // 100 Mbit/s and a round trip of 20 ms; the last adds 40 bytes of headers to each of 69 packets of at most 1500 bytes.
+        // 100 Mbit/s and a round trip of 20 ms; the last adds 40 bytes of headers to each of 69 packets of at
+        // most 1500 bytes.
         let path = IdlePath { delay: "10ms".parse().unwrap(), rates: vec!["100Mbps".parse().unwrap()] };
         let time = |all, first, last| {
             let [all, first, last] = [all, first, last].map(Bytes::new);
@@ -679,7 +692,8 @@ mod tests {
 
     #[test]
     fn idle_times_by_hand_over_three_hops() {
-        // 2500 bytes as 1000, 1000 and 500: 1 ms and 0.1 ms before the slowest hop, 25 ms there, 2.5 ms behind it.
+        // 2500 bytes as 1000, 1000 and 500: 1 ms and 0.1 ms before the slowest hop, 25 ms there, 2.5 ms
+        // behind it.
         let rates = ["80Mbps", "8Mbps", "0.8Mbps", "1.6Mbps"].map(|rate| rate.parse().unwrap());
         let path = IdlePath { delay: "7ms".parse().unwrap(), rates: rates.to_vec() };
         let time = path.time(Packets::of(Bytes::new(2500), 1000, 0));

@@ -181,7 +181,7 @@ impl BatchedFlow {
         self.find_due();
     }
 
-    /// A meter at its first router tells its sender about OUT packets.
+    /// A meter at its first router reports OUT packets to its sender.
     pub(super) fn has_remote_feedback(&self) -> bool {
         self.base.sending.feedback().is_some() && self.base.sending.is_marked_at_router()
     }
@@ -377,8 +377,8 @@ impl BatchedFlow {
         self.schedule_by(self.base.sender.wake(), events);
     }
 
-    /// Makes sure that the flow is woken in time, by the sender's next timer. Deadlines mostly move away, so a wake-up that is
-    /// too early is rescheduled when it comes.
+    /// Makes sure that the flow is woken in time, by the sender's next timer. Deadlines mostly move away, so
+    /// a wake-up that is too early is rescheduled when it comes.
     #[inline(always)]
     fn schedule_by(&mut self, senders: Instant, events: &mut EventQueue) {
         let at = senders.min(self.due).min(self.late_ack_due());

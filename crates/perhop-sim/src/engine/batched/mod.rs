@@ -6,10 +6,10 @@
 //! event ends such a batch early: a timer, a control message, a sample, a packet that waits for its time
 //! before a host. Hosts, too, act ahead of the clock where nothing else can reach them first.
 //!
-//! A window first handles what happens at hosts, flow by flow, then lets all links run, then passes on what has
-//! left them: nothing that passes a link within the look-ahead reaches a host within it. Only samples of the
-//! probe end a window early. Where a window control or feedback from a router's meter joins hosts and links,
-//! each event ends it.
+//! A window first handles what happens at hosts, flow by flow, then lets all links run, then passes on what
+//! has left them: nothing that passes a link within the look-ahead reaches a host within it. Only samples of
+//! the probe end a window early. Where a window control or feedback from a router's meter joins hosts and
+//! links, each event ends it.
 //!
 //! In large networks links wait for memory, not for the processor. So the times at which links are due are in
 //! one array ([`link_inputs`]), and the loops over links and departures ask for the memory of the next ones

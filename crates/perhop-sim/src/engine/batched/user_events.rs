@@ -1,13 +1,15 @@
-//! What users of applications do. Their flows depend on one another: data that comes to the receiver of one lets the sender of another
-//! act.
+//! What users of applications do. Their flows depend on one another: data that comes to the receiver of one
+//! lets the sender of another act.
 //!
-//! A receiver may be ahead of the clock, since nothing but its packets and its own timers reach it. What it has for its user waits
-//! there for its time. Nothing that leaves a link in a window of the look-ahead comes to a host within it, so a user acts on all of
-//! that up to the window's end, in the order of time. A command that concerns a flow finds its sender as it is then: its sender first
-//! takes the ACKs and timers that come before. So senders of users' flows never act beyond the window: their ACKs are held.
+//! A receiver may be ahead of the clock, since nothing but its packets and its own timers reach it. What it
+//! has for its user waits there for its time. Nothing that leaves a link in a window of the look-ahead comes
+//! to a host within it, so a user acts on all of that up to the window's end, in the order of time. A command
+//! that concerns a flow finds its sender as it is then: its sender first takes the ACKs and timers that come
+//! before. So senders of users' flows never act beyond the window: their ACKs are held.
 //!
-//! Data of one direction of a connection of TCP carries ACKs of the other one, which are those of the moment at which it is sent. So
-//! packets of connections wait for their time before hosts, and these act event by event.
+//! Data of one direction of a connection of TCP carries ACKs of the other one, which are those of the moment
+//! at which it is sent. So packets of connections wait for their time before hosts, and these act event by
+//! event.
 
 use perhop_core::Instant;
 
@@ -34,7 +36,8 @@ impl Hosts {
         }
     }
 
-    /// Adds what a packet that has reached the receiver of a flow at `at` has for its user, where it waits for its time.
+    /// Adds what a packet that has reached the receiver of a flow at `at` has for its user, where it waits
+    /// for its time.
     pub(super) fn expect_notification(&mut self, number: usize, at: Instant) {
         if at > self.recorder.times.end() {
             return;
@@ -109,7 +112,8 @@ impl Hosts {
         flow.base.carry_ack_of(&mut of_other.base);
     }
 
-    /// Lets a user act at its event at `now`, in a window that ends at `limit`. Returns how often something happened.
+    /// Lets a user act at its event at `now`, in a window that ends at `limit`. Returns how often something
+    /// happened.
     pub(super) fn wake_user(
         &mut self,
         user: usize,
@@ -123,8 +127,8 @@ impl Hosts {
         self.act_for(user, Moment::of(limit), inputs)
     }
 
-    /// Gives a user the events of its flows up to this one until now, before anything else comes to a host, where packets wait for
-    /// their time.
+    /// Gives a user the events of its flows up to this one until now, before anything else comes to a host,
+    /// where packets wait for their time.
     pub(super) fn notify_up_to(&mut self, user: usize, flow: usize, now: Instant, inputs: &mut LinkInputs) {
         self.act_for(user, Moment::behind_packets_of(flow, now), inputs);
     }
@@ -169,7 +173,8 @@ impl Hosts {
         flow.sample_sender_up_to(moment.at, times, series);
     }
 
-    /// Wakes a flow of a user at `now`, in a window that ends at `limit`. Returns how often something happened.
+    /// Wakes a flow of a user at `now`, in a window that ends at `limit`. Returns how often something
+    /// happened.
     pub(super) fn wake_users_flow(
         &mut self,
         user: usize,

@@ -105,8 +105,8 @@ impl Connection {
         }
     }
 
-    /// The segments sent, and when, in the three seconds after it opened, and the window then; segments counted from the
-    /// first of data.
+    /// The segments sent, and when, in the three seconds after it opened, and the window then; segments
+    /// counted from the first of data.
     fn run(mut self, opening: Option<Opening>) -> Vec<(u64, u32, f64)> {
         let first = u32::from(opening.is_some());
         let mut sent = self.open(opening);

@@ -1,8 +1,10 @@
-//! A flow's turn in a window of the look-ahead: all that happens to its two hosts by themselves before the window ends, in one call.
+//! A flow's turn in a window of the look-ahead: all that happens to its two hosts by themselves before the
+//! window ends, in one call.
 //!
-//! Links bring nothing to its hosts within the window but what they have brought already. So ACKs that are held, timers of the sender
-//! and late ACKs of the receiver up to its end take place now, and an event need only say which flow has a turn. The packets of one
-//! flow are in order then, and those of several are not: the arrival queue of their first link puts them in order.
+//! Links bring nothing to its hosts within the window but what they have brought already. So ACKs that are
+//! held, timers of the sender and late ACKs of the receiver up to its end take place now, and an event need
+//! only say which flow has a turn. The packets of one flow are in order then, and those of several are not:
+//! the arrival queue of their first link puts them in order.
 
 use perhop_core::Instant;
 
@@ -14,8 +16,8 @@ use crate::sampling::SampleTimes;
 use crate::transport::Source;
 
 impl BatchedFlow {
-    /// All that happens to its sender by itself before `limit`, unless a control message comes first; ACKs that are held also beyond,
-    /// up to the next of its timers. Returns how often something happened.
+    /// All that happens to its sender by itself before `limit`, unless a control message comes first; ACKs
+    /// that are held also beyond, up to the next of its timers. Returns how often something happened.
     #[inline(never)]
     pub(in super::super) fn take_turn(
         &mut self,
@@ -64,14 +66,16 @@ impl BatchedFlow {
             }
         }
         if self.rare.held.is_empty() && self.rare.held.capacity() > 2 * FEW {
-            self.rare.held.shrink_to(FEW); // A timeout that held many is rare, and most flows need no more memory for it.
+            // A timeout that held many is rare, and most flows need no more memory for it.
+            self.rare.held.shrink_to(FEW);
         }
         self.find_due();
         self.find_quiet_time(times.end());
         happened
     }
 
-    /// The sender of a user's flow takes the ACKs that come to it at `at`, all earlier ones having been taken.
+    /// The sender of a user's flow takes the ACKs that come to it at `at`, all earlier ones having been
+    /// taken.
     pub(in super::super) fn take_held_at(
         &mut self,
         at: Instant,
