@@ -82,8 +82,8 @@ fn an_idle_path_counts_every_hop_and_the_slowest_for_each_packet() {
 fn three_rounds_of_slow_start_by_hand() {
     // Windows of 1, 2 and 4 packets; an acknowledgement of 40 bytes takes 0.04 ms.
     // The first is back after 1 + 10 + 0.04 + 10 = 21.04 ms, those of the second round after 42.08 and
-    // 43.08 ms. Each lets two packets
-    // out; the last of the four waits for three, is sent by 46.08 ms and arrives 10 ms later.
+    // 43.08 ms. Each lets two packets out; the last of the four waits for three, is sent by 46.08 ms and
+    // arrives 10 ms later.
     let by_hand = Completion::After { time: micros(56_080), idle: micros(17_000) };
     for more in ["", r#", "sack": true"#, r#", "sack": true, "prr": true, "send-jitter": "0s""#] {
         let transport =
