@@ -1199,7 +1199,7 @@ class HtbClass(Table):
             `queue` shares this rate. Default: `rate`.
         burst: How much it can send at once at its rate, beyond the packet that uses the last of it. The
             bucket starts full. Default: "1.6kB".
-        cburst: The same at its ceiling. Default: "1.6kB".
+        cburst: The burst at its ceiling. Default: "1.6kB".
         prio: Where several classes can borrow from one class, those with the lowest number go first: 0
             to 7, with `queue` only. Default: 0.
         quantum: How much it sends in a turn among classes of its `prio` that borrow from one class,
@@ -2345,7 +2345,7 @@ class Pareto(Table):
         alpha: The shape.
         least: The scale k, the least value.
         most: The greatest value m, that of all greater ones.
-        less: What is taken off.
+        less: The amount that is taken off.
     """
 
     alpha: float
