@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import perhop
 from perhop import Tcp
-from perhop.scenario import Congestion, Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
+from perhop.scenario import Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
 from perhop.sweep.paths import put
 
+Ecn = Literal["off", "classic", "accurate", "l4s"] | None
 
-def scenario(transport: Tcp | dict[str, Any], ecn: str | None = None) -> Scenario:
+
+def scenario(transport: Tcp, ecn: Ecn = None) -> Scenario:
     """Two flows over a link of 2 Mbit/s."""
     return Scenario(
         duration="3s",
@@ -42,7 +44,7 @@ def scenario(transport: Tcp | dict[str, Any], ecn: str | None = None) -> Scenari
     ],
 )
 def test_former_keys_give_the_run_of_the_parameters(
-    former: dict[str, Any], now: Congestion, ecn: str | None
+    former: dict[str, Any], now: Dctcp | Prague | Ledbat | Cubic | Reno, ecn: Ecn
 ) -> None:
     with pytest.warns(perhop.PerhopWarning, match=r"by now: write congestion = \{ control = "):
         before = perhop.run(scenario(Tcp(tcp="newreno", sack=True, **former), ecn), runs=1)

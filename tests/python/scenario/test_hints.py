@@ -67,8 +67,10 @@ WORDS = [
     (
         QUEUE,
         'scheduler = "priority", queues = [{ match = { host = "10.0.0.1" }, rule = { aqm = "codel" } }]',
-        "unknown key `host`; a queue distinguishes packets by their codepoint: "
-        'write match = { dscp = "EF" };',
+        (
+            "unknown key `host`; a queue distinguishes packets by their codepoint: "
+            'write match = { dscp = "EF" };'
+        ),
     ),
     (
         QUEUE,
