@@ -147,6 +147,10 @@ lint-generated: $(ENGINE) $(DEV)
 generate: $(ENGINE) $(DEV) ## Write the files that are generated from the engine
 	$(BIN)/python -m tools.generate
 
+.PHONY: book
+book: cargo $(RUNTIME) ## Write the developers' book: what the Rust modules say of themselves (target/doc)
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo doc --locked --workspace --no-deps --document-private-items
+
 .PHONY: site
 site: $(ENGINE) $(SITE) ## Build the documentation site, with its pictures (target/site/html; about two minutes)
 	@if [[ -z $$(command -v node) || -z $$(command -v npm) ]]; then echo "no Node.js: the explorer is not built"; \

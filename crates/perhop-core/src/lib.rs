@@ -7,6 +7,23 @@
 //! A new block is one file and its registration in the room of its role ([`aqm`], [`meter`], [`scheduler`]);
 //! it feeds the scenario format, the published schema, the documentation and the conformance harness in
 //! [`testing`].
+//!
+//! A port with a queue of two packets, and a link that sends 1000 bytes in a millisecond:
+//!
+//! ```
+//! use perhop_core::aqm::{AqmParams, DropTailParams};
+//! use perhop_core::{Bitrate, Depth, FlowId, Header, Instant, Offered, Port, Reason, Served, Streams};
+//!
+//! let queue = AqmParams::DropTail(DropTailParams { limit: Depth::Packets(2) });
+//! let (rate, streams) = (Bitrate::from_bps(8_000_000).unwrap(), Streams { seed: 1, path: "links/line" });
+//! let mut port = Port::new(queue.into(), rate, streams, (Instant::ZERO, Instant::NEVER));
+//! let (packet, now) = (Header::new(FlowId(0), 1000), Instant::ZERO);
+//! assert_eq!(port.offer(packet, now), Offered::Idle); // The link is free: serve the port now.
+//! assert_eq!(port.serve(now), Served::Sent(packet, Instant::from_nanos(1_000_000)));
+//! assert_eq!(port.offer(packet, now), Offered::Queued);
+//! assert_eq!(port.offer(packet, now), Offered::Queued);
+//! assert!(matches!(port.offer(packet, now), Offered::Dropped(_, Reason::Overflow)));
+//! ```
 
 // The lint can be answered for a whole crate only: builds without the feature hold to it.
 #![cfg_attr(

@@ -4,6 +4,20 @@
 //! asked, change, start again, and say why a packet was dropped. [`answer`] takes requests as JSON, which
 //! `explorer/src/protocol.ts` describes, and [`wasm`] exports it. The same code runs natively, so that tests
 //! can hold the two against each other ([`fingerprint`]).
+//!
+//! ```
+//! use perhop_core::{Duration, Instant};
+//! use perhop_explorer::Session;
+//!
+//! let text = r#"
+//!     duration = "1s"
+//!     links.line = { from = "a", to = "b", rate = "10Mbps", delay = "5ms" }
+//!     flows = [{ name = "download", from = "a", to = "b", transport = { tcp = "linux" } }]
+//! "#;
+//! let mut session = Session::open(text, 1).unwrap();
+//! session.advance(Instant::ZERO + Duration::from_millis(500));
+//! assert!(!session.is_done());
+//! ```
 
 #![expect(
     clippy::disallowed_macros,

@@ -3,6 +3,24 @@
 //! The types of [`format`](mod@format) are the one source of truth. The published JSON Schema ([`schema`]),
 //! the typed Python builder and the documentation are generated from them, and so is the reading of TOML and
 //! JSON.
+//!
+//! ```
+//! use perhop_scenario::Scenario;
+//! use perhop_sim::{Simulation, Watch};
+//!
+//! let text = r#"
+//!     duration = "1s"
+//!     links.line = { from = "a", to = "b", rate = "10Mbps", delay = "5ms" }
+//!     flows = [{ name = "download", from = "a", to = "b", transport = { tcp = "linux" } }]
+//! "#;
+//! let scenario = Scenario::from_toml(text, "example").unwrap();
+//! let outcome = Simulation::run(&scenario.network(), 1, None, &Watch::default()).unwrap();
+//! assert_eq!(outcome.flows.len(), 1);
+//!
+//! let wrong = text.replace("10Mbps", "10");
+//! let error = Scenario::from_toml(&wrong, "example").unwrap_err().to_string();
+//! assert!(error.starts_with("example:3: links.line.rate: "), "{error}");
+//! ```
 
 mod between;
 mod bounds;

@@ -2,7 +2,8 @@
 //!
 //! It drives the blocks of `perhop-core` in virtual time: hosts with transports, links with queues, any
 //! topology with static shortest-path routes. A run is a pure function of its [`Network`] and seed: no clock,
-//! no global state, no I/O.
+//! no global state, no I/O. Developers begin with `how_a_packet_travels` (`make book`), then read the
+//! reference engine.
 //!
 //! ```
 //! use perhop_sim::{Network, Simulation};
@@ -19,6 +20,7 @@ mod control;
 mod engine;
 mod events;
 mod flow;
+mod how_a_packet_travels;
 pub mod measures;
 pub mod medium;
 mod network;

@@ -5,7 +5,7 @@
 //! numbers, times) comes from a stream of its own, `applications/GROUP/MEMBER`, in an order that does not
 //! depend on the network: every mechanism gets the same users.
 //!
-//! An application is one file and its registration in [`register_applications!`].
+//! An application is one file and its registration in `register_applications!`.
 //!
 //! ## Deviations
 //! - Each direction of a connection is a flow of its own, whose data carries ACKs of the other one. An

@@ -1,7 +1,7 @@
 //! The two engines, and the choice between them.
 //!
-//! The [reference engine](reference) is the one to read first. The [batched engine](batched) gives the same
-//! results faster, for networks that it accepts. Both share hosts, wires, channels and measurements.
+//! The [reference engine](mod@reference) is the one to read first. The [batched engine](batched) gives the
+//! same results faster, for networks that it accepts. Both share hosts, wires, channels and measurements.
 //! Transports offer short cuts for what most packets need; the batched engine uses them.
 
 pub(crate) mod batched;

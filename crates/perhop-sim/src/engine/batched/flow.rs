@@ -197,7 +197,7 @@ impl BatchedFlow {
         [&receiving.inward, &receiving.outward, &sending.inward].map(Wire::busy_until)
     }
 
-    /// Where data goes first, by [`first`].
+    /// Where data goes first, or [`NO_LINK`].
     #[inline(always)]
     pub(super) fn first_data_link(&self) -> u32 {
         self.first_data_link
