@@ -49,7 +49,7 @@ impl Counters {
     /// `Err` with the reason if it is dropped.
     ///
     /// # Errors
-    /// Those of `decide`.
+    /// Returns the error of `decide`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "part of the loops over packets of both engines")]
     pub fn arrival(

@@ -43,7 +43,7 @@ impl Instant {
         Self(self.0.wrapping_add(span.0))
     }
 
-    /// The next instant, a nanosecond later: what comes before it comes up to and including this one.
+    /// The next instant, a nanosecond later: an event before it is no later than this one.
     #[inline]
     #[must_use]
     pub const fn just_after(self) -> Self {

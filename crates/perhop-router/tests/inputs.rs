@@ -1,5 +1,5 @@
-//! Whatever comes as a configuration or a request, and whatever is captured: what fuzz targets look for at
-//! length, in short.
+//! Arbitrary configurations, requests and captured packets: a short run of what the fuzz targets check at
+//! length.
 #![cfg(target_os = "linux")]
 
 #[path = "../../perhop-core/tests/common/choices.rs"]

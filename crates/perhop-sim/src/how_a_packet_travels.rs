@@ -24,7 +24,8 @@
 //!
 //! ## In the batched engine
 //!
-//! The same types decide. Over one link, a packet and its ACK pass nine places:
+//! Senders, queues and receivers are those of the reference engine. Over one link, a packet and its ACK
+//! pass nine places:
 //!
 //! 1. `Batched::run_links` in [the batched engine](crate::engine::batched) runs all links that are due in a
 //!    window of the look-ahead.

@@ -37,6 +37,8 @@ pub use wfq::{Wfq, WfqParams};
 pub use crate::queue::Dequeued;
 
 use ambassador::delegatable_trait;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 use crate::aqm::{AqmParams, ForeignParams};
 use crate::control::Message;
@@ -442,6 +444,27 @@ impl SchedulerParams {
     /// other scheduler.
     pub fn only_aqm(&self) -> Option<&AqmParams> {
         if let Self::Fifo(FifoParams { rule }) = self { Some(rule) } else { None }
+    }
+
+    /// Writes the table of a queue: a FIFO as its AQM, any other scheduler as it is.
+    ///
+    /// # Errors
+    /// Returns the error of the serializer.
+    pub fn serialize_as_queue<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.only_aqm() {
+            Some(aqm) => aqm.serialize(serializer),
+            None => self.serialize(serializer),
+        }
+    }
+
+    /// Returns the schema of the table of a queue.
+    pub fn queue_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut aqm = generator.subschema_for::<AqmParams>();
+        aqm.insert("description".into(), "A FIFO queue under this AQM.".into());
+        let mut scheduler = generator.subschema_for::<Self>();
+        scheduler.insert("description".into(), "A scheduler with its queues, each under an AQM.".into());
+        let alternatives = [aqm, scheduler];
+        json_schema!({ "anyOf": alternatives })
     }
 
     /// The AQMs that are implemented outside, each with its key.

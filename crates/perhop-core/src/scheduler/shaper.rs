@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
@@ -71,10 +71,7 @@ impl<'de> Deserialize<'de> for ShapedQueue {
 
 impl Serialize for ShapedQueue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.only_aqm() {
-            Some(aqm) => aqm.serialize(serializer),
-            None => self.0.serialize(serializer),
-        }
+        self.0.serialize_as_queue(serializer)
     }
 }
 
@@ -83,12 +80,7 @@ impl JsonSchema for ShapedQueue {
         "Queue".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut aqm = generator.subschema_for::<AqmParams>();
-        aqm.insert("description".into(), "A FIFO queue under this AQM.".into());
-        let mut scheduler = generator.subschema_for::<SchedulerParams>();
-        scheduler.insert("description".into(), "A scheduler with its queues, each under an AQM.".into());
-        let alternatives = [aqm, scheduler];
-        json_schema!({ "anyOf": alternatives })
+        SchedulerParams::queue_schema(generator)
     }
 }
 

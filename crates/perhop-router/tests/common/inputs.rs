@@ -125,8 +125,8 @@ fn packet(number: u8) -> Vec<u8> {
     packet
 }
 
-/// What comes as a request for metrics, in parts that end wherever: it is the same request however it comes,
-/// and none but one that names this host reaches the metrics.
+/// Checks a request for metrics that arrives in parts: it is read alike however it is divided, and only a
+/// request that names this host reaches the metrics.
 ///
 /// Returns what is asked for, if the header has ended.
 pub fn request(bytes: &[u8]) -> Option<Request> {

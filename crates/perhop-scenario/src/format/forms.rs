@@ -162,10 +162,7 @@ fn read_transport<T: DeserializeOwned, E: de::Error>(
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.scheduler.only_aqm() {
-            Some(aqm) => aqm.serialize(serializer),
-            None => self.scheduler.serialize(serializer),
-        }
+        self.scheduler.serialize_as_queue(serializer)
     }
 }
 
@@ -174,12 +171,7 @@ impl JsonSchema for Queue {
         "Queue".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut aqm = generator.subschema_for::<AqmParams>();
-        aqm.insert("description".into(), "A FIFO queue under this AQM.".into());
-        let mut scheduler = generator.subschema_for::<SchedulerParams>();
-        scheduler.insert("description".into(), "A scheduler with its queues, each under an AQM.".into());
-        let alternatives = [aqm, scheduler];
-        json_schema!({ "anyOf": alternatives })
+        SchedulerParams::queue_schema(generator)
     }
 }
 

@@ -163,9 +163,9 @@ impl Link {
         }
     }
 
-    /// Handles what comes to the link before `bound`, and serves it as often as that is due before. Returns
-    /// how many times it had to do something, and how many packets came. If the run is to end, it returns in
-    /// between. Packets that leave it are among the [departures](super::departures).
+    /// Handles the packets that arrive at the link before `bound`, and serves it as often as that is due
+    /// before. Returns how many times it had to do something, and how many packets came. If the run is to
+    /// end, it returns in between. Packets that leave it are among the [departures](super::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, delay, meters, queue, medium, metered, leads_on, .. } = self;
         let mut gone = traffic.departures.lend(*leads_on);

@@ -1,8 +1,8 @@
 //! The arrival queues of all links, and the time at which each link has something to do next.
 //!
-//! Those times stand next to one another: all of them are read once in each window of the look-ahead, and in
-//! a large network most links have nothing to do in a window. The state of a link, which is far from that of
-//! others, is read only if it has.
+//! The times lie next to one another in memory: all of them are read once in each window of the
+//! look-ahead, and in a large network most links have nothing to do in a window. The state of a link,
+//! which is far from that of others, is read only if it has.
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 

@@ -2,7 +2,7 @@
 //! conservative parallel simulation).
 //!
 //! A packet that passes a link needs at least the link's delay for whatever it does next. So all links may
-//! process what comes within that time one link after another, without reading each other's state. Any other
+//! process their arrivals of that time one link after another, without reading each other's state. Any other
 //! event ends such a batch early: a timer, a control message, a sample, a packet that waits for its time
 //! before a host. Hosts, too, act ahead of the clock where nothing else can reach them first.
 //!
@@ -166,7 +166,7 @@ impl Batched {
     }
 
     /// Handles all events before `beyond` where hosts are independent: in each window of the look-ahead first
-    /// what happens at hosts, then what comes to links. Nothing that comes to a link within the window
+    /// the events at hosts, then the arrivals at links. Nothing that arrives at a link within the window
     /// reaches a host within it. Returns whether the watch let it complete.
     fn run_in_windows(&mut self, beyond: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         loop {

@@ -5,8 +5,8 @@ use crate::engine::batched::calendar::tests::Entry;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Adds `gaps` after whatever was taken last, over and over, and takes what comes, one by one or lent, some
-/// of it added while others are lent; compares with a sorted set.
+/// Compares the queue with a sorted set: adds arrivals by cycling through `gaps`, each after the arrival that
+/// was taken last, and takes arrivals one by one or as a lent batch, also while others are added.
 fn agrees_with_a_sorted_set(gaps: &[(u64, u32)], taking: &[u64]) {
     let (mut queue, mut set) =
         (ArrivalQueue::expecting(Duration::from_nanos(1000), USUAL_REACH), BTreeSet::new());
