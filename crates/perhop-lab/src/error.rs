@@ -5,8 +5,6 @@ use std::io;
 
 use perhop_live::Unbalanced;
 
-use crate::sandbox::Missing;
-
 /// Why a scenario could not run on real packets.
 #[derive(Debug)]
 pub enum LabError {
@@ -20,6 +18,21 @@ pub enum LabError {
     Unbalanced(Unbalanced),
     /// It was interrupted.
     Interrupted,
+}
+
+/// What this system lacks for running scenarios on real packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The thing that is missing.
+    pub what: String,
+    /// What would help.
+    pub remedy: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.remedy)
+    }
 }
 
 impl LabError {

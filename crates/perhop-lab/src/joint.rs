@@ -7,9 +7,10 @@ use std::thread;
 use perhop_live::device::{AnyDevice, Ethernet, veth};
 
 use crate::error::LabError;
-use crate::hosts::{self, Joint, Progress, Side};
+use crate::hosts::{self, Joint, Progress};
 use crate::sandbox;
 use crate::setting::Setting;
+use crate::setting::Side;
 
 /// Chooses the joint to take: the wanted one, or TUN devices if they can be opened; otherwise also why they
 /// cannot.

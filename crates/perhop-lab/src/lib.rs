@@ -12,6 +12,7 @@
 mod error;
 mod hosts;
 mod joint;
+mod letter;
 mod observer;
 mod outcome;
 mod report;
@@ -24,11 +25,12 @@ mod system;
 mod tests;
 mod topology;
 
-pub use error::LabError;
+pub use error::{LabError, Missing};
 pub use hosts::Joint;
+pub use outcome::Run;
 pub use report::{Drops, Glimpse, GlimpseOfLink, LabReport, Late};
-pub use run::{Options, Run, run};
-pub use sandbox::{Missing, probe};
+pub use run::{Options, run};
+pub use sandbox::probe;
 
 #[doc(no_inline)]
 pub use perhop_sim::Outcome;

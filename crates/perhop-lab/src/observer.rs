@@ -9,9 +9,10 @@ use perhop_core::{Duration, Instant};
 use perhop_live::{Plane, Report, StreamCounts, Watcher, Windows};
 use perhop_sim::{QueueSeries, Series};
 
-use crate::hosts::{Shared, Side};
+use crate::hosts::Shared;
 use crate::report::{Glimpse, GlimpseOfLink};
 use crate::setting::Setting;
+use crate::setting::Side;
 
 /// Records probe samples, and the counters at the end of the warm-up and of the run.
 pub(crate) struct Observer<'a> {

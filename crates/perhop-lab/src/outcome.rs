@@ -13,13 +13,22 @@ use perhop_sim::{
     PopulationOutcome, rate,
 };
 
-use crate::hosts::{Done, PATIENCE, Received, Side};
+use crate::hosts::{Done, PATIENCE, Received};
 use crate::observer::Samples;
 use crate::report::{Drops, LabReport, Late};
-use crate::run::Run;
+use crate::setting::Side;
 use crate::setting::{HostFlow, Kind, Population, Setting, on_wire};
 use crate::system::counts_timeouts;
 use crate::topology;
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was measured, in the form of a simulation.
+    pub outcome: Outcome,
+    /// Whether the machine kept up.
+    pub report: LabReport,
+}
 
 /// The 99th percentile of lateness and the longest pause may always be this long, however short round trips
 /// are.

@@ -12,16 +12,17 @@ use perhop_core::{Duration, Instant};
 use perhop_live::device::AnyDevice;
 use perhop_live::{Clock, Plane, Runner, set_fifo};
 use perhop_scenario::Scenario;
-use perhop_sim::{Network, Outcome};
+use perhop_sim::Network;
 
 use crate::error::LabError;
-use crate::hosts::{self, Begin, Joint, Progress, Shared, Side, Users};
+use crate::hosts::{self, Begin, Joint, Progress, Shared, Users};
 use crate::joint;
 use crate::observer::{Glimpses, Observer, Samples};
-use crate::outcome::{Measured, Routed};
-use crate::report::{Glimpse, LabReport};
+use crate::outcome::{Measured, Routed, Run};
+use crate::report::Glimpse;
 use crate::sandbox;
 use crate::setting::Setting;
+use crate::setting::Side;
 use crate::sockets;
 use crate::topology;
 
@@ -45,15 +46,6 @@ const PRIORITY: i32 = 10;
 
 /// How many glimpses may wait for the watcher.
 const GLIMPSES: usize = 16;
-
-/// The result of a run.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// What was measured, in the form of a simulation.
-    pub outcome: Outcome,
-    /// Whether the machine kept up.
-    pub report: LabReport,
-}
 
 /// The shortest and the longest interval at which the kernel is asked for windows and round-trip times.
 const ASKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));

@@ -1,6 +1,5 @@
 //! The private place in which a run happens: namespaces that no one else sees, and that go with the process.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,22 +10,7 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
-use crate::error::LabError;
-
-/// What this system lacks for running scenarios on real packets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The thing that is missing.
-    pub what: String,
-    /// What would help.
-    pub remedy: String,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.what, self.remedy)
-    }
-}
+use crate::error::{LabError, Missing};
 
 fn missing(what: impl Into<String>, remedy: impl Into<String>) -> LabError {
     LabError::Missing(Missing { what: what.into(), remedy: remedy.into() })

@@ -11,7 +11,24 @@ use perhop_sim::transport::{Receiver, Sender};
 use perhop_sim::{FlowRecord, FlowSpec, Network, TransportSpec};
 
 use crate::error::LabError;
-use crate::hosts::{Side, letter};
+use crate::letter;
+
+/// Which of the two hosts: that at which the data of flows begin, or the other one. Calls go both ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sending = 0,
+    Receiving = 1,
+}
+
+impl Side {
+    /// Returns the other host.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Sending => Self::Receiving,
+            Self::Receiving => Self::Sending,
+        }
+    }
+}
 
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 pub(crate) const PROTOCOL_UDP: u8 = 17;

@@ -8,7 +8,7 @@ use perhop_scenario::Scenario;
 use perhop_sim::{Simulation, TransportSpec, Watch};
 
 use crate::error::LabError;
-use crate::hosts::Side;
+use crate::setting::Side;
 use crate::setting::{HostUser, Kind, Requests, Setting};
 use crate::topology;
 

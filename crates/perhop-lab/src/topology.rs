@@ -8,7 +8,7 @@ use perhop_live::{
 };
 use perhop_sim::{AccessSpec, FlowSpec, Marking, Network, TransportSpec};
 
-use crate::hosts::Side;
+use crate::setting::Side;
 use crate::setting::{HostFlow, PROTOCOL_TCP, PROTOCOL_UDP};
 
 /// The device of the host that sends data, and that of the host that receives it.

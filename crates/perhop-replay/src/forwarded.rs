@@ -9,10 +9,10 @@ use perhop_live::{
 };
 
 use crate::arrivals::Arrival;
+use crate::driver::{Driver, METER};
 use crate::error::ReplayError;
 use crate::ledger::{Forwarded, Ledger, Tag};
 use crate::request::{Target, TargetLink};
-use crate::run::{Driver, METER};
 
 /// Packets that may wait, each with room for the longest IP packet. Memory is used only as packets need it.
 const BUFFERS: u32 = 1 << 14;

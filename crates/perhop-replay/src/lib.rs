@@ -8,6 +8,7 @@
 
 mod arrivals;
 mod captures;
+mod driver;
 mod error;
 mod forwarded;
 mod ledger;

@@ -2,20 +2,17 @@
 
 use std::io::Read;
 
-use perhop_core::measure::PortView;
 use perhop_scenario::did_you_mean;
 use perhop_sim::Watch;
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::Arrivals;
+use crate::driver::Driver;
 use crate::error::ReplayError;
 use crate::forwarded::Through;
-use crate::ledger::{Ledger, Tag, Verdicts};
+use crate::ledger::{Ledger, Verdicts};
 use crate::report::Report;
 use crate::request::Plan;
 use crate::simulated::Simulated;
-
-/// The name of the random stream of the meter at the edge.
-pub(crate) const METER: &str = "meter";
 
 /// What packets are handed to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,16 +22,6 @@ pub enum By {
     Simulator,
     /// The data plane, which forwards the packets' bytes.
     DataPlane,
-}
-
-/// Hands packets to a target and says what becomes of each.
-pub(crate) trait Driver {
-    /// Takes a packet that arrives. The fates of others by then come before.
-    fn arrive(&mut self, arrival: &Arrival<'_>, tag: Tag, ledger: &mut Ledger) -> Result<(), ReplayError>;
-    /// Lets the packets that wait leave: none arrives any more.
-    fn finish(&mut self, ledger: &mut Ledger) -> Result<(), ReplayError>;
-    /// Returns the link's port.
-    fn view(&self) -> Option<PortView<'_>>;
 }
 
 /// A caller that stops a replay is heard after so many packets.

@@ -8,10 +8,10 @@ use perhop_core::{Bitrate, Direction, Header, Instant, Offered, Packet, Port, Rn
 use perhop_live::color_of;
 
 use crate::arrivals::Arrival;
+use crate::driver::{Driver, METER};
 use crate::error::ReplayError;
 use crate::ledger::{Forwarded, Ledger, Tag};
 use crate::request::{Target, TargetLink};
-use crate::run::{Driver, METER};
 
 /// What packets arrive at, at work.
 #[derive(Debug)]

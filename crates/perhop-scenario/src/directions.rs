@@ -6,8 +6,7 @@ use perhop_core::scheduler::SchedulerParams;
 use perhop_sim::Medium;
 
 use crate::error::{Problem, at_table, steps};
-use crate::format::{Link, Queue, RateTrace, Reverse, Scenario};
-use crate::network::REVERSE;
+use crate::format::{Link, Queue, REVERSE, RateTrace, Reverse, Scenario};
 
 /// One direction of a link: the forward one, or the reverse one of a link that has settings for it.
 #[derive(Clone, Copy)]

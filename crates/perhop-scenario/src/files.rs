@@ -7,11 +7,7 @@ use std::path::{Path, PathBuf};
 
 use perhop_core::Duration;
 
-use crate::error::{Problem, at_flow, at_table};
-use crate::format::Scenario;
-use crate::measured::{read_arrivals, read_replay, read_sizes};
 use crate::plugins::Plugins;
-use crate::trace::read_trace;
 
 /// The most bytes of a text that a scenario names.
 pub const MOST_BYTES: u64 = 16_000_000;
@@ -43,29 +39,6 @@ pub trait Files {
             "{name}: no capture is read here; write its packets as CSV, time_s,size_B,dscp, in `data`"
         ))
     }
-}
-
-/// Reads the files that the scenario names, and takes their text into it.
-///
-/// # Errors
-/// A file cannot be read, or has another content.
-pub(crate) fn read_files(scenario: &mut Scenario, files: &dyn Files) -> Result<(), Problem> {
-    for (name, link) in scenario.links.iter_mut() {
-        read_trace(&mut link.rate_trace, files)
-            .map_err(|(key, text)| Problem::at(at_table("links", name, &key), text))?;
-        if let Some(reverse) = &mut link.reverse {
-            read_trace(&mut reverse.rate_trace, files).map_err(|(key, text)| {
-                Problem::at(at_table("links", name, &format!("reverse.{key}")), text)
-            })?;
-        }
-    }
-    for (number, group) in scenario.flows.iter_mut().enumerate() {
-        let read = group.arrivals.as_mut().map_or(Ok(()), |arrivals| read_arrivals(arrivals, files));
-        let read = read.and_then(|()| group.sizes.as_mut().map_or(Ok(()), |sizes| read_sizes(sizes, files)));
-        let read = read.and_then(|()| read_replay(&mut group.replay, files));
-        read.map_err(|(key, text)| Problem::at(at_flow(number, &key), text))?;
-    }
-    Ok(())
 }
 
 /// There are no files.

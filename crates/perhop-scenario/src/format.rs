@@ -1,7 +1,9 @@
 //! The types of the scenario format. Field docs are the documentation that users read. It is one long file,
 //! since docs/scenario.md follows its order.
 
+mod between;
 mod forms;
+pub(crate) mod topology;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,10 +28,17 @@ use perhop_sim::workload::{ArrivalTrace, Listed, Sizes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-pub use crate::between::{Between, Demand, Weights};
+pub(crate) use self::between::Lines;
+pub use self::between::{Between, Demand, Weights};
+use self::topology::Plan;
+pub use self::topology::{FatTree, Graph, GraphLink, Isp, Links, TierLink, Topology, TopologyLink};
 use crate::error::Problem;
-use crate::topology::Plan;
-pub use crate::topology::{FatTree, Graph, GraphLink, Isp, Links, TierLink, Topology, TopologyLink};
+
+/// The most flows of a scenario: more are a typing error, or exceed the memory of a machine.
+pub(crate) const MOST_FLOWS: u64 = 1_000_000;
+
+/// The suffix of the name of a link's reverse direction.
+pub(crate) const REVERSE: &str = " (reverse)";
 
 /// A network, its traffic and what to measure.
 ///
@@ -733,7 +742,7 @@ const fn one() -> u32 {
 fn flows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let count = i64::deserialize(deserializer)?;
     u32::try_from(count).map_err(|_| {
-        let most = crate::check::MOST_FLOWS;
+        let most = MOST_FLOWS;
         de::Error::custom(format!("a scenario has 1 to {most} flows, each group at least 1, not {count}"))
     })
 }

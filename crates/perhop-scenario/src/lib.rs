@@ -22,7 +22,6 @@
 //! assert!(error.starts_with("example:3: links.line.rate: "), "{error}");
 //! ```
 
-mod between;
 mod bounds;
 mod check;
 mod csv;
@@ -43,8 +42,8 @@ mod one_flow_per_group;
 mod plugins;
 mod populations;
 mod read;
+mod shape;
 mod text;
-mod topology;
 mod trace;
 
 pub use bounds::{Excess, Syntax};
@@ -59,7 +58,7 @@ pub use notices::{Division, Rates, division, divisions, keys_without_effect};
 pub use one_flow_per_group::marked_by;
 pub use plugins::{Plugins, simulated_only};
 pub use read::{notices_in, read_json, read_toml};
-pub use topology::{Shape, Tier};
+pub use shape::{Shape, Tier};
 
 use perhop_sim::transport::tcp::{congestion, presets};
 use schemars::generate::SchemaSettings;

@@ -5,7 +5,7 @@ use perhop_core::Bitrate;
 use crate::csv::{self, RATES};
 use crate::error::{Problem, at_flow};
 use crate::files::Files;
-use crate::format::{Demand, Scenario};
+use crate::format::{Demand, Lines, Scenario};
 use crate::text::{Refusal, shortened};
 
 /// The most rows of a measured matrix.
@@ -16,15 +16,6 @@ const MOST_DEMANDS: usize = 1_000_000;
 pub(crate) struct Matrix {
     pub(crate) demands: Vec<Demand>,
     pub(crate) lines: Lines,
-}
-
-/// The lines of a matrix, for messages about its routers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Lines {
-    /// The line of each demand.
-    pub(crate) of_demands: Vec<usize>,
-    /// The lines whose rate is 0, which make no demand: their numbers and routers.
-    pub(crate) idle: Vec<(usize, [String; 2])>,
 }
 
 /// Reads the matrices that the scenario names.

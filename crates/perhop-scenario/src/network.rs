@@ -15,13 +15,10 @@ use perhop_sim::{
 };
 
 use crate::format::{
-    Access, Codec, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, ReplayedPackets, Reverse, Scenario,
-    Transport,
+    Access, Codec, Flow, FlowProfile, LabelSwitchedPath, Link, Queue, REVERSE, ReplayedPackets, Reverse,
+    Scenario, Transport,
 };
 use crate::populations::workload;
-
-/// The suffix of the name of a link's reverse direction.
-pub(crate) const REVERSE: &str = " (reverse)";
 
 impl Scenario {
     /// Returns the network to simulate. Flows are numbered group by group.

@@ -7,8 +7,7 @@ use perhop_sim::workload::{ArrivalTrace, Arrivals as Process, Refused, Sizes};
 use perhop_sim::{LinkSpec, Network, Workload};
 
 use crate::error::did_you_mean;
-use crate::format::{Arrivals, Flow, MeasuredArrivals, Scenario, Transport};
-use crate::network::REVERSE;
+use crate::format::{Arrivals, Flow, MeasuredArrivals, REVERSE, Scenario, Transport};
 use crate::one_flow_per_group::OneFlowPerGroup;
 
 /// The headers of IPv4 and UDP in a datagram. Those of TCP are as large as an ACK.

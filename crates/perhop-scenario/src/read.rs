@@ -8,14 +8,16 @@ use serde_json::Value;
 
 use crate::bounds::Syntax;
 use crate::check::Driver;
-use crate::error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
-use crate::files::{Files, NoFiles, read_files};
+use crate::error::{KeyPart, Notice, Problem, ScenarioError, at_flow, at_table, did_you_mean, steps};
+use crate::files::{Files, NoFiles};
 use crate::format::Scenario;
 use crate::former;
 use crate::hints;
 use crate::limits;
 use crate::matrix::read_matrices;
+use crate::measured::{read_arrivals, read_replay, read_sizes};
 use crate::plugins::complete;
+use crate::trace::read_trace;
 
 impl Scenario {
     /// Reads and checks a scenario in TOML that names no files; `origin` names the file in messages.
@@ -428,6 +430,29 @@ fn span_of(text: &str, path: &[KeyPart]) -> Option<usize> {
         value = inner.get_ref();
     }
     place
+}
+
+/// Reads the files that the scenario names, and takes their text into it.
+///
+/// # Errors
+/// A file cannot be read, or has another content.
+fn read_files(scenario: &mut Scenario, files: &dyn Files) -> Result<(), Problem> {
+    for (name, link) in scenario.links.iter_mut() {
+        read_trace(&mut link.rate_trace, files)
+            .map_err(|(key, text)| Problem::at(at_table("links", name, &key), text))?;
+        if let Some(reverse) = &mut link.reverse {
+            read_trace(&mut reverse.rate_trace, files).map_err(|(key, text)| {
+                Problem::at(at_table("links", name, &format!("reverse.{key}")), text)
+            })?;
+        }
+    }
+    for (number, group) in scenario.flows.iter_mut().enumerate() {
+        let read = group.arrivals.as_mut().map_or(Ok(()), |arrivals| read_arrivals(arrivals, files));
+        let read = read.and_then(|()| group.sizes.as_mut().map_or(Ok(()), |sizes| read_sizes(sizes, files)));
+        let read = read.and_then(|()| read_replay(&mut group.replay, files));
+        read.map_err(|(key, text)| Problem::at(at_flow(number, &key), text))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

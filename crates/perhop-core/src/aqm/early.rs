@@ -12,7 +12,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::EcnMode;
+use super::{EcnMode, Severity};
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Depth, DropCurve, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
 
@@ -203,19 +203,6 @@ pub(super) fn longest(limit: Depth, unit: Unit, sizes: &RangeInclusive<u64>) -> 
             (most, format!("{most}p ({limit} in packets of {smallest}B)"))
         }
     }
-}
-
-/// What a RED test does to a packet that does not pass, and how it came to that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// Drops it by chance, between min and max.
-    Early,
-    /// Notifies its ends of congestion, with the same probability.
-    Notify,
-    /// Drops it, at or above max.
-    Forced,
-    /// Notifies its ends of congestion, at or above max.
-    NotifyForced,
 }
 
 /// Where an average lies on a drop curve.

@@ -7,8 +7,20 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::Severity;
 use crate::Header;
+
+/// What a RED test does to a packet that does not pass, and how it came to that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Drops it by chance, between min and max.
+    Early,
+    /// Notifies its ends of congestion, with the same probability.
+    Notify,
+    /// Drops it, at or above max.
+    Forced,
+    /// Notifies its ends of congestion, at or above max.
+    NotifyForced,
+}
 
 /// Which packets an AQM of the RED family marks in place of dropping them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

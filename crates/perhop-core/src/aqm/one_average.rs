@@ -1,7 +1,8 @@
 //! One average over all packets of a queue, under which packets have different tests.
 
+use super::Severity;
 use super::curve::CurveTest;
-use super::early::{EarlyTest, Ewma, IdleClock, Severity, keep_unit};
+use super::early::{EarlyTest, Ewma, IdleClock, keep_unit};
 use super::{Reason, Verdict};
 use crate::units::UnitError;
 use crate::{Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Rng, Unit, Weight};

@@ -12,7 +12,8 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, RedKnobs, Severity, check_red};
+use super::Severity;
+use super::early::{EarlyTest, RedKnobs, check_red};
 use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
 use super::red::red_params;
 use super::{AqmBlock, Verdict};

@@ -1,7 +1,6 @@
 //! The two hosts: a few threads each, in a network namespace of its own.
 
 mod counts;
-pub(crate) mod letter;
 mod limits;
 mod receiving;
 mod role;
@@ -25,7 +24,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::LabError;
 use crate::sandbox;
-use crate::setting::{HostFlow, LISTENER, Setting};
+use crate::setting::{HostFlow, LISTENER, Setting, Side};
 
 use role::Common;
 
@@ -43,23 +42,6 @@ const KERNEL_QUEUE: u32 = 100_000;
 const IPV4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 55, 0, 1), Ipv4Addr::new(10, 55, 0, 2)];
 const IPV6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xfd55, 0, 0, 0, 0, 0, 0, 2)];
-
-/// Which of the two: that at which the data of flows begin, or the other one. Calls go both ways.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Sending = 0,
-    Receiving = 1,
-}
-
-impl Side {
-    /// Returns the other host.
-    pub(crate) fn other(self) -> Self {
-        match self {
-            Self::Sending => Self::Receiving,
-            Self::Receiving => Self::Sending,
-        }
-    }
-}
 
 /// State that hosts and router share during a run.
 #[derive(Debug)]

@@ -11,8 +11,10 @@ use perhop_sim::transport::datagram::Feedback;
 use perhop_sim::transport::transit::TransitMeter;
 use socket2::Socket;
 
+use super::listen;
 use super::role::{self, Common, Host, Role, datagram_socket};
-use super::{Side, letter, listen};
+use crate::letter;
+use crate::setting::Side;
 use crate::setting::{HostFlow, Kind, Setting};
 use crate::system::set_low_water_mark;
 

@@ -8,7 +8,8 @@ use perhop_live::Clock;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::waiter::{GLANCE, Waiter};
-use super::{Shared, Side, address};
+use super::{Shared, address};
+use crate::setting::Side;
 use crate::setting::{FIRST_PORT, HostFlow, Kind, LISTENER, Setting};
 
 /// The key of the listener.

@@ -13,8 +13,8 @@ use perhop_sim::transport::{Sender, SenderStatistics, Source, Transmit};
 use socket2::Socket;
 
 use super::counts::ConnectionCounts;
-use super::letter;
 use super::role::{self, Common, Host, Role, datagram_socket};
+use crate::letter;
 use crate::setting::{HostFlow, Kind};
 use crate::system::tcp_info;
 

@@ -12,11 +12,7 @@ use perhop_sim::transport::tcp::{AccEcn, TcpEcn};
 use super::paths::find_path;
 use super::{Allowed, Checked, Routers, refuse};
 use crate::error::{Problem, at_flow, did_you_mean};
-use crate::format::{Flow, FlowProfile, Profile, ReplayedPackets, Scenario, Transport};
-use crate::network::REVERSE;
-
-/// The most flows of a scenario: more are a typing error, or exceed the memory of a machine.
-pub(crate) const MOST_FLOWS: u64 = 1_000_000;
+use crate::format::{Flow, FlowProfile, MOST_FLOWS, Profile, REVERSE, ReplayedPackets, Scenario, Transport};
 
 /// Checks the groups of flows, but for what makes them populations.
 pub(super) fn check_flows(scenario: &Scenario) -> Checked {

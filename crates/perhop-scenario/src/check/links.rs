@@ -10,8 +10,7 @@ use perhop_sim::medium::Outage;
 use super::paths::{find_path, missing_control};
 use super::{Checked, refuse};
 use crate::directions::Direction;
-use crate::format::Scenario;
-use crate::network::REVERSE;
+use crate::format::{REVERSE, Scenario};
 
 /// A refusal at a key of a direction, such as `changes[1].at`.
 type Refused = (String, String);

@@ -15,7 +15,6 @@ use crate::error::{KeyPart, Problem};
 use crate::format::Scenario;
 use crate::memory::Memory;
 
-pub(crate) use self::flows::MOST_FLOWS;
 pub(crate) use self::pairs::shares;
 pub(crate) use self::real_packets::{kernel_asks_for_ecn, marking_rules};
 pub(crate) use self::routers::{Routers, shown};

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use perhop_core::Rng;
 
-use super::{Allowed, Checked, MOST_FLOWS, Routers, shown};
-use crate::between::{Between, Demand, Weights};
+use super::{Allowed, Checked, Routers, shown};
 use crate::error::{Problem, at_flow, did_you_mean};
-use crate::format::{Flow, FlowProfile, Scenario};
-use crate::matrix::Lines;
+use crate::format::{Between, Demand, Flow, FlowProfile, Lines, MOST_FLOWS, Scenario, Weights};
 
 /// Draws the pairs of routers of all groups with a matrix.
 ///

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use perhop_sim::TransportSpec;
 use perhop_sim::transport::tcp::{TcpParams, Variant};
 
-use crate::between::Demand;
 use crate::check::shares;
 use crate::error::{Problem, at_flow};
 use crate::files::LEFT_OUT;
+use crate::format::Demand;
 use crate::format::{Codec, ReplayedPackets, Scenario, Transport};
 use crate::one_flow_per_group::{LinkSelection, OneFlowPerGroup};
 

@@ -21,10 +21,10 @@ use socket2::Socket;
 
 pub(crate) use self::shared::Users;
 use self::shared::stream_of;
-use super::Side;
 use super::counts::ConnectionCounts;
 use super::receiving::WAKE_BYTES;
 use super::role::{self, Common, Host, Role};
+use crate::setting::Side;
 use crate::setting::{HostFlow, Kind};
 use crate::system::{set_low_water_mark, tcp_info};
 

@@ -1,5 +1,7 @@
 //! Graphs as topologies: a list of links, or a file in GraphML.
 
+mod graphml;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{MOST_LINKS, Plan, PlannedLink, graphml, refused};
+use super::{MOST_LINKS, Plan, PlannedLink, refused};
 use crate::error::Problem;
 use crate::files::Files;
 

@@ -10,8 +10,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::matrix::Lines;
-
 /// A traffic matrix: between which routers the flows of a group go, each between its own hosts.
 ///
 /// Gravity (the default): each flow draws the router of its sender and another for its receiver, both with
@@ -51,6 +49,15 @@ pub struct Between {
     /// The routers of each flow's hosts, by number.
     #[serde(skip)]
     pub(crate) pairs: Arc<Vec<(u32, u32)>>,
+}
+
+/// The lines of a matrix, for messages about its routers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Lines {
+    /// The line of each demand.
+    pub(crate) of_demands: Vec<usize>,
+    /// The lines whose rate is 0, which make no demand: their numbers and routers.
+    pub(crate) idle: Vec<(usize, [String; 2])>,
 }
 
 /// Reads a list that holds something: an empty one would be as none.

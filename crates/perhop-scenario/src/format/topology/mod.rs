@@ -3,9 +3,7 @@
 mod distance;
 mod generators;
 mod graph;
-mod graphml;
 mod links;
-mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,12 +16,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{KeyPart, Problem, did_you_mean, steps};
 use crate::files::Files;
-use crate::format::{Link, Queue, Reverse, Scenario};
-use crate::network::REVERSE;
+use crate::format::{Link, Queue, REVERSE, Reverse, Scenario};
 
 pub use self::graph::{Graph, GraphLink};
 pub use self::links::Links;
-pub use self::shape::{Shape, Tier};
 
 /// The most routers and links of a topology: more exceed the memory of a machine.
 const MOST_ROUTERS: u64 = 100_000;

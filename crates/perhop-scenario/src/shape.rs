@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 
 use crate::check::Routers;
-use crate::format::{Links, Scenario};
+use crate::format::{Links, Scenario, Topology};
 
 /// The most routers of a network whose distances are computed: the time grows with their number times that of
 /// links.
@@ -80,7 +80,7 @@ impl Scenario {
         routers.degrees().iter().for_each(|&degree| *degrees.entry(degree).or_default() += 1);
         let hops = self.hops(&routers);
         Shape {
-            words: self.topology.as_ref().map(super::Topology::words),
+            words: self.topology.as_ref().map(Topology::words),
             routers: routers.count() as usize,
             links: self.links.len(),
             tiers: tiers.filter(|tier| tier.routers > 0).collect(),

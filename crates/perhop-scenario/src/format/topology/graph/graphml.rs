@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use perhop_core::Bitrate;
 use roxmltree::{Document, Node};
 
-use super::MOST_LINKS;
-use super::distance::Position;
-use super::graph::GraphLink;
+use super::super::MOST_LINKS;
+use super::super::distance::Position;
+use super::GraphLink;
 use crate::bounds::Syntax;
 
 /// The attributes that are taken from a file beside its nodes and edges.
