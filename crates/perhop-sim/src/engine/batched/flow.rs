@@ -447,14 +447,15 @@ impl BatchedFlow {
         self.base.sending.template().carrying(content).before(self.rare.last_steps.0)
     }
 
-    /// A packet that has left its last link, as it waits before the wire to its host.
+    /// Returns a packet that has left its last link, as it waits before the wire to its host.
     pub(super) fn waiting_before_wire(&self, packet: SimPacket) -> SimPacket {
         let (data, acks) = self.rare.last_steps;
-        if packet.is_ack() {
-            self.waiting_ack(packet.content()).before(acks - 1)
+        let (template, last) = if packet.is_ack() {
+            (self.base.receiving.template(), acks)
         } else {
-            self.waiting_data(packet.content()).before(data - 1)
-        }
+            (self.base.sending.template(), data)
+        };
+        template.carrying(packet.content()).before(last - 1)
     }
 
     /// An ACK, as it waits before the sender.
