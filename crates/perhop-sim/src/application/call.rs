@@ -10,34 +10,28 @@ use crate::transport::udp::{Pattern, UdpParams};
 
 /// Two people who speak in turns and fall silent, each a source over UDP that is on and off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CallParams {
     /// Rate while one speaks, headers included: G.711 in frames of 20 ms with 40 B of IP, UDP and RTP
     /// headers.
-    #[serde(default = "rate")]
     pub rate: Bitrate,
     /// Size of a packet, headers included.
-    #[serde(default = "packet")]
     pub packet: Bytes,
     /// Mean time, exponentially distributed, that one speaks (ITU-T P.59, 1993).
-    #[serde(default = "on")]
     pub on: Duration,
     /// Mean time, exponentially distributed, that one is silent (ITU-T P.59, 1993).
-    #[serde(default = "off")]
     pub off: Duration,
 }
 
-fn rate() -> Bitrate {
-    Bitrate::from_bps(80_000).unwrap_or(Bitrate::MAX)
-}
-const fn packet() -> Bytes {
-    Bytes::new(200)
-}
-const fn on() -> Duration {
-    Duration::from_millis(1004)
-}
-const fn off() -> Duration {
-    Duration::from_millis(1587)
+impl Default for CallParams {
+    fn default() -> Self {
+        Self {
+            rate: Bitrate::from_bps(80_000).unwrap_or(Bitrate::MAX),
+            packet: Bytes::new(200),
+            on: Duration::from_millis(1004),
+            off: Duration::from_millis(1587),
+        }
+    }
 }
 
 impl CallParams {

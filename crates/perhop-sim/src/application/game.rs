@@ -11,26 +11,33 @@ use crate::unit::Unit;
 
 /// A player: datagrams of the server's at random intervals, and of the player's at regular ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GameParams {
     /// Intervals of the server's datagrams, in milliseconds.
-    #[serde(default = "down_interval")]
     pub down_interval: ExtremeValue,
     /// Sizes of the server's datagrams, in bytes, without headers.
-    #[serde(default = "down_size")]
     pub down_size: ExtremeValue,
     /// Interval of the player's datagrams. The first is sent at a time within it, drawn uniformly.
-    #[serde(default = "up_interval")]
     pub up_interval: Duration,
     /// Sizes of the player's datagrams, in bytes, without headers.
-    #[serde(default = "up_size")]
     pub up_size: ExtremeValue,
     /// Size of the headers of a datagram.
-    #[serde(default = "headers")]
     pub headers: Bytes,
     /// A datagram that takes longer is late.
-    #[serde(default = "late")]
     pub late: Duration,
+}
+
+impl Default for GameParams {
+    fn default() -> Self {
+        Self {
+            down_interval: ExtremeValue { a: 55.0, b: 6.0 },
+            down_size: ExtremeValue { a: 120.0, b: 36.0 },
+            up_interval: Duration::from_millis(40),
+            up_size: ExtremeValue { a: 45.0, b: 5.7 },
+            headers: Bytes::new(28),
+            late: Duration::from_millis(50),
+        }
+    }
 }
 
 /// The largest extreme value distribution (Gumbel): a - b ln(-ln u) with a uniform u.
@@ -60,25 +67,6 @@ impl ExtremeValue {
         }
         refuse(key, &format!("`a` is above 0 and `b` at least 0, both at most {most}"))
     }
-}
-
-const fn down_interval() -> ExtremeValue {
-    ExtremeValue { a: 55.0, b: 6.0 }
-}
-const fn down_size() -> ExtremeValue {
-    ExtremeValue { a: 120.0, b: 36.0 }
-}
-const fn up_interval() -> Duration {
-    Duration::from_millis(40)
-}
-const fn up_size() -> ExtremeValue {
-    ExtremeValue { a: 45.0, b: 5.7 }
-}
-const fn headers() -> Bytes {
-    Bytes::new(28)
-}
-const fn late() -> Duration {
-    Duration::from_millis(50)
 }
 
 /// What fits into an Ethernet frame.
@@ -128,38 +116,30 @@ impl Block for Game {
 
 impl Application for Game {
     const MEASURES: &'static [Measure] = &[
-        Measure {
-            name: "down_p99_s",
-            label: "down, p99",
-            importance: 255,
-            unit: Unit::Seconds,
-            description: "99th percentile of the one-way delay to the player, of datagrams that came after the warm-up.",
-            estimate: Estimate::Quantile("down_s", 0.99),
-        },
-        Measure {
-            name: "down_late",
-            label: "down late",
-            importance: 255,
-            unit: Unit::Fraction,
-            description: "Fraction of the datagrams to the player that came after the warm-up and took longer than `late`.",
-            estimate: Estimate::Ratio("down_late", "down", 1.0),
-        },
-        Measure {
-            name: "up_p99_s",
-            label: "up, p99",
-            importance: 255,
-            unit: Unit::Seconds,
-            description: "99th percentile of the one-way delay from the player, of datagrams that came after the warm-up.",
-            estimate: Estimate::Quantile("up_s", 0.99),
-        },
-        Measure {
-            name: "up_late",
-            label: "up late",
-            importance: 255,
-            unit: Unit::Fraction,
-            description: "Fraction of the datagrams from the player that came after the warm-up and took longer than `late`.",
-            estimate: Estimate::Ratio("up_late", "up", 1.0),
-        },
+        Measure::new("down_p99_s", Unit::Seconds, Estimate::Quantile("down_s", 0.99))
+            .column("down, p99", 255)
+            .meaning(
+                "99th percentile of the one-way delay to the player, of datagrams that came after the \
+                    warm-up.",
+            ),
+        Measure::new("down_late", Unit::Fraction, Estimate::Ratio("down_late", "down", 1.0))
+            .column("down late", 255)
+            .meaning(
+                "Fraction of the datagrams to the player that came after the warm-up and took longer than \
+                    `late`.",
+            ),
+        Measure::new("up_p99_s", Unit::Seconds, Estimate::Quantile("up_s", 0.99))
+            .column("up, p99", 255)
+            .meaning(
+                "99th percentile of the one-way delay from the player, of datagrams that came after the \
+                    warm-up.",
+            ),
+        Measure::new("up_late", Unit::Fraction, Estimate::Ratio("up_late", "up", 1.0))
+            .column("up late", 255)
+            .meaning(
+                "Fraction of the datagrams from the player that came after the warm-up and took longer than \
+                    `late`.",
+            ),
     ];
 
     fn new(params: &GameParams, rng: Rng) -> Self {
@@ -239,12 +219,13 @@ mod tests {
     #[test]
     fn means_of_the_published_distributions() {
         let mut rng = Rng::stream(1, "test");
-        for (distribution, mean) in [(down_interval(), 58.46), (down_size(), 140.78), (up_size(), 48.29)] {
+        let GameParams { down_interval, down_size, up_size, .. } = GameParams::default();
+        for (distribution, mean) in [(down_interval, 58.46), (down_size, 140.78), (up_size, 48.29)] {
             let found = (0..200_000).map(|_| distribution.draw(&mut rng)).sum::<f64>() / 200_000.0;
             assert!((found / mean - 1.0).abs() < 0.002, "{found} {mean}");
         }
         // Half of the values are below a - b ln(ln 2).
-        let below = (0..100_000).filter(|_| down_interval().draw(&mut rng) < 57.199).count();
+        let below = (0..100_000).filter(|_| down_interval.draw(&mut rng) < 57.199).count();
         assert!((49_500..50_500).contains(&below), "{below}");
     }
 

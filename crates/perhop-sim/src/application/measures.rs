@@ -107,6 +107,24 @@ pub enum Estimate {
 }
 
 impl Measure {
+    /// Declares a measure that comes from what the users recorded by this estimate.
+    pub const fn new(name: &'static str, unit: Unit, estimate: Estimate) -> Self {
+        Self { name, label: "", importance: 0, unit, description: "", estimate }
+    }
+
+    /// Sets what tables call the measure, without its unit; the greater the importance, the longer a narrow
+    /// terminal keeps the column.
+    #[must_use]
+    pub const fn column(self, label: &'static str, importance: u8) -> Self {
+        Self { label, importance, ..self }
+    }
+
+    /// Says what the measure means, in a sentence.
+    #[must_use]
+    pub const fn meaning(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
     /// Its value; `None` where nothing was recorded that it could come from.
     pub fn of(&self, recorded: &Recorded) -> Option<f64> {
         let over = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
@@ -161,10 +179,7 @@ mod tests {
         recorded.add("part", 3.0);
         recorded.add("part", 1.0);
         recorded.add("whole", 8.0);
-        let value = |estimate| {
-            Measure { name: "", label: "", importance: 0, unit: Unit::None, description: "", estimate }
-                .of(&recorded)
-        };
+        let value = |estimate| Measure::new("", Unit::None, estimate).of(&recorded);
         assert_eq!(value(Estimate::Count("x")), Some(4.0));
         assert_eq!(value(Estimate::Mean("x")), Some(2.5));
         assert_eq!(value(Estimate::Quantile("x", 0.5)), Some(2.0));
@@ -174,10 +189,7 @@ mod tests {
         assert_eq!(value(Estimate::Ratio("part", "whole", 10.0)), Some(5.0));
         assert_eq!(value(Estimate::Sum("part")), Some(4.0));
         recorded.leave_open("x", 2.5);
-        let value = |estimate| {
-            Measure { name: "", label: "", importance: 0, unit: Unit::None, description: "", estimate }
-                .of(&recorded)
-        };
+        let value = |estimate| Measure::new("", Unit::None, estimate).of(&recorded);
         // The open one is 3 or 4.
         assert_eq!(value(Estimate::Mean("x")), Some((1.0 + 2.0 + 3.0 + 4.0 + 3.5) / 5.0));
         assert_eq!(
@@ -185,11 +197,9 @@ mod tests {
             [2.0, 3.0, 3.0, 4.0].map(Some)
         );
         recorded.leave_open("x", 5.0);
+        let value = |estimate| Measure::new("", Unit::None, estimate).of(&recorded);
         let p99 = Estimate::Quantile("x", 0.99);
-        let p99 =
-            Measure { name: "", label: "", importance: 0, unit: Unit::None, description: "", estimate: p99 };
-        assert_eq!(p99.of(&recorded), None, "the longest is open");
-        let value = |estimate| Measure { estimate, ..p99 }.of(&recorded);
+        assert_eq!(value(p99), None, "the longest is open");
         assert_eq!((value(Estimate::Count("y")), value(Estimate::Sum("y"))), (Some(0.0), Some(0.0)));
         assert_eq!((value(Estimate::Mean("y")), value(Estimate::Quantile("y", 0.5))), (None, None));
         assert_eq!(

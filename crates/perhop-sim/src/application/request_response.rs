@@ -12,26 +12,33 @@ use crate::unit::Unit;
 
 /// A client that asks, waits for the response, thinks, and asks again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RequestResponseParams {
     /// Size of a request, without headers.
-    #[serde(default = "request")]
     pub request: Bytes,
     /// Size of a response, without headers; with `sizes = "exponential"`, its mean.
-    #[serde(default = "response")]
     pub response: Bytes,
     /// The distribution of the sizes of responses.
-    #[serde(default)]
     pub sizes: Spread,
     /// Mean time from a response to the next request.
-    #[serde(default = "think")]
     pub think: Duration,
     /// Mean time that the server takes from a request to its response.
-    #[serde(default)]
     pub service: Duration,
     /// The distribution of both times.
-    #[serde(default = "exponential")]
     pub times: Spread,
+}
+
+impl Default for RequestResponseParams {
+    fn default() -> Self {
+        Self {
+            request: Bytes::new(200),
+            response: Bytes::new(10_000),
+            sizes: Spread::Constant,
+            think: Duration::from_secs(1),
+            service: Duration::ZERO,
+            times: Spread::Exponential,
+        }
+    }
 }
 
 /// A distribution with a given mean.
@@ -53,19 +60,6 @@ impl Spread {
             Self::Exponential => (mean as f64 * rng.exponential()) as u64,
         }
     }
-}
-
-const fn request() -> Bytes {
-    Bytes::new(200)
-}
-const fn response() -> Bytes {
-    Bytes::new(10_000)
-}
-const fn think() -> Duration {
-    Duration::from_secs(1)
-}
-const fn exponential() -> Spread {
-    Spread::Exponential
 }
 
 const LARGEST_RESPONSE: Bytes = Bytes::new(1_000_000_000_000);
@@ -118,47 +112,30 @@ impl Block for RequestResponse {
 
 impl Application for RequestResponse {
     const MEASURES: &'static [Measure] = &[
-        Measure {
-            name: "responses",
-            label: "responses per run",
-            importance: 60,
-            unit: Unit::None,
-            description: "Requests made after the warm-up whose responses were complete by the end of the run.",
-            estimate: Estimate::Count("response_s"),
-        },
-        Measure {
-            name: "response_mean_s",
-            label: "response, mean",
-            importance: 255,
-            unit: Unit::Seconds,
-            description: "Mean response time: from the request to the last byte of the response; responses that are unfinished count \
-                          by the product limit, and it is a lower bound where they take longest.",
-            estimate: Estimate::Mean("response_s"),
-        },
-        Measure {
-            name: "response_p50_s",
-            label: "p50",
-            importance: 150,
-            unit: Unit::Seconds,
-            description: "Median response time; unfinished responses count by the product limit, and there is none where they leave it open.",
-            estimate: Estimate::Quantile("response_s", 0.5),
-        },
-        Measure {
-            name: "response_p99_s",
-            label: "p99",
-            importance: 255,
-            unit: Unit::Seconds,
-            description: "99th percentile of the response time; unfinished responses count by the product limit, and there is none where they leave it open.",
-            estimate: Estimate::Quantile("response_s", 0.99),
-        },
-        Measure {
-            name: "unfinished_responses",
-            label: "unfinished per run",
-            importance: 100,
-            unit: Unit::None,
-            description: "Requests made after the warm-up without a complete response at the end of the run.",
-            estimate: Estimate::Sum("unfinished"),
-        },
+        Measure::new("responses", Unit::None, Estimate::Count("response_s"))
+            .column("responses per run", 60)
+            .meaning("Requests made after the warm-up whose responses were complete by the end of the run."),
+        Measure::new("response_mean_s", Unit::Seconds, Estimate::Mean("response_s"))
+            .column("response, mean", 255)
+            .meaning(
+                "Mean response time: from the request to the last byte of the response; responses that are \
+                    unfinished count by the product limit, and it is a lower bound where they take longest.",
+            ),
+        Measure::new("response_p50_s", Unit::Seconds, Estimate::Quantile("response_s", 0.5))
+            .column("p50", 150)
+            .meaning(
+                "Median response time; unfinished responses count by the product limit, and there is none \
+                    where they leave it open.",
+            ),
+        Measure::new("response_p99_s", Unit::Seconds, Estimate::Quantile("response_s", 0.99))
+            .column("p99", 255)
+            .meaning(
+                "99th percentile of the response time; unfinished responses count by the product limit, and \
+                    there is none where they leave it open.",
+            ),
+        Measure::new("unfinished_responses", Unit::None, Estimate::Sum("unfinished"))
+            .column("unfinished per run", 100)
+            .meaning("Requests made after the warm-up without a complete response at the end of the run."),
     ];
 
     fn new(params: &RequestResponseParams, rng: Rng) -> Self {

@@ -12,45 +12,36 @@ use crate::unit::Unit;
 
 /// A viewer who watches a video without end: each chunk is asked for at a rate that the buffer allows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct VideoParams {
     /// The rates in which the video exists, ascending; those of Pensieve (2017) unless given.
-    #[serde(default = "rates")]
     pub rates: Vec<Bitrate>,
     /// How long a chunk plays.
-    #[serde(default = "chunk")]
     pub chunk: Duration,
     /// The most that the buffer holds, in playing time: the next chunk is asked for when it has room.
-    #[serde(default = "buffer")]
     pub buffer: Duration,
     /// Up to this much in the buffer the lowest rate is chosen.
-    #[serde(default = "reservoir")]
     pub reservoir: Duration,
     /// From this much more on the highest is; between, the highest rate that is not above a line.
-    #[serde(default = "cushion")]
     pub cushion: Duration,
     /// Size of the request of a chunk, without headers.
-    #[serde(default = "request")]
     pub request: Bytes,
 }
 
-fn rates() -> Vec<Bitrate> {
-    [300, 750, 1200, 1850, 2850, 4300].into_iter().filter_map(|k| Bitrate::from_bps(k * 1000).ok()).collect()
-}
-const fn chunk() -> Duration {
-    Duration::from_secs(4)
-}
-const fn buffer() -> Duration {
-    Duration::from_secs(60)
-}
-const fn reservoir() -> Duration {
-    Duration::from_secs(5)
-}
-const fn cushion() -> Duration {
-    Duration::from_secs(10)
-}
-const fn request() -> Bytes {
-    Bytes::new(350)
+impl Default for VideoParams {
+    fn default() -> Self {
+        Self {
+            rates: [300, 750, 1200, 1850, 2850, 4300]
+                .into_iter()
+                .filter_map(|k| Bitrate::from_bps(k * 1000).ok())
+                .collect(),
+            chunk: Duration::from_secs(4),
+            buffer: Duration::from_secs(60),
+            reservoir: Duration::from_secs(5),
+            cushion: Duration::from_secs(10),
+            request: Bytes::new(350),
+        }
+    }
 }
 
 /// What a second of stalling costs, in Mbit/s of quality (Mao, Netravali & Alizadeh 2017, the linear `QoE`).
@@ -109,72 +100,40 @@ impl Block for Video {
 
 impl Application for Video {
     const MEASURES: &'static [Measure] = &[
-        Measure {
-            name: "chunks",
-            label: "chunks per run",
-            importance: 20,
-            unit: Unit::None,
-            description: "Chunks asked for after the warm-up that came by the end of the run.",
-            estimate: Estimate::Count("quality_bps"),
-        },
-        Measure {
-            name: "quality_bps",
-            label: "quality",
-            importance: 255,
-            unit: Unit::BitsPerSecond,
-            description: "Mean rate at which the chunks were encoded that were asked for after the warm-up and came by the end of the run.",
-            estimate: Estimate::Mean("quality_bps"),
-        },
-        Measure {
-            name: "startup_s",
-            label: "start-up",
-            importance: 30,
-            unit: Unit::Seconds,
-            description: "Mean time from a viewer's start to the first chunk, viewers who received none are censored (product limit); none \
-                          if all began in the warm-up.",
-            estimate: Estimate::Mean("startup_s"),
-        },
-        Measure {
-            name: "stalls",
-            label: "stalls per run",
-            importance: 60,
-            unit: Unit::None,
-            description: "Times at which the buffer of a viewer was empty.",
-            estimate: Estimate::Sum("stalls"),
-        },
-        Measure {
-            name: "stall_seconds_per_hour",
-            label: "stalled",
-            importance: 255,
-            unit: Unit::SecondsPerHour,
-            description: "Seconds of stalling in an hour of watching, stalls included.",
-            estimate: Estimate::Ratio("stall_s", "watched_s", 3600.0),
-        },
-        Measure {
-            name: "switches",
-            label: "switches per run",
-            importance: 40,
-            unit: Unit::None,
-            description: "Chunks of another rate than the chunk before.",
-            estimate: Estimate::Sum("switches"),
-        },
-        Measure {
-            name: "qoe",
-            label: "QoE",
-            importance: 255,
-            unit: Unit::None,
-            description: "Quality of experience of a chunk: its rate in Mbit/s, less 4.3 for each second of stalling before it, \
-                          less the difference to the rate of the chunk before (linear QoE of Pensieve, 2017).",
-            estimate: Estimate::Mean("qoe"),
-        },
-        Measure {
-            name: "not_started",
-            label: "not started",
-            importance: 10,
-            unit: Unit::None,
-            description: "Viewers without the first chunk at the end of the run; waiting for it is no stall.",
-            estimate: Estimate::Sum("not_started"),
-        },
+        Measure::new("chunks", Unit::None, Estimate::Count("quality_bps"))
+            .column("chunks per run", 20)
+            .meaning("Chunks asked for after the warm-up that came by the end of the run."),
+        Measure::new("quality_bps", Unit::BitsPerSecond, Estimate::Mean("quality_bps"))
+            .column("quality", 255)
+            .meaning(
+                "Mean rate at which the chunks were encoded that were asked for after the warm-up and came \
+                    by the end of the run.",
+            ),
+        Measure::new("startup_s", Unit::Seconds, Estimate::Mean("startup_s")).column("start-up", 30).meaning(
+            "Mean time from a viewer's start to the first chunk, viewers who received none are censored \
+                (product limit); none if all began in the warm-up.",
+        ),
+        Measure::new("stalls", Unit::None, Estimate::Sum("stalls"))
+            .column("stalls per run", 60)
+            .meaning("Times at which the buffer of a viewer was empty."),
+        Measure::new(
+            "stall_seconds_per_hour",
+            Unit::SecondsPerHour,
+            Estimate::Ratio("stall_s", "watched_s", 3600.0),
+        )
+        .column("stalled", 255)
+        .meaning("Seconds of stalling in an hour of watching, stalls included."),
+        Measure::new("switches", Unit::None, Estimate::Sum("switches"))
+            .column("switches per run", 40)
+            .meaning("Chunks of another rate than the chunk before."),
+        Measure::new("qoe", Unit::None, Estimate::Mean("qoe")).column("QoE", 255).meaning(
+            "Quality of experience of a chunk: its rate in Mbit/s, less 4.3 for each second of stalling \
+                before it, less the difference to the rate of the chunk before (linear QoE of Pensieve, \
+                2017).",
+        ),
+        Measure::new("not_started", Unit::None, Estimate::Sum("not_started"))
+            .column("not started", 10)
+            .meaning("Viewers without the first chunk at the end of the run; waiting for it is no stall."),
     ];
 
     fn new(params: &VideoParams, _: Rng) -> Self {

@@ -15,60 +15,42 @@ use crate::unit::Unit;
 
 /// A user who opens one page after another: a main object, then what it refers to, then a time of reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WebParams {
     /// Connections of a user. With several, each fetches one object at a time (HTTP/1.1; browsers have 6).
     /// With 1, all embedded objects are asked for at once and sent one after another (HTTP/2).
-    #[serde(default = "connections")]
     pub connections: u32,
     /// Factor of the sizes of all objects. The model's pages, of 2004, have 57 kB on average; pages of today
     /// have 2.5 MB.
-    #[serde(default = "one")]
     pub scale: f64,
     /// Size of a request, without headers.
-    #[serde(default = "request")]
     pub request: Bytes,
     /// Size of the main object, before `scale`.
-    #[serde(default = "main")]
     pub main: Lognormal,
     /// Size of each embedded object, before `scale`.
-    #[serde(default = "embedded")]
     pub embedded: Lognormal,
     /// Number of embedded objects.
-    #[serde(default = "objects")]
     pub objects: Pareto,
     /// Mean time, exponentially distributed, that the browser takes to read the main object before it asks
     /// for the others.
-    #[serde(default = "parsing")]
     pub parsing: Duration,
     /// Mean time, exponentially distributed, from the end of a page to the request of the next one.
-    #[serde(default = "reading")]
     pub reading: Duration,
 }
 
-const fn connections() -> u32 {
-    6
-}
-const fn one() -> f64 {
-    1.0
-}
-const fn request() -> Bytes {
-    Bytes::new(350)
-}
-const fn main() -> Lognormal {
-    Lognormal { mu: 8.37, sigma: 1.37, least: Bytes::new(100), most: Bytes::new(2_000_000) }
-}
-const fn embedded() -> Lognormal {
-    Lognormal { mu: 6.17, sigma: 2.36, least: Bytes::new(50), most: Bytes::new(2_000_000) }
-}
-const fn objects() -> Pareto {
-    Pareto { alpha: 1.1, least: 2.0, most: 55.0, less: 2.0 }
-}
-const fn parsing() -> Duration {
-    Duration::from_millis(130)
-}
-const fn reading() -> Duration {
-    Duration::from_secs(30)
+impl Default for WebParams {
+    fn default() -> Self {
+        Self {
+            connections: 6,
+            scale: 1.0,
+            request: Bytes::new(350),
+            main: Lognormal { mu: 8.37, sigma: 1.37, least: Bytes::new(100), most: Bytes::new(2_000_000) },
+            embedded: Lognormal { mu: 6.17, sigma: 2.36, least: Bytes::new(50), most: Bytes::new(2_000_000) },
+            objects: Pareto { alpha: 1.1, least: 2.0, most: 55.0, less: 2.0 },
+            parsing: Duration::from_millis(130),
+            reading: Duration::from_secs(30),
+        }
+    }
 }
 
 const MOST_CONNECTIONS: u32 = 100;
@@ -138,55 +120,34 @@ impl Block for Web {
 
 impl Application for Web {
     const MEASURES: &'static [Measure] = &[
-        Measure {
-            name: "pages",
-            label: "pages per run",
-            importance: 60,
-            unit: Unit::None,
-            description: "Pages asked for after the warm-up and complete by the end of the run.",
-            estimate: Estimate::Count("page_s"),
-        },
-        Measure {
-            name: "page_mean_s",
-            label: "page, mean",
-            importance: 255,
-            unit: Unit::Seconds,
-            description: "Mean page load time: from the request of the page to the last byte of its last object; pages that are \
-                          unfinished count by the product limit, and it is a lower bound where they take longest.",
-            estimate: Estimate::Mean("page_s"),
-        },
-        Measure {
-            name: "page_p50_s",
-            label: "p50",
-            importance: 150,
-            unit: Unit::Seconds,
-            description: "Median page load time; unfinished pages count by the product limit, and there is none where they leave it open.",
-            estimate: Estimate::Quantile("page_s", 0.5),
-        },
-        Measure {
-            name: "page_p95_s",
-            label: "p95",
-            importance: 255,
-            unit: Unit::Seconds,
-            description: "95th percentile of the page load time; unfinished pages count by the product limit, and there is none where they leave it open.",
-            estimate: Estimate::Quantile("page_s", 0.95),
-        },
-        Measure {
-            name: "page_mean_bytes",
-            label: "page",
-            importance: 20,
-            unit: Unit::Bytes,
-            description: "Mean size of the pages that were complete, without headers.",
-            estimate: Estimate::Mean("page_bytes"),
-        },
-        Measure {
-            name: "unfinished_pages",
-            label: "unfinished per run",
-            importance: 100,
-            unit: Unit::None,
-            description: "Pages asked for after the warm-up and incomplete at the end of the run.",
-            estimate: Estimate::Sum("unfinished"),
-        },
+        Measure::new("pages", Unit::None, Estimate::Count("page_s"))
+            .column("pages per run", 60)
+            .meaning("Pages asked for after the warm-up and complete by the end of the run."),
+        Measure::new("page_mean_s", Unit::Seconds, Estimate::Mean("page_s"))
+            .column("page, mean", 255)
+            .meaning(
+                "Mean page load time: from the request of the page to the last byte of its last object; \
+                    pages that are unfinished count by the product limit, and it is a lower bound where they \
+                    take longest.",
+            ),
+        Measure::new("page_p50_s", Unit::Seconds, Estimate::Quantile("page_s", 0.5))
+            .column("p50", 150)
+            .meaning(
+                "Median page load time; unfinished pages count by the product limit, and there is none where \
+                    they leave it open.",
+            ),
+        Measure::new("page_p95_s", Unit::Seconds, Estimate::Quantile("page_s", 0.95))
+            .column("p95", 255)
+            .meaning(
+                "95th percentile of the page load time; unfinished pages count by the product limit, and \
+                    there is none where they leave it open.",
+            ),
+        Measure::new("page_mean_bytes", Unit::Bytes, Estimate::Mean("page_bytes"))
+            .column("page", 20)
+            .meaning("Mean size of the pages that were complete, without headers."),
+        Measure::new("unfinished_pages", Unit::None, Estimate::Sum("unfinished"))
+            .column("unfinished per run", 100)
+            .meaning("Pages asked for after the warm-up and incomplete at the end of the run."),
     ];
 
     fn new(params: &WebParams, rng: Rng) -> Self {
@@ -316,8 +277,9 @@ mod tests {
     fn means_of_the_published_table() {
         // 3GPP2 C.R1002-0: main objects have a mean of 10710 B and a standard deviation of 25032 B, embedded
         // ones 7758 B and 126168 B before they are truncated, and there are 5.64 of them on average.
+        let WebParams { main, embedded, objects, .. } = WebParams::default();
         let mut rng = Rng::stream(1, "test");
-        let draws: Vec<f64> = (0..400_000).map(|_| main().draw(&mut rng)).collect();
+        let draws: Vec<f64> = (0..400_000).map(|_| main.draw(&mut rng)).collect();
         let mean = draws.iter().sum::<f64>() / 400_000.0;
         let deviation = (draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 400_000.0).sqrt();
         // mu, sigma and the bounds give a mean of 11053.5 B (with the normal distribution's Phi), 3 % above
@@ -325,10 +287,10 @@ mod tests {
         assert!((mean / 11_053.5 - 1.0).abs() < 0.012, "{mean}");
         assert!((mean / 10_710.0 - 1.0).abs() < 0.045, "{mean}");
         assert!((deviation / 25_032.0 - 1.0).abs() < 0.1, "{deviation}");
-        let embedded = (0..1_000_000).map(|_| embedded().draw(&mut rng)).sum::<f64>() / 1e6;
+        let embedded = (0..1_000_000).map(|_| embedded.draw(&mut rng)).sum::<f64>() / 1e6;
         assert!((embedded / 8199.7 - 1.0).abs() < 0.025, "{embedded}");
         assert!((embedded / 7758.0 - 1.0).abs() < 0.08, "{embedded}");
-        let numbers: Vec<usize> = (0..400_000).map(|_| objects().draw_whole(&mut rng)).collect();
+        let numbers: Vec<usize> = (0..400_000).map(|_| objects.draw_whole(&mut rng)).collect();
         let mean = numbers.iter().sum::<usize>() as f64 / 400_000.0;
         assert!((mean - 5.64).abs() < 0.06, "{mean}");
         assert!(numbers.iter().all(|&number| number <= 53) && numbers.contains(&53) && numbers.contains(&0));

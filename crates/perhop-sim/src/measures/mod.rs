@@ -34,6 +34,25 @@ pub struct Measure<O> {
     pub summary: Option<Summary>,
 }
 
+impl<O> Measure<O> {
+    /// Declares a measure that only data frames have.
+    pub const fn new(name: &'static str, unit: Unit, value: Value<O>) -> Self {
+        Self { name, unit, description: "", value, summary: None }
+    }
+
+    /// Says what the measure means, in a sentence.
+    #[must_use]
+    pub const fn meaning(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Shows the measure in summaries, too.
+    #[must_use]
+    pub const fn shown(self, summary: Summary) -> Self {
+        Self { summary: Some(summary), ..self }
+    }
+}
+
 /// How a measure comes from an outcome, and which values it can have.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<O> {
@@ -111,6 +130,18 @@ impl Summary {
             metric: None,
             compared: None,
         }
+    }
+
+    /// Sets the tables that have the measure as a column, and its importance.
+    #[must_use]
+    pub const fn at(self, table: Table, importance: u8) -> Self {
+        Self { table, importance, ..self }
+    }
+
+    /// Has `perhop compare` hold the measure against real packets, under this name and with this margin.
+    #[must_use]
+    pub const fn compared(self, id: &'static str, margin: &'static str) -> Self {
+        Self { compared: Some(Compared { id, margin }), ..self }
     }
 }
 

@@ -53,26 +53,27 @@ impl Given {
     }
 }
 
-const fn text(
-    key: &'static str,
-    value: &'static str,
-    source: &'static str,
-    since: &'static str,
-) -> PresetDefault {
-    PresetDefault { key, value: Given::Text(value), source, since }
+impl PresetDefault {
+    /// Says where the value comes from, and since when it holds.
+    const fn source(self, source: &'static str, since: &'static str) -> Self {
+        Self { source, since, ..self }
+    }
 }
 
-const fn flag(key: &'static str, value: bool, source: &'static str, since: &'static str) -> PresetDefault {
-    PresetDefault { key, value: Given::Flag(value), source, since }
+const fn given(key: &'static str, value: Given) -> PresetDefault {
+    PresetDefault { key, value, source: "", since: "" }
 }
 
-const fn rule(
-    key: &'static str,
-    value: &'static str,
-    source: &'static str,
-    since: &'static str,
-) -> PresetDefault {
-    PresetDefault { key, value: Given::Rule(value), source, since }
+const fn text(key: &'static str, value: &'static str) -> PresetDefault {
+    given(key, Given::Text(value))
+}
+
+const fn flag(key: &'static str, value: bool) -> PresetDefault {
+    given(key, Given::Flag(value))
+}
+
+const fn rule(key: &'static str, value: &'static str) -> PresetDefault {
+    given(key, Given::Rule(value))
 }
 
 /// The agents of ns-2.35, which the papers' variants are: every key, since the other presets have what they
@@ -81,69 +82,54 @@ const PAPERS: Preset = Preset {
     name: "newreno",
     system: "an agent of ns-2.35, with which papers simulated; also `reno` and `two-windows`",
     defaults: &[
-        text("packet", "1000B", "`packetSize_` 1000 (`ns-default.tcl`)", "ns-2.1"),
-        text("ack", "40B", "IPv4 and TCP without options, 20 + 20 bytes (`tcpip_base_hdr_size_`)", "ns-2.1"),
-        text(
-            "window",
-            "1000p",
+        text("packet", "1000B").source("`packetSize_` 1000 (`ns-default.tcl`)", "ns-2.1"),
+        text("ack", "40B")
+            .source("IPv4 and TCP without options, 20 + 20 bytes (`tcpip_base_hdr_size_`)", "ns-2.1"),
+        text("window", "1000p").source(
             "perhop's own: an agent of ns-2 has 20 packets (`window_`), and the papers' rates need more",
             "perhop 0.1",
         ),
-        text("window-tuning", "none", "an agent of ns-2 has one window (`window_`)", "ns-2.1"),
-        rule("send-buffer", "unlimited", "an agent of ns-2 has no buffer", "ns-2.1"),
-        text("initial-window", "1p", "RFC 2001, section 1; ns-2's `windowInit_` before it became 2", "1997"),
-        rule(
-            "initial-ssthresh",
-            "the largest window",
-            "RFC 5681, section 3.1: arbitrarily high, such as the receiver's window",
-            "1997",
-        ),
-        text("tick", "10ms", "`tcpTick_` 0.01, 0.1 before", "ns-2.35"),
-        text("rtt-arithmetic", "real", "RFC 6298, section 2", "2000"),
-        text("min-rto", "200ms", "`minrto_` 0.2; RFC 6298, section 2.4, asks for 1 s", "ns-2.35"),
-        text("min-rto-bounds", "timeout", "RFC 6298, section 2.4", "2000"),
-        text(
-            "initial-rto",
-            "3s",
+        text("window-tuning", "none").source("an agent of ns-2 has one window (`window_`)", "ns-2.1"),
+        rule("send-buffer", "unlimited").source("an agent of ns-2 has no buffer", "ns-2.1"),
+        text("initial-window", "1p")
+            .source("RFC 2001, section 1; ns-2's `windowInit_` before it became 2", "1997"),
+        rule("initial-ssthresh", "the largest window")
+            .source("RFC 5681, section 3.1: arbitrarily high, such as the receiver's window", "1997"),
+        text("tick", "10ms").source("`tcpTick_` 0.01, 0.1 before", "ns-2.35"),
+        text("rtt-arithmetic", "real").source("RFC 6298, section 2", "2000"),
+        text("min-rto", "200ms").source("`minrto_` 0.2; RFC 6298, section 2.4, asks for 1 s", "ns-2.35"),
+        text("min-rto-bounds", "timeout").source("RFC 6298, section 2.4", "2000"),
+        text("initial-rto", "3s").source(
             "`rtxcur_init_` 3.0, 6 before (RFC 2988, section 2.1; 1 s since RFC 6298)",
             "January 2006",
         ),
-        text("max-rto", "60s", "`maxrto_` 60; RFC 6298, section 2.5: at least", "ns-2.35"),
-        text("delayed-ack", "0s", "`Agent/TCPSink` acknowledges every packet", "ns-2.1"),
-        text("quick-acks", "0p", "without `delayed-ack` there is nothing to hurry", "ns-2.1"),
-        text("newreno-timer", "impatient", "RFC 6582, section 3.2; `newreno_changes1_` 1", "May 2003"),
-        text(
-            "partial-window-deflation",
-            "by-acknowledged",
-            "RFC 6582, section 3.2; `partial_window_deflation_` 1",
-            "May 2003",
-        ),
-        flag("handshake", false, "an agent that sends data at once", "ns-2.1"),
-        flag("limited-transmit", false, "ns-2's `singledup_` before it became 1 (RFC 3042)", "ns-2.1"),
-        flag("sack", false, "`Agent/TCP/Newreno`; SACK is an agent of its own", "ns-2.1"),
-        flag("prr", false, "ns-2 has none", "ns-2.1"),
-        rule("loss-detection", "duplicate-acks", "RFC 5681, section 3.2, and RFC 6675", "1990"),
-        text("congestion", "reno", "RFC 5681", "1990"),
-        flag("byte-counting", false, "RFC 5681, section 3.1: by ACKs", "1990"),
-        text(
-            "accecn",
-            "exact",
-            "perhop's own: a count without a limit, so that no ACK needs options; `ace` has RFC 9768's three bits",
+        text("max-rto", "60s").source("`maxrto_` 60; RFC 6298, section 2.5: at least", "ns-2.35"),
+        text("delayed-ack", "0s").source("`Agent/TCPSink` acknowledges every packet", "ns-2.1"),
+        text("quick-acks", "0p").source("without `delayed-ack` there is nothing to hurry", "ns-2.1"),
+        text("newreno-timer", "impatient").source("RFC 6582, section 3.2; `newreno_changes1_` 1", "May 2003"),
+        text("partial-window-deflation", "by-acknowledged")
+            .source("RFC 6582, section 3.2; `partial_window_deflation_` 1", "May 2003"),
+        flag("handshake", false).source("an agent that sends data at once", "ns-2.1"),
+        flag("limited-transmit", false).source("ns-2's `singledup_` before it became 1 (RFC 3042)", "ns-2.1"),
+        flag("sack", false).source("`Agent/TCP/Newreno`; SACK is an agent of its own", "ns-2.1"),
+        flag("prr", false).source("ns-2 has none", "ns-2.1"),
+        rule("loss-detection", "duplicate-acks").source("RFC 5681, section 3.2, and RFC 6675", "1990"),
+        text("congestion", "reno").source("RFC 5681", "1990"),
+        flag("byte-counting", false).source("RFC 5681, section 3.1: by ACKs", "1990"),
+        text("accecn", "exact").source(
+            "perhop's own: a count without a limit, so that no ACK needs options; `ace` has RFC 9768's three \
+                bits",
             "perhop 0.1",
         ),
-        rule("slow-start", "standard", "RFC 5681, section 3.1", "1990"),
-        rule("congestion.alpha", "raised", "RFC 9438, section 4.3 (`congestion = \"cubic\"`)", "2023"),
-        rule("congestion.hystart", "false", "RFC 9438 has none (`congestion = \"cubic\"`)", "2005"),
-        rule("reduction", "exact", "RFC 5681, section 3.2", "1990"),
-        rule(
-            "pacing",
-            "none",
-            "windows are not paced; `bbr`, `bbr3` and `prague` have rates of their own",
-            "1990",
-        ),
-        rule("idle-restart", "rfc5681", "RFC 5681, section 4.1", "1999"),
-        rule("cwnd-validation", "rfc7661", "RFC 7661, section 4.3", "2015"),
-        text("send-jitter", "0s", "`overhead_` 0", "ns-2.1"),
+        rule("slow-start", "standard").source("RFC 5681, section 3.1", "1990"),
+        rule("congestion.alpha", "raised").source("RFC 9438, section 4.3 (`congestion = \"cubic\"`)", "2023"),
+        rule("congestion.hystart", "false").source("RFC 9438 has none (`congestion = \"cubic\"`)", "2005"),
+        rule("reduction", "exact").source("RFC 5681, section 3.2", "1990"),
+        rule("pacing", "none")
+            .source("windows are not paced; `bbr`, `bbr3` and `prague` have rates of their own", "1990"),
+        rule("idle-restart", "rfc5681").source("RFC 5681, section 4.1", "1999"),
+        rule("cwnd-validation", "rfc7661").source("RFC 7661, section 4.3", "2015"),
+        text("send-jitter", "0s").source("`overhead_` 0", "ns-2.1"),
     ],
 };
 
@@ -152,62 +138,48 @@ const LINUX: Preset = Preset {
     name: "linux",
     system: "hosts of Linux 6.18 on Ethernet, with 4 GiB of memory or more",
     defaults: &[
-        text("packet", "1500B", "Ethernet's MTU (RFC 894)", "1984"),
-        text(
-            "ack",
-            "52B",
+        text("packet", "1500B").source("Ethernet's MTU (RFC 894)", "1984"),
+        text("ack", "52B").source(
             "IPv4 and TCP with timestamps, 20 + 20 + 12 bytes (RFC 7323; `tcp_timestamps` = 1)",
             "Linux 2.2",
         ),
         // The other half is the kernel's overhead for segments.
-        text(
-            "window",
-            "16777216B",
-            "half of `tcp_rmem`'s maximum of 32 MiB, 6 MiB before (ip-sysctl.rst; `TCP_DEFAULT_SCALING_RATIO`, and \
-             `tcp_adv_win_scale` = 1 before 6.6)",
+        text("window", "16777216B").source(
+            "half of `tcp_rmem`'s maximum of 32 MiB, 6 MiB before (ip-sysctl.rst; \
+                `TCP_DEFAULT_SCALING_RATIO`, and `tcp_adv_win_scale` = 1 before 6.6)",
             "Linux 6.16",
         ),
-        text("window-tuning", "linux", "`tcp_moderate_rcvbuf` = 1 (`tcp_rcv_space_adjust`)", "Linux 2.6.7"),
+        text("window-tuning", "linux")
+            .source("`tcp_moderate_rcvbuf` = 1 (`tcp_rcv_space_adjust`)", "Linux 2.6.7"),
         // It grows to twice the congestion window by itself, so that only its maximum can limit.
-        text("send-buffer", "4194304B", "`tcp_wmem`'s maximum (ip-sysctl.rst)", "Linux 2.6.17"),
-        text("initial-window", "10p", "`TCP_INIT_CWND` (RFC 6928)", "Linux 2.6.39"),
-        text("tick", "1us", "round trips in microseconds (`tcp_rtt_estimator`)", "Linux 3.15"),
-        text("min-rto", "200ms", "`TCP_RTO_MIN`; `tcp_rto_min_us` since 6.11", "Linux 2.4"),
-        text(
-            "min-rto-bounds",
-            "variation",
-            "`tcp_rtt_estimator`: `rttvar` is at least `tcp_rto_min`",
+        text("send-buffer", "4194304B").source("`tcp_wmem`'s maximum (ip-sysctl.rst)", "Linux 2.6.17"),
+        text("initial-window", "10p").source("`TCP_INIT_CWND` (RFC 6928)", "Linux 2.6.39"),
+        text("tick", "1us").source("round trips in microseconds (`tcp_rtt_estimator`)", "Linux 3.15"),
+        text("min-rto", "200ms").source("`TCP_RTO_MIN`; `tcp_rto_min_us` since 6.11", "Linux 2.4"),
+        text("min-rto-bounds", "variation")
+            .source("`tcp_rtt_estimator`: `rttvar` is at least `tcp_rto_min`", "Linux 2.4"),
+        text("initial-rto", "1s").source("`TCP_TIMEOUT_INIT` (RFC 6298, section 2.1)", "Linux 3.1"),
+        text("max-rto", "120s").source("`TCP_RTO_MAX`; `tcp_rto_max_ms` since 6.15", "Linux 2.4"),
+        text("delayed-ack", "40ms").source("`TCP_DELACK_MIN`", "Linux 2.4"),
+        text("quick-acks", "16p").source("`TCP_MAX_QUICKACKS`", "Linux 2.4"),
+        flag("handshake", true).source("RFC 9293, section 3.5", "1981"),
+        flag("limited-transmit", true).source("RFC 3042 (`tcp_input.c`)", "Linux 2.6"),
+        flag("sack", true).source("RFC 2018; `tcp_sack` = 1", "Linux 2.2"),
+        flag("prr", true).source("RFC 9937 (`tcp_cwnd_reduction`)", "Linux 3.2"),
+        text("loss-detection", "rack").source("RFC 8985; `tcp_recovery` = 1", "Linux 4.4"),
+        text("congestion", "cubic")
+            .source("RFC 9438; `tcp_congestion_control`, `CONFIG_DEFAULT_CUBIC`", "Linux 2.6.19"),
+        flag("byte-counting", true)
+            .source("RFC 3465 without its limit (`tcp_slow_start`, `tcp_cong_avoid_ai`)", "Linux 4.0"),
+        text("reduction", "linux").source(
+            "`snd_cwnd` in whole segments (`tcp_cong_avoid_ai`, `bictcp_update`), and the state CWR \
+                (`tcp_input.c`)",
             "Linux 2.4",
         ),
-        text("initial-rto", "1s", "`TCP_TIMEOUT_INIT` (RFC 6298, section 2.1)", "Linux 3.1"),
-        text("max-rto", "120s", "`TCP_RTO_MAX`; `tcp_rto_max_ms` since 6.15", "Linux 2.4"),
-        text("delayed-ack", "40ms", "`TCP_DELACK_MIN`", "Linux 2.4"),
-        text("quick-acks", "16p", "`TCP_MAX_QUICKACKS`", "Linux 2.4"),
-        flag("handshake", true, "RFC 9293, section 3.5", "1981"),
-        flag("limited-transmit", true, "RFC 3042 (`tcp_input.c`)", "Linux 2.6"),
-        flag("sack", true, "RFC 2018; `tcp_sack` = 1", "Linux 2.2"),
-        flag("prr", true, "RFC 9937 (`tcp_cwnd_reduction`)", "Linux 3.2"),
-        text("loss-detection", "rack", "RFC 8985; `tcp_recovery` = 1", "Linux 4.4"),
-        text(
-            "congestion",
-            "cubic",
-            "RFC 9438; `tcp_congestion_control`, `CONFIG_DEFAULT_CUBIC`",
-            "Linux 2.6.19",
-        ),
-        flag(
-            "byte-counting",
-            true,
-            "RFC 3465 without its limit (`tcp_slow_start`, `tcp_cong_avoid_ai`)",
-            "Linux 4.0",
-        ),
-        text(
-            "reduction",
-            "linux",
-            "`snd_cwnd` in whole segments (`tcp_cong_avoid_ai`, `bictcp_update`), and the state CWR (`tcp_input.c`)",
-            "Linux 2.4",
-        ),
-        rule("congestion.alpha", "constant", "RFC 8312, section 4.2 (`bictcp_update`)", "Linux 2.6.19"),
-        rule("congestion.hystart", "true", "Ha & Rhee 2011 (`tcp_cubic.c`, `hystart` = 1)", "Linux 2.6.29"),
+        rule("congestion.alpha", "constant")
+            .source("RFC 8312, section 4.2 (`bictcp_update`)", "Linux 2.6.19"),
+        rule("congestion.hystart", "true")
+            .source("Ha & Rhee 2011 (`tcp_cubic.c`, `hystart` = 1)", "Linux 2.6.29"),
     ],
 };
 
@@ -216,85 +188,61 @@ const QUIC: Preset = Preset {
     name: "quic",
     system: "one stream of QUIC (RFC 9000 and 9002) over IPv6, as far as this sender can act like it",
     defaults: &[
-        text(
-            "packet",
-            "1500B",
-            "1452 bytes of UDP payload after path MTU discovery (quic-go, `MaxPacketBufferSize`; Google's quiche, \
-             `kMaxOutgoingPacketSize`; msquic, an MTU of 1500: `QUIC_DPLPMTUD_DEFAULT_MAX_MTU`), with UDP and IPv6; RFC 9000, \
-             section 14, asks for 1200 at least",
+        text("packet", "1500B").source(
+            "1452 bytes of UDP payload after path MTU discovery (quic-go, `MaxPacketBufferSize`; Google's \
+                quiche, `kMaxOutgoingPacketSize`; msquic, an MTU of 1500: `QUIC_DPLPMTUD_DEFAULT_MAX_MTU`), \
+                with UDP and IPv6; RFC 9000, section 14, asks for 1200 at least",
             "2021",
         ),
-        text(
-            "ack",
-            "85B",
-            "IPv6 40, UDP 8, a short header with a connection ID of 8 and a packet number of 2 bytes 11, AEAD tag 16 (RFC 9000, \
-             section 17.3; RFC 9001, section 5.3), and some 10 for an ACK frame or the head of a STREAM frame (RFC 9000, sections \
-             19.3 and 19.8)",
+        text("ack", "85B").source(
+            "IPv6 40, UDP 8, a short header with a connection ID of 8 and a packet number of 2 bytes 11, \
+                AEAD tag 16 (RFC 9000, section 17.3; RFC 9001, section 5.3), and some 10 for an ACK frame or \
+                the head of a STREAM frame (RFC 9000, sections 19.3 and 19.8)",
             "2021",
         ),
-        text(
-            "window",
-            "16777216B",
+        text("window", "16777216B").source(
             "the largest window of a stream: Google's quiche (`kStreamReceiveWindowLimit`) and Cloudflare's \
-             (`MAX_STREAM_WINDOW`); quic-go's is 6 MiB (`DefaultMaxReceiveStreamFlowControlWindow`)",
+                (`MAX_STREAM_WINDOW`); quic-go's is 6 MiB (`DefaultMaxReceiveStreamFlowControlWindow`)",
             "2021",
         ),
-        text("initial-window", "10p", "RFC 9002, section 7.2: 10 datagrams, at most 14720 bytes", "2021"),
-        text(
-            "tick",
-            "1us",
-            "RFC 9002, section 5: packets are timed one by one; ACK delays count microseconds (RFC 9000, section 19.3)",
+        text("initial-window", "10p")
+            .source("RFC 9002, section 7.2: 10 datagrams, at most 14720 bytes", "2021"),
+        text("tick", "1us").source(
+            "RFC 9002, section 5: packets are timed one by one; ACK delays count microseconds (RFC 9000, \
+                section 19.3)",
             "2021",
         ),
-        text(
-            "min-rto-bounds",
-            "persistent-congestion",
+        text("min-rto-bounds", "persistent-congestion").source(
             "RFC 9002, sections 6.2.1 and 7.6.1: three probe timeouts (`kPersistentCongestionThreshold`)",
             "2021",
         ),
-        text("min-rto", "25ms", "`max_ack_delay` (RFC 9000, section 18.2)", "2021"),
-        text(
-            "initial-rto",
-            "999ms",
-            "RFC 9002, section 6.2.2: the probe timeout that `kInitialRtt` = 333 ms gives",
+        text("min-rto", "25ms").source("`max_ack_delay` (RFC 9000, section 18.2)", "2021"),
+        text("initial-rto", "999ms")
+            .source("RFC 9002, section 6.2.2: the probe timeout that `kInitialRtt` = 333 ms gives", "2021"),
+        text("max-rto", "60s")
+            .source("Google's quiche (`kMaxRetransmissionTimeMs`); RFC 9002 has none", "2013"),
+        text("delayed-ack", "25ms").source(
+            "`max_ack_delay` (RFC 9000, section 18.2); every second packet is acknowledged at once (section \
+                13.2.2)",
             "2021",
         ),
-        text("max-rto", "60s", "Google's quiche (`kMaxRetransmissionTimeMs`); RFC 9002 has none", "2013"),
-        text(
-            "delayed-ack",
-            "25ms",
-            "`max_ack_delay` (RFC 9000, section 18.2); every second packet is acknowledged at once (section 13.2.2)",
+        flag("handshake", true).source("RFC 9000, section 7: one round trip before data", "2021"),
+        flag("limited-transmit", true)
+            .source("RFC 9002, section 7: whatever is acknowledged is no more in flight", "2021"),
+        flag("sack", true).source("RFC 9000, section 19.3.1: ranges of packets", "2021"),
+        text("loss-detection", "quic")
+            .source("RFC 9002, section 6.1: `kPacketThreshold` = 3, `kTimeThreshold` = 9/8", "2021"),
+        text("congestion", "cubic").source(
+            "the default of quic-go, msquic, quinn and Cloudflare's quiche; RFC 9002, section 7, describes \
+                Reno and allows others",
             "2021",
         ),
-        flag("handshake", true, "RFC 9000, section 7: one round trip before data", "2021"),
-        flag(
-            "limited-transmit",
-            true,
-            "RFC 9002, section 7: whatever is acknowledged is no more in flight",
-            "2021",
-        ),
-        flag("sack", true, "RFC 9000, section 19.3.1: ranges of packets", "2021"),
-        text(
-            "loss-detection",
-            "quic",
-            "RFC 9002, section 6.1: `kPacketThreshold` = 3, `kTimeThreshold` = 9/8",
-            "2021",
-        ),
-        text(
-            "congestion",
-            "cubic",
-            "the default of quic-go, msquic, quinn and Cloudflare's quiche; RFC 9002, section 7, describes Reno and allows others",
-            "2021",
-        ),
-        flag("byte-counting", true, "RFC 9002, section 7.3.1: by bytes acknowledged", "2021"),
-        text(
-            "slow-start",
-            "hystart++",
-            "RFC 9406; the default of Cloudflare's quiche (`enable_hystart`)",
-            "2023",
-        ),
-        text("pacing", "window", "RFC 9002, section 7.7: SHOULD", "2021"),
-        rule("idle-restart", "none", "RFC 9002, section 7.8: no reset of the window after idle time", "2021"),
+        flag("byte-counting", true).source("RFC 9002, section 7.3.1: by bytes acknowledged", "2021"),
+        text("slow-start", "hystart++")
+            .source("RFC 9406; the default of Cloudflare's quiche (`enable_hystart`)", "2023"),
+        text("pacing", "window").source("RFC 9002, section 7.7: SHOULD", "2021"),
+        rule("idle-restart", "none")
+            .source("RFC 9002, section 7.8: no reset of the window after idle time", "2021"),
     ],
 };
 
@@ -303,20 +251,16 @@ const NS_1998: Preset = Preset {
     name: "ns-1998",
     system: "the NewReno agent of ns-2.1b2 to 2.1b5",
     defaults: &[
-        text("newreno-timer", "slow-but-steady", "`tcp-newreno.cc` of May 1997", "1997 to May 2003"),
-        text(
-            "partial-window-deflation",
-            "to-ssthresh",
-            "`tcp-newreno.cc` of May 1997: `dupwnd_` = 0",
-            "1997 to May 2003",
-        ),
-        text("tick", "100ms", "`ns-default.tcl` of December 1997: `tcpTick_` 0.1", "1997"),
-        text("rtt-arithmetic", "fixed-point", "`tcp.cc` of April 1998 (`rtt_update`)", "1998"),
-        text("initial-rto", "6s", "`ns-default.tcl` of December 1997: `rtxcur_init_` 6.0", "1997"),
-        text("min-rto", "200ms", "`tcp.cc` of April 1998 (`rtt_timeout`): two ticks", "1998"),
-        text("initial-window", "1p", "`ns-default.tcl` of December 1997: `windowInit_` 1", "1997"),
-        flag("handshake", false, "an agent that sends data at once", "1997"),
-        flag("limited-transmit", false, "RFC 3042 is younger", "2001"),
+        text("newreno-timer", "slow-but-steady").source("`tcp-newreno.cc` of May 1997", "1997 to May 2003"),
+        text("partial-window-deflation", "to-ssthresh")
+            .source("`tcp-newreno.cc` of May 1997: `dupwnd_` = 0", "1997 to May 2003"),
+        text("tick", "100ms").source("`ns-default.tcl` of December 1997: `tcpTick_` 0.1", "1997"),
+        text("rtt-arithmetic", "fixed-point").source("`tcp.cc` of April 1998 (`rtt_update`)", "1998"),
+        text("initial-rto", "6s").source("`ns-default.tcl` of December 1997: `rtxcur_init_` 6.0", "1997"),
+        text("min-rto", "200ms").source("`tcp.cc` of April 1998 (`rtt_timeout`): two ticks", "1998"),
+        text("initial-window", "1p").source("`ns-default.tcl` of December 1997: `windowInit_` 1", "1997"),
+        flag("handshake", false).source("an agent that sends data at once", "1997"),
+        flag("limited-transmit", false).source("RFC 3042 is younger", "2001"),
     ],
 };
 
