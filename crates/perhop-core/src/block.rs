@@ -50,6 +50,10 @@ pub trait Block: Sized {
     /// with a block that does not declare this runs on the reference engine.
     const BATCHED: bool = false;
 
+    /// The rule as pseudo-code, where it has no branches. Every AQM has one, and so has a scheduler that drops
+    /// or marks packets itself.
+    const PSEUDO_CODE: Option<PseudoCode> = None;
+
     /// Checks combinations of fields; each field has checked its own value when it was parsed.
     ///
     /// # Errors
@@ -60,20 +64,19 @@ pub trait Block: Sized {
 
     /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its key and
     /// the reason.
-    fn keys_without_effect(
-        _params: &Self::Params,
-        _sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(_params: &Self::Params, _sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         Vec::new()
     }
 
     /// Returns the rule as pseudo-code, to explain a verdict for this reason: of several branches the one
-    /// that acted, by what was noted on the way. Every AQM has one, and so has a scheduler that drops or
-    /// marks packets itself.
+    /// that acted, by what was noted on the way.
     fn pseudo_code(_reason: Reason, _noted: Noted<'_>) -> Option<PseudoCode> {
-        None
+        Self::PSEUDO_CODE
     }
 }
+
+/// Parameters that have no effect: each with its key and the reason.
+pub type KeysWithoutEffect = Vec<(&'static str, String)>;
 
 /// The queueing delay at which an AQM or a scheduler aims, and the delay from which on it may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +91,13 @@ pub struct DelayTarget {
     /// Whether another parameter spares short queues on a slow link, where a packet is on the wire for longer
     /// than the target.
     pub spares_short: bool,
+}
+
+impl DelayTarget {
+    /// Returns the target of this key, without a parameter that spares short queues.
+    pub const fn at(key: &'static str, target: Duration, least_acting_delay: Duration) -> Self {
+        Self { key, target, least_acting_delay, spares_short: false }
+    }
 }
 
 /// The role of a block in the packet's path.

@@ -64,7 +64,7 @@ mod time;
 pub mod trace;
 pub mod units;
 
-pub use block::{Block, BlockInfo, Context, DelayTarget, Environment, Role};
+pub use block::{Block, BlockInfo, Context, DelayTarget, Environment, KeysWithoutEffect, Role};
 pub use counters::{ClassCounters, Counters, Imbalance};
 pub use matching::{Precedences, Unmatched};
 pub use occupancy::Occupancy;

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::abe::Service;
-use crate::units::UnitError;
+use crate::units::{UnitError, require};
 use crate::{Codepoints, Color, Dscp, FlowId, Header};
 
 /// Which packets are meant: those that match every given key.
@@ -104,25 +104,16 @@ impl Match {
     /// # Errors
     /// The key that leaves none, and why.
     pub(crate) fn check(&self) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
-        if self.not.is_some_and(|not| not == Unmatched::default()) {
-            return refuse("not", "it has no condition, so no packet would match; write { dscp = 46 }");
-        }
-        let some = self.precedence.is_some() || self.traffic_class.is_some() || self.not.is_some();
-        if some && !headers().any(|packet| self.takes_unlabelled(&packet)) {
-            let key = if self.not.is_some() {
-                "not"
-            } else if self.precedence.is_some() {
-                "precedence"
-            } else {
-                "traffic-class"
-            };
-            return refuse(
-                key,
-                "with the other keys it leaves no packet; write keys that some packet matches",
-            );
-        }
-        Ok(())
+        let text = "it has no condition, so no packet would match; write { dscp = 46 }";
+        require(self.not != Some(Unmatched::default()), "not", text)?;
+        let key = match self {
+            Self { not: Some(_), .. } => "not",
+            Self { precedence: Some(_), .. } => "precedence",
+            Self { traffic_class: Some(_), .. } => "traffic-class",
+            _ => return Ok(()),
+        };
+        let text = "with the other keys it leaves no packet; write keys that some packet matches";
+        require(headers().any(|packet| self.takes_unlabelled(&packet)), key, text)
     }
 
     /// Whether it takes everything that the other one takes.

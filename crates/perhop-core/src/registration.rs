@@ -63,7 +63,7 @@ macro_rules! register_params {
 
             /// Parameters that have no effect where packets have sizes in this range, in bytes: each with its
             /// key and the reason.
-            pub fn keys_without_effect(&self, sizes: &std::ops::RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+            pub fn keys_without_effect(&self, sizes: &std::ops::RangeInclusive<u64>) -> $crate::KeysWithoutEffect {
                 match self { $($(#[$when])? Self::$variant(params) => <$block as $crate::Block>::keys_without_effect(params, sizes),)+ }
             }
 

@@ -32,13 +32,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::early::{Chance, EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
-use super::red::red_params;
+use super::red::{RedFamily, red_params};
 use super::{Aqm, AqmBlock, Verdict};
 use crate::abe::Service;
-use crate::units::{Packets, Positive, UnitError};
+use crate::units::defaults::{at_least_one, on, probability, secs, weight};
+use crate::units::{Packets, Positive, UnitError, require};
 use crate::{
-    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
-    Probability, PseudoCode, Reason, Thresholds, Weight,
+    Bitrate, Block, Bytes, Context, Depth, Duration, Environment, Header, Instant, KeysWithoutEffect,
+    Occupancy, Origin, Probability, PseudoCode, Reason, Thresholds, Weight,
 };
 
 /// How alpha is adapted.
@@ -88,7 +89,7 @@ red_params! {
         #[serde(default, skip_serializing_if = "Option::is_none")] green_limit: Option<Packets>,
         /// The target ratio of green to blue losses (`alpha_t`, of the order of the square of the throughput
         /// ratio beta).
-        #[serde(default = "nine")] target: Positive,
+        #[serde(default = "at_least_one::<9>")] target: Positive,
         /// The initial alpha. Default: `target`.
         #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
         /// Which of RED's two probabilities alpha multiplies: the final one, after drops are spread evenly,
@@ -96,23 +97,23 @@ red_params! {
         #[serde(default)] alpha_on: AlphaOn,
         /// Spread drops evenly, as RED does; otherwise each packet is dropped with the initial probability,
         /// independently of the others (requires `wait = false`).
-        #[serde(default = "yes")] spread: bool,
+        #[serde(default = "on")] spread: bool,
         /// How alpha is adapted.
         #[serde(default)] law: Law,
         /// How often alpha is adapted.
-        #[serde(default = "one_second")] interval: Duration,
+        #[serde(default = "secs::<1>")] interval: Duration,
         /// Weight of the newest interval in the moving averages of the two loss ratios; with 1 each interval
         /// counts by itself.
-        #[serde(default = "tenth")] gain: Weight,
+        #[serde(default = "weight::<1, 10>")] gain: Weight,
         /// The highest probability with which RED drops a green packet below max. As published it is 1, and
         /// green is cut off while alpha p is near 1.
-        #[serde(default = "one")] green_most: Probability,
+        #[serde(default = "probability::<1, 1>")] green_most: Probability,
         /// Which losses are measured.
         #[serde(default)] losses: Losses,
         /// For the law `integral`: the higher the root, the slower alpha changes.
         #[serde(default = "ten")] root: Root,
         /// The maximum of alpha; its minimum is 1.
-        #[serde(default = "hundred")] largest: Positive,
+        #[serde(default = "at_least_one::<100>")] largest: Positive,
     }
 }
 
@@ -139,32 +140,8 @@ impl JsonSchema for Root {
     }
 }
 
-const fn yes() -> bool {
-    true
-}
-
-const fn nine() -> Positive {
-    Positive::literal(9.0)
-}
-
 const fn ten() -> Root {
     Root(10)
-}
-
-const fn hundred() -> Positive {
-    Positive::literal(100.0)
-}
-
-fn one() -> Probability {
-    Probability::new(1.0).expect("a probability")
-}
-
-const fn one_second() -> Duration {
-    Duration::from_secs(1)
-}
-
-fn tenth() -> Weight {
-    Weight::new(0.1).expect("0.1 is a weight")
 }
 
 /// RED that drops green packets alpha times as often as blue ones, and keeps few packets before a green one.
@@ -216,41 +193,24 @@ impl Block for Abe {
         "RED that drops green packets more often than blue ones, and keeps their queueing delay short";
     const ORIGIN: Origin = Origin::paper(1999, "Hurley & Le Boudec 1999, section 2");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 
     fn check(params: &AbeParams) -> Result<(), UnitError> {
-        if params.interval.is_zero() {
-            return Err(UnitError::new("interval must be above 0s, such as 1s"));
-        }
-        if !params.spread {
-            let refuse = |key, text| Err(UnitError::at(key, text));
-            if params.wait {
-                return refuse(
-                    "wait",
-                    "`wait` requires `spread = true`; with `spread = false` write `wait = false`",
-                );
-            }
-            if params.alpha_on == AlphaOn::Initial {
-                return refuse(
-                    "alpha-on",
-                    "with `spread = false` RED has one probability; leave `alpha-on` out",
-                );
-            }
-        }
+        require(!params.interval.is_zero(), "", "interval must be above 0s, such as 1s")?;
+        let text = "`wait` requires `spread = true`; with `spread = false` write `wait = false`";
+        require(params.spread || !params.wait, "wait", text)?;
+        let text = "with `spread = false` RED has one probability; leave `alpha-on` out";
+        require(params.spread || params.alpha_on == AlphaOn::Final, "alpha-on", text)?;
         let largest = params.largest.get();
         for (key, value) in [("target", Some(params.target)), ("alpha", params.alpha)] {
-            if value.is_some_and(|value| value.get() > largest) {
-                return Err(UnitError::new(format!("{key} must be at most `largest`, which is {largest}")));
-            }
+            let text = format!("{key} must be at most `largest`, which is {largest}");
+            require(value.is_none_or(|value| value.get() <= largest), "", text)?;
         }
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn keys_without_effect(params: &AbeParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &AbeParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         params.without_effect(&params.sets(), sizes)
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
     }
 }
 

@@ -14,10 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict};
-use crate::units::UnitError;
+use crate::units::defaults::{millis, probability};
+use crate::units::{UnitError, require};
 use crate::{
-    Bitrate, Block, Context, Depth, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
-    Probability, PseudoCode, Reason,
+    Bitrate, Block, Context, Depth, Duration, Environment, Header, Instant, KeysWithoutEffect, Occupancy,
+    Origin, Probability, PseudoCode, Reason,
 };
 
 /// Parameters of [`Blue`].
@@ -25,13 +26,13 @@ use crate::{
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BlueParams {
     /// By how much the drop probability rises (d1).
-    #[serde(default = "fiftieth")]
+    #[serde(default = "probability::<2, 100>")]
     pub increment: Probability,
     /// By how much it falls (d2).
-    #[serde(default = "five_hundredth")]
+    #[serde(default = "probability::<2, 1000>")]
     pub decrement: Probability,
     /// It rises or falls only if it has not for longer than this (`freeze_time`).
-    #[serde(default = "hundred_ms")]
+    #[serde(default = "millis::<100>")]
     pub freeze: Duration,
     /// A packet that finds this much waiting raises the drop probability, too, although there is room for it
     /// (L). Default: only one for which there is no room.
@@ -45,22 +46,6 @@ pub struct BlueParams {
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     #[schemars(with = "crate::units::Limit")]
     pub limit: Depth,
-}
-
-fn probability(value: f64) -> Probability {
-    Probability::new(value).expect("a probability")
-}
-
-fn fiftieth() -> Probability {
-    probability(0.02)
-}
-
-fn five_hundredth() -> Probability {
-    probability(0.002)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
 }
 
 /// A probability that moves by steps, at most once in a freeze time.
@@ -128,12 +113,13 @@ impl Block for Blue {
         "drops at random, with a probability that overflows raise and idle times lower";
     const ORIGIN: Origin = Origin::published(2002, "Feng, Shin, Kandlur & Saha 2002, figure 2");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 
     fn check(params: &BlueParams) -> Result<(), UnitError> {
         check_increment(params.increment)
     }
 
-    fn keys_without_effect(params: &BlueParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &BlueParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let Some(threshold) = params.threshold else { return Vec::new() };
         let holds = match (threshold, params.limit) {
             (Depth::Packets(_), Depth::Packets(most)) | (Depth::Bytes(_), Depth::Bytes(most)) => most,
@@ -154,18 +140,11 @@ impl Block for Blue {
         );
         vec![("threshold", text)]
     }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
-    }
 }
 
 /// Refuses a probability that could never rise.
 pub(super) fn check_increment(increment: Probability) -> Result<(), UnitError> {
-    if increment.get() == 0.0 {
-        return Err(UnitError::at("increment", "an increment is above 0, such as 0.02"));
-    }
-    Ok(())
+    require(increment.get() > 0.0, "increment", "an increment is above 0, such as 0.02")
 }
 
 impl AqmBlock for Blue {

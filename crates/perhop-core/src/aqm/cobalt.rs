@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 use super::blue::{Stepped, check_increment};
 use super::codel::control_law;
 use super::{Aqm, AqmBlock, Verdict, room};
-use crate::units::UnitError;
+use crate::units::defaults::{millis, probability};
+use crate::units::{UnitError, require};
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
-    Occupancy, Origin, Probability, PseudoCode, Reason,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Occupancy,
+    Origin, Probability, PseudoCode, Reason,
 };
 
 /// Parameters of [`Cobalt`].
@@ -29,21 +30,21 @@ use crate::{
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CobaltParams {
     /// The sojourn time that a standing queue may have.
-    #[serde(default = "five_ms")]
+    #[serde(default = "millis::<5>")]
     pub target: Duration,
     /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual
     /// round-trip time.
-    #[serde(default = "hundred_ms")]
+    #[serde(default = "millis::<100>")]
     pub interval: Duration,
     /// On slow links: a sojourn time of up to four transmission times of a packet of this size is not above
     /// the target. Default: no such rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
     /// By how much a packet for which there is no room raises BLUE's drop probability.
-    #[serde(default = "one_in_256")]
+    #[serde(default = "probability::<1, 256>")]
     pub increment: Probability,
     /// By how much an idle link lowers it.
-    #[serde(default = "one_in_4096")]
+    #[serde(default = "probability::<1, 4096>")]
     pub decrement: Probability,
     /// Mark ECN-capable packets instead of dropping them at the times of the control law. BLUE drops them all
     /// the same. TCP flows are capable with the key `ecn`, on real packets also with
@@ -55,22 +56,6 @@ pub struct CobaltParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
-}
-
-const fn five_ms() -> Duration {
-    Duration::from_millis(5)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
-}
-
-fn one_in_256() -> Probability {
-    Probability::new(1.0 / 256.0).expect("a probability")
-}
-
-fn one_in_4096() -> Probability {
-    Probability::new(1.0 / 4096.0).expect("a probability")
 }
 
 /// So many transmission times of an MTU are a short sojourn time on any link.
@@ -110,24 +95,17 @@ impl Block for Cobalt {
         Origin::published(2018, "Høiland-Jørgensen, Täht & Morton 2018, section III; Linux, sch_cake")
             .in_linux("cake", "4.19");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 
     fn check(params: &CobaltParams) -> Result<(), UnitError> {
         let CobaltParams { target, interval, .. } = params;
-        if interval.is_zero() {
-            return Err(UnitError::at("interval", "an interval is longer than 0s, such as 100ms"));
-        }
-        if target > interval {
-            let text = format!(
-                "a target is at most `interval`, which is {interval}, not {target}: write 5 to 10 % of the interval, such as 5ms of \
-                 100ms"
-            );
-            return Err(UnitError::at("target", text));
-        }
+        require(!interval.is_zero(), "interval", "an interval is longer than 0s, such as 100ms")?;
+        let text = format!(
+            "a target is at most `interval`, which is {interval}, not {target}: write 5 to 10 % of the interval, such as 5ms of \
+             100ms"
+        );
+        require(target <= interval, "target", text)?;
         check_increment(params.increment)
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
     }
 }
 
@@ -140,12 +118,7 @@ impl AqmBlock for Cobalt {
 
     fn delay_targets(params: &CobaltParams) -> Vec<DelayTarget> {
         let spares_short = params.mtu.is_some();
-        vec![DelayTarget {
-            key: "target",
-            target: params.target,
-            least_acting_delay: Duration::ZERO,
-            spares_short,
-        }]
+        vec![DelayTarget { spares_short, ..DelayTarget::at("target", params.target, Duration::ZERO) }]
     }
 
     fn new(params: CobaltParams, environment: Environment) -> Self {

@@ -24,10 +24,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict, room};
-use crate::units::UnitError;
+use crate::units::defaults::{bytes, millis};
+use crate::units::{UnitError, keeps, require};
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
-    Occupancy, Origin, PseudoCode, Reason,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant,
+    KeysWithoutEffect, Noted, Occupancy, Origin, PseudoCode, Reason,
 };
 
 /// Whose arithmetic `CoDel` follows.
@@ -46,14 +47,14 @@ pub enum CodelLaw {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CodelParams {
     /// The sojourn time that a standing queue may have (TARGET).
-    #[serde(default = "five_ms")]
+    #[serde(default = "millis::<5>")]
     pub target: Duration,
     /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual
     /// round-trip time (INTERVAL).
-    #[serde(default = "hundred_ms")]
+    #[serde(default = "millis::<100>")]
     pub interval: Duration,
     /// The largest packet: no packet is dropped while the queue behind it holds no more than this (MTU).
-    #[serde(default = "one_packet")]
+    #[serde(default = "bytes::<1500>")]
     pub mtu: Bytes,
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with
@@ -78,18 +79,6 @@ impl CodelParams {
             CodelLaw::Rfc => room::limit(self.limit, rate),
         }
     }
-}
-
-const fn five_ms() -> Duration {
-    Duration::from_millis(5)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
-}
-
-const fn one_packet() -> Bytes {
-    Bytes::new(1500)
 }
 
 /// Controls the sojourn time of a queue by drops at its head.
@@ -209,13 +198,10 @@ impl Block for Codel {
     const BATCHED: bool = true;
 
     fn check(params: &CodelParams) -> Result<(), UnitError> {
-        if params.interval.is_zero() {
-            return Err(UnitError::at("interval", "an interval is longer than 0s, such as 100ms"));
-        }
-        Ok(())
+        require(!params.interval.is_zero(), "interval", "an interval is longer than 0s, such as 100ms")
     }
 
-    fn keys_without_effect(params: &CodelParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &CodelParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let most = match room::least(params.limit) {
             Depth::Packets(packets) => packets.saturating_mul(*sizes.end()),
             Depth::Bytes(bytes) => bytes,
@@ -246,12 +232,7 @@ impl AqmBlock for Codel {
     }
 
     fn delay_targets(params: &CodelParams) -> Vec<DelayTarget> {
-        vec![DelayTarget {
-            key: "target",
-            target: params.target,
-            least_acting_delay: params.target,
-            spares_short: false,
-        }]
+        vec![DelayTarget::at("target", params.target, params.target)]
     }
 
     fn new(params: CodelParams, environment: Environment) -> Self {
@@ -260,9 +241,7 @@ impl AqmBlock for Codel {
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        if self.params.law != before.params.law {
-            return Err(UnitError::at("law", "it cannot change during a run; start a run with it"));
-        }
+        keeps("law", self.params.law == before.params.law)?;
         self.clock = before.clock.clone();
         (self.above_until, self.dropping, self.next) = (before.above_until, before.dropping, before.next);
         (self.count, self.last_count) = (before.count, before.last_count);

@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, Verdict};
 use crate::units::UnitError;
-use crate::{
-    Bitrate, Block, Context, Depth, Environment, Header, Noted, Occupancy, Origin, PseudoCode, Reason,
-};
+use crate::{Bitrate, Block, Context, Depth, Environment, Header, Occupancy, Origin, PseudoCode, Reason};
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,10 +38,7 @@ impl Block for DropTail {
     const ORIGIN: Origin =
         Origin::published(1998, "RFC 2309, section 2; RFC 7567, section 1").in_linux("pfifo", "2.2");
     const BATCHED: bool = true;
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
-    }
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 }
 
 impl AqmBlock for DropTail {

@@ -16,15 +16,16 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, RedKnobs, check_red, without_effect};
+use super::early::{EarlyTest, check_red, without_effect};
 use super::one_average::OneAverage;
-use super::red::red_params;
+use super::red::{RedFamily, red_params};
 use super::{Aqm, AqmBlock, Verdict};
 use crate::control::Message;
-use crate::units::{Positive, UnitError};
+use crate::units::defaults::{at_least_one, probability};
+use crate::units::{Positive, UnitError, require};
 use crate::{
-    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin,
-    Probability, PseudoCode, Reason, Thresholds, Unit, Weight,
+    Bitrate, Block, Bytes, Color, Context, Depth, Environment, Header, Instant, KeysWithoutEffect, Occupancy,
+    Origin, Probability, PseudoCode, Thresholds, Unit, Weight,
 };
 
 /// What happens to in-profile packets under dynamic WRED.
@@ -49,20 +50,12 @@ red_params! {
         /// must lie on a path that has a `control` and TCP flows; otherwise it would get no message.
         out: Thresholds,
         /// `min_th` as a share of `max_th`, which is the sum of the windows.
-        #[serde(default = "share")] share: Probability,
+        #[serde(default = "probability::<15, 100>")] share: Probability,
         /// `max_th` is at least this many packets, however small the windows.
-        #[serde(default = "least")] least: Positive,
+        #[serde(default = "at_least_one::<1>")] least: Positive,
         /// What happens to green packets.
         #[serde(default)] green: GreenRule,
     }
-}
-
-fn share() -> Probability {
-    Probability::new(0.15).expect("a probability")
-}
-
-const fn least() -> Positive {
-    Positive::literal(1.0)
 }
 
 /// WRED whose thresholds follow the sum of the windows of the flows that it serves.
@@ -95,25 +88,17 @@ impl Block for Dwred {
     const SUMMARY: &'static str = "WRED whose thresholds follow the sum of the windows of its path's flows";
     const ORIGIN: Origin = Origin::paper(2003, "Bouras & Sevasti, section 4");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(super::red::RED_CODE);
     const FOLLOWS_PATHS: bool = true;
 
     fn check(params: &DwredParams) -> Result<(), UnitError> {
-        if params.out.unit() == Unit::Bytes {
-            let text = "thresholds that follow windows must be in packets, such as 40/160/0.1";
-            return Err(UnitError::at("out", text));
-        }
+        let text = "thresholds that follow windows must be in packets, such as 40/160/0.1";
+        require(params.out.unit() == Unit::Packets, "out", text)?;
         check_red(params.mean_packet, &[("out", params.out)])
     }
 
-    fn keys_without_effect(
-        params: &DwredParams,
-        _sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &DwredParams, _sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         without_effect(&params.knobs(), Unit::Packets).into_iter().collect()
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(super::red::RED_CODE)
     }
 }
 

@@ -13,8 +13,11 @@
 use std::ops::RangeInclusive;
 
 use super::{EcnMode, Severity};
-use crate::units::UnitError;
-use crate::{Bitrate, Bytes, Depth, DropCurve, Duration, Header, Instant, Rng, Thresholds, Unit, Weight};
+use crate::units::{UnitError, require};
+use crate::{
+    Bitrate, Bytes, Depth, DropCurve, Duration, Header, Instant, KeysWithoutEffect, Rng, Thresholds, Unit,
+    Weight,
+};
 
 /// An exponentially weighted moving average of a queue's length.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,24 +113,20 @@ impl IdleClock {
 
 /// Refuses a mean packet of no size.
 pub(super) fn check_mean_packet(mean_packet: Bytes) -> Result<(), UnitError> {
-    if mean_packet.get() > 0 {
-        return Ok(());
-    }
-    Err(UnitError::at("mean-packet", "a packet must be above 0B, such as 1000B"))
+    require(mean_packet.get() > 0, "mean-packet", "a packet must be above 0B, such as 1000B")
 }
 
 /// Refuses threshold sets that measure the queue in different units, and a mean packet of no size.
 pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Result<(), UnitError> {
     check_mean_packet(mean_packet)?;
     let Some(((first, set), others)) = sets.split_first() else { return Ok(()) };
-    match others.iter().find(|(_, other)| other.unit() != set.unit()) {
-        None => Ok(()),
-        Some((key, _)) => {
-            let text =
-                format!("not in the unit of `{first}`; write all threshold sets in packets, or all in bytes");
-            Err(UnitError::at(*key, text))
-        }
-    }
+    others.iter().try_for_each(|(key, other)| check_unit(key, other.unit(), first, set.unit()))
+}
+
+/// Refuses thresholds in another unit than the first ones.
+pub(super) fn check_unit(key: &str, unit: Unit, first: &str, of_first: Unit) -> Result<(), UnitError> {
+    let text = format!("not in the unit of `{first}`; write all threshold sets in packets, or all in bytes");
+    require(unit == of_first, key, text)
 }
 
 /// Refuses thresholds in another unit than that in which a running queue has kept its average.
@@ -135,12 +134,9 @@ pub(super) fn check_red(mean_packet: Bytes, sets: &[(&str, Thresholds)]) -> Resu
 /// # Errors
 /// `key`, and what would be right.
 pub(super) fn keep_unit(key: &str, before: Unit, after: Unit) -> Result<(), UnitError> {
-    let name = |unit| if unit == Unit::Packets { "packets" } else { "bytes" };
-    if before == after {
-        return Ok(());
-    }
-    let text = format!("the average is in {0} since the run began; write thresholds in {0}", name(before));
-    Err(UnitError::at(key, text))
+    let unit = if before == Unit::Packets { "packets" } else { "bytes" };
+    let text = format!("the average is in {unit} since the run began; write thresholds in {unit}");
+    require(before == after, key, text)
 }
 
 /// The sets, each with its key, that have a threshold which no average of this queue can reach, and why.
@@ -148,7 +144,7 @@ pub(super) fn out_of_reach(
     limit: Depth,
     sets: &[(&'static str, Thresholds)],
     sizes: &RangeInclusive<u64>,
-) -> Vec<(&'static str, String)> {
+) -> KeysWithoutEffect {
     sets.iter().filter_map(|&(key, set)| beyond(limit, key, &set.into(), sizes)).collect()
 }
 

@@ -1,16 +1,22 @@
-//! Queues in which IN and OUT packets have averages of their own, under tests that differ: what RIO and its
-//! relatives share.
+//! Queues in which IN and OUT packets have averages of their own: all of RIO and its relatives but their rule
+//! for OUT packets.
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
+use std::fmt::Debug;
+use std::ops::{Range, RangeInclusive};
+
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::early::{Ewma, IdleClock, keep_unit};
-use super::{Aqm, Verdict};
-use crate::units::UnitError;
+use super::early::{EarlyTest, Ewma, IdleClock, check_red, keep_unit};
+use super::red::RedFamily;
+use super::{Aqm, AqmBlock, Verdict};
+use crate::units::{UnitError, require};
 use crate::{
-    Bytes, Color, Context, Depth, Environment, Header, Instant, Occupancy, Reason, Rng, Unit, Weight,
+    Bitrate, Block, Color, Context, Depth, Environment, Header, Instant, KeysWithoutEffect, Occupancy,
+    Origin, PseudoCode, Reason, Rng, Thresholds, Unit, Weight,
 };
 
 /// Which arrivals update which average.
@@ -74,10 +80,8 @@ impl InOutAverages {
     /// They are in another unit, or of other packets.
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         keep_unit("in", before.unit, self.unit)?;
-        if self.coupling != before.coupling {
-            let text = "one of its averages would be of other packets than before; start a run with it";
-            return Err(UnitError::at("coupling", text));
-        }
+        let text = "one of its averages would be of other packets than before; start a run with it";
+        require(self.coupling == before.coupling, "coupling", text)?;
         (self.r#in, self.other) = (before.r#in, before.other);
         Ok(())
     }
@@ -107,24 +111,66 @@ impl InOutAverages {
     }
 }
 
-/// The tests of packets against the averages.
-pub trait InOutTests: Sized {
-    /// Updates averages of the tests' own on an arrival, before which the link could have sent `missed`
+/// The parameters of a relative of RIO.
+pub trait InOutParams:
+    RedFamily + Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema
+{
+    /// Returns the threshold sets, each with its key: that of IN packets and those of OUT packets, three at
+    /// most.
+    fn sets(&self) -> Vec<(&'static str, Thresholds)>;
+
+    /// Returns which arrivals update which average.
+    fn averages(&self) -> Averages;
+
+    /// Returns which average queue length the test of OUT packets uses.
+    fn coupling(&self) -> Coupling {
+        Coupling::Coupled
+    }
+}
+
+/// The declarations of a relative of RIO, and its rule for OUT packets.
+pub trait InOutRule: Sized {
+    /// The parameters of the block.
+    type Params: InOutParams;
+    /// See [`Block::NAME`].
+    const NAME: &'static str;
+    /// See [`Block::SUMMARY`].
+    const SUMMARY: &'static str;
+    /// See [`Block::ORIGIN`].
+    const ORIGIN: Origin;
+    /// See [`AqmBlock::READS_SERVICE_LEVEL`].
+    const READS_SERVICE_LEVEL: bool = false;
+
+    /// Returns the rule before the first packet.
+    fn new(params: &Self::Params) -> Self;
+
+    /// Updates averages of the rule's own on an arrival, before which the link could have sent `missed`
     /// packets while it was idle.
     #[inline]
     fn arrive(&mut self, _packet: &Header, _queue: &Occupancy, _missed: u64) {}
 
-    /// Returns the verdict on a packet for which there is room.
-    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict;
+    /// Returns the verdict on an OUT packet for which there is room; there is a test for each of the
+    /// [sets](InOutParams::sets).
+    fn judge(
+        &mut self,
+        tests: &mut [EarlyTest; 3],
+        averages: &InOutAverages,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Verdict;
 
-    /// Records that a packet was lost before it was tested.
-    fn lost(&mut self, packet: &Header);
+    /// Returns the numbers of the tests that packets of a color pass.
+    fn tests_of(color: Color) -> Range<usize> {
+        if color == Color::Green { 0..1 } else { 1..3 }
+    }
 
-    /// Goes on with the counts of the tests of a running queue.
+    /// Goes on with the averages of a running rule.
     ///
     /// # Errors
     /// The key whose change would leave an average without a meaning.
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError>;
+    fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
+        Ok(())
+    }
 
     /// Returns averages besides the two that all such queues have, by name.
     fn gauges(&self, _averages: &InOutAverages) -> Vec<(&'static str, f64)> {
@@ -132,67 +178,112 @@ pub trait InOutTests: Sized {
     }
 }
 
-/// A queue with an average of IN packets and one of all or of OUT packets, under these tests.
+/// A queue with an average of IN packets and one of all or of OUT packets, whose IN packets have a RED test
+/// against the first, and whose OUT packets have the rule `T`.
 #[derive(Clone, Debug)]
 pub struct InOutQueue<T> {
     limit: Depth,
     idle: IdleClock,
     pub(super) averages: InOutAverages,
-    pub(super) tests: T,
+    /// A test for each threshold set; where there are two sets, the last test is not in use.
+    tests: [EarlyTest; 3],
+    pub(super) rule: T,
 }
 
-/// The parameters of the averages of an [`InOutQueue`].
-pub(super) struct InOutParams {
-    pub(super) limit: Depth,
-    pub(super) averages: Averages,
-    pub(super) coupling: Coupling,
-    pub(super) weight: Weight,
-    pub(super) unit: Unit,
-    pub(super) mean_packet: Bytes,
+const CODE: PseudoCode = PseudoCode {
+    lines: &[
+        "for each packet that arrives:",
+        "    update the averages that count it",
+        "    if the queue has no room: drop (overflow)",
+        "    choose thresholds and average by the packet's color:",
+        "        IN (green): the average of IN packets; OUT: that of all packets, or of OUT packets",
+        "    if average < min: pass this test",
+        "    if average ≥ max: drop (forced)",
+        "    p_b ← max_p · (average − min) / (max − min), spread to p_a",
+        "    if random number < p_a: drop (early)",
+        "    RI+O: an OUT packet that passed is tested again, against the average of OUT packets:",
+        "        if average out ≥ max: drop (forced-out)",
+        "        if random number < p_a: drop (early-out)",
+    ],
+    acts: &[
+        (Reason::Overflow, &[2]),
+        (Reason::Forced, &[4, 6]),
+        (Reason::Early, &[4, 7, 8]),
+        (Reason::ForcedOut, &[9, 10]),
+        (Reason::EarlyOut, &[9, 11]),
+    ],
+};
+
+impl<T: InOutRule> Block for InOutQueue<T> {
+    type Params = T::Params;
+    const NAME: &'static str = T::NAME;
+    const SUMMARY: &'static str = T::SUMMARY;
+    const ORIGIN: Origin = T::ORIGIN;
+    const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
+
+    fn check(params: &T::Params) -> Result<(), UnitError> {
+        check_red(params.knobs().mean_packet, &params.sets())
+    }
+
+    fn keys_without_effect(params: &T::Params, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
+        params.without_effect(&params.sets(), sizes)
+    }
 }
 
-impl<T: InOutTests> InOutQueue<T> {
-    /// Returns the queue before its first packet.
-    pub(super) fn at_start(params: &InOutParams, tests: T, environment: Environment) -> Self {
-        let InOutParams { limit, averages, coupling, weight, unit, mean_packet } = *params;
+impl<T: InOutRule> AqmBlock for InOutQueue<T> {
+    const READS_SERVICE_LEVEL: bool = T::READS_SERVICE_LEVEL;
+
+    fn limit(params: &T::Params, _: Bitrate) -> Option<Depth> {
+        Some(params.limit())
+    }
+
+    fn new(params: T::Params, environment: Environment) -> Self {
+        let (sets, knobs) = (params.sets(), params.knobs());
+        let unit = sets[0].1.unit();
         Self {
-            limit,
-            idle: IdleClock::new(mean_packet, environment.rate),
-            averages: InOutAverages::new(averages, coupling, weight, unit),
-            tests,
+            limit: params.limit(),
+            idle: IdleClock::new(knobs.mean_packet, environment.rate),
+            averages: InOutAverages::new(params.averages(), params.coupling(), params.weight(), unit),
+            tests: std::array::from_fn(|n| EarlyTest::new(sets[n.min(sets.len() - 1)].1, knobs)),
+            rule: T::new(&params),
         }
     }
 
-    /// Goes on with the averages and the counts of a running queue.
-    ///
-    /// # Errors
-    /// The key whose change would leave these without a meaning.
-    pub(super) fn continue_from(&mut self, before: &Self) -> Result<(), UnitError> {
+    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         self.averages.take_over(&before.averages)?;
-        self.tests.take_over(&before.tests)?;
+        self.rule.take_over(&before.rule)?;
+        self.tests.iter_mut().zip(&before.tests).for_each(|(test, before)| test.take_over(before));
         self.idle.take_over(&before.idle);
         Ok(())
     }
+}
 
+impl<T: InOutRule> InOutQueue<T> {
     /// Drops a packet for which there is no room.
     #[cold]
     fn overflow(&mut self, packet: &Header, now: Instant) -> Verdict {
-        self.tests.lost(packet);
+        self.tests[T::tests_of(packet.color)].iter_mut().for_each(EarlyTest::lost);
         self.idle.settle(false, now);
         Verdict::Drop(Reason::Overflow)
     }
 }
 
-impl<T: InOutTests> Aqm for InOutQueue<T> {
+impl<T: InOutRule> Aqm for InOutQueue<T> {
     #[inline(always)]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         let missed = self.idle.missed(cx.now);
-        self.tests.arrive(packet, queue, missed);
+        self.rule.arrive(packet, queue, missed);
         self.averages.arrive(packet, queue, missed);
         if queue.is_full_for(packet, self.limit) {
             return self.overflow(packet, cx.now);
         }
-        let verdict = self.tests.judge(&self.averages, packet, cx.rng);
+        let Self { averages, tests, rule, .. } = self;
+        let verdict = if packet.color == Color::Green {
+            Verdict::of(tests[0].judge(averages.r#in.get(), packet, cx.rng))
+        } else {
+            rule.judge(tests, averages, packet, cx.rng)
+        };
         if verdict == Verdict::Pass {
             // Most packets pass: nothing of what follows needs to be asked of them.
             self.idle.end();
@@ -212,7 +303,7 @@ impl<T: InOutTests> Aqm for InOutQueue<T> {
             Coupling::Decoupled => "average out",
         };
         let mut gauges = vec![("average in", self.averages.r#in.get()), (other, self.averages.other.get())];
-        gauges.extend(self.tests.gauges(&self.averages));
+        gauges.extend(self.rule.gauges(&self.averages));
         gauges
     }
 }

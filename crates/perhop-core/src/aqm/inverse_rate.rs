@@ -8,21 +8,16 @@
 //! the OUT test, which at r = 0 is 1/m, the paper's baseline. One count spreads the drops of all levels, with
 //! p varying from packet to packet. `best_effort_alone_is_rio_to_the_bit` and `readings_by_hand` show them.
 
-use std::ops::RangeInclusive;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Severity;
-use super::early::{Chance, EarlyTest, RedKnobs, check_red};
-use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
+use super::early::{Chance, EarlyTest};
+use super::in_out::{Averages, InOutAverages, InOutParams, InOutQueue, InOutRule};
 use super::red::red_params;
-use super::{AqmBlock, Verdict};
-use crate::units::{AboveZero, Positive, UnitError};
-use crate::{
-    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Origin, PseudoCode, Reason, Rng,
-    ServiceLevel, Thresholds, Weight,
-};
+use super::{Severity, Verdict};
+use crate::units::defaults::{above_zero, at_least_one, bps};
+use crate::units::{AboveZero, Positive};
+use crate::{Bitrate, Bytes, Depth, Header, Origin, Rng, ServiceLevel, Thresholds, Weight};
 
 /// How RED uses the probability p of equation 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,11 +43,11 @@ red_params! {
         total: Thresholds,
         /// The k of equation 9: the smaller it is, the closer p is to being inversely proportional to the
         /// rate.
-        #[serde(default = "four")] k: AboveZero,
+        #[serde(default = "above_zero::<4>")] k: AboveZero,
         /// The m of equation 9: a flow without a profile has p = 1/m.
-        #[serde(default = "two")] m: Positive,
+        #[serde(default = "at_least_one::<2>")] m: Positive,
         /// The `r_min` of equation 9.
-        #[serde(default = "hundred_kbps")] r_min: Bitrate,
+        #[serde(default = "bps::<100_000>")] r_min: Bitrate,
         /// How RED uses the probability of equation 9.
         #[serde(default)] reading: Reading,
         /// Which arrivals update which average.
@@ -60,26 +55,12 @@ red_params! {
     }
 }
 
-const fn four() -> AboveZero {
-    AboveZero::literal(4.0)
-}
-
-const fn two() -> Positive {
-    Positive::literal(2.0)
-}
-
-fn hundred_kbps() -> Bitrate {
-    Bitrate::from_bps(100_000).expect("above zero")
-}
-
 /// RIO whose OUT packets are dropped the less, the higher the service level they carry.
-pub type InverseRate = InOutQueue<InverseRateTests>;
+pub type InverseRate = InOutQueue<InverseRateRule>;
 
-/// The tests of [`InverseRate`].
+/// The rule of [`InverseRate`] for OUT packets: a test by the packet's own probability.
 #[derive(Clone, Debug)]
-pub struct InverseRateTests {
-    in_test: EarlyTest,
-    out_test: EarlyTest,
+pub struct InverseRateRule {
     law: Law,
     reading: Reading,
     min: f64,
@@ -101,108 +82,64 @@ impl Law {
     }
 }
 
-impl InverseRateParams {
-    /// The threshold sets, each with its key.
+impl InOutParams for InverseRateParams {
     fn sets(&self) -> Vec<(&'static str, Thresholds)> {
         vec![("in", self.r#in), ("total", self.total)]
     }
+
+    fn averages(&self) -> Averages {
+        self.averages
+    }
 }
 
-impl Block for InverseRate {
+impl InverseRateRule {
+    #[inline]
+    fn test(&self, test: &mut EarlyTest, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
+        let p = self.law.probability(packet.service);
+        let max_p = match self.reading {
+            Reading::MaxP => p,
+            Reading::Scale => test.max_p() * p * self.law.m,
+            Reading::Flat if average >= self.max => return test.force(packet),
+            Reading::Flat if average >= self.min && rng.chance(p) => return test.by_chance(packet),
+            Reading::Flat => return None,
+        };
+        test.judge_by(&Chance::with_max_p(max_p), average, packet, rng)
+    }
+}
+
+impl InOutRule for InverseRateRule {
     type Params = InverseRateParams;
     const NAME: &'static str = "inverse-rate";
     const SUMMARY: &'static str = "RIO that drops OUT packets less often the higher their service level";
     const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, section 3.2, equation 9");
-    const BATCHED: bool = true;
-
-    fn check(params: &InverseRateParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &params.sets())
-    }
-
-    fn keys_without_effect(
-        params: &InverseRateParams,
-        sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
-        params.without_effect(&params.sets(), sizes)
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(super::rio::RIO_CODE)
-    }
-}
-
-impl AqmBlock for InverseRate {
     const READS_SERVICE_LEVEL: bool = true;
 
-    fn limit(params: &InverseRateParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
-    }
-
-    fn new(params: InverseRateParams, environment: Environment) -> Self {
-        let InverseRateParams { limit, averages, weight, mean_packet, .. } = params;
-        let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
-        let tests = InverseRateTests {
-            in_test: EarlyTest::new(params.r#in, params.knobs()),
-            out_test: EarlyTest::new(params.total, params.knobs()),
+    fn new(params: &InverseRateParams) -> Self {
+        Self {
             law: Law { k: params.k.get(), m: params.m.get(), r_min: params.r_min.as_bps() as f64 },
             reading: params.reading,
             min: params.total.min(),
             max: params.total.max(),
-        };
-        Self::at_start(
-            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
-            tests,
-            environment,
-        )
+        }
     }
 
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.continue_from(before)
-    }
-}
-
-impl InverseRateTests {
     #[inline]
-    fn judge_out(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        let p = self.law.probability(packet.service);
-        let max_p = match self.reading {
-            Reading::MaxP => p,
-            Reading::Scale => self.out_test.max_p() * p * self.law.m,
-            Reading::Flat if average >= self.max => return self.out_test.force(packet),
-            Reading::Flat if average >= self.min && rng.chance(p) => return self.out_test.by_chance(packet),
-            Reading::Flat => return None,
-        };
-        self.out_test.judge_by(&Chance::with_max_p(max_p), average, packet, rng)
-    }
-}
-
-impl InOutTests for InverseRateTests {
-    #[inline]
-    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
-        Verdict::of(if packet.color == Color::Green {
-            self.in_test.judge(averages.r#in.get(), packet, rng)
-        } else {
-            self.judge_out(averages.other.get(), packet, rng)
-        })
-    }
-
-    fn lost(&mut self, packet: &Header) {
-        let test = if packet.color == Color::Green { &mut self.in_test } else { &mut self.out_test };
-        test.lost();
-    }
-
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.in_test.take_over(&before.in_test);
-        self.out_test.take_over(&before.out_test);
-        Ok(())
+    fn judge(
+        &mut self,
+        tests: &mut [EarlyTest; 3],
+        averages: &InOutAverages,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Verdict {
+        Verdict::of(self.test(&mut tests[1], averages.other.get(), packet, rng))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Aqm, Rio, RioParams};
-    use crate::{Context, FlowId, Instant, Occupancy};
+    use crate::aqm::{Aqm, AqmBlock, Rio, RioParams};
+    use crate::{Color, Context, Environment, FlowId, Instant, Occupancy};
 
     fn environment() -> Environment {
         Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
@@ -226,7 +163,7 @@ mod tests {
         let law = |k: f64| {
             let table =
                 format!(r#"{{"in": "50/100/0.02", "total": "20/40/0.5", "limit": "200p", "k": {k}}}"#);
-            InverseRate::new(serde_json::from_str(&table).unwrap(), environment()).tests.law
+            InverseRate::new(serde_json::from_str(&table).unwrap(), environment()).rule.law
         };
         assert!((law(0.5).probability(level("0.1Mbps")) - 0.25).abs() < 1e-12);
         let small = law(0.001);

@@ -50,7 +50,8 @@ use ambassador::delegatable_trait;
 use crate::control::Message;
 use crate::units::UnitError;
 use crate::{
-    Bitrate, Block, Context, DelayTarget, Depth, Ecn, Environment, Header, Instant, Occupancy, Reason,
+    Bitrate, Block, Context, DelayTarget, Depth, Ecn, Environment, Header, Instant, KeysWithoutEffect,
+    Occupancy, Reason,
 };
 
 /// The decision of an AQM about a packet.
@@ -187,7 +188,7 @@ pub trait AqmBlock: Block {
 
     /// Parameters that have no effect where the queue is served at this rate: each with its key and the
     /// reason.
-    fn keys_without_effect_at(_params: &Self::Params, _rate: Bitrate) -> Vec<(&'static str, String)> {
+    fn keys_without_effect_at(_params: &Self::Params, _rate: Bitrate) -> KeysWithoutEffect {
         Vec::new()
     }
 }
@@ -246,7 +247,7 @@ macro_rules! register_aqms {
 
             /// Parameters that have no effect where the queue is served at this rate:
             /// [`AqmBlock::keys_without_effect_at`].
-            pub fn keys_without_effect_at(&self, rate: Bitrate) -> Vec<(&'static str, String)> {
+            pub fn keys_without_effect_at(&self, rate: Bitrate) -> KeysWithoutEffect {
                 match self { $(Self::$variant(params) => <$block as AqmBlock>::keys_without_effect_at(params, rate),)+ }
             }
         }

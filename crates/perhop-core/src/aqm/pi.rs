@@ -3,7 +3,7 @@
 //! At regular intervals the base probability p' moves by alpha times the distance of the queueing delay from
 //! its target and by beta times the delay's growth. It is used as it is for scalable congestion controls and
 //! squared for those of classic TCP.
-use crate::units::{AboveZero, UnitError};
+use crate::units::{AboveZero, UnitError, require};
 use crate::{Duration, Instant};
 
 /// How often a controller catches up with time that has passed unheard, at most; what is older does not
@@ -59,10 +59,9 @@ const MOST_GAIN: f64 = 1e6;
 /// Which one is too large, with its key.
 pub(crate) fn check_gains(alpha: Option<AboveZero>, beta: Option<AboveZero>) -> Result<(), UnitError> {
     for (key, gain) in [("alpha", alpha), ("beta", beta)] {
-        if let Some(gain) = gain.map(AboveZero::get).filter(|gain| *gain > MOST_GAIN) {
-            let text = format!("a gain is at most 1000000, such as 0.15 or 3, not {gain:e}");
-            return Err(UnitError::at(key, text));
-        }
+        let gain = gain.map_or(0.0, AboveZero::get);
+        let text = format_args!("a gain is at most 1000000, such as 0.15 or 3, not {gain:e}");
+        require(gain <= MOST_GAIN, key, text)?;
     }
     Ok(())
 }
@@ -72,13 +71,10 @@ pub(crate) fn check_gains(alpha: Option<AboveZero>, beta: Option<AboveZero>) -> 
 /// # Errors
 /// It is zero.
 pub(crate) fn check_target(target: Duration, usual: &str) -> Result<(), UnitError> {
-    if target.is_zero() {
-        let text = format!(
-            "a target is longer than 0s, such as {usual}: at 0s the probability would not fall while nothing waits"
-        );
-        return Err(UnitError::at("target", text));
-    }
-    Ok(())
+    let text = format!(
+        "a target is longer than 0s, such as {usual}: at 0s the probability would not fall while nothing waits"
+    );
+    require(!target.is_zero(), "target", text)
 }
 
 impl PiLaw {

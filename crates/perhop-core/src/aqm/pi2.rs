@@ -23,10 +23,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, AqmBlock, PiController, PiLaw, Verdict, check_gains, check_target, room};
-use crate::units::{AboveZero, UnitError};
+use crate::units::defaults::{millis, on, probability};
+use crate::units::{AboveZero, UnitError, require};
 use crate::{
-    Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, Noted, Occupancy, Origin,
-    Probability, PseudoCode, Reason, Rng,
+    Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, KeysWithoutEffect, Occupancy,
+    Origin, Probability, PseudoCode, Reason, Rng,
 };
 
 /// Parameters of [`Pi2`].
@@ -34,11 +35,11 @@ use crate::{
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pi2Params {
     /// The queueing delay that the controller aims at.
-    #[serde(default = "fifteen_ms")]
+    #[serde(default = "millis::<15>")]
     pub target: Duration,
     /// The largest usual round-trip time (`RTT_max`): the defaults of `update`, `alpha` and `beta` follow
     /// from it.
-    #[serde(default = "hundred_ms")]
+    #[serde(default = "millis::<100>")]
     pub rtt_max: Duration,
     /// The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third of `rtt-max`,
     /// if that is less.
@@ -54,7 +55,7 @@ pub struct Pi2Params {
     pub beta: Option<AboveZero>,
     /// Drop or mark a packet each time the probabilities of the packets since the last have added up to more
     /// than 1, as in RFC 9332; otherwise each by chance, as in the paper.
-    #[serde(default = "yes")]
+    #[serde(default = "on")]
     pub spread: bool,
     /// Mark ECN-capable packets instead of dropping them while the probability is below `mark-below`. Where
     /// there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`, on real
@@ -62,29 +63,13 @@ pub struct Pi2Params {
     #[serde(default)]
     pub ecn: bool,
     /// With `ecn`: from this probability on, ECN-capable packets are dropped, too (`p_Cmax`).
-    #[serde(default = "quarter")]
+    #[serde(default = "probability::<1, 4>")]
     pub mark_below: Probability,
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
-}
-
-const fn fifteen_ms() -> Duration {
-    Duration::from_millis(15)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
-}
-
-const fn yes() -> bool {
-    true
-}
-
-fn quarter() -> Probability {
-    Probability::new(0.25).expect("a probability")
 }
 
 /// The shortest `update`: updates are made up for one by one.
@@ -131,33 +116,26 @@ impl Block for Pi2 {
     const ORIGIN: Origin =
         Origin::published(2016, "De Schepper et al. 2016, section 4; RFC 9332, appendix A");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 
     fn check(params: &Pi2Params) -> Result<(), UnitError> {
-        if params.rtt_max.is_zero() {
-            return Err(UnitError::at("rtt-max", "a round-trip time is longer than 0s, such as 100ms"));
-        }
-        if params.gains().0 < SHORTEST_UPDATE {
-            let text = "the time between two updates is at least 1ms, such as 15ms; its default is at most the target and \
-                        a third of `rtt-max`";
-            return Err(UnitError::at("update", text));
-        }
+        require(!params.rtt_max.is_zero(), "rtt-max", "a round-trip time is longer than 0s, such as 100ms")?;
+        let text = "the time between two updates is at least 1ms, such as 15ms; its default is at most the target and \
+                    a third of `rtt-max`";
+        require(params.gains().0 >= SHORTEST_UPDATE, "update", text)?;
         check_target(params.target, "15ms")?;
         check_gains(params.alpha, params.beta)
     }
 
-    fn keys_without_effect(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        let no_marks = (!params.ecn && params.mark_below != quarter()).then(|| {
+    fn keys_without_effect(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
+        let no_marks = (!params.ecn && params.mark_below != probability::<1, 4>()).then(|| {
             ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
         });
         let given = params.update.is_some() && params.alpha.is_some() && params.beta.is_some();
-        let no_defaults = (given && params.rtt_max != hundred_ms()).then(|| {
+        let no_defaults = (given && params.rtt_max != millis::<100>()).then(|| {
             ("rtt-max", "only defaults follow from it, and `update`, `alpha` and `beta` are all given".into())
         });
         no_marks.into_iter().chain(no_defaults).collect()
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
     }
 }
 
@@ -170,12 +148,7 @@ impl AqmBlock for Pi2 {
     }
 
     fn delay_targets(params: &Pi2Params) -> Vec<DelayTarget> {
-        vec![DelayTarget {
-            key: "target",
-            target: params.target,
-            least_acting_delay: Duration::ZERO,
-            spares_short: false,
-        }]
+        vec![DelayTarget::at("target", params.target, Duration::ZERO)]
     }
 
     fn new(params: Pi2Params, environment: Environment) -> Self {

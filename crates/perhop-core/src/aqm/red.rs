@@ -22,13 +22,41 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{Chance, EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit};
-use super::{Aqm, AqmBlock, Verdict};
-use crate::units::UnitError;
-use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
-    Occupancy, Origin, Probability, PseudoCode, Reason, Thresholds, Unit, Weight,
+use super::early::{
+    Chance, EarlyTest, Ewma, IdleClock, RedKnobs, check_red, keep_unit, out_of_reach, without_effect,
 };
+use super::{Aqm, AqmBlock, Verdict};
+use crate::units::defaults::{millis, probability};
+use crate::units::{UnitError, require};
+use crate::{
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant,
+    KeysWithoutEffect, Occupancy, Origin, Probability, PseudoCode, Reason, Thresholds, Unit, Weight,
+};
+
+/// The parameters that all blocks of the RED family have.
+pub trait RedFamily {
+    /// Returns the limit of the queue.
+    fn limit(&self) -> Depth;
+
+    /// Returns the weight of the newest sample in an average.
+    fn weight(&self) -> Weight;
+
+    /// Returns the parameters of the tests.
+    fn knobs(&self) -> RedKnobs;
+
+    /// Returns the keys without effect, where there are these threshold sets, each with its key, and packets
+    /// have sizes in this range.
+    fn without_effect(
+        &self,
+        sets: &[(&'static str, Thresholds)],
+        sizes: &RangeInclusive<u64>,
+    ) -> KeysWithoutEffect {
+        let mut idle = out_of_reach(self.limit(), sets, sizes);
+        let unit = sets.first().map(|(_, set)| set.unit());
+        idle.extend(unit.and_then(|unit| without_effect(&self.knobs(), unit)));
+        idle
+    }
+}
 
 /// Adds to a block of the RED family the parameters that all of them have.
 macro_rules! red_params {
@@ -43,10 +71,10 @@ macro_rules! red_params {
             #[schemars(with = "crate::units::Limit")]
             pub limit: Depth,
             /// The newest sample's weight in the average queue length (w_q).
-            #[serde(default = "crate::aqm::red::default_weight")]
+            #[serde(default = "crate::units::defaults::weight::<2, 1000>")]
             pub weight: Weight,
             /// Let at least 1/p packets pass between two drops, as ns-2's RED does by default.
-            #[serde(default = "crate::aqm::red::default_wait")]
+            #[serde(default = "crate::units::defaults::on")]
             pub wait: bool,
             /// Above max, let the drop probability rise to 1 at twice max instead of dropping all (Floyd
             /// 2000).
@@ -61,31 +89,26 @@ macro_rules! red_params {
             #[serde(default)]
             pub ecn: crate::aqm::EcnMode,
             /// The mean packet size, for idle time and byte-mode probabilities.
-            #[serde(default = "crate::aqm::red::default_mean_packet")]
+            #[serde(default = "crate::units::defaults::bytes::<1000>")]
             pub mean_packet: Bytes,
             /// With thresholds in bytes: drop a packet with a probability in proportion to its size (Floyd &
             /// Jacobson 1993, section 7). With `false` the probability is the same for all packets, as on
             /// Linux and most routers.
-            #[serde(default = "crate::aqm::red::default_scale_by_size")]
+            #[serde(default = "crate::units::defaults::on")]
             pub scale_by_size: bool,
         }
 
-        impl $name {
-            /// Keys without effect, where packets have sizes in this range.
-            #[allow(dead_code, reason = "WRED and dynamic WRED have no threshold sets to show")]
-            fn without_effect(
-                &self,
-                sets: &[(&'static str, crate::Thresholds)],
-                sizes: &std::ops::RangeInclusive<u64>,
-            ) -> Vec<(&'static str, String)> {
-                let mut idle = crate::aqm::early::out_of_reach(self.limit, sets, sizes);
-                let unit = sets.first().map(|(_, set)| set.unit());
-                idle.extend(unit.and_then(|unit| crate::aqm::early::without_effect(&self.knobs(), unit)));
-                idle
+        impl crate::aqm::red::RedFamily for $name {
+            fn limit(&self) -> Depth {
+                self.limit
             }
 
-            pub(crate) fn knobs(&self) -> RedKnobs {
-                RedKnobs {
+            fn weight(&self) -> Weight {
+                self.weight
+            }
+
+            fn knobs(&self) -> crate::aqm::RedKnobs {
+                crate::aqm::RedKnobs {
                     spread: true,
                     wait: self.wait,
                     gentle: self.gentle,
@@ -99,21 +122,8 @@ macro_rules! red_params {
 }
 pub(crate) use red_params;
 
-pub(crate) fn default_weight() -> Weight {
-    Weight::new(0.002).expect("0.002 is a weight")
-}
-
-pub(crate) const fn default_wait() -> bool {
-    true
-}
-
-pub(crate) const fn default_scale_by_size() -> bool {
-    true
-}
-
-pub(crate) const fn default_mean_packet() -> Bytes {
-    Bytes::new(1000)
-}
+/// The default weight of an average.
+pub(super) const WEIGHT: Weight = Weight::literal(0.002);
 
 red_params! {
     /// Parameters of [`Red`].
@@ -129,40 +139,20 @@ red_params! {
         /// of the thresholds' range, from 40 % to 60 % of it. The paper also sets `gentle`.
         #[serde(default)] adaptive: bool,
         /// With `adaptive`: how often max_p is adapted (interval).
-        #[serde(default = "half_second")] adapt_interval: Duration,
+        #[serde(default = "millis::<500>")] adapt_interval: Duration,
         /// With `adaptive`: by how much max_p rises, or by a quarter of it, if that is less (alpha).
-        #[serde(default = "hundredth")] adapt_increment: Probability,
+        #[serde(default = "probability::<1, 100>")] adapt_increment: Probability,
         /// With `adaptive`: max_p falls to this share of it (beta).
-        #[serde(default = "nine_tenths")] adapt_factor: Probability,
+        #[serde(default = "probability::<9, 10>")] adapt_factor: Probability,
         /// With `adaptive`: max_p does not fall further once it is below this.
-        #[serde(default = "hundredth")] adapt_least: Probability,
+        #[serde(default = "probability::<1, 100>")] adapt_least: Probability,
         /// With `adaptive`: max_p does not rise further once it is above this.
-        #[serde(default = "half")] adapt_most: Probability,
+        #[serde(default = "probability::<1, 2>")] adapt_most: Probability,
         /// In place of `thresholds` and `weight`: choose them for this queueing delay, as the paper does by
         /// default with 5ms. min is half of the delay in mean packets at the link's rate, and at least 5; max
         /// is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C mean packets a second.
         #[serde(default, skip_serializing_if = "Option::is_none")] target_delay: Option<Duration>,
     }
-}
-
-const fn half_second() -> Duration {
-    Duration::from_millis(500)
-}
-
-fn probability(value: f64) -> Probability {
-    Probability::new(value).expect("a probability")
-}
-
-fn hundredth() -> Probability {
-    probability(0.01)
-}
-
-fn nine_tenths() -> Probability {
-    probability(0.9)
-}
-
-fn half() -> Probability {
-    probability(0.5)
 }
 
 /// The longest queue that `spare-short-queue` spares, in packets (ns-2's `red.cc`: `qlen > 1`).
@@ -209,58 +199,37 @@ impl RedParams {
 
     /// Checks that either thresholds are given, or the delay that they are chosen for.
     fn check_thresholds(&self) -> Result<(), UnitError> {
-        let problem = |key, text: &str| Err(UnitError::at(key, text));
-        match (self.thresholds, self.target_delay) {
-            (None, None) => {
-                problem("thresholds", "missing; write min/max/max_p, such as 30/90/0.05, or a `target-delay`")
-            }
-            (Some(_), Some(_)) => {
-                problem("target-delay", "it chooses the thresholds; leave one of the two out")
-            }
-            (None, Some(delay)) if delay.is_zero() => {
-                problem("target-delay", "a delay is longer than 0s, such as 5ms")
-            }
-            (None, Some(_)) if self.weight != default_weight() => {
-                problem("weight", "`target-delay` chooses the weight; leave one of the two out")
-            }
-            _ => Ok(()),
-        }
+        let Some(delay) = self.target_delay else {
+            let text = "missing; write min/max/max_p, such as 30/90/0.05, or a `target-delay`";
+            return require(self.thresholds.is_some(), "thresholds", text);
+        };
+        let text = "it chooses the thresholds; leave one of the two out";
+        require(self.thresholds.is_none(), "target-delay", text)?;
+        require(!delay.is_zero(), "target-delay", "a delay is longer than 0s, such as 5ms")?;
+        let text = "`target-delay` chooses the weight; leave one of the two out";
+        require(self.weight == WEIGHT, "weight", text)
     }
 
     /// Checks that max_p is adapted one step at a time, and can rise.
     fn check_adaptation(&self) -> Result<(), UnitError> {
-        let problem = |key, text: &str| Err(UnitError::at(key, text));
-        if self.adapt_least > self.adapt_most {
-            return problem(
-                "adapt-least",
-                "it is above `adapt-most`; max_p lies between the two, such as 0.01 and 0.5",
-            );
-        }
-        if self.adapt_interval < SHORTEST_INTERVAL {
-            return problem("adapt-interval", "an interval is at least 1ms, such as 500ms");
-        }
-        if self.adapt_factor.get() == 0.0 {
-            return problem(
-                "adapt-factor",
-                "a factor is above 0, such as 0.9: from 0, max_p would never rise",
-            );
-        }
-        if self.adaptive && self.thresholds.is_some_and(|set| set.max_p() == 0.0) {
-            return problem(
-                "thresholds",
-                "with `adaptive`, max_p begins above 0: from 0, it would never rise",
-            );
-        }
-        Ok(())
+        let text = "it is above `adapt-most`; max_p lies between the two, such as 0.01 and 0.5";
+        require(self.adapt_least <= self.adapt_most, "adapt-least", text)?;
+        let text = "an interval is at least 1ms, such as 500ms";
+        require(self.adapt_interval >= SHORTEST_INTERVAL, "adapt-interval", text)?;
+        let text = "a factor is above 0, such as 0.9: from 0, max_p would never rise";
+        require(self.adapt_factor.get() > 0.0, "adapt-factor", text)?;
+        let text = "with `adaptive`, max_p begins above 0: from 0, it would never rise";
+        let can_rise = !self.adaptive || self.thresholds.is_none_or(|set| set.max_p() > 0.0);
+        require(can_rise, "thresholds", text)
     }
 
-    fn without_adaptive(&self) -> Vec<(&'static str, String)> {
+    fn without_adaptive(&self) -> KeysWithoutEffect {
         let set = [
-            ("adapt-interval", self.adapt_interval != half_second()),
-            ("adapt-increment", self.adapt_increment != hundredth()),
-            ("adapt-factor", self.adapt_factor != nine_tenths()),
-            ("adapt-least", self.adapt_least != hundredth()),
-            ("adapt-most", self.adapt_most != half()),
+            ("adapt-interval", self.adapt_interval != millis::<500>()),
+            ("adapt-increment", self.adapt_increment != probability::<1, 100>()),
+            ("adapt-factor", self.adapt_factor != probability::<9, 10>()),
+            ("adapt-least", self.adapt_least != probability::<1, 100>()),
+            ("adapt-most", self.adapt_most != probability::<1, 2>()),
         ];
         let text = || "max_p changes only with `adaptive = true`; without it this has no effect".into();
         set.into_iter().filter(|(_, set)| *set && !self.adaptive).map(|(key, _)| (key, text())).collect()
@@ -268,7 +237,8 @@ impl RedParams {
 }
 
 fn least_thresholds() -> Thresholds {
-    Thresholds::new(LEAST_MIN, 3 * LEAST_MIN, Unit::Packets, probability(FIRST_MAX_P)).expect("in order")
+    Thresholds::new(LEAST_MIN, 3 * LEAST_MIN, Unit::Packets, Probability::literal(FIRST_MAX_P))
+        .expect("in order")
 }
 
 /// The delay for which min is the least.
@@ -312,6 +282,7 @@ impl Block for Red {
         Origin::published(1993, "Floyd & Jacobson 1993, figure 2; Floyd, Gummadi & Shenker 2001")
             .in_linux("red", "2.2");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(RED_CODE);
 
     fn check(params: &RedParams) -> Result<(), UnitError> {
         params.check_thresholds()?;
@@ -319,19 +290,15 @@ impl Block for Red {
         check_red(params.mean_packet, &params.sets())
     }
 
-    fn keys_without_effect(params: &RedParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &RedParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let mut idle = params.without_effect(&params.sets(), sizes);
         idle.extend(params.without_adaptive());
         idle
     }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(RED_CODE)
-    }
 }
 
 impl AqmBlock for Red {
-    fn keys_without_effect_at(params: &RedParams, rate: Bitrate) -> Vec<(&'static str, String)> {
+    fn keys_without_effect_at(params: &RedParams, rate: Bitrate) -> KeysWithoutEffect {
         let least = least_delay(params.mean_packet, rate);
         let short = params.target_delay.filter(|delay| *delay < least);
         let notice = short.map(|delay| {
@@ -346,13 +313,11 @@ impl AqmBlock for Red {
     }
 
     fn delay_targets(params: &RedParams) -> Vec<DelayTarget> {
-        let onset = |target: Duration| DelayTarget {
-            key: "target-delay",
-            target,
-            least_acting_delay: Duration::from_nanos(target.as_nanos() / 2),
-            spares_short: true,
+        let of = |target: Duration| {
+            let half = Duration::from_nanos(target.as_nanos() / 2);
+            DelayTarget { spares_short: true, ..DelayTarget::at("target-delay", target, half) }
         };
-        params.target_delay.map(onset).into_iter().collect()
+        params.target_delay.map(of).into_iter().collect()
     }
 
     fn limit(params: &RedParams, _: Bitrate) -> Option<Depth> {
@@ -386,9 +351,8 @@ impl AqmBlock for Red {
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         keep_unit("thresholds", before.unit, self.unit)?;
-        if self.params.adaptive && !before.params.adaptive {
-            return Err(UnitError::at("adaptive", "it cannot begin during a run; start a run with it"));
-        }
+        let begins = self.params.adaptive && !before.params.adaptive;
+        require(!begins, "adaptive", "it cannot begin during a run; start a run with it")?;
         self.average = before.average;
         self.idle.take_over(&before.idle);
         let set_max_p = self.test.max_p() != before.test.max_p();
@@ -483,11 +447,11 @@ mod tests {
             thresholds: Some(thresholds.parse().unwrap()),
             spare_short_queue: false,
             adaptive: false,
-            adapt_interval: half_second(),
-            adapt_increment: hundredth(),
-            adapt_factor: nine_tenths(),
-            adapt_least: hundredth(),
-            adapt_most: half(),
+            adapt_interval: millis::<500>(),
+            adapt_increment: probability::<1, 100>(),
+            adapt_factor: probability::<9, 10>(),
+            adapt_least: probability::<1, 100>(),
+            adapt_most: probability::<1, 2>(),
             target_delay: None,
             limit: Depth::Packets(100),
             weight: Weight::new(weight).unwrap(),

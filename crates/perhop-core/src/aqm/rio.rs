@@ -8,20 +8,14 @@
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 
-use std::ops::RangeInclusive;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, RedKnobs, check_red};
-use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
+use super::Verdict;
+use super::early::EarlyTest;
+use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutRule};
 use super::red::red_params;
-use super::{AqmBlock, Verdict};
-use crate::units::UnitError;
-use crate::{
-    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Origin, PseudoCode, Reason, Rng,
-    Thresholds, Weight,
-};
+use crate::{Bytes, Depth, Header, Origin, Rng, Thresholds, Weight};
 
 red_params! {
     /// Parameters of [`Rio`].
@@ -39,117 +33,54 @@ red_params! {
 }
 
 /// RED tests of two kinds of packets: IN packets against avg_in, OUT packets against avg_total.
-pub type Rio = InOutQueue<RioTests>;
+pub type Rio = InOutQueue<RioRule>;
 
-/// The tests of [`Rio`].
+/// The rule of [`Rio`] for OUT packets: one test.
 #[derive(Clone, Debug)]
-pub struct RioTests {
-    in_test: EarlyTest,
-    out_test: EarlyTest,
-}
+pub struct RioRule;
 
-impl RioParams {
-    /// The threshold sets, each with its key.
+impl InOutParams for RioParams {
     fn sets(&self) -> Vec<(&'static str, Thresholds)> {
         vec![("in", self.r#in), ("total", self.total)]
     }
+
+    fn averages(&self) -> Averages {
+        self.averages
+    }
+
+    fn coupling(&self) -> Coupling {
+        self.coupling
+    }
 }
 
-pub(super) const RIO_CODE: PseudoCode = PseudoCode {
-    lines: &[
-        "for each packet that arrives:",
-        "    update the averages that count it",
-        "    if the queue has no room: drop (overflow)",
-        "    choose thresholds and average by the packet's color:",
-        "        IN (green): the average of IN packets; OUT: that of all packets, or of OUT packets",
-        "    if average < min: pass this test",
-        "    if average ≥ max: drop (forced)",
-        "    p_b ← max_p · (average − min) / (max − min), spread to p_a",
-        "    if random number < p_a: drop (early)",
-        "    RI+O: an OUT packet that passed is tested again, against the average of OUT packets:",
-        "        if average out ≥ max: drop (forced-out)",
-        "        if random number < p_a: drop (early-out)",
-    ],
-    acts: &[
-        (Reason::Overflow, &[2]),
-        (Reason::Forced, &[4, 6]),
-        (Reason::Early, &[4, 7, 8]),
-        (Reason::ForcedOut, &[9, 10]),
-        (Reason::EarlyOut, &[9, 11]),
-    ],
-};
-
-impl Block for Rio {
+impl InOutRule for RioRule {
     type Params = RioParams;
     const NAME: &'static str = "rio";
     const SUMMARY: &'static str =
         "RED for IN packets on the IN queue, and for OUT packets on the whole queue";
     const ORIGIN: Origin = Origin::published(1998, "Clark & Fang 1998, section IV");
-    const BATCHED: bool = true;
 
-    fn check(params: &RioParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &params.sets())
+    fn new(_: &RioParams) -> Self {
+        Self
     }
 
-    fn keys_without_effect(params: &RioParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
-        params.without_effect(&params.sets(), sizes)
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(RIO_CODE)
-    }
-}
-
-impl AqmBlock for Rio {
-    fn limit(params: &RioParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
-    }
-
-    fn new(params: RioParams, environment: Environment) -> Self {
-        let RioParams { limit, averages, coupling, weight, mean_packet, .. } = params;
-        let unit = params.r#in.unit();
-        let tests = RioTests {
-            in_test: EarlyTest::new(params.r#in, params.knobs()),
-            out_test: EarlyTest::new(params.total, params.knobs()),
-        };
-        Self::at_start(
-            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
-            tests,
-            environment,
-        )
-    }
-
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.continue_from(before)
-    }
-}
-
-impl InOutTests for RioTests {
     #[inline(always)]
-    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
-        Verdict::of(match packet.color {
-            Color::Green => self.in_test.judge(averages.r#in.get(), packet, rng),
-            Color::Yellow | Color::Red => self.out_test.judge(averages.other.get(), packet, rng),
-        })
-    }
-
-    fn lost(&mut self, packet: &Header) {
-        let test = if packet.color == Color::Green { &mut self.in_test } else { &mut self.out_test };
-        test.lost();
-    }
-
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.in_test.take_over(&before.in_test);
-        self.out_test.take_over(&before.out_test);
-        Ok(())
+    fn judge(
+        &mut self,
+        tests: &mut [EarlyTest; 3],
+        averages: &InOutAverages,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Verdict {
+        Verdict::of(tests[1].judge(averages.other.get(), packet, rng))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::Aqm;
-    use crate::{Context, FlowId, Instant, Occupancy};
+    use crate::aqm::{Aqm, AqmBlock};
+    use crate::{Bitrate, Color, Context, Environment, FlowId, Instant, Occupancy, Reason};
 
     fn rio(extra: &str) -> Rio {
         let text = format!(

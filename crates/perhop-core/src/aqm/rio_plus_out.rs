@@ -7,21 +7,14 @@
 //! The figure's inequalities are strict on both sides; an average equal to a threshold is undefined there.
 //! Here, as in RED, min itself still passes and max itself drops.
 
-use std::ops::RangeInclusive;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Severity;
-use super::early::{EarlyTest, RedKnobs, check_red};
-use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
+use super::early::EarlyTest;
+use super::in_out::{Averages, InOutAverages, InOutParams, InOutQueue, InOutRule};
 use super::red::red_params;
-use super::{AqmBlock, Verdict};
-use crate::units::UnitError;
-use crate::{
-    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Origin, PseudoCode, Reason, Rng,
-    Thresholds, Weight,
-};
+use super::{Severity, Verdict};
+use crate::{Bytes, Depth, Header, Origin, Reason, Rng, Thresholds, Weight};
 
 red_params! {
     /// Parameters of [`RioPlusOut`].
@@ -38,68 +31,19 @@ red_params! {
 }
 
 /// RED tests of IN packets against avg_in, and of OUT packets against avg_total and then against avg_out.
-pub type RioPlusOut = InOutQueue<RioPlusOutTests>;
+pub type RioPlusOut = InOutQueue<RioPlusOutRule>;
 
-/// The tests of [`RioPlusOut`].
+/// The rule of [`RioPlusOut`] for OUT packets: two tests.
 #[derive(Clone, Debug)]
-pub struct RioPlusOutTests {
-    green: EarlyTest,
-    all: EarlyTest,
-    out: EarlyTest,
-}
+pub struct RioPlusOutRule;
 
-impl RioPlusOutParams {
-    /// The threshold sets, each with its key.
+impl InOutParams for RioPlusOutParams {
     fn sets(&self) -> Vec<(&'static str, Thresholds)> {
         vec![("in", self.r#in), ("total", self.total), ("out", self.out)]
     }
-}
 
-impl Block for RioPlusOut {
-    type Params = RioPlusOutParams;
-    const NAME: &'static str = "rio-plus-out";
-    const SUMMARY: &'static str = "RIO with a third threshold set, on the average number of OUT packets";
-    const ORIGIN: Origin = Origin::paper(2000, "Kim, Park & Bahk, figure 1");
-    const BATCHED: bool = true;
-
-    fn check(params: &RioPlusOutParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &params.sets())
-    }
-
-    fn keys_without_effect(
-        params: &RioPlusOutParams,
-        sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
-        params.without_effect(&params.sets(), sizes)
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(super::rio::RIO_CODE)
-    }
-}
-
-impl AqmBlock for RioPlusOut {
-    fn limit(params: &RioPlusOutParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
-    }
-
-    fn new(params: RioPlusOutParams, environment: Environment) -> Self {
-        let RioPlusOutParams { limit, averages, weight, mean_packet, .. } = params;
-        let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
-        let tests = RioPlusOutTests {
-            green: EarlyTest::new(params.r#in, params.knobs()),
-            all: EarlyTest::new(params.total, params.knobs()),
-            out: EarlyTest::new(params.out, params.knobs()),
-        };
-        Self::at_start(
-            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
-            tests,
-            environment,
-        )
-    }
-
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.continue_from(before)
+    fn averages(&self) -> Averages {
+        self.averages
     }
 }
 
@@ -108,39 +52,35 @@ fn average_out(averages: &InOutAverages) -> f64 {
     (averages.other.get() - averages.r#in.get()).max(0.0)
 }
 
-impl InOutTests for RioPlusOutTests {
+impl InOutRule for RioPlusOutRule {
+    type Params = RioPlusOutParams;
+    const NAME: &'static str = "rio-plus-out";
+    const SUMMARY: &'static str = "RIO with a third threshold set, on the average number of OUT packets";
+    const ORIGIN: Origin = Origin::paper(2000, "Kim, Park & Bahk, figure 1");
+
+    fn new(_: &RioPlusOutParams) -> Self {
+        Self
+    }
+
     #[inline]
-    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
-        if packet.color == Color::Green {
-            return Verdict::of(self.green.judge(averages.r#in.get(), packet, rng));
-        }
-        let first = Verdict::of(self.all.judge(averages.other.get(), packet, rng));
+    fn judge(
+        &mut self,
+        [_, all, out]: &mut [EarlyTest; 3],
+        averages: &InOutAverages,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Verdict {
+        let first = Verdict::of(all.judge(averages.other.get(), packet, rng));
         if !first.admits(packet) {
             return first;
         }
-        match (self.out.judge(average_out(averages), packet, rng), first) {
+        match (out.judge(average_out(averages), packet, rng), first) {
             (None, _) | (Some(Severity::Notify | Severity::NotifyForced), Verdict::Notify(_)) => first,
             (Some(Severity::Early), _) => Verdict::Drop(Reason::EarlyOut),
             (Some(Severity::Notify), _) => Verdict::Notify(Reason::EarlyOut),
             (Some(Severity::Forced), _) => Verdict::Drop(Reason::ForcedOut),
             (Some(Severity::NotifyForced), _) => Verdict::Notify(Reason::ForcedOut),
         }
-    }
-
-    fn lost(&mut self, packet: &Header) {
-        if packet.color == Color::Green {
-            self.green.lost();
-        } else {
-            self.all.lost();
-            self.out.lost();
-        }
-    }
-
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.green.take_over(&before.green);
-        self.all.take_over(&before.all);
-        self.out.take_over(&before.out);
-        Ok(())
     }
 
     fn gauges(&self, averages: &InOutAverages) -> Vec<(&'static str, f64)> {
@@ -151,8 +91,8 @@ impl InOutTests for RioPlusOutTests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Aqm, Rio, RioParams};
-    use crate::{Context, Ecn, FlowId, Instant, Occupancy};
+    use crate::aqm::{Aqm, AqmBlock, Rio, RioParams};
+    use crate::{Bitrate, Color, Context, Ecn, Environment, FlowId, Instant, Occupancy};
 
     const ENVIRONMENT: fn() -> Environment = || Environment { rate: Bitrate::from_bps(8_000_000).unwrap() };
 

@@ -7,20 +7,17 @@
 //! `out-in-average = "in-and-out-in"` OUT-IN packets are tested on the packets of their own precedence and
 //! the better one; `the_average_of_in_and_out_in_leaves_out_out_out` shows the difference.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, Ewma, RedKnobs, check_red};
-use super::in_out::{Averages, Coupling, InOutAverages, InOutParams, InOutQueue, InOutTests};
+use super::Verdict;
+use super::early::{EarlyTest, Ewma};
+use super::in_out::{Averages, InOutAverages, InOutParams, InOutQueue, InOutRule};
 use super::red::red_params;
-use super::{AqmBlock, Verdict};
 use crate::units::UnitError;
-use crate::{
-    Bitrate, Block, Bytes, Color, Depth, Environment, Header, Noted, Occupancy, Origin, PseudoCode, Reason,
-    Rng, Thresholds, Unit, Weight,
-};
+use crate::{Bytes, Color, Depth, Header, Occupancy, Origin, Rng, Thresholds, Unit, Weight};
 
 /// Which packets count in the average queue length that the test of OUT-IN packets uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,15 +48,13 @@ red_params! {
 }
 
 /// RIO with two kinds of OUT packets.
-pub type RioThree = InOutQueue<RioThreeTests>;
+pub type RioThree = InOutQueue<RioThreeRule>;
 
-/// The tests of [`RioThree`].
+/// The rule of [`RioThree`] for OUT packets: a test for each color.
 #[derive(Clone, Debug)]
-pub struct RioThreeTests {
+pub struct RioThreeRule {
     /// The average of IN and OUT-IN packets, where that is in use.
     better: Option<Better>,
-    /// One test for each color.
-    tests: [EarlyTest; 3],
 }
 
 /// The average of IN and OUT-IN packets.
@@ -87,67 +82,32 @@ impl Better {
     }
 }
 
-impl RioThreeParams {
-    /// The threshold sets, each with its key.
+impl InOutParams for RioThreeParams {
     fn sets(&self) -> Vec<(&'static str, Thresholds)> {
         vec![("in", self.r#in), ("out-in", self.out_in), ("out-out", self.out_out)]
     }
+
+    fn averages(&self) -> Averages {
+        self.averages
+    }
 }
 
-impl Block for RioThree {
+impl InOutRule for RioThreeRule {
     type Params = RioThreeParams;
     const NAME: &'static str = "rio-three";
     const SUMMARY: &'static str = "RIO with three drop precedences: IN, OUT-IN and OUT-OUT";
     const ORIGIN: Origin = Origin::paper(1999, "Yeom & Reddy 1999, section 3.3");
-    const BATCHED: bool = true;
 
-    fn check(params: &RioThreeParams) -> Result<(), UnitError> {
-        check_red(params.mean_packet, &params.sets())
-    }
-
-    fn keys_without_effect(
-        params: &RioThreeParams,
-        sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
-        params.without_effect(&params.sets(), sizes)
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(super::rio::RIO_CODE)
-    }
-}
-
-impl AqmBlock for RioThree {
-    fn limit(params: &RioThreeParams, _: Bitrate) -> Option<Depth> {
-        Some(params.limit)
-    }
-
-    fn new(params: RioThreeParams, environment: Environment) -> Self {
-        let RioThreeParams { limit, averages, weight, mean_packet, .. } = params;
-        let (unit, coupling) = (params.r#in.unit(), Coupling::Coupled);
-        let tests = RioThreeTests {
-            better: match params.out_in_average {
-                OutInAverage::All => None,
-                OutInAverage::InAndOutIn => {
-                    Some(Better { weight, unit, rule: averages, average: Ewma::default() })
-                }
-            },
-            tests: [params.r#in, params.out_in, params.out_out]
-                .map(|set| EarlyTest::new(set, params.knobs())),
+    fn new(params: &RioThreeParams) -> Self {
+        let better = Better {
+            weight: params.weight,
+            unit: params.r#in.unit(),
+            rule: params.averages,
+            average: Ewma::default(),
         };
-        Self::at_start(
-            &InOutParams { limit, averages, coupling, weight, unit, mean_packet },
-            tests,
-            environment,
-        )
+        Self { better: (params.out_in_average == OutInAverage::InAndOutIn).then_some(better) }
     }
 
-    fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        self.continue_from(before)
-    }
-}
-
-impl InOutTests for RioThreeTests {
     #[inline]
     fn arrive(&mut self, packet: &Header, queue: &Occupancy, missed: u64) {
         if let Some(better) = &mut self.better {
@@ -156,29 +116,28 @@ impl InOutTests for RioThreeTests {
     }
 
     #[inline]
-    fn judge(&mut self, averages: &InOutAverages, packet: &Header, rng: &mut Rng) -> Verdict {
-        let average = match (packet.color, &self.better) {
-            (Color::Green, _) => averages.r#in,
-            (Color::Yellow, Some(better)) => better.average,
-            (Color::Yellow, None) | (Color::Red, _) => averages.other,
-        };
-        Verdict::of(self.tests[packet.color.index()].judge(average.get(), packet, rng))
+    fn judge(
+        &mut self,
+        tests: &mut [EarlyTest; 3],
+        averages: &InOutAverages,
+        packet: &Header,
+        rng: &mut Rng,
+    ) -> Verdict {
+        let better = self.better.as_ref().filter(|_| packet.color == Color::Yellow);
+        let average = better.map_or(averages.other, |better| better.average);
+        Verdict::of(tests[packet.color.index()].judge(average.get(), packet, rng))
     }
 
-    fn lost(&mut self, packet: &Header) {
-        self.tests[packet.color.index()].lost();
+    fn tests_of(color: Color) -> Range<usize> {
+        color.index()..color.index() + 1
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        match (&mut self.better, &before.better) {
-            (None, _) => {}
-            (Some(better), Some(before)) => better.average = before.average,
-            (Some(_), None) => {
-                let text = "there is no average of these packets so far; start a run with it";
-                return Err(UnitError::at("out-in-average", text));
-            }
+        if let Some(better) = &mut self.better {
+            let text = "there is no average of these packets so far; start a run with it";
+            let before = before.better.as_ref().ok_or_else(|| UnitError::at("out-in-average", text))?;
+            better.average = before.average;
         }
-        self.tests.iter_mut().zip(&before.tests).for_each(|(test, before)| test.take_over(before));
         Ok(())
     }
 
@@ -191,8 +150,8 @@ impl InOutTests for RioThreeTests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Aqm, Rio, RioParams};
-    use crate::{Context, FlowId, Instant};
+    use crate::aqm::{Aqm, AqmBlock, Rio, RioParams};
+    use crate::{Bitrate, Context, Environment, FlowId, Instant, Reason};
 
     fn environment() -> Environment {
         Environment { rate: Bitrate::from_bps(8_000_000).unwrap() }
@@ -227,7 +186,7 @@ mod tests {
             let packet = Header { color, ..Header::new(FlowId(0), 1000) };
             three.on_arrival(&packet, &waiting(), &mut Context { now: Instant::ZERO, rng: &mut rng });
         }
-        three.tests.better.unwrap().average.get()
+        three.rule.better.unwrap().average.get()
     }
 
     #[test]
@@ -257,7 +216,7 @@ mod tests {
         arrive(Color::Green, 0, &mut three);
         three.on_idle(Instant::from_nanos(1_000_000));
         arrive(Color::Yellow, 4_000_000, &mut three);
-        assert_eq!(three.tests.better.as_ref().unwrap().average.get(), 6.0 / 8.0);
+        assert_eq!(three.rule.better.as_ref().unwrap().average.get(), 6.0 / 8.0);
         assert_eq!(three.gauges().last(), Some(&("average in and out-in", 0.75)));
     }
 

@@ -15,15 +15,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::curve::CurveTest;
-use super::early::{RedKnobs, check_mean_packet, longest, without_effect};
+use super::early::{RedKnobs, check_mean_packet, check_unit, longest, without_effect};
 use super::one_average::OneAverage;
-use super::red::{default_weight, red_params};
+use super::red::{RedFamily, WEIGHT, red_params};
 use super::{Aqm, AqmBlock, EcnMode, Verdict};
 use crate::matching::{Match, Matcher};
-use crate::units::UnitError;
+use crate::units::{UnitError, keeps, require};
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, Header, Instant,
-    Noted, Occupancy, Origin, PseudoCode, Reason, Unit, Weight,
+    KeysWithoutEffect, Occupancy, Origin, PseudoCode, Unit, Weight,
 };
 
 red_params! {
@@ -75,6 +75,28 @@ pub struct DropProfile {
     /// Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
+}
+
+impl DropProfile {
+    /// Checks the profile behind those `before` it.
+    fn check(&self, before: &[Self], is_last: bool) -> Result<(), UnitError> {
+        let has_curve = self.curve.is_some();
+        let text = "it acts where a curve drops; give the profile a `curve`";
+        require(has_curve || self.ecn.is_none(), "ecn", text)?;
+        let Some(selector) = &self.r#match else {
+            require(is_last, "match", "only the last profile may be for all other packets")?;
+            let text = "it says nothing; give it a `curve` or a `limit`";
+            return require(has_curve || self.limit.is_some(), "", text);
+        };
+        let text = "it has no condition; leave it out, or write { dscp = 46 }";
+        require(!selector.is_empty(), "match", text)?;
+        let text = "profiles do not know paths; give the path a queue of its own, or match a `traffic-class`";
+        require(selector.path.is_none(), "match.path", text)?;
+        selector.check().map_err(|problem| problem.below("match"))?;
+        let covers = |other: &Self| other.r#match.as_ref().is_some_and(|other| other.covers(selector));
+        let text = "an earlier profile matches all these packets; put this one before it";
+        require(!before.iter().any(covers), "match", text)
+    }
 }
 
 /// RED with one average and a drop curve for each color or profile.
@@ -169,56 +191,18 @@ impl WredParams {
     }
 
     fn check_profiles(&self) -> Result<(), UnitError> {
-        let refuse = |key: String, text: &str| Err(UnitError::at(&key, text));
-        if self.profiles.len() > MOST_PROFILES {
-            let text = format!("there are {} profiles; write at most {MOST_PROFILES}", self.profiles.len());
-            return refuse("profiles".into(), &text);
+        let all = &self.profiles;
+        let text = format!("there are {} profiles; write at most {MOST_PROFILES}", all.len());
+        require(all.len() <= MOST_PROFILES, "profiles", text)?;
+        for (n, profile) in all.iter().enumerate() {
+            profile
+                .check(&all[..n], n + 1 == all.len())
+                .map_err(|problem| problem.below(&format!("profiles[{n}]")))?;
         }
-        for (n, profile) in self.profiles.iter().enumerate() {
-            let here = |key: &str| format!("profiles[{n}].{key}");
-            if profile.curve.is_none() && profile.ecn.is_some() {
-                return refuse(here("ecn"), "it acts where a curve drops; give the profile a `curve`");
-            }
-            match &profile.r#match {
-                None if n + 1 < self.profiles.len() => {
-                    return refuse(here("match"), "only the last profile may be for all other packets");
-                }
-                None if profile.curve.is_none() && profile.limit.is_none() => {
-                    return refuse(
-                        format!("profiles[{n}]"),
-                        "it says nothing; give it a `curve` or a `limit`",
-                    );
-                }
-                None => {}
-                Some(selector) if selector.is_empty() => {
-                    return refuse(
-                        here("match"),
-                        "it has no condition; leave it out, or write { dscp = 46 }",
-                    );
-                }
-                Some(selector) if selector.path.is_some() => {
-                    let text = "profiles do not know paths; give the path a queue of its own, or match a `traffic-class`";
-                    return refuse(here("match.path"), text);
-                }
-                Some(selector) => {
-                    selector.check().map_err(|problem| problem.below(&here("match")))?;
-                    let before = self.profiles[..n].iter();
-                    let mut covering =
-                        before.filter(|other| other.r#match.as_ref().is_some_and(|m| m.covers(selector)));
-                    if covering.next().is_some() {
-                        let text = "an earlier profile matches all these packets; put this one before it";
-                        return refuse(here("match"), text);
-                    }
-                }
-            }
-        }
-        let takes_all = self.profiles.last().is_some_and(|profile| profile.r#match.is_none());
-        match self.curves().first() {
-            Some((key, ..)) if takes_all && *key != "profiles" => {
-                refuse((*key).into(), "the last profile is for all packets; leave one of the two out")
-            }
-            _ => Ok(()),
-        }
+        let takes_all = all.last().is_some_and(|profile| profile.r#match.is_none());
+        let of_color = self.curves().first().map(|(key, ..)| *key).filter(|key| *key != "profiles");
+        let text = "the last profile is for all packets; leave one of the two out";
+        require(!takes_all || of_color.is_none(), of_color.unwrap_or_default(), text)
     }
 
     /// Whether all curves count in one unit, and only ramps are gentle.
@@ -226,25 +210,18 @@ impl WredParams {
         let curves = self.curves();
         let Some((_, first, one)) = curves.first() else { return Ok(()) };
         for (_, key, curve) in &curves {
-            if curve.unit() != one.unit() {
-                let text = format!(
-                    "not in the unit of `{first}`; write all threshold sets in packets, or all in bytes"
-                );
-                return Err(UnitError::at(key, text));
-            }
-            if self.gentle && !matches!(curve, DropCurve::Ramp(_)) {
-                let text =
-                    "`gentle` is for min/max/max_p; write the points above max, too, and leave `gentle` out";
-                return Err(UnitError::at(key, text));
-            }
+            check_unit(key, curve.unit(), first, one.unit())?;
+            let text =
+                "`gentle` is for min/max/max_p; write the points above max, too, and leave `gentle` out";
+            require(!self.gentle || matches!(curve, DropCurve::Ramp(_)), key, text)?;
         }
         Ok(())
     }
 
     /// Keys that act on curves only, where there is none.
-    fn idle_without_curves(&self) -> Vec<(&'static str, String)> {
+    fn idle_without_curves(&self) -> KeysWithoutEffect {
         let keys = [
-            ("weight", self.weight != default_weight()),
+            ("weight", self.weight != WEIGHT),
             ("gentle", self.gentle),
             ("ecn", self.ecn != EcnMode::Off),
             ("drop-at", self.drop_at != DropAt::Tail),
@@ -255,7 +232,7 @@ impl WredParams {
     }
 
     /// Profiles of which a part has no effect.
-    fn idle_profiles(&self, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn idle_profiles(&self, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let unit = |limit| if matches!(limit, Depth::Packets(_)) { Unit::Packets } else { Unit::Bytes };
         let notice = |(n, profile): (usize, &DropProfile)| {
             let limit = profile.limit?;
@@ -280,20 +257,18 @@ impl Block for Wred {
     const ORIGIN: Origin =
         Origin::published(1998, "Cisco IOS, Weighted Random Early Detection; Bouras & Sevasti, section 5");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(super::red::RED_CODE);
 
     fn check(params: &WredParams) -> Result<(), UnitError> {
-        if params.curves().is_empty() && params.profiles.is_empty() {
-            return Err(UnitError::new(
-                "no color has thresholds, so packets would be dropped on overflow only; give at least one color thresholds, such as \
-                 yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"",
-            ));
-        }
+        let text = "no color has thresholds, so packets would be dropped on overflow only; give at least one color thresholds, such as \
+                    yellow = \"40/160/0.1\", or write aqm = \"drop-tail\"";
+        require(!params.curves().is_empty() || !params.profiles.is_empty(), "", text)?;
         check_mean_packet(params.mean_packet)?;
         params.check_profiles()?;
         params.check_curves()
     }
 
-    fn keys_without_effect(params: &WredParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &WredParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let curves = params.curves();
         let reach = |(key, name, curve): (&'static str, String, &DropCurve)| {
             let (key, text) = super::early::beyond(params.limit, key, curve, sizes)?;
@@ -304,10 +279,6 @@ impl Block for Wred {
         idle.extend(params.idle_profiles(sizes));
         idle.extend(params.idle_without_curves());
         idle
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(super::red::RED_CODE)
     }
 }
 
@@ -334,9 +305,7 @@ impl AqmBlock for Wred {
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        if self.drop_at != before.drop_at {
-            return Err(UnitError::at("drop-at", "it cannot change during a run; start a run with it"));
-        }
+        keeps("drop-at", self.drop_at == before.drop_at)?;
         let key = if self.tests.iter().any(Option::is_some) { "green" } else { "profiles" };
         self.queue.take_over(key, &before.queue)?;
         for (test, before) in self.tests.iter_mut().zip(&before.tests) {

@@ -14,7 +14,7 @@ use crate::marker::Remarker;
 use crate::matching::Matcher;
 use crate::matching::{Match, PathName};
 use crate::table::bad_name;
-use crate::units::UnitError;
+use crate::units::{UnitError, fixed, require};
 use crate::{Bitrate, Color, Header, Instant, Reason, Streams};
 
 /// A meter at a link, for all packets on their way to the link's queue that match.
@@ -42,35 +42,26 @@ impl AggregateMeter {
     /// What is wrong, with its key, such as `[1].match`.
     pub fn check(meters: &[Self]) -> Result<(), UnitError> {
         for (number, meter) in meters.iter().enumerate() {
-            let refuse = |key: &str, text: String| Err(UnitError::at(format!("[{number}].{key}"), text));
-            if let Some(problem) = bad_name(&meter.name) {
-                return refuse("name", problem);
-            }
-            let before = &meters[..number];
-            if before.iter().any(|other| other.name == meter.name) {
-                let text =
-                    format!("an earlier meter of the link has the name `{}`; give each its own", meter.name);
-                return refuse("name", text);
-            }
-            if let Some(first) = before.iter().find(|other| other.r#match.covers(&meter.r#match)) {
-                let text = format!(
-                    "the earlier meter `{}` takes all of these packets; put this one before it",
-                    first.name
-                );
-                return refuse("match", text);
-            }
-            let problem = meter.r#match.check();
-            problem.map_err(|problem| problem.below(&format!("[{number}].match")))?;
-            if meter.profile.follows_paths() {
-                let text = "a window-aware marker measures one flow; write it as the `profile` of the flows";
-                return refuse(&format!("profile.{}", MeterParams::TAG), text.into());
-            }
-            if meter.promote && meter.profile.reads_color() {
-                let text = "a color-aware meter gives no packet a better color than it came with; leave this key out";
-                return refuse("promote", text.into());
-            }
+            meter.check_behind(&meters[..number]).map_err(|problem| problem.below(&format!("[{number}]")))?;
         }
         Ok(())
+    }
+
+    /// Checks the meter behind those `before` it.
+    fn check_behind(&self, before: &[Self]) -> Result<(), UnitError> {
+        let Self { name, r#match, profile, promote } = self;
+        bad_name(name).map_or(Ok(()), |problem| require(false, "name", problem))?;
+        let text = format!("an earlier meter of the link has the name `{name}`; give each its own");
+        require(before.iter().all(|other| other.name != *name), "name", text)?;
+        let first = before.iter().find(|other| other.r#match.covers(r#match)).map(|other| &*other.name);
+        let name = first.unwrap_or_default();
+        let text = format!("the earlier meter `{name}` takes all of these packets; put this one before it");
+        require(first.is_none(), "match", text)?;
+        r#match.check().map_err(|problem| problem.below("match"))?;
+        let text = "a window-aware marker measures one flow; write it as the `profile` of the flows";
+        require(!profile.follows_paths(), format!("profile.{}", MeterParams::TAG), text)?;
+        let text = "a color-aware meter gives no packet a better color than it came with; leave this key out";
+        require(!promote || !profile.reads_color(), "promote", text)
     }
 
     /// The label-switched path that it names, for the driver to fill in its label.
@@ -184,7 +175,6 @@ impl AggregateMeters {
         (before, after): (&[AggregateMeter], &[AggregateMeter]),
         now: Instant,
     ) -> Result<(), UnitError> {
-        let fixed = |key: &str| UnitError::at(key, "it cannot change during a run; start a run with it");
         if before.len() != after.len() {
             return Err(fixed(""));
         }

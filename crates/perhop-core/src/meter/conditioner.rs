@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AnyMeter, Meter, MeterParams};
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::{UnitError, keeps};
 use crate::{Bitrate, Color, Context, Environment, Header, Instant, PseudoCode, Reason, Rng};
 
 /// What happens to packets out of profile, behind a meter of two colors.
@@ -111,9 +111,7 @@ impl Conditioner {
     /// The parameters are of another meter, or the key that cannot change; nothing has changed then, but the
     /// meter is up to date.
     pub fn retune(&mut self, params: &MeterParams, rate: Bitrate, now: Instant) -> Result<(), UnitError> {
-        if params.actions() != self.actions {
-            return Err(UnitError::at("out", "it cannot change during a run; start a run with it"));
-        }
+        keeps("out", params.actions() == self.actions)?;
         self.meter.settle(now);
         self.meter.retune(params.clone(), Environment { rate })
     }

@@ -36,8 +36,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Message;
 use crate::marker::AfClass;
-use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant};
+use crate::units::{UnitError, require};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, KeysWithoutEffect};
 
 /// Adds the parameters that all meters have: those of the marker behind the meter, and the action for packets
 /// out of profile, of type `$out`.
@@ -90,16 +90,13 @@ impl ColorMode {
 
 /// Refuses a peak rate below the committed one.
 fn not_below(key: &str, peak: Bitrate, rate: Bitrate) -> Result<(), UnitError> {
-    let refused = || UnitError::at(key, format!("must be at least `rate`, which is {rate}, not {peak}"));
-    if peak < rate { Err(refused()) } else { Ok(()) }
+    require(peak >= rate, key, format_args!("must be at least `rate`, which is {rate}, not {peak}"))
 }
 
-/// Two bursts are both empty.
-fn no_burst() -> UnitError {
-    UnitError::at(
-        "burst",
-        "this and `excess-burst` are both 0B, so every packet is red; give one of them a packet's size or more",
-    )
+/// Refuses two bursts that are both empty.
+fn not_both_empty(burst: Bytes, excess_burst: Bytes) -> Result<(), UnitError> {
+    let text = "this and `excess-burst` are both 0B, so every packet is red; give one of them a packet's size or more";
+    require(burst.get() > 0 || excess_burst.get() > 0, "burst", text)
 }
 
 /// The bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is meant
@@ -107,7 +104,7 @@ fn no_burst() -> UnitError {
 fn small_bursts(
     sizes: &RangeInclusive<u64>,
     bursts: &[(&'static str, Bytes, &'static str)],
-) -> Vec<(&'static str, String)> {
+) -> KeysWithoutEffect {
     let smallest = sizes.start();
     let small = bursts.iter().filter(|(_, burst, _)| (1..*smallest).contains(&burst.get()));
     let notices = small.map(|&(key, burst, colors)| {

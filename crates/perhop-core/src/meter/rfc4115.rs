@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
-use super::{ColorMode, Meter, MeterBlock, meter_params, small_bursts};
+use super::{ColorMode, Meter, MeterBlock, meter_params, not_both_empty, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, KeysWithoutEffect, Origin};
 
 meter_params! {
     /// Parameters of [`Rfc4115`].
@@ -50,16 +50,10 @@ impl Block for Rfc4115 {
     const BATCHED: bool = true;
 
     fn check(params: &Rfc4115Params) -> Result<(), UnitError> {
-        if params.burst.get() == 0 && params.excess_burst.get() == 0 {
-            return Err(super::no_burst());
-        }
-        Ok(())
+        not_both_empty(params.burst, params.excess_burst)
     }
 
-    fn keys_without_effect(
-        params: &Rfc4115Params,
-        sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &Rfc4115Params, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         small_bursts(
             sizes,
             &[("burst", params.burst, "green"), ("excess-burst", params.excess_burst, "yellow")],

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::bucket::{Bucket, Source};
 use super::{Meter, MeterBlock, meter_params, small_bursts};
 use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, KeysWithoutEffect, Origin};
 
 meter_params! {
     /// Parameters of [`TokenBucket`].
@@ -36,10 +36,7 @@ impl Block for TokenBucket {
         Origin::published(1998, "Ibanez & Nichols 1998, section 2; RFC 2697 with one bucket");
     const BATCHED: bool = true;
 
-    fn keys_without_effect(
-        params: &TokenBucketParams,
-        sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &TokenBucketParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         small_bursts(sizes, &[("burst", params.burst, "green")])
     }
 }

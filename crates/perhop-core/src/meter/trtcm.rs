@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::{Bucket, Source};
 use super::{ColorMode, Meter, MeterBlock, meter_params, not_below, small_bursts};
-use crate::units::UnitError;
-use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, Origin};
+use crate::units::{UnitError, require};
+use crate::{Bitrate, Block, Bytes, Color, Context, Environment, Header, Instant, KeysWithoutEffect, Origin};
 
 meter_params! {
     /// Parameters of [`TrTcm`].
@@ -49,14 +49,12 @@ impl Block for TrTcm {
 
     fn check(params: &TrTcmParams) -> Result<(), UnitError> {
         for (key, burst) in [("burst", params.burst), ("peak-burst", params.peak_burst)] {
-            if burst.get() == 0 {
-                return Err(UnitError::at(key, "must be above 0B; take a packet's size or more"));
-            }
+            require(burst.get() > 0, key, "must be above 0B; take a packet's size or more")?;
         }
         not_below("peak-rate", params.peak_rate, params.rate)
     }
 
-    fn keys_without_effect(params: &TrTcmParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &TrTcmParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         small_bursts(
             sizes,
             &[("burst", params.burst, "green"), ("peak-burst", params.peak_burst, "green or yellow")],

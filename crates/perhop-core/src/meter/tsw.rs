@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Meter, MeterBlock, Out, meter_params};
-use crate::units::UnitError;
+use crate::units::defaults::secs;
+use crate::units::{UnitError, require};
 use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Instant, Origin};
 
 /// A flow's rate, smoothed over a window: R <- (R W + bits) / (gap + W) on each packet.
@@ -109,7 +110,7 @@ meter_params! {
         /// The profile rate r.
         rate: Bitrate,
         /// The averaging window of the rate.
-        #[serde(default = "one_second")]
+        #[serde(default = "secs::<1>")]
         window: Duration,
         /// When a flow above its profile sends OUT packets.
         #[serde(default)]
@@ -120,19 +121,8 @@ meter_params! {
     }
 }
 
-pub(super) const fn one_second() -> Duration {
-    Duration::from_secs(1)
-}
-
-const fn ten_seconds() -> Duration {
-    Duration::from_secs(10)
-}
-
 pub(super) fn not_empty(key: &str, window: Duration) -> Result<(), UnitError> {
-    if window.is_zero() {
-        return Err(UnitError::at(key, "a window must be longer than 0s, such as 1s"));
-    }
-    Ok(())
+    require(!window.is_zero(), key, "a window must be longer than 0s, such as 1s")
 }
 
 /// IN (green) up to the profile rate as a time sliding window sees it, else OUT (yellow).
@@ -167,10 +157,8 @@ impl MeterBlock for Tsw {
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        if self.initial != before.initial {
-            let text = "the run has begun, so it has no effect any more; start a run with it";
-            return Err(UnitError::at("initial", text));
-        }
+        let text = "the run has begun, so it has no effect any more; start a run with it";
+        require(self.initial == before.initial, "initial", text)?;
         self.estimator.take_over(&before.estimator);
         Ok(())
     }
@@ -221,7 +209,7 @@ meter_params! {
         /// The profile rate r.
         rate: Bitrate,
         /// The averaging window of the rate that decides between IN and OUT.
-        #[serde(default = "one_second")]
+        #[serde(default = "secs::<1>")]
         window: Duration,
         /// When a flow above its profile sends OUT packets.
         #[serde(default)]
@@ -230,7 +218,7 @@ meter_params! {
         #[serde(default)]
         initial: InitialRate,
         /// The averaging window of the rate that decides between OUT-IN and OUT-OUT.
-        #[serde(default = "ten_seconds")]
+        #[serde(default = "secs::<10>")]
         long_window: Duration,
         /// How OUT packets are split by the long-term rate.
         #[serde(default)]

@@ -6,9 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tsw::{RateEstimator, not_empty, one_second};
+use super::tsw::{RateEstimator, not_empty};
 use super::{Meter, MeterBlock, meter_params, not_below};
 use crate::units::UnitError;
+use crate::units::defaults::secs;
 use crate::{Bitrate, Block, Color, Context, Duration, Environment, Header, Origin};
 
 meter_params! {
@@ -19,7 +20,7 @@ meter_params! {
         /// The peak target rate (PTR).
         peak_rate: Bitrate,
         /// The averaging window of the rate (`AVG_INTERVAL`).
-        #[serde(default = "one_second")]
+        #[serde(default = "secs::<1>")]
         window: Duration,
     }
 }

@@ -2,11 +2,11 @@
 //! them as one.
 
 use super::queues::{Match, QueueKey};
-use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerParams, below, fixed};
+use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerParams, below};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
-use crate::units::UnitError;
+use crate::units::{UnitError, fixed};
 use crate::{
     Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
 };

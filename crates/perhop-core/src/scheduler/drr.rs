@@ -23,7 +23,8 @@ use super::queues::{
 use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::defaults::bytes;
+use crate::units::{UnitError, require};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
     Streams,
@@ -36,12 +37,8 @@ pub struct DrrParams {
     /// The queues, in the order of their first turns.
     pub queues: Vec<SharingQueue>,
     /// The quantum of the queue with the smallest share; the other queues' quanta are in proportion.
-    #[serde(default = "one_packet")]
+    #[serde(default = "bytes::<1500>")]
     pub quantum: Bytes,
-}
-
-const fn one_packet() -> Bytes {
-    Bytes::new(1500)
 }
 
 /// Queues that take turns.
@@ -72,9 +69,7 @@ impl<P: Packet> Block for Drr<P> {
     const BATCHED: bool = true;
 
     fn check(params: &DrrParams) -> Result<(), UnitError> {
-        if params.quantum.get() == 0 {
-            return Err(UnitError::at("quantum", "a quantum must be above 0B, such as 1500B"));
-        }
+        require(params.quantum.get() > 0, "quantum", "a quantum must be above 0B, such as 1500B")?;
         check_claims(&params.queues)?;
         check_protection(&params.queues)?;
         check_queues(&params.queues)

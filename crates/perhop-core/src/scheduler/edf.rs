@@ -18,7 +18,8 @@ use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::queue::owned;
-use crate::units::UnitError;
+use crate::units::defaults::millis;
+use crate::units::{UnitError, require};
 use crate::{
     Bitrate, Block, ClassCounters, Duration, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
     Packet, Reason, Streams, Taken,
@@ -29,17 +30,13 @@ use crate::{
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EdfParams {
     /// The deadline of a blue packet after its arrival (D).
-    #[serde(default = "tenth")]
+    #[serde(default = "millis::<100>")]
     pub blue: Duration,
     /// The deadline of a green packet after its arrival.
     #[serde(default)]
     pub green: Duration,
     /// The AQM, which decides which packets are dropped.
     pub rule: AqmParams,
-}
-
-const fn tenth() -> Duration {
-    Duration::from_millis(100)
 }
 
 /// Packets of two services in order of arrival; the head with the earlier deadline is sent.
@@ -92,10 +89,7 @@ impl<P: Packet> Block for Edf<P> {
     const BATCHED: bool = true;
 
     fn check(params: &EdfParams) -> Result<(), UnitError> {
-        if params.green > params.blue {
-            return Err(UnitError::new("the deadline `green` must not be later than `blue`"));
-        }
-        Ok(())
+        require(params.green <= params.blue, "", "the deadline `green` must not be later than `blue`")
     }
 }
 

@@ -19,11 +19,11 @@ use super::bucket::Bucket;
 use super::queues::{QueueKey, Queues, aqms_at, check_places, paths_at, queue_params};
 use super::{
     AnyScheduler, ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, ShapedQueue, Within,
-    below, fixed,
+    below,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::{UnitError, fixed, require};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
     Packet, Reason, Streams,
@@ -92,18 +92,17 @@ impl<P: Packet> Block for Llq<P> {
             return Err(UnitError::at("priority", text));
         };
         for (n, queue) in params.priority.iter().enumerate() {
-            let given = [("burst", queue.burst.is_some()), ("police", queue.police.is_some())];
-            if let Some((key, _)) = given.iter().find(|(_, given)| queue.rate.is_none() && *given) {
-                let text = "has no effect without `rate`, to which the queue is policed; write it, or leave this out";
-                return Err(UnitError::at(format!("priority[{n}].{key}"), text));
-            }
+            let text =
+                "has no effect without `rate`, to which the queue is policed; write it, or leave this out";
+            let has_rate = queue.rate.is_some();
+            require(has_rate || queue.burst.is_none(), format!("priority[{n}].burst"), text)?;
+            require(has_rate || queue.police.is_none(), format!("priority[{n}].police"), text)?;
         }
         let mut places: Vec<QueueKey<'_>> = params.places().collect();
         let others = params.queue.0.class_keys();
-        if let Some(double) = others.iter().find(|class| places.iter().any(|place| place.name == class.name))
-        {
-            let text = format!("`{}` is a priority queue, too; give each queue its own name", double.name);
-            return Err(UnitError::at("queue", text));
+        for ClassKey { name, .. } in &others {
+            let text = format!("`{name}` is a priority queue, too; give each queue its own name");
+            require(places.iter().all(|place| place.name != name), "queue", text)?;
         }
         // What takes all others is not among them.
         let others = format!("{} others", first.name);

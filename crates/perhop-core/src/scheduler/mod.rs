@@ -42,7 +42,7 @@ use serde::{Serialize, Serializer};
 
 use crate::aqm::{AqmParams, ForeignParams};
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::{UnitError, keeps};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Counters, DelayTarget, Depth, Direction, Environment, Header,
     Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
@@ -153,13 +153,8 @@ impl<'a, T> Retuning<'a, T> {
 
     /// A parameter that cannot change has not.
     fn keeps<U: PartialEq>(&self, key: &str, part: impl Fn(&'a T) -> U) -> Result<(), UnitError> {
-        if part(self.before) == part(self.after) { Ok(()) } else { Err(fixed(key)) }
+        keeps(key, part(self.before) == part(self.after))
     }
-}
-
-/// A parameter of this key cannot change.
-fn fixed(key: &str) -> UnitError {
-    UnitError::at(key, "it cannot change during a run; start a run with it")
 }
 
 /// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps

@@ -19,11 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
 use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, classes_of, paths_of, queue_params};
-use super::{ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, fixed};
+use super::{ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::meter::RateEstimator;
-use crate::units::UnitError;
+use crate::units::defaults::{bytes, secs};
+use crate::units::{UnitError, fixed, require};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
     Reason, Streams,
@@ -69,22 +70,14 @@ pub struct PriorityParams {
     #[serde(default)]
     pub meter: CapMeter,
     /// How much a capped queue may send at once (token bucket): by default two packets of 1500 bytes.
-    #[serde(default = "two_packets")]
+    #[serde(default = "bytes::<3000>")]
     pub burst: Bytes,
     /// The window over which a capped queue's rate is smoothed (time sliding window).
-    #[serde(default = "one_second")]
+    #[serde(default = "secs::<1>")]
     pub window: Duration,
     /// What happens when every queue with a packet is above its cap.
     #[serde(default)]
     pub excess: Excess,
-}
-
-const fn two_packets() -> Bytes {
-    Bytes::new(3000)
-}
-
-const fn one_second() -> Duration {
-    Duration::from_secs(1)
 }
 
 /// Queues in the order in which they are served.
@@ -117,20 +110,16 @@ impl<P: Packet> Block for Priority<P> {
     const BATCHED: bool = true;
 
     fn check(params: &PriorityParams) -> Result<(), UnitError> {
-        if params.window.is_zero() {
-            return Err(UnitError::at("window", "a window must be longer than 0s, such as 1s"));
-        }
+        require(!params.window.is_zero(), "window", "a window must be longer than 0s, such as 1s")?;
         check_queues(&params.queues)
     }
 }
 
 impl<P: Packet> Scheduler for Priority<P> {
     fn fits(params: &PriorityParams, rate: Bitrate) -> Result<(), UnitError> {
-        let above = params.queues.iter().position(|queue| queue.cap.is_some_and(|cap| cap > rate));
-        above.map_or(Ok(()), |n| {
-            let text =
-                format!("the link's rate is {rate}, so the cap has no effect; lower it or leave it out");
-            Err(UnitError::at(format!("queues[{n}].cap"), text))
+        let text = format!("the link's rate is {rate}, so the cap has no effect; lower it or leave it out");
+        params.queues.iter().enumerate().try_for_each(|(n, queue)| {
+            require(queue.cap.is_none_or(|cap| cap <= rate), format!("queues[{n}].cap"), &text)
         })
     }
 

@@ -19,9 +19,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{fixed, flow_of};
+use super::flow_of;
 use crate::rng::mixed;
-use crate::units::UnitError;
+use crate::units::defaults::{millis, number, secs};
+use crate::units::{UnitError, fixed, require};
 use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng};
 
 /// Parameters of queue protection (RFC 9957). All have defaults: `queue-protection = {}` turns it on.
@@ -29,82 +30,49 @@ use crate::{Bitrate, Bytes, Duration, Header, Instant, Rng};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueProtectionParams {
     /// No packet is redirected while the delay of the queue is at most this (`CRITICALqL`).
-    #[serde(default = "one_ms")]
+    #[serde(default = "millis::<1>")]
     pub critical_delay: Duration,
     /// The score of a flow from which its packets are redirected at the critical delay; at a longer delay, in
     /// inverse proportion less (`CRITICALqLSCORE`).
-    #[serde(default = "four_ms")]
+    #[serde(default = "millis::<4>")]
     pub critical_score: Duration,
     /// From this delay on, each packet counts in full (`MAXTH`). From 2^19 ns less on, packets count in part;
     /// but never while less than two frames of 2000 bytes wait.
-    #[serde(default = "one_ms")]
+    #[serde(default = "millis::<1>")]
     pub max_th: Duration,
     /// Scores fall at 2^n bytes per second, with n from 1 to 30 (`LG_AGING`): the score of a flow that causes
     /// less congestion than that does not grow. The default is about 4.2 Mbit/s.
-    #[serde(default = "half_a_megabyte")]
+    #[serde(default = "number::<19>")]
     pub aging_exponent: u32,
     /// Scores rise no further, and packets of flows with this score are redirected at any delay
     /// (`MAX_QLSCORE`).
-    #[serde(default = "five_seconds")]
+    #[serde(default = "secs::<5>")]
     pub max_score: Duration,
     /// Buckets for flows, a power of 2 up to 16384, besides the one that is shared (`NBUCKETS`).
-    #[serde(default = "thirty_two")]
+    #[serde(default = "number::<32>")]
     pub buckets: u32,
     /// In how many places a flow looks for a bucket, from 1 to 4 (ATTEMPTS).
-    #[serde(default = "two")]
+    #[serde(default = "number::<2>")]
     pub attempts: u32,
-}
-
-const fn one_ms() -> Duration {
-    Duration::from_millis(1)
-}
-
-const fn four_ms() -> Duration {
-    Duration::from_millis(4)
-}
-
-const fn half_a_megabyte() -> u32 {
-    19
-}
-
-const fn five_seconds() -> Duration {
-    Duration::from_secs(5)
-}
-
-const fn thirty_two() -> u32 {
-    32
-}
-
-const fn two() -> u32 {
-    2
 }
 
 impl QueueProtectionParams {
     /// # Errors
     /// Which value is not possible, with its key.
     pub(super) fn check(&self) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::at(format!("queue-protection.{key}"), text));
-        match self {
-            _ if self.critical_delay.is_zero() => {
-                refuse("critical-delay", "a critical delay is longer than 0s, such as 1ms")
-            }
-            _ if self.critical_score.is_zero() => {
-                refuse("critical-score", "a critical score is longer than 0s, such as 4ms")
-            }
-            _ if self.critical_score > self.max_score => refuse(
-                "critical-score",
-                "no score rises above `max-score`: write a critical score below it, such as 4ms",
-            ),
-            Self { aging_exponent: 0 | 31.., .. } => refuse(
-                "aging-exponent",
-                "scores fall at 2^1 to 2^30 bytes per second: write 1 to 30, such as 19",
-            ),
-            Self { buckets, .. } if !buckets.is_power_of_two() || *buckets > 16_384 => {
-                refuse("buckets", "the number of buckets is a power of 2 from 1 to 16384, such as 32")
-            }
-            Self { attempts: 0 | 5.., .. } => refuse("attempts", "there are 1 to 4 attempts, such as 2"),
-            _ => Ok(()),
-        }
+        let Self { critical_delay, critical_score, max_score, aging_exponent, buckets, attempts, .. } = self;
+        let require = |holds, key, text| require(holds, format!("queue-protection.{key}"), text);
+        let text = "a critical delay is longer than 0s, such as 1ms";
+        require(!critical_delay.is_zero(), "critical-delay", text)?;
+        let text = "a critical score is longer than 0s, such as 4ms";
+        require(!critical_score.is_zero(), "critical-score", text)?;
+        let text = "no score rises above `max-score`: write a critical score below it, such as 4ms";
+        require(critical_score <= max_score, "critical-score", text)?;
+        let text = "scores fall at 2^1 to 2^30 bytes per second: write 1 to 30, such as 19";
+        require((1..=30).contains(aging_exponent), "aging-exponent", text)?;
+        let text = "the number of buckets is a power of 2 from 1 to 16384, such as 32";
+        require(buckets.is_power_of_two() && *buckets <= 16_384, "buckets", text)?;
+        require((1..=4).contains(attempts), "attempts", "there are 1 to 4 attempts, such as 2")
     }
 }
 

@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::protection::QueueProtection;
-use super::{ClassKey, QueueProtectionParams, fixed, retune_aqm};
+use super::{ClassKey, QueueProtectionParams, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::matching::Matcher;
 pub use crate::matching::{Match, PathName};
 use crate::table::bad_name;
-use crate::units::UnitError;
+use crate::units::{UnitError, fixed, require};
 use crate::{
     Bitrate, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Packet, Reason, Streams,
     Taken,
@@ -82,9 +82,7 @@ queue_params! {
 
 /// Checks names, and that every packet has a queue: the last takes what no other does.
 pub(super) fn check_queues(queues: &[impl QueueParams]) -> Result<(), UnitError> {
-    if queues.is_empty() {
-        return Err(UnitError::at("queues", "the scheduler has no queues; add one for all packets"));
-    }
+    require(!queues.is_empty(), "queues", "the scheduler has no queues; add one for all packets")?;
     let places: Vec<QueueKey<'_>> = queues
         .iter()
         .enumerate()
@@ -108,39 +106,23 @@ pub(super) struct QueueKey<'a> {
 pub(super) fn check_places(places: &[QueueKey<'_>]) -> Result<(), UnitError> {
     let last = places.len().saturating_sub(1);
     for (n, QueueKey { key, name, selector }) in places.iter().enumerate() {
-        let refuse = |part: &str, text: &str| Err(UnitError::at(format!("{key}.{part}"), text));
-        if let Some(problem) = bad_name(name) {
-            return refuse("name", &problem);
-        }
-        if places[..n].iter().any(|other| other.name == *name) {
-            return refuse("name", &format!("an earlier queue has the name `{name}`; give each its own"));
-        }
-        match selector {
-            Some(_) if n == last => {
-                let text = "the last queue must accept every packet that no other matches; leave `match` out, or add such a queue";
-                return refuse("match", text);
-            }
-            None if n != last => {
-                let text =
-                    "only the last queue may accept every packet; write a condition, such as { dscp = 46 }";
-                return refuse("match", text);
-            }
-            Some(selector) if selector.is_empty() => {
-                return refuse("match", "it has no condition; write { dscp = 46 }, or a path");
-            }
-            Some(selector) => {
-                selector.check().map_err(|problem| problem.below(&format!("{key}.match")))?;
-                let mut before = places[..n].iter();
-                if let Some(first) = before.find(|place| place.selector.is_some_and(|m| m.covers(selector))) {
-                    let text = format!(
-                        "the earlier queue `{}` matches all these packets; put this one before it",
-                        first.name
-                    );
-                    return refuse("match", &text);
-                }
-            }
-            None => {}
-        }
+        let require = |holds, part: &str, text: &str| require(holds, format!("{key}.{part}"), text);
+        let before = &places[..n];
+        bad_name(name).map_or(Ok(()), |problem| require(false, "name", &problem))?;
+        let text = format!("an earlier queue has the name `{name}`; give each its own");
+        require(before.iter().all(|other| other.name != *name), "name", &text)?;
+        let text = "the last queue must accept every packet that no other matches; leave `match` out, or add such a queue";
+        require(selector.is_none() || n != last, "match", text)?;
+        let text = "only the last queue may accept every packet; write a condition, such as { dscp = 46 }";
+        require(selector.is_some() || n == last, "match", text)?;
+        let Some(selector) = selector else { continue };
+        require(!selector.is_empty(), "match", "it has no condition; write { dscp = 46 }, or a path")?;
+        selector.check().map_err(|problem| problem.below(&format!("{key}.match")))?;
+        let covers = |place: &&QueueKey<'_>| place.selector.is_some_and(|other| other.covers(selector));
+        let first = before.iter().find(covers).map(|place| place.name);
+        let name = first.unwrap_or_default();
+        let text = format!("the earlier queue `{name}` matches all these packets; put this one before it");
+        require(first.is_none(), "match", &text)?;
     }
     Ok(())
 }
@@ -200,11 +182,10 @@ pub(super) fn aqms_at<'a>(
 
 /// A queue has a rate or a weight.
 pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
-    let both = queues.iter().position(|queue| queue.rate.is_some() && queue.weight.is_some());
-    both.map_or(Ok(()), |n| {
-        let text =
-            "a queue has either a guaranteed `rate` or a `weight` for the remaining capacity; leave one out";
-        Err(UnitError::at(format!("queues[{n}].weight"), text))
+    let text =
+        "a queue has either a guaranteed `rate` or a `weight` for the remaining capacity; leave one out";
+    queues.iter().enumerate().try_for_each(|(n, queue)| {
+        require(queue.rate.is_none() || queue.weight.is_none(), format!("queues[{n}].weight"), text)
     })
 }
 
@@ -212,11 +193,9 @@ pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
 pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError> {
     for (n, queue) in queues.iter().enumerate() {
         let Some(params) = &queue.queue_protection else { continue };
-        if n + 1 == queues.len() {
-            let text =
-                "the last queue has no other one for packets that are redirected; protect an earlier queue";
-            return Err(UnitError::at(format!("queues[{n}].queue-protection"), text));
-        }
+        let text =
+            "the last queue has no other one for packets that are redirected; protect an earlier queue";
+        require(n + 1 < queues.len(), format!("queues[{n}].queue-protection"), text)?;
         params.check().map_err(|problem| problem.below(&format!("queues[{n}]")))?;
     }
     Ok(())
@@ -224,21 +203,19 @@ pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError>
 
 /// The link can keep what the queues are promised, and leaves something to the others.
 pub(super) fn check_guarantees(queues: &[SharingQueue], link: Bitrate) -> Result<(), UnitError> {
-    let sum = promised(queues);
-    let refuse = |text: String| Err(UnitError::at("queues", text));
-    let total = |sum: u128| {
-        let sum = Bitrate::from_bps(u64::try_from(sum).unwrap_or(u64::MAX));
-        sum.map_or_else(|_| String::new(), |sum| sum.to_string())
-    };
-    if sum > u128::from(link.as_bps()) {
-        return refuse(format!("the rates add up to {}, but the link has {link}; lower them", total(sum)));
-    }
-    if sum == u128::from(link.as_bps()) && queues.iter().any(|queue| queue.rate.is_none()) {
-        return refuse(format!(
-            "the rates add up to the link's {link}, so nothing is left for a queue without one; lower them"
-        ));
-    }
-    Ok(())
+    let (sum, whole) = (promised(queues), u128::from(link.as_bps()));
+    let text = format!("the rates add up to {}, but the link has {link}; lower them", written(sum));
+    require(sum <= whole, "queues", text)?;
+    let text = format!(
+        "the rates add up to the link's {link}, so nothing is left for a queue without one; lower them"
+    );
+    require(sum < whole || queues.iter().all(|queue| queue.rate.is_some()), "queues", text)
+}
+
+/// Returns the text of a sum of rates in bit/s; empty if it is zero.
+pub(super) fn written(bps: u128) -> String {
+    let rate = Bitrate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
+    rate.map_or_else(|_| String::new(), |rate| rate.to_string())
 }
 
 fn promised(queues: &[SharingQueue]) -> u128 {

@@ -22,7 +22,8 @@ use super::{
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::table::nested;
-use crate::units::UnitError;
+use crate::units::defaults::bytes;
+use crate::units::{UnitError, require};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
     Streams,
@@ -37,14 +38,10 @@ pub struct ShaperParams {
     /// The bucket's depth: how much can leave at once. The bucket starts full.
     pub burst: Bytes,
     /// The largest packet, for which `burst` must suffice.
-    #[serde(default = "ethernet")]
+    #[serde(default = "bytes::<1500>")]
     pub mtu: Bytes,
     /// The queue whose packets are shaped: an AQM or a scheduler, as in a link.
     pub queue: ShapedQueue,
-}
-
-const fn ethernet() -> Bytes {
-    Bytes::new(1500)
 }
 
 /// A queue: an AQM by name, over packets in order of arrival, or a scheduler by name.
@@ -112,15 +109,12 @@ impl<P: Packet> Block for Shaper<P> {
     const BATCHED: bool = true;
 
     fn check(params: &ShaperParams) -> Result<(), UnitError> {
-        if params.burst < params.mtu {
-            let text = format!("must be at least `mtu`, which is {}, not {}", params.mtu, params.burst);
-            return Err(UnitError::at("burst", text));
-        }
-        if let SchedulerParams::Shaper(_) = *params.queue.0 {
-            let text = "a shaper around a shaper has the lower rate of the two; leave one out";
-            return Err(UnitError::at(format!("queue.{}", SchedulerParams::TAG), text));
-        }
-        Ok(())
+        let ShaperParams { burst, mtu, queue, .. } = params;
+        let text = format!("must be at least `mtu`, which is {mtu}, not {burst}");
+        require(burst >= mtu, "burst", text)?;
+        let text = "a shaper around a shaper has the lower rate of the two; leave one out";
+        let is_shaper = matches!(*queue.0, SchedulerParams::Shaper(_));
+        require(!is_shaper, format!("queue.{}", SchedulerParams::TAG), text)
     }
 }
 
@@ -162,12 +156,10 @@ impl<P: Packet> Scheduler for Shaper<P> {
     }
 
     fn fits(params: &ShaperParams, rate: Bitrate) -> Result<(), UnitError> {
-        if params.rate >= rate {
-            let text = format!(
-                "the link's rate is {rate}, so the shaper has no effect; lower it or leave the shaper out"
-            );
-            return Err(UnitError::at("rate", text));
-        }
+        let text = format!(
+            "the link's rate is {rate}, so the shaper has no effect; lower it or leave the shaper out"
+        );
+        require(params.rate < rate, "rate", text)?;
         params.queue.0.fits(params.rate).map_err(|problem| problem.below("queue"))
     }
 

@@ -6,6 +6,7 @@
 //! `40KB`) is refused. The patterns of the JSON Schema are beside the parsers and accept the same forms.
 
 mod curve;
+pub mod defaults;
 mod number;
 #[cfg(test)]
 mod tests;
@@ -20,8 +21,10 @@ use crate::Duration;
 pub use self::curve::{DropCurve, Points};
 pub use self::number::{AboveZero, Load, Positive, Probability, Weight};
 use self::text::{COUNT, SIZE};
-pub use self::text::{TIME, UnitError, parts, split_key};
-pub(crate) use self::text::{deserialize_text, format_scaled, parse_scaled, text_serde, text_unit};
+pub use self::text::{TIME, UnitError, parts, require, split_key};
+pub(crate) use self::text::{
+    deserialize_text, fixed, format_scaled, keeps, parse_scaled, text_serde, text_unit,
+};
 pub use self::thresholds::Thresholds;
 
 /// A data rate in bits per second; never zero.

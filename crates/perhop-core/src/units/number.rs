@@ -11,133 +11,66 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::UnitError;
 use super::text::is_decimal;
 
-/// A probability in [0, 1]; a scenario may write it as a percentage, too (`"1%"`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct Probability(f64);
+/// Declares a number that lies in a range by construction, by the condition that it holds and the refusal of
+/// another one.
+macro_rules! bounded_number {
+    ($(#[$meta:meta])* $type:ident($value:ident): $condition:expr, $refusal:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
+        #[serde(transparent)]
+        pub struct $type(f64);
 
-/// The weight of the newest sample in a moving average, in (0, 1]; the papers' w_q.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct Weight(f64);
+        impl $type {
+            const fn accepts($value: f64) -> bool {
+                $condition
+            }
 
-/// A number of at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct Positive(f64);
+            /// Checks a number.
+            ///
+            /// # Errors
+            /// The number is outside the range of the type, or not finite.
+            pub fn new($value: f64) -> Result<Self, UnitError> {
+                if Self::accepts($value) { Ok(Self($value)) } else { Err(UnitError::new(format!($refusal))) }
+            }
 
-/// A number above 0.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct AboveZero(f64);
+            /// Returns a constant of the source code.
+            ///
+            /// # Panics
+            /// As [`new`](Self::new) refuses.
+            pub const fn literal(value: f64) -> Self {
+                assert!(Self::accepts(value));
+                Self(value)
+            }
 
-/// A multiple of what there is, above 0, such as the load of a link; a scenario may write it as a percentage,
-/// too (`"60%"`).
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct Load(f64);
-
-impl Probability {
-    /// A probability.
-    ///
-    /// # Errors
-    /// A value outside [0, 1] is refused.
-    pub fn new(value: f64) -> Result<Self, UnitError> {
-        if (0.0..=1.0).contains(&value) {
-            Ok(Self(value))
-        } else {
-            Err(UnitError::new(format!("a probability lies between 0 and 1, not {value}")))
+            /// Returns the number.
+            pub const fn get(self) -> f64 {
+                self.0
+            }
         }
-    }
-
-    /// The value in [0, 1].
-    pub const fn get(self) -> f64 {
-        self.0
-    }
+    };
 }
 
-impl Weight {
-    /// A weight.
-    ///
-    /// # Errors
-    /// A value outside (0, 1] is refused.
-    pub fn new(value: f64) -> Result<Self, UnitError> {
-        if value > 0.0 && value <= 1.0 {
-            Ok(Self(value))
-        } else {
-            Err(UnitError::new(format!("a weight lies above 0 and at most at 1, not {value}")))
-        }
-    }
-
-    /// The value in (0, 1].
-    pub const fn get(self) -> f64 {
-        self.0
-    }
+bounded_number! {
+    /// A probability in [0, 1]; a scenario may write it as a percentage, too (`"1%"`).
+    #[derive(Default)]
+    Probability(value): value >= 0.0 && value <= 1.0, "a probability lies between 0 and 1, not {value}"
 }
-
-impl Positive {
+bounded_number! {
+    /// The weight of the newest sample in a moving average, in (0, 1]; the papers' w_q.
+    Weight(value): value > 0.0 && value <= 1.0, "a weight lies above 0 and at most at 1, not {value}"
+}
+bounded_number! {
     /// A number of at least 1.
-    ///
-    /// # Errors
-    /// A smaller number, or one that is not finite, is refused.
-    pub fn new(value: f64) -> Result<Self, UnitError> {
-        if value.is_finite() && value >= 1.0 {
-            Ok(Self(value))
-        } else {
-            Err(UnitError::new(format!("a number of at least 1, not {value}")))
-        }
-    }
-
-    /// A constant in the source code.
-    pub(crate) const fn literal(value: f64) -> Self {
-        assert!(value >= 1.0);
-        Self(value)
-    }
-
-    /// The number.
-    pub const fn get(self) -> f64 {
-        self.0
-    }
+    Positive(value): value.is_finite() && value >= 1.0, "a number of at least 1, not {value}"
 }
-
-impl AboveZero {
+bounded_number! {
     /// A number above 0.
-    ///
-    /// # Errors
-    /// Another number, or one that is not finite, is refused.
-    pub fn new(value: f64) -> Result<Self, UnitError> {
-        if value.is_finite() && value > 0.0 {
-            Ok(Self(value))
-        } else {
-            Err(UnitError::new(format!("a number above 0, not {value}")))
-        }
-    }
-
-    /// A constant in the source code.
-    pub(crate) const fn literal(value: f64) -> Self {
-        assert!(value > 0.0);
-        Self(value)
-    }
-
-    /// The number.
-    pub const fn get(self) -> f64 {
-        self.0
-    }
+    AboveZero(value): value.is_finite() && value > 0.0, "a number above 0, not {value}"
 }
-
-impl Load {
-    /// A load.
-    ///
-    /// # Errors
-    /// A number that is not above 0, or not finite, is refused.
-    pub fn new(value: f64) -> Result<Self, UnitError> {
-        AboveZero::new(value).map(|AboveZero(value)| Self(value))
-    }
-
-    /// The number.
-    pub const fn get(self) -> f64 {
-        self.0
-    }
+bounded_number! {
+    /// A multiple of what there is, above 0, such as the load of a link; a scenario may write it as a
+    /// percentage, too (`"60%"`).
+    Load(value): value.is_finite() && value > 0.0, "a number above 0, not {value}"
 }
 
 macro_rules! number_in_range {

@@ -47,6 +47,27 @@ impl UnitError {
     }
 }
 
+/// Refuses the parameter of this key, unless a condition holds.
+///
+/// # Errors
+/// The text, with the key.
+pub fn require(holds: bool, key: impl Into<String>, text: impl fmt::Display) -> Result<(), UnitError> {
+    if holds { Ok(()) } else { Err(UnitError::at(key, text)) }
+}
+
+/// Returns the error of a parameter that cannot change during a run.
+pub(crate) fn fixed(key: &str) -> UnitError {
+    UnitError::at(key, "it cannot change during a run; start a run with it")
+}
+
+/// Refuses a parameter that cannot change during a run, unless it `stays` as it is.
+///
+/// # Errors
+/// As [`fixed`].
+pub(crate) fn keeps(key: &str, stays: bool) -> Result<(), UnitError> {
+    if stays { Ok(()) } else { Err(fixed(key)) }
+}
+
 /// Takes the text form of an error apart: the key of the refused parameter (empty if it names none), and the
 /// message.
 pub fn split_key(message: &str) -> (&str, &str) {

@@ -38,11 +38,13 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::early::check_mean_packet;
 use super::{Aqm, AqmBlock, Verdict, check_gains, check_target, room};
-use crate::units::{AboveZero, UnitError};
+use crate::units::defaults::probability;
+use crate::units::{AboveZero, UnitError, keeps, require};
 use crate::{
-    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant, Noted,
-    Occupancy, Origin, Probability, PseudoCode, Reason, Rng,
+    Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant,
+    KeysWithoutEffect, Occupancy, Origin, Probability, PseudoCode, Reason, Rng,
 };
 
 /// Parameters of [`Pie`].
@@ -85,7 +87,7 @@ pub struct PieParams {
     pub ecn: bool,
     /// With `ecn`: from this drop probability on, with `linux` above it, ECN-capable packets are dropped, too
     /// (`MARK_ECNTH`).
-    #[serde(default = "tenth")]
+    #[serde(default = "probability::<1, 10>")]
     pub mark_below: Probability,
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with `linux`
@@ -111,10 +113,6 @@ pub enum PieLaw {
     /// Linux's `pie`, for comparisons with it on real packets: much as `enhanced`, with other rules for
     /// bursts, for a high delay and for an idle queue.
     Linux,
-}
-
-fn tenth() -> Probability {
-    Probability::new(0.1).expect("0.1 is a probability")
 }
 
 impl PieParams {
@@ -270,29 +268,26 @@ impl Block for Pie {
     const ORIGIN: Origin =
         Origin::published(2013, "RFC 8033, appendices A and B; RFC 8034, appendix A").in_linux("pie", "3.14");
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 
     fn check(params: &PieParams) -> Result<(), UnitError> {
         let settings = Settings::of(params);
-        if settings.update < SHORTEST_UPDATE {
-            return Err(UnitError::at("update", "an update interval is at least 1ms, such as 15ms"));
-        }
-        if settings.update > LONGEST_UPDATE {
-            return Err(UnitError::at("update", "an update interval is at most 3600s, such as 15ms"));
-        }
-        if settings.mean_packet == 0 {
-            return Err(UnitError::at("mean-packet", "a packet must be above 0B, such as 1000B"));
-        }
+        let text = "an update interval is at least 1ms, such as 15ms";
+        require(settings.update >= SHORTEST_UPDATE, "update", text)?;
+        let text = "an update interval is at most 3600s, such as 15ms";
+        require(settings.update <= LONGEST_UPDATE, "update", text)?;
+        check_mean_packet(Bytes::new(settings.mean_packet))?;
         check_target(settings.target, "15ms")?;
         check_gains(params.alpha, params.beta)
     }
 
-    fn keys_without_effect(params: &PieParams, sizes: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &PieParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let spared = Bytes::new(Settings::of(params).mean_packet.saturating_mul(2));
         let most = match room::least(params.limit) {
             Depth::Packets(packets) => packets.saturating_sub(1).saturating_mul(*sizes.end()),
             Depth::Bytes(bytes) => bytes.saturating_sub(*sizes.start()),
         };
-        let no_marks = (!params.ecn && params.mark_below != tenth()).then(|| {
+        let no_marks = (!params.ecn && params.mark_below != probability::<1, 10>()).then(|| {
             ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
         });
         let (is_idle, less) = match params.law {
@@ -309,10 +304,6 @@ impl Block for Pie {
         });
         no_marks.into_iter().chain(no_drops).collect()
     }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
-    }
 }
 
 impl AqmBlock for Pie {
@@ -327,7 +318,7 @@ impl AqmBlock for Pie {
         // Delays below half of the target raise the drop probability by no more than this.
         let most = beta * half_target.as_secs_f64();
         let least_acting_delay = if most < LITTLE { half_target } else { Duration::ZERO };
-        vec![DelayTarget { key: "target", target, least_acting_delay, spares_short: false }]
+        vec![DelayTarget::at("target", target, least_acting_delay)]
     }
 
     fn new(params: PieParams, environment: Environment) -> Self {
@@ -354,13 +345,9 @@ impl AqmBlock for Pie {
     }
 
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
-        if self.settings.law != before.settings.law {
-            return Err(UnitError::at("law", "it cannot change during a run; start a run with it"));
-        }
-        if self.settings.update != before.settings.update {
-            let text = "its updates are counted from the start of the run; start a run with it";
-            return Err(UnitError::at("update", text));
-        }
+        keeps("law", self.settings.law == before.settings.law)?;
+        let text = "its updates are counted from the start of the run; start a run with it";
+        require(self.settings.update == before.settings.update, "update", text)?;
         self.controller = before.controller;
         (self.sojourn, self.backlog, self.accumulated) = (before.sojourn, before.backlog, before.accumulated);
         (self.updates, self.next_update) = (before.updates, before.next_update);

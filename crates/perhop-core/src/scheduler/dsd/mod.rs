@@ -40,14 +40,15 @@ use serde::{Deserialize, Serialize};
 use self::control::Control;
 use self::flat::{Decision, Flat};
 use super::services::{classes_are_services, services};
-use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, fixed, in_rule, retune_aqm};
+use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::defaults::{millis, probability};
+use crate::units::{UnitError, fixed, require};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Noted, Occupancy, Origin,
-    Packet, Probability, PseudoCode, Reason, Rng, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Duration, Environment, Header, Instant, Occupancy, Origin, Packet,
+    Probability, PseudoCode, Reason, Rng, Streams,
 };
 
 /// When a green packet that cannot leave in time is dropped.
@@ -80,7 +81,7 @@ pub struct DsdParams {
     pub bound: Duration,
     /// The probability that green is served first when both head packets can wait (g). With the control loop,
     /// its initial value.
-    #[serde(default = "one")]
+    #[serde(default = "probability::<1, 1>")]
     pub bias: Probability,
     /// When a green packet that cannot leave in time is dropped.
     #[serde(default)]
@@ -93,25 +94,13 @@ pub struct DsdParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Duration>,
     /// The step by which the control loop adjusts the bias.
-    #[serde(default = "twentieth")]
+    #[serde(default = "probability::<5, 100>")]
     pub step: Probability,
     /// The round-trip time without the queueing delay here, from which the control loop predicts rates.
-    #[serde(default = "fifty_ms")]
+    #[serde(default = "millis::<50>")]
     pub base_rtt: Duration,
     /// The AQM of the virtual queue: the flat best effort that is the reference for blue.
     pub rule: AqmParams,
-}
-
-fn one() -> Probability {
-    Probability::new(1.0).expect("a probability")
-}
-
-fn twentieth() -> Probability {
-    Probability::new(0.05).expect("a probability")
-}
-
-const fn fifty_ms() -> Duration {
-    Duration::from_millis(50)
 }
 
 /// Two queues in order of arrival, and the virtual one that says when blue is due.
@@ -173,18 +162,11 @@ impl<P: Packet> Block for Dsd<P> {
         "duplicate scheduling with deadlines, draft-hurley-alternative-best-effort-01, section 5",
     );
     const BATCHED: bool = true;
+    const PSEUDO_CODE: Option<PseudoCode> = Some(CODE);
 
     fn check(params: &DsdParams) -> Result<(), UnitError> {
-        if params.control.is_some_and(Duration::is_zero) {
-            return Err(UnitError::new(
-                "control must be above 0s, such as 1s; leave it out for a fixed bias",
-            ));
-        }
-        Ok(())
-    }
-
-    fn pseudo_code(_: Reason, _: Noted<'_>) -> Option<PseudoCode> {
-        Some(CODE)
+        let text = "control must be above 0s, such as 1s; leave it out for a fixed bias";
+        require(!params.control.is_some_and(Duration::is_zero), "", text)
     }
 }
 

@@ -34,13 +34,13 @@ use std::ops::RangeInclusive;
 use self::marking::{Marking, State};
 use self::params::PARTS;
 use super::protection::QueueProtection;
-use super::{ClassKey, Dequeued, Discipline, Incoming, Retuning, Scheduler, SchedulerParams, fixed};
+use super::{ClassKey, Dequeued, Discipline, Incoming, Retuning, Scheduler, SchedulerParams};
 use crate::aqm::{AqmParams, PiController, Verdict};
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::{UnitError, fixed};
 use crate::{
     Bitrate, Block, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
-    Instant, Noted, Occupancy, Origin, Packet, PseudoCode, Reason, Rng, Streams,
+    Instant, KeysWithoutEffect, Noted, Occupancy, Origin, Packet, PseudoCode, Reason, Rng, Streams,
 };
 
 pub use self::params::{DualPi2Law, DualPi2Order, DualPi2Params, Overload};
@@ -100,7 +100,7 @@ impl<P: Packet> Block for DualPi2<P> {
         params.check()
     }
 
-    fn keys_without_effect(params: &DualPi2Params, _: &RangeInclusive<u64>) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &DualPi2Params, _: &RangeInclusive<u64>) -> KeysWithoutEffect {
         params.without_effect()
     }
 
@@ -205,14 +205,11 @@ impl<P: Packet> Scheduler for DualPi2<P> {
 
     fn delay_targets(params: &DualPi2Params) -> Vec<DelayTarget> {
         // The controller and the step act each for itself.
-        [("target", params.target, false), ("step", params.step(), params.step_length() > 0)]
-            .map(|(key, target, spares_short)| DelayTarget {
-                key,
-                target,
-                least_acting_delay: Duration::ZERO,
-                spares_short,
-            })
-            .into()
+        let step = DelayTarget::at("step", params.step(), Duration::ZERO);
+        vec![
+            DelayTarget::at("target", params.target, Duration::ZERO),
+            DelayTarget { spares_short: params.step_length() > 0, ..step },
+        ]
     }
 }
 

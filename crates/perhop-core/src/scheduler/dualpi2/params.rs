@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::QueueProtectionParams;
 use crate::aqm::{check_gains, check_target};
-use crate::units::{AboveZero, UnitError};
-use crate::{Bitrate, Bytes, Codepoints, Depth, Duration, Probability};
+use crate::units::defaults::{above_zero, bytes, micros, millis};
+use crate::units::{AboveZero, UnitError, require};
+use crate::{Bitrate, Bytes, Codepoints, Depth, Duration, KeysWithoutEffect, Probability};
 
 /// The parts of which `classic-share` is a whole number.
 pub(super) const PARTS: f64 = 10_000.0;
@@ -53,11 +54,11 @@ pub enum Overload {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DualPi2Params {
     /// The queueing delay that the controller aims at.
-    #[serde(default = "fifteen_ms")]
+    #[serde(default = "millis::<15>")]
     pub target: Duration,
     /// The largest round-trip time of the traffic, from which `interval`, `alpha` and `beta` follow
     /// (`RTT_max`). With `law = "linux"` they are constants, and this has no effect.
-    #[serde(default = "hundred_ms")]
+    #[serde(default = "millis::<100>")]
     pub rtt_max: Duration,
     /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of
     /// `rtt-max` if that is less; 16 ms with `law = "linux"`.
@@ -70,14 +71,14 @@ pub struct DualPi2Params {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
     /// The coupling factor: L4S packets are marked with k times the base probability (k).
-    #[serde(default = "two")]
+    #[serde(default = "above_zero::<2>")]
     pub k: AboveZero,
     /// The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law = "linux"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Duration>,
     /// Over how much more sojourn time the share of marked L4S packets rises to all (range). Default: 400us;
     /// with `law = "linux"` all are marked above `step`, and this has no effect.
-    #[serde(default = "four_hundred_us")]
+    #[serde(default = "micros::<400>")]
     pub range: Duration,
     /// L4S packets are not marked for their sojourn time while no more packets wait, they included
     /// (`Th_len`); with 0, those that wait alone are marked, too. Default: 1; 0 with `law = "linux"`
@@ -91,7 +92,7 @@ pub struct DualPi2Params {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classic_share: Option<Probability>,
     /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
-    #[serde(default = "fifty_ms")]
+    #[serde(default = "millis::<50>")]
     pub shift: Duration,
     /// The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, and at least 30 kB; `10000p` with `law = "linux"`.
@@ -104,7 +105,7 @@ pub struct DualPi2Params {
     /// The largest packet: from it follows where round robin begins, and with `law = "linux"` how much must
     /// wait for the controller to decide. With `order = "time-shifted-fifo"` and the RFC's law it has no
     /// effect.
-    #[serde(default = "one_packet")]
+    #[serde(default = "bytes::<1500>")]
     pub mtu: Bytes,
     /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45,
     /// Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others are marked.
@@ -119,63 +120,26 @@ pub struct DualPi2Params {
     pub law: DualPi2Law,
 }
 
-const fn fifteen_ms() -> Duration {
-    Duration::from_millis(15)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
-}
-
-const fn two() -> AboveZero {
-    AboveZero::literal(2.0)
-}
-
-const fn four_hundred_us() -> Duration {
-    Duration::from_nanos(400_000)
-}
-
-const fn fifty_ms() -> Duration {
-    Duration::from_millis(50)
-}
-
-const fn one_packet() -> Bytes {
-    Bytes::new(1500)
-}
-
 impl DualPi2Params {
     /// See [`Block::check`](crate::Block::check).
     pub(super) fn check(&self) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
-        let parts = self.parts();
-        if self.rtt_max < Duration::from_millis(3) {
-            return refuse("rtt-max", "a round-trip time is at least 3ms, such as 100ms");
-        }
-        if self.interval() < Duration::from_millis(1) {
-            let key = if self.interval.is_some() { "interval" } else { "target" };
-            return refuse(
-                key,
-                "the base probability is updated once in 1ms at most: write a longer time, such as 15ms",
-            );
-        }
-        if !(1..PARTS as i64).contains(&parts) {
-            return refuse(
-                "classic-share",
-                "a share lies between 0.0001 and 0.9999, such as 0.0625: neither queue may starve",
-            );
-        }
-        if self.k.get() > 100.0 {
-            return refuse("k", "the coupling factor is at most 100, such as 2");
-        }
+        let text = "a round-trip time is at least 3ms, such as 100ms";
+        require(self.rtt_max >= Duration::from_millis(3), "rtt-max", text)?;
+        let key = if self.interval.is_some() { "interval" } else { "target" };
+        let text = "the base probability is updated once in 1ms at most: write a longer time, such as 15ms";
+        require(self.interval() >= Duration::from_millis(1), key, text)?;
+        let text = "a share lies between 0.0001 and 0.9999, such as 0.0625: neither queue may starve";
+        require((1..PARTS as i64).contains(&self.parts()), "classic-share", text)?;
+        require(self.k.get() <= 100.0, "k", "the coupling factor is at most 100, such as 2")?;
         check_target(self.target, "15ms")?;
         check_gains(self.alpha, self.beta)?;
         self.queue_protection.as_ref().map_or(Ok(()), QueueProtectionParams::check)
     }
 
     /// Returns the parameters that have no effect beside the others: each with its key and the reason.
-    pub(super) fn without_effect(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn without_effect(&self) -> KeysWithoutEffect {
         let mut idle = Vec::new();
-        if self.order == DualPi2Order::WeightedRoundRobin && self.shift != fifty_ms() {
+        if self.order == DualPi2Order::WeightedRoundRobin && self.shift != millis::<50>() {
             idle.push(("shift", "it acts with `order = \"time-shifted-fifo\"` only; leave it out".into()));
         }
         if self.order == DualPi2Order::TimeShiftedFifo && self.classic_share.is_some() {
@@ -184,14 +148,14 @@ impl DualPi2Params {
                 "it acts with `order = \"weighted-round-robin\"` only; leave it out".into(),
             ));
         }
-        if self.order == DualPi2Order::TimeShiftedFifo && !self.is_linux() && self.mtu != one_packet() {
+        if self.order == DualPi2Order::TimeShiftedFifo && !self.is_linux() && self.mtu != bytes::<1500>() {
             idle.push((
                 "mtu",
                 "it acts with `order = \"weighted-round-robin\"` or `law = \"linux\"` only; leave it out"
                     .into(),
             ));
         }
-        if self.rtt_max != hundred_ms() {
+        if self.rtt_max != millis::<100>() {
             let given = self.interval.is_some() && self.alpha.is_some() && self.beta.is_some();
             if self.is_linux() {
                 let text = "with `law = \"linux\"` the defaults of `interval`, `alpha` and `beta` are constants; leave it out";
@@ -201,7 +165,7 @@ impl DualPi2Params {
                 idle.push(("rtt-max", text.into()));
             }
         }
-        if self.is_linux() && self.range != four_hundred_us() {
+        if self.is_linux() && self.range != micros::<400>() {
             idle.push((
                 "range",
                 "with `law = \"linux\"` all packets above `step` are marked; leave it out".into(),

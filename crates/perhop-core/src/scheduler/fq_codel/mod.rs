@@ -34,10 +34,10 @@ use self::table::{Assigned, FlowTable, WAYS};
 use super::{Dequeued, Discipline, Retuning, Scheduler};
 use crate::aqm::{Aqm, AqmBlock, AqmParams, Codel, CodelLaw};
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::{UnitError, require};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Environment, Header, Instant, Noted, Occupancy,
-    Origin, Packet, PseudoCode, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Environment, Header, Instant,
+    KeysWithoutEffect, Noted, Occupancy, Origin, Packet, PseudoCode, Reason, Streams,
 };
 
 pub use self::params::{Backlog, FqCodelParams, FqLaw};
@@ -108,34 +108,17 @@ impl<P: Packet> Block for FqCodel<P> {
     const BATCHED: bool = true;
 
     fn check(params: &FqCodelParams) -> Result<(), UnitError> {
-        let refuse = |key: &str, text: &str| Err(UnitError::at(key, text));
-        match params {
-            FqCodelParams { flows: 0 | 65_537.., .. } => {
-                refuse("flows", "there are 1 to 65536 queues, such as 1024")
-            }
-            FqCodelParams { flows, hash: FlowHash::SetAssociative, .. }
-                if !(*flows as usize).is_multiple_of(WAYS) =>
-            {
-                refuse("flows", "sets have 8 queues: write a multiple of 8, such as 1024")
-            }
-            _ if params.quantum.get() == 0 => refuse("quantum", "a quantum must be above 0B, such as 1514B"),
-            _ if params.quantum.get() > MOST_QUANTUM => {
-                refuse("quantum", "a quantum is at most 1GB, such as 1514B")
-            }
-            _ if params.batch == 0 => {
-                refuse("batch", "at least 1 packet is dropped when the port is full, such as 64")
-            }
-            _ if params.interval.is_zero() => {
-                refuse("interval", "an interval is longer than 0s, such as 100ms")
-            }
-            _ => Ok(()),
-        }
+        let FqCodelParams { flows, hash, quantum, batch, interval, .. } = params;
+        require((1..=65_536).contains(flows), "flows", "there are 1 to 65536 queues, such as 1024")?;
+        let fills_sets = *hash != FlowHash::SetAssociative || (*flows as usize).is_multiple_of(WAYS);
+        require(fills_sets, "flows", "sets have 8 queues: write a multiple of 8, such as 1024")?;
+        require(quantum.get() > 0, "quantum", "a quantum must be above 0B, such as 1514B")?;
+        require(quantum.get() <= MOST_QUANTUM, "quantum", "a quantum is at most 1GB, such as 1514B")?;
+        require(*batch > 0, "batch", "at least 1 packet is dropped when the port is full, such as 64")?;
+        require(!interval.is_zero(), "interval", "an interval is longer than 0s, such as 100ms")
     }
 
-    fn keys_without_effect(
-        params: &FqCodelParams,
-        sizes: &RangeInclusive<u64>,
-    ) -> Vec<(&'static str, String)> {
+    fn keys_without_effect(params: &FqCodelParams, sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
         let limit = params.memory_limit;
         if limit.get() < *sizes.start() {
             let text = format!("`{limit}`: no packet fits in, so all are dropped; raise it, such as to 32MB");
@@ -208,12 +191,7 @@ impl<P: Packet> Scheduler for FqCodel<P> {
     }
 
     fn delay_targets(params: &FqCodelParams) -> Vec<DelayTarget> {
-        vec![DelayTarget {
-            key: "target",
-            target: params.target,
-            least_acting_delay: params.target,
-            spares_short: false,
-        }]
+        vec![DelayTarget::at("target", params.target, params.target)]
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::table::FlowHash;
 use crate::units::Packets as Count;
+use crate::units::defaults::{bytes, millis, number, on, packets};
 use crate::{Bytes, Duration};
 
 /// Whose details FQ-CoDel follows where they differ.
@@ -37,78 +38,42 @@ pub enum Backlog {
 pub struct FqCodelParams {
     /// Queues to which flows are assigned, from 1 to 65536. With `hash = "exact"`: when there are more flows,
     /// `CoDel`'s state of one that has no packets is forgotten.
-    #[serde(default = "queues")]
+    #[serde(default = "number::<1024>")]
     pub flows: u32,
     /// How flows are assigned to queues.
     #[serde(default)]
     pub hash: FlowHash,
     /// Bytes that a queue may send in a turn.
-    #[serde(default = "frame")]
+    #[serde(default = "bytes::<1514>")]
     pub quantum: Bytes,
     /// The most packets that wait in all queues.
-    #[serde(default = "ten_thousand_packets")]
+    #[serde(default = "packets::<10_240>")]
     pub limit: Count,
     /// The most bytes that wait in all queues.
-    #[serde(default = "thirty_two_mebibytes")]
+    #[serde(default = "bytes::<{ 32 << 20 }>")]
     pub memory_limit: Bytes,
     /// The most packets that are dropped at once when a limit is exceeded.
-    #[serde(default = "batch")]
+    #[serde(default = "number::<64>")]
     pub batch: u32,
     /// The sojourn time that a standing queue may have (TARGET).
-    #[serde(default = "five_ms")]
+    #[serde(default = "millis::<5>")]
     pub target: Duration,
     /// How long the sojourn time must be above the target before a packet is dropped: about the largest usual
     /// round-trip time (INTERVAL).
-    #[serde(default = "hundred_ms")]
+    #[serde(default = "millis::<100>")]
     pub interval: Duration,
     /// The largest packet: no packet is dropped for its sojourn time while no more than this stays behind
     /// (MTU).
-    #[serde(default = "one_packet")]
+    #[serde(default = "bytes::<1500>")]
     pub mtu: Bytes,
     /// Where more than `mtu` must stay behind.
     #[serde(default)]
     pub backlog: Backlog,
     /// Mark ECN-capable packets instead of dropping them for their sojourn time. TCP flows are capable with
     /// the key `ecn`.
-    #[serde(default = "yes")]
+    #[serde(default = "on")]
     pub ecn: bool,
     /// Whose details to follow where RFC 8290 and Linux differ.
     #[serde(default)]
     pub law: FqLaw,
-}
-
-const fn queues() -> u32 {
-    1024
-}
-
-const fn frame() -> Bytes {
-    Bytes::new(1514)
-}
-
-const fn ten_thousand_packets() -> Count {
-    Count::new(10_240)
-}
-
-const fn thirty_two_mebibytes() -> Bytes {
-    Bytes::new(32 << 20)
-}
-
-const fn batch() -> u32 {
-    64
-}
-
-const fn five_ms() -> Duration {
-    Duration::from_millis(5)
-}
-
-const fn hundred_ms() -> Duration {
-    Duration::from_millis(100)
-}
-
-const fn one_packet() -> Bytes {
-    Bytes::new(1500)
-}
-
-const fn yes() -> bool {
-    true
 }

@@ -30,10 +30,10 @@ mod tree;
 pub use params::{HtbClass, HtbParams};
 
 use super::branches::{self, Branches};
-use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, Within, fixed};
+use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, Within};
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::units::UnitError;
+use crate::units::{UnitError, fixed};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
     Packet, Reason, Streams,

@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::branches::BranchParams;
-use super::super::queues::{QueueKey, check_places};
+use super::super::queues::{QueueKey, check_places, written};
 use super::super::{Match, PathName, ShapedQueue};
 use crate::aqm::AqmParams;
 use crate::table::bad_name;
-use crate::units::UnitError;
+use crate::units::defaults::number;
+use crate::units::{UnitError, require};
 use crate::{Bitrate, Bytes};
 
 /// As many levels of `prio` as Linux has.
@@ -22,7 +23,7 @@ pub struct HtbParams {
     pub classes: Vec<HtbClass>,
     /// A class without `quantum` has one of its `rate` in bytes a second divided by this, from 1000 to 200000
     /// bytes.
-    #[serde(default = "ten")]
+    #[serde(default = "number::<10>")]
     pub r2q: u32,
 }
 
@@ -64,10 +65,6 @@ pub struct HtbClass {
     /// The classes to which it lends what they do not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<Self>,
-}
-
-const fn ten() -> u32 {
-    10
 }
 
 /// The largest packet, as tc counts it: what tc gives to a class without `burst` where the clock of the
@@ -142,20 +139,16 @@ impl HtbParams {
 
     /// See [`Block::check`](crate::Block::check).
     pub(super) fn check(&self) -> Result<(), UnitError> {
-        if self.classes.is_empty() {
-            return refuse("classes", "the scheduler has no classes; add one with the link's rate");
-        }
-        if self.r2q == 0 {
-            return refuse("r2q", "must be 1 or more; the default is 10");
-        }
+        let text = "the scheduler has no classes; add one with the link's rate";
+        require(!self.classes.is_empty(), "classes", text)?;
+        require(self.r2q > 0, "r2q", "must be 1 or more; the default is 10")?;
         let found = self.found();
         for (number, found_here) in found.iter().enumerate() {
             found_here.check()?;
             let Found { key, class, .. } = found_here;
-            if found[..number].iter().any(|other| other.class.name == class.name) {
-                let text = format!("an earlier class has the name `{}`; give each its own", class.name);
-                return refuse(&format!("{key}.name"), &text);
-            }
+            let is_new = found[..number].iter().all(|other| other.class.name != class.name);
+            let text = format!("an earlier class has the name `{}`; give each its own", class.name);
+            require(is_new, format!("{key}.name"), text)?;
         }
         let places: Vec<QueueKey<'_>> = self.leaves().iter().map(BranchParams::place).collect();
         check_places(&places)
@@ -221,17 +214,13 @@ impl HtbParams {
         let promised = |classes: &[HtbClass]| -> u128 {
             classes.iter().map(|class| u128::from(class.rate.as_bps())).sum()
         };
-        let shown = |bps: u128| {
-            let rate = Bitrate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
-            rate.map_or_else(|_| String::new(), |rate| rate.to_string())
-        };
         let found = self.found();
         let leaves = found.iter().filter(|one| one.class.queue.is_some());
         let sum = leaves.map(|one| u128::from(one.class.rate.as_bps())).sum();
         if sum > u128::from(least.as_bps()) {
             let text = format!(
                 "the rates of the classes with a queue add up to {}, but the link has {least} for them, so it cannot keep all of them at once; lower them",
-                shown(sum)
+                written(sum)
             );
             notices.push(("classes".into(), text));
         }
@@ -241,7 +230,7 @@ impl HtbParams {
                 let text = format!(
                     "the rates of these classes add up to {}, more than the {} of `{}`: as in Linux, each sends its own rate all \
                      the same, beyond the rate and the `ceil` of the class around it; lower them, or raise that one's",
-                    shown(sum),
+                    written(sum),
                     class.rate,
                     class.name
                 );
@@ -282,51 +271,27 @@ impl Found<'_> {
     /// Keys that contradict each other or have no effect.
     fn check(&self) -> Result<(), UnitError> {
         let Self { key, class, .. } = self;
-        let refuse = |inner: &str, text: &str| refuse(&format!("{key}.{inner}"), text);
-        if let Some(problem) = bad_name(&class.name) {
-            return refuse("name", &problem);
-        }
-        match (&class.queue, class.classes.is_empty()) {
-            (Some(_), false) => {
-                return refuse(
-                    "queue",
-                    "a class with `classes` holds no packets itself; leave one of both out",
-                );
-            }
-            (None, true) => {
-                let text = "a class has a `queue`, such as { aqm = \"drop-tail\", limit = \"100p\" }, or `classes` within it";
-                return refuse("queue", text);
-            }
-            _ => {}
-        }
-        if class.queue.is_none() {
-            let leafless = "has an effect in classes with `queue` only, which borrow; leave it out here";
-            for (inner, given) in [
-                ("match", class.r#match.is_some()),
-                ("prio", class.prio.is_some()),
-                ("quantum", class.quantum.is_some()),
-            ] {
-                if given {
-                    return refuse(inner, leafless);
-                }
-            }
-        }
-        if class.prio.is_some_and(|prio| prio >= PRIOS) {
-            return refuse("prio", "must be from 0, which goes first, to 7");
-        }
-        if class.quantum.is_some_and(|quantum| quantum.get() == 0) {
-            return refuse("quantum", "a quantum must be above 0B, such as 1500B");
-        }
-        if class.ceil() < class.rate {
-            let text = format!("must be at least `rate`, which is {}, not {}", class.rate, class.ceil());
-            return refuse("ceil", &text);
-        }
-        Ok(())
+        let require = |holds, inner: &str, text: &str| require(holds, format!("{key}.{inner}"), text);
+        bad_name(&class.name).map_or(Ok(()), |problem| require(false, "name", &problem))?;
+        let (has_queue, has_classes) = (class.queue.is_some(), !class.classes.is_empty());
+        let text = "a class with `classes` holds no packets itself; leave one of both out";
+        require(!(has_queue && has_classes), "queue", text)?;
+        let text = "a class has a `queue`, such as { aqm = \"drop-tail\", limit = \"100p\" }, or `classes` within it";
+        require(has_queue || has_classes, "queue", text)?;
+        let text = "has an effect in classes with `queue` only, which borrow; leave it out here";
+        require(has_queue || class.r#match.is_none(), "match", text)?;
+        require(has_queue || class.prio.is_none(), "prio", text)?;
+        require(has_queue || class.quantum.is_none(), "quantum", text)?;
+        require(
+            class.prio.is_none_or(|prio| prio < PRIOS),
+            "prio",
+            "must be from 0, which goes first, to 7",
+        )?;
+        let text = "a quantum must be above 0B, such as 1500B";
+        require(class.quantum.is_none_or(|quantum| quantum.get() > 0), "quantum", text)?;
+        let text = format!("must be at least `rate`, which is {}, not {}", class.rate, class.ceil());
+        require(class.ceil() >= class.rate, "ceil", &text)
     }
-}
-
-fn refuse(key: &str, text: &str) -> Result<(), UnitError> {
-    Err(UnitError::at(key, text))
 }
 
 fn find<'a>(
