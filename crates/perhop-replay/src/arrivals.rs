@@ -7,11 +7,12 @@ use perhop_live::Selector;
 use perhop_live::wire::{self, Fields, Malformed};
 use perhop_pcap::frame::{self, LINK_TYPES, NoPacket};
 use perhop_pcap::read::{Capture, CaptureError, Record};
+use serde::Serialize;
 
 use crate::error::ReplayError;
 
 /// Which packets of a capture arrive, and how fast.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// Packets earlier than this after the first one are passed over. This is time zero.
     pub from: Duration,
@@ -25,19 +26,6 @@ pub struct Choice {
     pub speed: Speed,
     /// Whether the whole packets of a file that is cut off are replayed.
     pub cut: bool,
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self {
-            from: Duration::ZERO,
-            to: None,
-            interface: None,
-            packets: Selector::default(),
-            speed: Speed::default(),
-            cut: false,
-        }
-    }
 }
 
 /// How much faster than captured packets arrive, in millionths.
@@ -76,11 +64,17 @@ pub struct Arrival<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Packets of a capture by what became of them before they arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
-    /// Packets of the file that were read.
-    pub read: u64,
+/// What was read of a file: its packets, by what became of them before they arrived.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CaptureRow {
+    /// `pcap` or `pcapng`.
+    pub format: &'static str,
+    /// Packets that were read.
+    pub packets: u64,
+    /// The time of the first one, in seconds since 1970.
+    pub first_s: f64,
+    /// The time from the first to the last one that was read, in seconds.
+    pub span_s: f64,
     /// Frames without an IP packet.
     pub not_ip: u64,
     /// Packets whose headers were not captured, or are not whole.
@@ -91,28 +85,28 @@ pub struct Passed {
     pub checksum: u64,
     /// Packets of more than 65,535 bytes.
     pub oversized: u64,
-    /// Packets that the file has without a time.
+    /// Packets without a time.
     pub untimed: u64,
     /// Packets outside the chosen time.
     pub outside: u64,
     /// Packets that were not chosen.
     pub unmatched: u64,
-    /// Packets of which only the first bytes were captured, and which take part.
+    /// What was left out that was not outside or not chosen: how many packets, and what they are.
+    pub left_out: Vec<(u64, &'static str)>,
+    /// Packets that took part of which only the first bytes were captured.
     pub shortened: u64,
-    /// IPv4 packets that take part and were captured before the network card filled in the checksum of their
+    /// IPv4 packets that took part and were captured before the network card filled in the checksum of their
     /// header.
     pub no_checksum: u64,
-    /// Packets that take part and were captured before the network card filled in their length: that of the
+    /// Packets that took part and were captured before the network card filled in their length: that of the
     /// frame counts.
     pub no_length: u64,
-    /// Packets that take part and are longer than [`ETHERNET`].
+    /// Packets that took part and were longer than 1500 bytes.
     pub long: u64,
-    /// The length of the longest packet that takes part.
+    /// The length of the longest packet that took part.
     pub longest: u16,
     /// The file ends within a packet.
     pub cut: bool,
-    /// Packets of several interfaces arrived.
-    pub several: bool,
 }
 
 /// The length of the longest IP packet in an ordinary Ethernet frame. Longer ones are of a network with jumbo
@@ -125,9 +119,11 @@ pub struct Arrivals<R> {
     capture: Capture<R>,
     choice: Choice,
     clock: Clock,
-    passed: Passed,
+    row: CaptureRow,
     /// The interface of the first packet that arrived.
     interface: Option<u32>,
+    /// Packets of several interfaces have arrived.
+    several: bool,
     /// A packet that was not captured as a whole, with zeros for the rest.
     whole: Box<[u8]>,
 }
@@ -194,15 +190,11 @@ impl<R: Read> Arrivals<R> {
             capture: Capture::open(reader)?,
             choice,
             clock: Clock::default(),
-            passed: Passed::default(),
+            row: CaptureRow::default(),
             interface: None,
+            several: false,
             whole: vec![0; usize::from(u16::MAX)].into_boxed_slice(),
         })
-    }
-
-    /// Returns the name of the file's format.
-    pub fn format(&self) -> &'static str {
-        self.capture.format()
     }
 
     /// Returns the names of the interfaces that the file describes.
@@ -210,16 +202,23 @@ impl<R: Read> Arrivals<R> {
         self.capture.interface_names()
     }
 
-    /// Returns the counts of the packets that did not arrive.
-    pub fn passed(&self) -> Passed {
-        self.passed
+    /// Returns whether packets of several interfaces have arrived.
+    pub fn has_several_interfaces(&self) -> bool {
+        self.several
     }
 
-    /// Returns the time of the first packet of the file, in nanoseconds since 1970, and the time that has
-    /// passed since then.
-    pub fn times(&self) -> (i128, Duration) {
-        let first = self.clock.first.unwrap_or_default();
-        (first, Duration::from_nanos(u64::try_from(self.clock.last - first).unwrap_or(0)))
+    /// Returns what was read of the file so far.
+    pub fn row(&self) -> CaptureRow {
+        let Clock { first, last } = self.clock;
+        let first = first.unwrap_or_default();
+        let span = Duration::from_nanos(u64::try_from(last - first).unwrap_or(0));
+        CaptureRow {
+            format: self.capture.format(),
+            first_s: first as f64 / 1e9,
+            span_s: span.as_secs_f64(),
+            left_out: self.row.left_out(),
+            ..self.row.clone()
+        }
     }
 
     /// Reads the next arrival; `None` behind the last one.
@@ -227,30 +226,30 @@ impl<R: Read> Arrivals<R> {
     /// # Errors
     /// The capture cannot be read any further, its times go back, or its link type is not known.
     pub fn read_next(&mut self) -> Result<Option<Arrival<'_>>, ReplayError> {
-        let Self { capture, choice, clock, passed, interface, whole } = self;
+        let Self { capture, choice, clock, row, interface, several, whole } = self;
         loop {
             let record = match capture.read_next() {
                 Ok(Some(record)) => record,
                 Ok(None) => return Ok(None),
                 Err(CaptureError::Cut(packets)) if choice.cut && packets > 0 => {
-                    passed.cut = true;
+                    row.cut = true;
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
             };
-            passed.read += 1;
+            row.packets += 1;
             let Some(time) = record.time else {
-                passed.untimed += 1;
+                row.untimed += 1;
                 continue;
             };
             let at = match clock.time(record.number, time, choice)? {
                 Time::Within(at) => at,
                 Time::Before => {
-                    passed.outside += 1;
+                    row.outside += 1;
                     continue;
                 }
                 Time::Behind => {
-                    passed.outside += 1;
+                    row.outside += 1;
                     return Ok(None);
                 }
             };
@@ -261,22 +260,22 @@ impl<R: Read> Arrivals<R> {
                         record.number, record.link_type
                     )));
                 }
-                Err(NoPacket::NotIp) | Ok(Err(Unread::Malformed(Malformed::NotIp))) => passed.not_ip += 1,
+                Err(NoPacket::NotIp) | Ok(Err(Unread::Malformed(Malformed::NotIp))) => row.not_ip += 1,
                 Err(NoPacket::Truncated) | Ok(Err(Unread::Malformed(Malformed::Truncated))) => {
-                    passed.truncated += 1;
+                    row.truncated += 1;
                 }
-                Ok(Err(Unread::Short)) => passed.short += 1,
-                Ok(Err(Unread::Malformed(Malformed::Checksum))) => passed.checksum += 1,
-                Ok(Err(Unread::Oversized)) => passed.oversized += 1,
+                Ok(Err(Unread::Short)) => row.short += 1,
+                Ok(Err(Unread::Malformed(Malformed::Checksum))) => row.checksum += 1,
+                Ok(Err(Unread::Oversized)) => row.oversized += 1,
                 Ok(Ok((fields, filled))) => {
                     let wanted = choice.interface.as_deref();
                     let here = wanted.is_none_or(|wanted| record.interface_name == Some(wanted));
                     if !here || !choice.packets.selects(&fields.tuple, fields.dscp) {
-                        passed.unmatched += 1;
+                        row.unmatched += 1;
                         continue;
                     }
-                    passed.take(fields.length, filled);
-                    passed.several |= *interface.get_or_insert(record.interface) != record.interface;
+                    row.take(fields.length, filled);
+                    *several |= *interface.get_or_insert(record.interface) != record.interface;
                     let number = record.number;
                     let bytes = &whole[..usize::from(fields.length)];
                     return Ok(Some(Arrival { number, at, fields, bytes }));
@@ -286,7 +285,7 @@ impl<R: Read> Arrivals<R> {
     }
 }
 
-impl Passed {
+impl CaptureRow {
     /// Counts a packet of this length that takes part.
     fn take(&mut self, length: u16, filled: Filled) {
         self.shortened += u64::from(filled.shortened);
@@ -296,9 +295,8 @@ impl Passed {
         self.longest = self.longest.max(length);
     }
 
-    /// Returns what of the file does not arrive and was not left out by choice, with how many packets that
-    /// are.
-    pub fn left_out(&self) -> Vec<(u64, &'static str)> {
+    /// Returns how many packets of each kind were left out, none of them by choice.
+    fn left_out(&self) -> Vec<(u64, &'static str)> {
         let all = [
             (self.not_ip, "without IP"),
             (self.truncated, "without whole headers"),

@@ -53,24 +53,24 @@ pub fn packets(
             )));
         }
     }
-    let passed = arrivals.passed();
-    if passed.cut {
-        let whole = passed.read;
+    let row = arrivals.row();
+    if row.cut {
+        let whole = row.packets;
         return Err(ReplayError::capture(format!(
             "is cut off after {whole} whole packets; take an undamaged copy, or a part by `to`"
         )));
     }
     let left_out: Vec<String> =
-        passed.left_out().into_iter().map(|(packets, what)| format!("{packets} {what}")).collect();
+        row.left_out.into_iter().map(|(packets, what)| format!("{packets} {what}")).collect();
     if text.len() == header {
         return Err(ReplayError::capture(format!(
             "has no packet of IP to replay; of {} read: {}",
-            passed.read,
-            [vec![format!("{} outside `from` and `to`", passed.outside)], left_out].concat().join(", ")
+            row.packets,
+            [vec![format!("{} outside `from` and `to`", row.outside)], left_out].concat().join(", ")
         )));
     }
     if !left_out.is_empty() {
-        text.insert_str(0, &format!("{LEFT_OUT}{}, of {} packets\n", left_out.join(", "), passed.read));
+        text.insert_str(0, &format!("{LEFT_OUT}{}, of {} packets\n", left_out.join(", "), row.packets));
     }
     Ok(text)
 }

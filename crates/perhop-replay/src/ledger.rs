@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use perhop_core::measure::DelayHistogram;
-use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason};
+use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason};
 use perhop_live::wire::FiveTuple;
 
 use crate::arrivals::Arrival;
@@ -83,7 +83,7 @@ pub struct Fates {
 impl Fates {
     fn forward(&mut self, tag: &Tag, forwarded: &Forwarded, waited: Duration) {
         self.forwarded.add(tag.size);
-        self.marked += u64::from(is_marked(tag, forwarded));
+        self.marked += u64::from(forwarded.ecn == Ecn::Congested && tag.ecn != Ecn::Congested);
         self.waited_ns += u128::from(waited.as_nanos());
         self.color(forwarded.color);
     }
@@ -103,10 +103,6 @@ impl Fates {
     pub fn mean_wait_s(&self) -> Option<f64> {
         (self.forwarded.packets > 0).then(|| self.waited_ns as f64 / self.forwarded.packets as f64 / 1e9)
     }
-}
-
-fn is_marked(tag: &Tag, forwarded: &Forwarded) -> bool {
-    forwarded.ecn == Ecn::Congested && tag.ecn != Ecn::Congested
 }
 
 /// The most flows that are counted at a time.
@@ -275,7 +271,7 @@ impl Ledger {
     /// Counts a packet that left. It waited from its arrival to the beginning of its transmission.
     pub(crate) fn forward(&mut self, tag: &Tag, forwarded: &Forwarded) {
         let transmission = self.rate.map_or(Duration::ZERO, |rate| {
-            let bits = u128::from(Bytes::new(u64::from(tag.size)).get()) * 8_000_000_000;
+            let bits = u128::from(tag.size) * 8_000_000_000;
             Duration::from_nanos((bits / u128::from(rate.as_bps())) as u64)
         });
         let waited = forwarded.at.since(tag.arrived) - transmission;

@@ -17,12 +17,12 @@ mod request;
 mod run;
 mod simulated;
 
-pub use arrivals::{Arrival, Arrivals, Choice, Passed, Speed};
+pub use arrivals::{Arrival, Arrivals, CaptureRow, Choice, Speed};
 pub use captures::{Captures, packets};
 pub use error::ReplayError;
 pub use ledger::{FORWARDED, NONE, Verdicts};
 pub use report::{
-    CaptureRow, CodepointRow, DelayRow, FatesRow, FlowRow, LinkRow, MeterRow, OutcomeRow, QueueRow, Report,
+    CodepointRow, DelayRow, FatesRow, FlowRow, LinkRow, MeterRow, OutcomeRow, QueueRow, Report,
 };
 pub use request::{Plan, Request, Target, TargetLink};
 pub use run::{By, replay};

@@ -7,7 +7,7 @@ use perhop_core::{Color, Counters, Dscp, Reason};
 use perhop_live::wire::FiveTuple;
 use serde::Serialize;
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, CaptureRow};
 use crate::ledger::{Amount, Fates, Ledger, Outcome};
 use crate::request::{Plan, Target};
 
@@ -40,50 +40,6 @@ pub struct Report {
     pub flows_forgotten: u64,
     /// What a user should know of it.
     pub notices: Vec<String>,
-}
-
-/// What was read of a file.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CaptureRow {
-    /// `pcap` or `pcapng`.
-    pub format: &'static str,
-    /// Packets that were read.
-    pub packets: u64,
-    /// The time of the first one, in seconds since 1970.
-    pub first_s: f64,
-    /// The time from the first to the last one that was read, in seconds.
-    pub span_s: f64,
-    /// Frames without an IP packet.
-    pub not_ip: u64,
-    /// Packets without whole headers.
-    pub truncated: u64,
-    /// Packets whose headers say that they are longer than their frame on the wire.
-    pub short: u64,
-    /// IPv4 packets with a wrong checksum.
-    pub checksum: u64,
-    /// Packets of more than 65,535 bytes.
-    pub oversized: u64,
-    /// Packets without a time.
-    pub untimed: u64,
-    /// Packets outside the chosen time.
-    pub outside: u64,
-    /// Packets that were not chosen.
-    pub unmatched: u64,
-    /// What was left out that was not outside or not chosen: how many packets, and what they are.
-    pub left_out: Vec<(u64, &'static str)>,
-    /// Packets that took part of which only the first bytes were captured.
-    pub shortened: u64,
-    /// IPv4 packets that took part and were captured before the network card filled in the checksum of their
-    /// header.
-    pub no_checksum: u64,
-    /// Packets that took part and were captured before the network card filled in their length.
-    pub no_length: u64,
-    /// Packets that took part and were longer than 1500 bytes.
-    pub long: u64,
-    /// The length of the longest packet that took part.
-    pub longest: u16,
-    /// The file ends within a packet.
-    pub cut: bool,
 }
 
 /// What became of some packets.
@@ -226,7 +182,7 @@ impl Report {
             mean_queue_packets: share(ledger.all.waited_ns as f64 / 1e9, duration_s),
         });
         Self {
-            capture: CaptureRow::new(arrivals),
+            capture: arrivals.row(),
             arrivals_s: ledger.last_arrival.as_secs_f64(),
             duration_s,
             all: FatesRow::new(&ledger.all, &plan.target),
@@ -256,7 +212,7 @@ impl Report {
 fn several<R: Read>(arrivals: &Arrivals<R>) -> Option<String> {
     let names: Vec<String> = arrivals.interface_names().iter().map(|name| format!("`{name}`")).collect();
     let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-    arrivals.passed().several.then(|| {
+    arrivals.has_several_interfaces().then(|| {
         format!("the capture has packets of several interfaces{names}, and all are replayed; choose one by `interface`")
     })
 }
@@ -299,34 +255,6 @@ fn codepoints(ledger: &Ledger, target: &Target) -> Vec<CodepointRow> {
 
 fn name_of(codepoint: u8) -> String {
     Dscp::new(codepoint).unwrap_or_default().to_string()
-}
-
-impl CaptureRow {
-    fn new<R: Read>(arrivals: &Arrivals<R>) -> Self {
-        let passed = arrivals.passed();
-        let (first, span) = arrivals.times();
-        Self {
-            format: arrivals.format(),
-            packets: passed.read,
-            first_s: first as f64 / 1e9,
-            span_s: span.as_secs_f64(),
-            not_ip: passed.not_ip,
-            truncated: passed.truncated,
-            short: passed.short,
-            checksum: passed.checksum,
-            oversized: passed.oversized,
-            untimed: passed.untimed,
-            outside: passed.outside,
-            unmatched: passed.unmatched,
-            left_out: passed.left_out(),
-            shortened: passed.shortened,
-            no_checksum: passed.no_checksum,
-            no_length: passed.no_length,
-            long: passed.long,
-            longest: passed.longest,
-            cut: passed.cut,
-        }
-    }
 }
 
 impl FatesRow {

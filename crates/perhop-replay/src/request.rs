@@ -30,19 +30,14 @@ const PACKETS: RangeInclusive<u64> = 20..=65_535;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Request {
     /// The meter that all packets pass, as the `profile` of a scenario.
-    #[serde(default)]
     pub meter: Option<Profile>,
     /// The queue that they come to behind it, as the `queue` of a link.
-    #[serde(default)]
     pub queue: Option<Queue>,
     /// The rate of the queue's link.
-    #[serde(default)]
     pub rate: Option<Bitrate>,
     /// The link of the scenario, if there is one.
-    #[serde(default)]
     pub link: Option<String>,
     /// The name of the interface whose packets take part. Default: all.
-    #[serde(default)]
     pub interface: Option<String>,
     /// Which packets take part.
     #[serde(default)]
@@ -51,7 +46,6 @@ pub struct Request {
     #[serde(default)]
     pub from: Duration,
     /// The end, at the same clock. Default: that of the capture.
-    #[serde(default)]
     pub to: Option<Duration>,
     /// How much faster than captured.
     #[serde(default = "one")]

@@ -78,8 +78,8 @@ fn drive<R: Read>(
 
 /// Returns why no packet arrived.
 fn nothing<R: Read>(arrivals: &Arrivals<R>, interface: Option<&str>) -> String {
-    let passed = arrivals.passed();
-    if passed.read == 0 {
+    let row = arrivals.row();
+    if row.packets == 0 {
         return "has no packets".into();
     }
     let names = arrivals.interface_names();
@@ -89,8 +89,8 @@ fn nothing<R: Read>(arrivals: &Arrivals<R>, interface: Option<&str>) -> String {
         let listed = if listed.is_empty() { "none has a name".into() } else { listed.join(", ") };
         return format!("has no interface `{wanted}`{hint} (interfaces: {listed})");
     }
-    let chosen = [(passed.outside, "outside the chosen time"), (passed.unmatched, "not chosen")];
-    let parts = chosen.into_iter().filter(|(packets, _)| *packets > 0).chain(passed.left_out());
+    let chosen = [(row.outside, "outside the chosen time"), (row.unmatched, "not chosen")];
+    let parts = chosen.into_iter().filter(|(packets, _)| *packets > 0).chain(row.left_out);
     let parts: Vec<String> = parts.map(|(packets, what)| format!("{packets} {what}")).collect();
     format!("has no packet to replay; of those read: {}", parts.join(", "))
 }

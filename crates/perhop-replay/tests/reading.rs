@@ -12,7 +12,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::{DataLink, Endianness, TsResolution};
 use perhop_live::wire;
 use perhop_pcap::read::Capture;
-use perhop_replay::{Arrivals, Choice, Passed};
+use perhop_replay::{Arrivals, CaptureRow, Choice};
 
 use crate::files::{Frame, Order, block, ethernet, interface, packet, pcap, pcapng, section, udp, udp6};
 
@@ -278,9 +278,9 @@ fn frames_without_a_whole_header_are_counted_and_do_not_arrive() {
     let mut arrivals = Arrivals::open(&file[..], Choice::default()).unwrap();
     assert_eq!(arrivals.read_next().unwrap().unwrap().number, 6);
     assert_eq!(arrivals.read_next().unwrap(), None);
-    let passed = arrivals.passed();
+    let passed = arrivals.row();
     assert_eq!(
-        (passed.read, passed.not_ip, passed.truncated, passed.short, passed.checksum),
+        (passed.packets, passed.not_ip, passed.truncated, passed.short, passed.checksum),
         (6, 1, 2, 1, 1)
     );
     let left_out = [
@@ -289,18 +289,18 @@ fn frames_without_a_whole_header_are_counted_and_do_not_arrive() {
         (1, "longer by their headers than on the wire"),
         (1, "with a wrong IPv4 checksum"),
     ];
-    assert_eq!(passed.left_out(), left_out);
+    assert_eq!(passed.left_out, left_out);
 }
 
 /// The sizes of the packets that arrive, as the data plane reads them again, and what became of the others.
-fn sizes(file: &[u8]) -> (Vec<u16>, Passed) {
+fn sizes(file: &[u8]) -> (Vec<u16>, CaptureRow) {
     let mut arrivals = Arrivals::open(file, Choice::default()).unwrap();
     let mut sizes = Vec::new();
     while let Some(arrival) = arrivals.read_next().unwrap() {
         assert_eq!(wire::parse(arrival.bytes), Ok(arrival.fields));
         sizes.push(arrival.fields.length);
     }
-    (sizes, arrivals.passed())
+    (sizes, arrivals.row())
 }
 
 fn with(mut packet: Vec<u8>, place: usize, bytes: &[u8]) -> Vec<u8> {
@@ -327,7 +327,7 @@ fn what_a_network_card_fills_in_is_taken_from_the_frame() {
     let (sizes, passed) = sizes(&pcap(Order::Little, false, 1, &frames.collect::<Vec<_>>()));
     assert_eq!(sizes, [100, 900, 9000, 9000, 7000]);
     assert_eq!((passed.no_checksum, passed.no_length, passed.long, passed.longest), (2, 3, 3, 9000));
-    assert_eq!(passed.left_out(), []);
+    assert_eq!(passed.left_out, []);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn packets_of_more_than_65535_bytes_are_counted_and_an_empty_ipv6_packet_is_none
     ];
     let (sizes, passed) = sizes(&pcap(Order::Big, false, 1, &frames));
     assert_eq!((sizes, passed.oversized), (vec![65_535, 40], 2));
-    assert_eq!(passed.left_out(), [(2, "of more than 65,535 bytes")]);
+    assert_eq!(passed.left_out, [(2, "of more than 65,535 bytes")]);
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn packets_without_a_time_are_counted_and_the_others_arrive() {
         let first = [section(order), interface(order, 101, &[])].concat();
         let file = [&first[..], &simple(100, 100), &frame(5), &simple(300, 60), &frame(7)].concat();
         let (sizes, passed) = sizes(&file);
-        assert_eq!((sizes, passed.read, passed.untimed), (vec![200, 200], 4, 2), "{order:?}");
-        assert_eq!(passed.left_out(), [(2, "without a time (simple packet blocks)")]);
+        assert_eq!((sizes, passed.packets, passed.untimed), (vec![200, 200], 4, 2), "{order:?}");
+        assert_eq!(passed.left_out, [(2, "without a time (simple packet blocks)")]);
     }
 }

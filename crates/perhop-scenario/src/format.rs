@@ -30,6 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 pub(crate) use self::between::Lines;
 pub use self::between::{Between, Demand, Weights};
+use self::forms::is_default;
 use self::topology::Plan;
 pub use self::topology::{FatTree, Graph, GraphLink, Isp, Links, TierLink, Topology, TopologyLink};
 use crate::error::Problem;
@@ -73,10 +74,10 @@ pub struct Scenario {
     /// Groups of flows.
     pub flows: Vec<Flow>,
     /// Samples that are taken at regular intervals.
-    #[serde(default, skip_serializing_if = "Probes::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub probes: Probes,
     /// Settings for real packets (`perhop live`); simulations ignore them.
-    #[serde(default, skip_serializing_if = "Live::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub live: Live,
     /// The routers and links of the topology.
     #[serde(skip)]
@@ -380,8 +381,8 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
     /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that
-    /// arrives for this time, and plays every other as long after it was sent; what comes later is counted
-    /// (`late_packets`) and not played. Only for datagrams. Default: none.
+    /// arrives for this time, and plays every other as long after it was sent; a packet that comes later is
+    /// counted (`late_packets`) and not played. Only for datagrams. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub play_out: Option<Duration>,
     /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model
@@ -417,7 +418,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayedPackets>,
     /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
-    #[serde(default, skip_serializing_if = "FlowLive::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub live: FlowLive,
 }
 
@@ -591,12 +592,6 @@ pub struct Live {
     pub max_lateness: Option<Duration>,
 }
 
-impl Live {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Settings of a group of flows for real packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -604,12 +599,6 @@ pub struct FlowLive {
     /// The kernel's congestion control, such as `cubic` or `bbr`. Default: the one closest to `transport`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-}
-
-impl FlowLive {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// A version of the Internet Protocol: 4 or 6.
@@ -725,12 +714,6 @@ pub struct Probes {
     /// no sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
-}
-
-impl Probes {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 const fn one() -> u32 {

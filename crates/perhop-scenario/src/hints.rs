@@ -5,119 +5,83 @@ use serde_json::Value;
 
 use crate::error::{KeyPart, Problem};
 
-/// Names that keys have elsewhere (ns-3, tc, Mininet, mahimahi, iperf), and the key. The first one that is
-/// valid in the table is meant.
-const NAMES: [(&[&str], &str); 20] = [
-    (&["bandwidth", "bw", "capacity", "speed", "data-rate", "datarate", "throughput", "bitrate"], "rate"),
-    (&["latency", "propagation-delay", "prop-delay", "propagation", "owd"], "delay"),
-    (&["loss-rate", "plr", "error-rate", "per", "drop-rate"], "loss"),
-    (
-        &["size", "max-size", "maxsize", "max-len", "maxlen", "length", "buffer", "packets", "capacity"],
-        "limit",
-    ),
-    (&["src", "source", "sender"], "from"),
-    (&["dst", "dest", "destination", "receiver", "sink"], "to"),
-    (&["n", "num", "number", "flows", "parallel", "users", "instances"], "count"),
-    (&["end", "stop-time", "until"], "stop"),
-    (&["begin", "start-time"], "start"),
-    (&["time", "sim-time", "simtime", "length", "t", "stop"], "duration"),
-    (&["warm-up", "transient"], "warmup"),
-    (&["cc", "congestion-control", "ca", "algorithm"], "congestion"),
-    (&["mss", "segment-size", "segment", "packet-size", "size", "mtu", "length", "len"], "packet"),
-    (&["initcwnd", "initial-cwnd", "iw", "cwnd", "init-cwnd"], "initial-window"),
-    (&["rwnd", "max-window", "receive-window", "rcvbuf", "receive-buffer", "buffer"], "window"),
-    (&["sndbuf", "send-buf"], "send-buffer"),
-    (&["ssthresh"], "initial-ssthresh"),
-    (&["delack", "delayed-acks"], "delayed-ack"),
-    (&["tos", "dscp-value", "codepoint"], "dscp"),
-    (&["min-th", "minth", "max-th", "maxth", "thresh", "minthresh", "maxthresh", "min", "max"], "thresholds"),
+/// Names that keys have elsewhere (ns-3, tc, Mininet, mahimahi, iperf), separated by spaces, and the key. The
+/// first one that is valid in the table is meant.
+const NAMES: [(&str, &str); 20] = [
+    ("bandwidth bw capacity speed data-rate datarate throughput bitrate", "rate"),
+    ("latency propagation-delay prop-delay propagation owd", "delay"),
+    ("loss-rate plr error-rate per drop-rate", "loss"),
+    ("size max-size maxsize max-len maxlen length buffer packets capacity", "limit"),
+    ("src source sender", "from"),
+    ("dst dest destination receiver sink", "to"),
+    ("n num number flows parallel users instances", "count"),
+    ("end stop-time until", "stop"),
+    ("begin start-time", "start"),
+    ("time sim-time simtime length t stop", "duration"),
+    ("warm-up transient", "warmup"),
+    ("cc congestion-control ca algorithm", "congestion"),
+    ("mss segment-size segment packet-size size mtu length len", "packet"),
+    ("initcwnd initial-cwnd iw cwnd init-cwnd", "initial-window"),
+    ("rwnd max-window receive-window rcvbuf receive-buffer buffer", "window"),
+    ("sndbuf send-buf", "send-buffer"),
+    ("ssthresh", "initial-ssthresh"),
+    ("delack delayed-acks", "delayed-ack"),
+    ("tos dscp-value codepoint", "dscp"),
+    ("min-th minth max-th maxth thresh minthresh maxthresh min max", "thresholds"),
 ];
 
 /// Unknown keys that no single key replaces: the words, a valid key by which their table is recognized, and
 /// the hint.
-const ADVICE: [(&[&str], &str, &str); 16] = [
-    (&["rtt", "round-trip", "round-trip-time", "base-rtt"], "burst-loss", RTT),
+const ADVICE: [(&str, &str, &str); 16] = [
+    ("rtt round-trip round-trip-time base-rtt", "burst-loss", RTT),
     (
-        &["rtt", "round-trip", "round-trip-time", "base-rtt", "delay", "latency"],
+        "rtt round-trip round-trip-time base-rtt delay latency",
         "access",
         "delays stand in the tables of links and in `access`, one way: a link's delay and those of the hosts are half of the round-trip time",
     ),
     (
-        &[
-            "qdisc",
-            "buffer",
-            "queue-size",
-            "buffer-size",
-            "queue-limit",
-            "max-queue-size",
-            "aqm",
-            "limit",
-            "discipline",
-            "scheduler",
-        ],
+        "qdisc buffer queue-size buffer-size queue-limit max-queue-size aqm limit discipline scheduler",
         "burst-loss",
         "write the table `queue`, such as queue = { aqm = \"drop-tail\", limit = \"100p\" }",
     ),
-    (&["mtu", "packet", "packet-size"], "burst-loss", "packets have the size `packet` of a flow's transport"),
+    ("mtu packet packet-size", "burst-loss", "packets have the size `packet` of a flow's transport"),
     (
-        &["tcp", "udp", "quic", "protocol", "proto", "congestion", "cc", "algorithm"],
+        "tcp udp quic protocol proto congestion cc algorithm",
         "application",
         "write the table `transport`, such as transport = { tcp = \"linux\", congestion = \"cubic\" }",
     ),
     (
-        &["rate", "bandwidth", "bitrate", "data-rate", "packet", "packet-size", "window"],
+        "rate bandwidth bitrate data-rate packet packet-size window",
         "application",
         "it belongs to the transport, such as transport = { udp = \"cbr\", rate = \"1Mbps\" }; TCP finds its rate by itself",
     ),
     (
-        &["bytes", "size", "data", "file-size", "filesize", "max-bytes", "amount"],
+        "bytes size data file-size filesize max-bytes amount",
         "application",
         "write `volume` for what each flow sends, or, beside `arrivals`, `sizes`",
     ),
-    (&["duration", "time", "length"], "application", "a flow lasts from `start` to `stop`"),
+    ("duration time length", "application", "a flow lasts from `start` to `stop`"),
     (
-        &["uplink", "upload", "downlink", "download", "reverse", "direction"],
+        "uplink upload downlink download reverse direction",
         "application",
         "data goes from `from` to `to`; swap them for the other direction",
     ),
-    (&["ecn"], "send-buffer", ECN),
+    ("ecn", "send-buffer", ECN),
     (
-        &["seed", "seeds", "runs", "repetitions", "replications", "jobs"],
+        "seed seeds runs repetitions replications jobs",
         "warmup",
         "it is an option of the command: perhop run SCENARIO --runs 5 --seed 3",
     ),
-    (
-        &["rate", "bandwidth", "delay", "queue", "loss"],
-        "warmup",
-        "it belongs to a link: write it below [links.NAME]",
-    ),
+    ("rate bandwidth delay queue loss", "warmup", "it belongs to a link: write it below [links.NAME]"),
     (ADDRESSES, "source-ports", "write `source` or `destination`, such as source = \"10.0.0.0/8\""),
     (
-        &["port", "ports", "sport", "dport", "src-port", "dst-port"],
+        "port ports sport dport src-port dst-port",
         "source-ports",
         "write `source-ports` or `destination-ports`, such as destination-ports = 443",
     ),
     (
-        &[
-            "flow",
-            "flows",
-            "class",
-            "name",
-            "user",
-            "application",
-            "from",
-            "to",
-            "source",
-            "destination",
-            "port",
-            "ports",
-            "source-ports",
-            "destination-ports",
-            "sport",
-            "dport",
-            "protocol",
-            "proto",
-        ],
+        "flow flows class name user application from to source destination port ports source-ports \
+         destination-ports sport dport protocol proto",
         "traffic-class",
         CODEPOINT,
     ),
@@ -125,26 +89,8 @@ const ADVICE: [(&[&str], &str, &str); 16] = [
 ];
 
 /// Names of a packet's addresses.
-const ADDRESSES: &[&str] = &[
-    "host",
-    "hosts",
-    "ip",
-    "address",
-    "addr",
-    "network",
-    "net",
-    "subnet",
-    "prefix",
-    "cidr",
-    "src",
-    "dst",
-    "src-ip",
-    "dst-ip",
-    "source-ip",
-    "destination-ip",
-    "saddr",
-    "daddr",
-];
+const ADDRESSES: &str = "host hosts ip address addr network net subnet prefix cidr src dst src-ip dst-ip source-ip \
+                         destination-ip saddr daddr";
 const CODEPOINT: &str = "a queue distinguishes packets by their codepoint: write match = { dscp = \"EF\" }; flows of a scenario have it \
                          with dscp = \"EF\" beside `transport`";
 
@@ -165,32 +111,24 @@ const EXAMPLES: [(&str, &str); 8] = [
 ];
 
 /// Words of other programs for values: the key, the words, the hint.
-const VALUES: [(&str, &[&str], &str); 2] = [
+const VALUES: [(&str, &str, &str); 2] = [
     (
         "udp",
-        &["poisson", "exponential", "exp", "pareto", "random"],
+        "poisson exponential exp pareto random",
         "packets at random times are a population: transport = { udp = \"cbr\", rate = \"1Gbps\", packet = \"1500B\" } beside \
          arrivals = { rate = \"100/s\" } and sizes = { constant = \"1472B\" }, one packet each; bursts with pauses are udp = \"on-off\"",
     ),
     (
         "congestion",
-        &[
-            "vegas",
-            "westwood",
-            "westwood+",
-            "illinois",
-            "htcp",
-            "hybla",
-            "veno",
-            "yeah",
-            "copa",
-            "bic",
-            "compound",
-            "vivace",
-        ],
+        "vegas westwood westwood+ illinois htcp hybla veno yeah copa bic compound vivace",
         "it is not built in; one of your own is a class, congestion = \"module:Class\" (docs/python-blocks.md)",
     ),
 ];
+
+/// Returns whether a word is one of these, which are separated by spaces.
+fn has(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
+}
 
 fn plain(word: &str) -> String {
     word.to_lowercase().replace('_', "-")
@@ -199,11 +137,11 @@ fn plain(word: &str) -> String {
 /// Returns what to write in place of an unknown key of a table that has the keys `known`.
 pub(crate) fn for_key(key: &str, known: &[&str]) -> Option<String> {
     let word = plain(key);
-    let advice = ADVICE.iter().find(|(words, beside, _)| words.contains(&&*word) && known.contains(beside));
+    let advice = ADVICE.iter().find(|(words, beside, _)| has(words, &word) && known.contains(beside));
     if let Some((.., hint)) = advice {
         return Some(format!("; {hint}"));
     }
-    let (_, ours) = NAMES.iter().find(|(words, ours)| words.contains(&&*word) && known.contains(ours))?;
+    let (_, ours) = NAMES.iter().find(|(words, ours)| has(words, &word) && known.contains(ours))?;
     Some(format!("; write `{ours}`"))
 }
 
@@ -216,7 +154,7 @@ pub(crate) fn for_value(problem: Problem) -> Problem {
         return with_hint(&problem, ECN);
     }
     if let Some(word) = unknown_value(&problem.text) {
-        let found = VALUES.iter().find(|(of, words, _)| of == key && words.contains(&&*plain(word)));
+        let found = VALUES.iter().find(|(of, words, _)| of == key && has(words, &plain(word)));
         return found.map_or(problem.clone(), |(.., hint)| with_hint(&problem, hint));
     }
     let example = EXAMPLES.iter().find(|(of, _)| of == key).filter(|_| !problem.text.contains("such as"));

@@ -336,24 +336,21 @@ fn plainer(text: &str) -> String {
     }
 }
 
-/// Mechanisms of other systems that have no block of their own, and what comes nearest.
-const MECHANISMS: [(&[&str], &str); 10] = [
-    (&["fq-pie", "cake", "sfq"], "it is not built yet; the nearest is scheduler = \"fq-codel\""),
-    (&["sfb"], "it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\""),
-    (&["ared", "adaptive-red"], "it is aqm = \"red\" with adaptive = true"),
-    (&["docsis-pie"], "it is aqm = \"pie\" with law = \"docsis\""),
-    (&["fifo", "pfifo", "bfifo", "taildrop"], "a FIFO queue without other management is aqm = \"drop-tail\""),
+/// Mechanisms of other systems that have no block of their own, separated by spaces, and what comes nearest.
+const MECHANISMS: [(&str, &str); 10] = [
+    ("fq-pie cake sfq", "it is not built yet; the nearest is scheduler = \"fq-codel\""),
+    ("sfb", "it is not built yet; the nearest is aqm = \"pi2\" or aqm = \"pie\""),
+    ("ared adaptive-red", "it is aqm = \"red\" with adaptive = true"),
+    ("docsis-pie", "it is aqm = \"pie\" with law = \"docsis\""),
+    ("fifo pfifo bfifo taildrop", "a FIFO queue without other management is aqm = \"drop-tail\""),
     (
-        &["fq"],
+        "fq",
         "flows with a queue each are scheduler = \"fq-codel\"; pacing is the transport's pacing = \"window\"",
     ),
-    (&["netem"], "`delay`, `loss`, `burst-loss` and `jitter` are keys of the link"),
-    (&["tbf"], "a token-bucket shaper is scheduler = \"shaper\"; the rate of a link is its `rate`"),
-    (
-        &["prio", "pfifo-fast", "cbq", "hfsc"],
-        "the nearest are scheduler = \"priority\" and scheduler = \"htb\"",
-    ),
-    (&["infinite", "none"], "a queue without a limit has no table: leave `queue` out"),
+    ("netem", "`delay`, `loss`, `burst-loss` and `jitter` are keys of the link"),
+    ("tbf", "a token-bucket shaper is scheduler = \"shaper\"; the rate of a link is its `rate`"),
+    ("prio pfifo-fast cbq hfsc", "the nearest are scheduler = \"priority\" and scheduler = \"htb\""),
+    ("infinite none", "a queue without a limit has no table: leave `queue` out"),
 ];
 
 /// Returns a hint for who names a mechanism that is known, but not as a block of this kind.
@@ -367,8 +364,8 @@ fn nearest_mechanism(kind: &str, word: &str) -> Option<String> {
     if let Some(name) = block.iter().find(|name| plain(name) == plain(word)) {
         return Some(format!("; write {other} = \"{name}\""));
     }
-    let (_, nearest) =
-        MECHANISMS.iter().find(|(names, _)| names.iter().any(|name| plain(name) == plain(word)))?;
+    let is_it = |(names, _): &&(&str, &str)| names.split(' ').any(|name| plain(name) == plain(word));
+    let (_, nearest) = MECHANISMS.iter().find(is_it)?;
     Some(format!("; {nearest}"))
 }
 
@@ -462,7 +459,8 @@ mod tests {
     #[test]
     fn what_is_said_to_have_no_block_has_none() {
         let blocks = || AqmParams::NAMES.iter().chain(SchedulerParams::NAMES);
-        let mut missing = MECHANISMS.iter().flat_map(|(names, _)| *names).filter(|name| **name != "fifo");
-        assert!(missing.all(|name| !blocks().any(|block| block == name)));
+        let mut missing =
+            MECHANISMS.iter().flat_map(|(names, _)| names.split(' ')).filter(|name| *name != "fifo");
+        assert!(missing.all(|name| !blocks().any(|block| *block == name)));
     }
 }

@@ -157,7 +157,7 @@ fn measured(
     let Between { among, weights, weight, seed, demands, lines, name, .. } = between;
     let given = [
         ("among", !among.is_empty()),
-        ("weights", !weights.is_default()),
+        ("weights", *weights != Weights::default()),
         ("weight", !weight.is_empty()),
         ("seed", *seed != 0),
     ];

@@ -10,6 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::forms::is_default;
+
 /// A traffic matrix: between which routers the flows of a group go, each between its own hosts.
 ///
 /// Gravity (the default): each flow draws the router of its sender and another for its receiver, both with
@@ -23,14 +25,14 @@ pub struct Between {
     #[serde(default, deserialize_with = "filled", skip_serializing_if = "Vec::is_empty")]
     pub among: Vec<String>,
     /// How gravity weighs a router.
-    #[serde(default, skip_serializing_if = "Weights::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub weights: Weights,
     /// The weights of single routers by name, in place of that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weight: BTreeMap<String, f64>,
     /// The seed of the draws: they are part of the network, the same in all runs. Groups of other names draw
     /// independently.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub seed: u32,
     /// A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of routers in
     /// each line.
@@ -69,11 +71,6 @@ fn filled<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Re
     Ok(list)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(seed: &u32) -> bool {
-    *seed == 0
-}
-
 /// How gravity weighs a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -83,13 +80,6 @@ pub enum Weights {
     Equal,
     /// By the number of its links.
     Degree,
-}
-
-impl Weights {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The rate from one router to another.

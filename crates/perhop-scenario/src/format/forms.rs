@@ -21,6 +21,11 @@ use serde_json::{Map, Value};
 
 use super::{FlowProfile, MeasuredArrivals, Profile, Queue, RateTrace, ReplayedPackets, Start, Transport};
 
+/// Returns whether a value is what a scenario that leaves it out has.
+pub(in crate::format) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl Default for Start {
     /// Returns a range within the first second: synchronized starts cause phase effects.
     fn default() -> Self {

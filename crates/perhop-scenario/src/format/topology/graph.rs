@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{MOST_LINKS, Plan, PlannedLink, refused};
 use crate::error::Problem;
 use crate::files::Files;
+use crate::format::forms::is_default;
 
 /// Its routers and links are all alike.
 const ROUTER: &str = "router";
@@ -34,10 +35,10 @@ pub struct Graph {
     pub file: Option<String>,
     /// Takes the delay of each link of the file from the distance of its nodes (`Longitude`, `Latitude`), at
     /// two thirds of the speed of light. A link whose nodes have no position keeps that of `link`.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub distances: bool,
     /// Gives each link of the file the rate of `link`, whatever the file says.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub same_rates: bool,
     /// What a graph that is given as `links` is called: the file it is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,11 +50,6 @@ pub struct Graph {
     /// What of the file is no link or router of its own, where it was just read.
     #[serde(skip)]
     pub(crate) merged: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_false(given: &bool) -> bool {
-    !given
 }
 
 /// A link of a graph: two routers, and its rate and delay if they differ from those of other links.

@@ -75,7 +75,7 @@ pub(super) fn read(text: &str, take: Take) -> Result<(Vec<GraphLink>, Merged), R
     let default = graph.attribute("edgedefault") == Some("directed");
     let (mut links, mut merged, mut joined) = (Vec::new(), Merged::default(), BTreeSet::new());
     let mut one_way = OneWay::default();
-    for edge in graph.children().filter(|node| is_a(node, "edge")) {
+    for edge in graph.children().filter(|node| node.has_tag_name("edge")) {
         let ends = ["source", "target"].map(|end| (end, edge.attribute(end)));
         let mut found = Vec::new();
         for (end, id) in ends {
@@ -123,25 +123,21 @@ pub(super) fn read(text: &str, take: Take) -> Result<(Vec<GraphLink>, Merged), R
 /// Returns the one graph of a file.
 fn graph_of<'a, 'input>(document: &'a Document<'input>) -> Result<Node<'a, 'input>, Refusal> {
     let root = document.root_element();
-    if !is_a(&root, "graphml") {
+    if !root.has_tag_name("graphml") {
         let found = root.tag_name().name();
         return Err((None, format!("is no GraphML: a <graphml> holds a <graph>, and here is <{found}>")));
     }
     let refused = |node, text: &str| Err((Some(line_of(document, node)), text.into()));
-    let Some(graph) = root.children().find(|node| is_a(node, "graph")) else {
+    let Some(graph) = root.children().find(|node| node.has_tag_name("graph")) else {
         return refused(root, "the <graphml> has no <graph>");
     };
-    if let Some(second) = root.descendants().find(|other| is_a(other, "graph") && *other != graph) {
+    if let Some(second) = root.descendants().find(|other| other.has_tag_name("graph") && *other != graph) {
         return refused(second, "a second <graph>; a topology is one: take the other out");
     }
-    if let Some(edge) = graph.descendants().find(|node| is_a(node, "hyperedge")) {
+    if let Some(edge) = graph.descendants().find(|node| node.has_tag_name("hyperedge")) {
         return refused(edge, "a <hyperedge> is no link; write an <edge> for each pair of nodes");
     }
     Ok(graph)
-}
-
-fn is_a(node: &Node<'_, '_>, name: &str) -> bool {
-    node.is_element() && node.tag_name().name() == name
 }
 
 fn line_of(document: &Document<'_>, node: Node<'_, '_>) -> usize {
@@ -190,7 +186,7 @@ fn nodes<'a, 'input>(
     take: Take,
 ) -> Result<BTreeMap<&'a str, Router>, (Node<'a, 'input>, String)> {
     let mut found: BTreeMap<&str, (String, Option<Position>)> = BTreeMap::new();
-    for node in graph.children().filter(|node| node.is_element() && node.tag_name().name() == "node") {
+    for node in graph.children().filter(|node| node.has_tag_name("node")) {
         let Some(id) = node.attribute("id") else { return Err((node, "a <node> has no `id`".into())) };
         let label = keys.value(node, "label").unwrap_or_default();
         let words: Vec<&str> =
@@ -254,7 +250,7 @@ struct Keys<'a>(BTreeMap<&'a str, BTreeSet<&'a str>>);
 impl<'a> Keys<'a> {
     fn of(root: Node<'a, '_>) -> Self {
         let mut keys: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for key in root.children().filter(|node| node.is_element() && node.tag_name().name() == "key") {
+        for key in root.children().filter(|node| node.has_tag_name("key")) {
             if let (Some(name), Some(id)) = (key.attribute("attr.name"), key.attribute("id")) {
                 keys.entry(name).or_default().insert(id);
             }
@@ -265,7 +261,7 @@ impl<'a> Keys<'a> {
     /// Returns the text of an attribute of a node or edge.
     fn value(&self, of: Node<'a, '_>, name: &str) -> Option<&'a str> {
         let ids = self.0.get(name)?;
-        let mut data = of.children().filter(|node| node.is_element() && node.tag_name().name() == "data");
+        let mut data = of.children().filter(|node| node.has_tag_name("data"));
         data.find(|node| node.attribute("key").is_some_and(|key| ids.contains(key)))?.text()
     }
 }
