@@ -2,7 +2,7 @@
 
 use perhop_core::units::Unit;
 use perhop_core::{Depth, Duration, Reason, Thresholds};
-use perhop_scenario::{Driver, NoFiles, Scenario, notices_in};
+use perhop_scenario::{Driver, NoFiles, Notice, Scenario, ScenarioError, notices_in};
 use perhop_sim::{FlowSpec, LinkSpec, Marking, Network, TransportSpec};
 use serde::Serialize;
 use serde_json::Value;
@@ -110,16 +110,13 @@ pub struct FlowInfo {
     pub class: usize,
 }
 
-/// Reads a scenario that the page may run.
-///
-/// # Errors
-/// The problem of it, or that it is too large for a page.
+/// Reads a scenario that the page may run: one that is too large for a page is refused.
 pub fn read(toml: &str) -> Result<Scenario, Problem> {
     if toml.len() > MOST_TEXT {
         return Err(Problem::new("the text is longer than 1 MB; the explorer takes no more"));
     }
     let scenario = Scenario::from_toml_for(toml, ORIGIN, Driver::Simulator, &NoFiles)
-        .map_err(|error| Problem::of(toml, error))?;
+        .map_err(|ScenarioError { line, key, problem, .. }| Problem::in_text(toml, line, key, problem))?;
     let memory = scenario.memory();
     let bytes = memory.run().saturating_add(memory.kept());
     if bytes > MOST_MEMORY || scenario.links.len() > MOST_LINKS {
@@ -131,8 +128,8 @@ pub fn read(toml: &str) -> Result<Scenario, Problem> {
 
 /// The program's warnings about a scenario.
 pub fn notices(scenario: &Scenario, toml: &str) -> Vec<Problem> {
-    let notices = notices_in(Some(toml), ORIGIN, scenario.notices());
-    notices.into_iter().map(|notice| Problem::of_notice(toml, notice)).collect()
+    let notices = notices_in(Some(toml), ORIGIN, scenario.notices()).into_iter();
+    notices.map(|Notice { line, key, text, .. }| Problem::in_text(toml, line, key, text)).collect()
 }
 
 /// What the page needs to know of a scenario. `gauges` are those of each link.

@@ -11,16 +11,10 @@ const THRESHOLD_PARTS: [&str; 3] = ["min", "max", "max_p"];
 
 /// The text with another value at a path as in sweeps, such as `links.uplink.queue.limit`, `flows.bulk.count`
 /// or `links.uplink.queue.thresholds.max_p`. The value is in TOML; an empty one takes the key out.
-///
-/// # Errors
-/// The text or the value is no TOML, or there is no such place.
 pub fn edit(toml: &str, path: &str, value: &str) -> Result<String, Problem> {
     let no_toml = |error: toml_edit::TomlError| Problem::new(error.message().trim().to_owned());
     let mut document: DocumentMut = toml.parse().map_err(no_toml)?;
-    let parts: Vec<KeyPart> = match find_link(&document, path) {
-        Some(parts) => parts,
-        None => steps(path).collect(),
-    };
+    let parts: Vec<KeyPart> = find_link(&document, path).unwrap_or_else(|| steps(path).collect());
     let Some((KeyPart::Key(last), parents)) = parts.split_last() else {
         return Err(Problem::at(path, "there is no such key"));
     };
@@ -123,16 +117,12 @@ fn set_part(item: &mut Item, part: usize, value: &str) -> Option<()> {
 
 /// The text with another block in place of the one that `path` names, such as `links.uplink.queue.aqm`: its
 /// table gets these keys.
-///
-/// # Errors
-/// As [`edit`].
 pub fn replace(toml: &str, path: &str, keys: &[(String, String)], keep: &[&str]) -> Result<String, Problem> {
     let parents = path.rsplit_once('.').map_or("", |(parent, _)| parent);
     let mut text = toml.to_owned();
-    let document: DocumentMut =
+    let mut document: DocumentMut =
         toml.parse().map_err(|error: toml_edit::TomlError| Problem::new(error.to_string()))?;
     let parts: Vec<KeyPart> = find_link(&document, path).unwrap_or_else(|| steps(path).collect());
-    let mut document = document;
     let table = parts.split_last().and_then(|(_, parents)| descend(document.as_table_mut(), parents));
     let table = table.ok_or_else(|| Problem::at(path, "there is no table for this key"))?;
     let there: Vec<String> = table.iter().map(|(key, _)| key.to_owned()).collect();

@@ -10,7 +10,6 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::describe;
 use crate::problem::Problem;
-use crate::run::failed;
 
 /// A number of everything that was measured in a run, to the bit: FNV-1a over the outcome as Rust writes it
 /// for debugging, where every number has all of its digits. Two runs with the same fingerprint are the same
@@ -22,14 +21,11 @@ pub fn fingerprint(outcome: &Outcome) -> u64 {
     })
 }
 
-/// A run from its beginning to its end, on the faster engine that accepts the network.
-///
-/// # Errors
-/// The problem of the scenario.
+/// Runs a scenario from its beginning to its end, on the faster engine that accepts the network.
 pub fn whole(toml: &str, seed: u64) -> Result<(Scenario, Outcome), Problem> {
     let scenario = describe::read(toml)?;
     let outcome = Simulation::run(&scenario.network(), seed, None, &Watch::default())
-        .map_err(|failure| failed(&failure))?;
+        .map_err(|failure| Problem::new(failure.to_string()))?;
     Ok((scenario, outcome))
 }
 

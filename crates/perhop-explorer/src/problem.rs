@@ -1,6 +1,5 @@
 //! Problems of a scenario, in the program's own words, and where it is in the text.
 
-use perhop_scenario::{Notice, ScenarioError};
 use serde::Serialize;
 
 /// The name of the text in messages.
@@ -22,7 +21,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// One that is of no place in the text.
+    /// Creates a problem of no place in the text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -32,16 +31,8 @@ impl Problem {
         Self { text: text.into(), key: key.into(), ..Self::default() }
     }
 
-    /// What the reader of scenarios says.
-    pub fn of(toml: &str, error: ScenarioError) -> Self {
-        let ScenarioError { line, key, problem, .. } = error;
-        let (column, length) = place(toml, line, &key).unzip();
-        Self { text: problem, key, line, column, length }
-    }
-
-    /// The program's warning.
-    pub fn of_notice(toml: &str, notice: Notice) -> Self {
-        let Notice { line, key, text, .. } = notice;
+    /// Creates a problem that the reader of scenarios has found in a text.
+    pub(crate) fn in_text(toml: &str, line: Option<usize>, key: String, text: String) -> Self {
         let (column, length) = place(toml, line, &key).unzip();
         Self { text, key, line, column, length }
     }
@@ -74,7 +65,8 @@ mod tests {
     use perhop_scenario::Scenario;
 
     fn problem(toml: &str) -> Problem {
-        Problem::of(toml, Scenario::from_toml(toml, ORIGIN).unwrap_err())
+        let error = Scenario::from_toml(toml, ORIGIN).unwrap_err();
+        Problem::in_text(toml, error.line, error.key, error.problem)
     }
 
     #[test]

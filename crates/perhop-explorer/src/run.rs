@@ -7,7 +7,7 @@ use perhop_core::{Color, Duration, Instant, Reason};
 use perhop_scenario::Scenario;
 use perhop_sim::observer::Observation;
 use perhop_sim::transport::limits::Limit;
-use perhop_sim::{Failure, Outcome, Refused, Stepping};
+use perhop_sim::{Outcome, Refused, Stepping};
 
 use crate::describe::{self, ClassInfo, Column, Opened, classes, sample_interval, sampled_flows};
 use crate::problem::Problem;
@@ -43,18 +43,15 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// The scenario at time zero.
-    ///
-    /// # Errors
-    /// The problem of it.
+    /// Begins a scenario, at time zero.
     pub fn new(toml: &str, seed: u64) -> Result<Self, Problem> {
         let scenario = describe::read(toml)?;
         let network = scenario.network();
         let witness = Arc::new(Mutex::new(Witness::new(&network.links)));
         let links = (0..network.links.len()).collect();
         let observation = Observation::new(witness.clone(), links);
-        let mut stepping =
-            Stepping::observed(&network, seed, observation).map_err(|failure| failed(&failure))?;
+        let mut stepping = Stepping::observed(&network, seed, observation)
+            .map_err(|failure| Problem::new(failure.to_string()))?;
         let gauges = (0..network.links.len()).map(|link| gauges(&mut stepping, link)).collect::<Vec<_>>();
         let classes = classes(&network.flows);
         let flows = sampled_flows(&classes);
@@ -148,10 +145,7 @@ impl LiveRun {
         }
     }
 
-    /// The run goes on with this text if it differs in what can change during a run only.
-    ///
-    /// # Errors
-    /// Why it cannot; the run goes on as before.
+    /// Goes on with this text if it differs in what can change during a run only, else as before.
     pub fn become_scenario(&mut self, toml: &str, scenario: Scenario) -> Result<(), Refused> {
         let network = scenario.network();
         self.stepping.become_network(&network)?;
@@ -164,9 +158,6 @@ impl LiveRun {
 
     /// Begins the run again, up to `until`: what was changed by then changes again at its time, and what was
     /// changed later is undone.
-    ///
-    /// # Errors
-    /// The problem of a text, which the run has refused so far.
     pub fn replayed(&self, until: Instant) -> Result<Self, Problem> {
         let mut anew = Self::new(&self.start, self.seed)?;
         for (at, toml) in self.changes.iter().take_while(|(at, _)| *at <= until) {
@@ -178,10 +169,7 @@ impl LiveRun {
         Ok(anew)
     }
 
-    /// The scenario that a packet met at this time: a change acts on what happens after its time.
-    ///
-    /// # Errors
-    /// The problem of a text, which the run has refused so far.
+    /// Returns the scenario that a packet met at this time: a change acts on what happens after its time.
     pub fn scenario_at(&self, at: Instant) -> Result<Scenario, Problem> {
         let met = self.changes.iter().rev().find(|(changed, _)| *changed < at);
         if met.or(self.changes.first()).is_none() {
@@ -195,10 +183,7 @@ impl LiveRun {
         self.changes.len()
     }
 
-    /// The rest of the run, which ends with what was measured.
-    ///
-    /// # Errors
-    /// perhop is at fault.
+    /// Returns what will have been measured at the end of the run, unless perhop is at fault.
     pub fn outcome(&self) -> Result<Outcome, Problem> {
         let copy = self.stepping.clone();
         copy.finish().map_err(|imbalance| Problem::new(format!("perhop is at fault: {imbalance}")))
@@ -256,11 +241,6 @@ impl LiveRun {
         }
         debug_assert_eq!(self.values.len() - before, self.columns.len());
     }
-}
-
-/// Why a network cannot run.
-pub fn failed(failure: &Failure) -> Problem {
-    Problem::new(failure.to_string())
 }
 
 /// The links whose queues are sampled.

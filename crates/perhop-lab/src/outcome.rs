@@ -114,9 +114,8 @@ impl Measured<'_> {
 
     /// Returns what became of the flows of each population.
     fn populations(&self) -> Vec<PopulationOutcome> {
-        let Self { network, setting, .. } = self;
         let received = &self.at(Side::Receiving).received;
-        let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
+        let window = self.window();
         let outcome = |population: &Population| {
             let completed = |member| {
                 let at: Option<Instant> =
@@ -130,7 +129,7 @@ impl Measured<'_> {
             let mean_open = mean_open(&flows, window);
             PopulationOutcome { flow: population.flow, flows, mean_open }
         };
-        setting.populations.iter().map(outcome).collect()
+        self.setting.populations.iter().map(outcome).collect()
     }
 
     /// Returns whether meters may drop packets of a flow.
@@ -139,7 +138,7 @@ impl Measured<'_> {
     }
 
     fn flow_outcome(&self, spec: &FlowSpec, flow: &HostFlow) -> FlowOutcome {
-        let (network, number) = (self.network, flow.number);
+        let number = flow.number;
         let (sent, received) = (&self.at(flow.from).sent, &self.at(flow.from.other()).received);
         // The kernel counts the end of a connection as a byte.
         let acked = sent.acked.get(number).copied().unwrap_or(0).min(flow.volume.unwrap_or(u64::MAX));
@@ -153,7 +152,7 @@ impl Measured<'_> {
             transits: transit.map(TransitMeter::delays).cloned(),
             jitter_s: transit.and_then(TransitMeter::jitter),
             play_out: transit.and_then(TransitMeter::played),
-            completion: completion(network, spec, flow, received),
+            completion: self.completion(spec, flow, received),
             sender,
             receiver_window: sent
                 .receiver_windows
@@ -172,6 +171,14 @@ impl Measured<'_> {
         let payload = flow.requests.map_or(flow.payload, |requests| requests.payload);
         let acked = on_wire(acked, payload, flow.headers()).0;
         FlowOutcome { acked_bps: rate(acked, self.time(spec, flow)), sender, ..self.counted(spec, flow, 1) }
+    }
+
+    /// Returns whether and when a flow completed its volume.
+    fn completion(&self, spec: &FlowSpec, flow: &HostFlow, received: &Received) -> Completion {
+        let route = self.network.route_of(spec, false).unwrap_or_default();
+        let Some(idle) = self.network.idle_time(spec, &route) else { return Completion::Endless };
+        let completed = received.completed.get(flow.number).copied().flatten();
+        Completion::of(idle, Some(flow.start), completed, self.window())
     }
 
     /// Returns the times between which all measurements lie.
@@ -286,7 +293,6 @@ impl Measured<'_> {
 
     /// Notes on flows that did not connect or start.
     fn notes(&self) -> Vec<String> {
-        let network = self.network;
         let sent = &self.at(Side::Sending).sent;
         let mut notes = Vec::new();
         if let [first, ..] = &sent.unconnected[..] {
@@ -296,8 +302,8 @@ impl Measured<'_> {
                 "{flows} flow(s) had not connected by the end ({first}{which}): their SYNs were dropped or still in transit"
             ));
         }
-        let end = Instant::ZERO + network.duration;
-        if let Some(late) = network.flows.iter().find(|flow| flow.start.0 >= end) {
+        let (_, end) = self.window();
+        if let Some(late) = self.network.flows.iter().find(|flow| flow.start.0 >= end) {
             notes.push(format!("{} starts after the end of the run", late.name));
         }
         notes
@@ -308,15 +314,6 @@ impl Measured<'_> {
 fn mean_open(flows: &[FlowRecord], (begin, end): (Instant, Instant)) -> f64 {
     let open = flows.iter().map(|flow| flow.completed.min(end).since(flow.started.max(begin)).as_nanos());
     open.map(u128::from).sum::<u128>() as f64 / end.since(begin).as_nanos() as f64
-}
-
-/// Returns whether and when a flow completed its volume.
-fn completion(network: &Network, spec: &FlowSpec, flow: &HostFlow, received: &Received) -> Completion {
-    let route = network.route_of(spec, false).unwrap_or_default();
-    let Some(idle) = network.idle_time(spec, &route) else { return Completion::Endless };
-    let completed = received.completed.get(flow.number).copied().flatten();
-    let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
-    Completion::of(idle, Some(flow.start), completed, window)
 }
 
 /// Returns the sender of each group.

@@ -119,9 +119,15 @@ pub(crate) fn set(name: &str, value: &str) -> Result<(), LabError> {
     })
 }
 
-/// Packets that the kernel dropped on their way to the device's reader, and on their way from its writer, in
-/// the calling thread's network namespace.
-pub(crate) fn device_drops(name: &str) -> (u64, u64) {
+/// Packets that the kernel dropped on their way to a device's reader, and on their way from its writer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KernelDrops {
+    pub(crate) to_router: u64,
+    pub(crate) to_host: u64,
+}
+
+/// Returns the drops at the device of this name in the calling thread's network namespace.
+pub(crate) fn device_drops(name: &str) -> KernelDrops {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let counts = table.lines().find_map(|line| {
         let (device, counts) = line.trim().split_once(':')?;
@@ -130,5 +136,5 @@ pub(crate) fn device_drops(name: &str) -> (u64, u64) {
     });
     let counts = counts.unwrap_or_default();
     let at = |column: usize| counts.get(column).copied().unwrap_or(0);
-    (at(11), at(3))
+    KernelDrops { to_router: at(11), to_host: at(3) }
 }

@@ -3,8 +3,9 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
+#[cfg(target_env = "gnu")]
 use socket2::{Domain, Socket, Type};
 
 /// What the kernel says of a TCP connection.
@@ -40,8 +41,8 @@ pub(crate) struct TcpInfo {
 /// `TCP_CA_Recovery`, after which comes `TCP_CA_Loss`.
 const RECOVERY: u8 = 3;
 
-/// Asks for it (tcp(7), TCP_INFO).
-pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
+/// Asks the kernel for what it says of a connection (tcp(7), TCP_INFO). Returns how many bytes that is, too.
+fn ask(socket: &impl AsFd) -> io::Result<(libc::tcp_info, usize)> {
     // SAFETY: `tcp_info` is plain numbers, for which zeros are values.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = mem::size_of_val(&info) as libc::socklen_t;
@@ -56,9 +57,12 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
             &raw mut length,
         )
     };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    if status == 0 { Ok((info, length as usize)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns what the kernel says of a connection.
+pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
+    let (info, _) = ask(socket)?;
     Ok(TcpInfo {
         window: info.tcpi_snd_cwnd,
         rtt_us: info.tcpi_rtt,
@@ -79,28 +83,15 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
 }
 
 /// Returns whether this kernel says how often a connection's retransmission timer expired (Linux 6.7).
+#[cfg(target_env = "gnu")]
 pub(crate) fn counts_timeouts() -> bool {
-    #[cfg(target_env = "gnu")]
-    {
-        let of = |socket: OwnedFd| {
-            let mut info: mem::MaybeUninit<libc::tcp_info> = mem::MaybeUninit::uninit();
-            let mut length = mem::size_of_val(&info) as libc::socklen_t;
-            // SAFETY: the kernel writes at most `length` bytes, which is the structure's size, and nobody
-            // reads them.
-            let status = unsafe {
-                libc::getsockopt(
-                    socket.as_raw_fd(),
-                    libc::IPPROTO_TCP,
-                    libc::TCP_INFO,
-                    info.as_mut_ptr().cast(),
-                    &raw mut length,
-                )
-            };
-            status == 0 && length as usize > mem::offset_of!(libc::tcp_info, tcpi_total_rto)
-        };
-        Socket::new(Domain::IPV4, Type::STREAM, None).is_ok_and(|socket| of(socket.into()))
-    }
-    #[cfg(not(target_env = "gnu"))]
+    let asked = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| ask(&socket));
+    asked.is_ok_and(|(_, length)| length > mem::offset_of!(libc::tcp_info, tcpi_total_rto))
+}
+
+/// Returns false: the C library's structure has no such count.
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn counts_timeouts() -> bool {
     false
 }
 

@@ -30,9 +30,6 @@ pub struct Server {
 
 impl Server {
     /// Binds the address.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn bind(address: SocketAddr, hosts: Hosts) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;

@@ -2,12 +2,11 @@
 
 use std::fmt::{self, Display};
 use std::io::Write;
-use std::time::Duration;
 
 use crate::outlet::{self, Outlet};
 
 /// How many lines may wait for a reader.
-const WAITING: usize = 1024;
+pub const WAITING: usize = 1024;
 
 /// A line, and whether it is for the standard output or for the standard error.
 #[derive(Debug)]
@@ -22,34 +21,17 @@ pub enum Line {
 pub type Backlog = outlet::Backlog<Line>;
 
 /// Where lines go.
-#[derive(Clone, Debug)]
-pub struct Log(Outlet<Line>);
+pub type Log = Outlet<Line>;
 
 impl Log {
-    /// Makes a log; lines wait until they are written.
-    pub fn new() -> (Self, Backlog) {
-        let (outlet, backlog) = Outlet::new(WAITING);
-        (Self(outlet), backlog)
-    }
-
     /// Says a line.
     pub fn say(&self, line: impl Display) {
-        self.0.put(Line::Said(Plain(line).to_string()));
+        self.put(Line::Said(Plain(line).to_string()));
     }
 
     /// Says a line of something that is wrong.
     pub fn warn(&self, line: impl Display) {
-        self.0.put(Line::Warned(Plain(line).to_string()));
-    }
-
-    /// Lines that were dropped because the log was full.
-    pub fn dropped(&self) -> u64 {
-        self.0.dropped()
-    }
-
-    /// Waits until everything is written, at most so long; says whether it is.
-    pub fn finish(&self, patience: Duration) -> bool {
-        self.0.finish(patience)
+        self.put(Line::Warned(Plain(line).to_string()));
     }
 }
 
@@ -109,6 +91,7 @@ impl<T: Display> Display for Plain<T> {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     struct Pipe(mpsc::Sender<String>);
 
@@ -124,7 +107,7 @@ mod tests {
 
     #[test]
     fn dropped_lines_are_told_and_control_characters_do_not_pass() {
-        let (log, backlog) = Log::new();
+        let (log, backlog) = Log::new(WAITING);
         (0..WAITING + 5).for_each(|_| log.say("a\u{1b}[2J\nb"));
         let (written, lines) = mpsc::channel();
         backlog.start("log", write(Some(Pipe(written.clone())), Some(Pipe(written)))).unwrap();

@@ -2,14 +2,13 @@
 //! delays nothing.
 
 use std::io;
-use std::time::Duration;
 
 use sd_notify::{NotifyState, notify};
 
 use crate::outlet::{Backlog, Outlet};
 
 /// How many notes may wait.
-const WAITING: usize = 64;
+pub const WAITING: usize = 64;
 
 /// A notification.
 #[derive(Debug)]
@@ -23,41 +22,26 @@ pub enum Note {
 }
 
 /// The service manager, if there is one.
-#[derive(Clone, Debug)]
-pub struct Manager(Outlet<Note>);
+pub type Manager = Outlet<Note>;
 
 impl Manager {
-    /// Notes wait until they are delivered.
-    pub fn new() -> (Self, Backlog<Note>) {
-        let (outlet, backlog) = Outlet::new(WAITING);
-        (Self(outlet), backlog)
-    }
-
     /// Reports that the router forwards. A line's end would begin another note.
     pub fn ready(&self, status: &str) {
-        self.0.put(Note::Ready(status.replace(char::is_control, " ")));
+        self.put(Note::Ready(status.replace(char::is_control, " ")));
     }
 
     /// Reports that the router reads its configuration again.
     pub fn reloading(&self) {
-        self.0.put(Note::Reloading(NotifyState::monotonic_usec_now().ok()));
+        self.put(Note::Reloading(NotifyState::monotonic_usec_now().ok()));
     }
 
     /// Reports that the router ends.
     pub fn stopping(&self) {
-        self.0.put(Note::Stopping);
-    }
-
-    /// Waits until all notifications are delivered, at most this long.
-    pub fn finish(&self, patience: Duration) {
-        self.0.finish(patience);
+        self.put(Note::Stopping);
     }
 }
 
-/// Begins to deliver.
-///
-/// # Errors
-/// There is no further thread.
+/// Begins to deliver, by a further thread.
 pub fn start(notes: Backlog<Note>) -> io::Result<()> {
     notes.start("manager", |note, _| {
         let _ = match note {

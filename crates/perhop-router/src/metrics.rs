@@ -8,7 +8,7 @@ use perhop_core::Color;
 use perhop_core::Reason;
 use perhop_core::measure::DelayHistogram;
 use perhop_core::meter::MeterCounts;
-use perhop_live::{LinkTotals, Loss, Plane, Report};
+use perhop_live::{Amount, ClassTotals, LinkTotals, Loss, Plane, Report, StreamCounts};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -32,7 +32,15 @@ struct Family {
     name: &'static str,
     help: &'static str,
     kind: MetricType,
-    samples: Vec<(Vec<(&'static str, String)>, Value)>,
+    samples: Vec<(Labels, Value)>,
+}
+
+/// The labels of a sample.
+type Labels = Vec<(&'static str, String)>;
+
+/// Returns labels that own their values.
+fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
+    labels.map(|(key, value)| (key, value.to_owned())).into()
 }
 
 #[derive(Debug)]
@@ -77,9 +85,6 @@ impl Published {
     }
 
     /// Returns the newest report as text, in the format of `OpenMetrics`, which Prometheus reads.
-    ///
-    /// # Errors
-    /// None that would be known.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let newest = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let mut registry = Registry::default();
@@ -94,15 +99,13 @@ impl Snapshot {
     /// Copies the metrics of a running plane.
     pub fn of(plane: &Plane, report: &Report, devices: &[String; 2], beside: &Beside<'_>) -> Self {
         let mut snapshot = Self::default();
-        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-        let build = std::iter::once((version, Value::Info));
+        let build = std::iter::once((labels([("version", env!("CARGO_PKG_VERSION"))]), Value::Info));
         snapshot.add("perhop_build", "The program's version", MetricType::Info, build);
         snapshot.add_devices(plane, report, devices);
         snapshot.add_links(plane);
         snapshot.add_classes(plane);
-        let quantile = |share: f64| {
-            (vec![("quantile", share.to_string())], report.lateness.quantile(share).as_secs_f64())
-        };
+        let late = |share| report.lateness.quantile(share).as_secs_f64();
+        let quantile = |share: f64| (labels([("quantile", &share.to_string())]), late(share));
         let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(quantile);
         snapshot.gauge("perhop_lateness_seconds", "How late packets left, since the start", quantiles);
         let pause = report.lateness.longest_pause().as_secs_f64();
@@ -115,13 +118,13 @@ impl Snapshot {
     fn add_beside(&mut self, beside: &Beside<'_>) {
         let Beside { reloads, unlogged, capture } = *beside;
         let loaded = [("applied", &reloads.applied), ("refused", &reloads.refused)];
-        let loaded = loaded.map(|(result, n)| (vec![("result", result.into())], n.load(Ordering::Relaxed)));
+        let loaded = loaded.map(|(result, n)| (labels([("result", result)]), n.load(Ordering::Relaxed)));
         self.count("perhop_reloads", "Configurations read while it ran", loaded);
         let help = "Log lines that were dropped because they were not read in time";
         self.count("perhop_log_dropped_lines", help, [(vec![], unlogged)]);
         let Some(status) = capture else { return };
         let counts = [("written", status.written), ("missed", status.missed)];
-        let counts = counts.map(|(result, n)| (vec![("result", result.into())], n));
+        let counts = counts.map(|(result, n)| (labels([("result", result)]), n));
         self.count("perhop_captured_packets", "Packets for the capture", counts);
         self.count("perhop_capture_files", "Capture files started", [(vec![], status.files)]);
         let help = "Times that the capture file could no longer be written";
@@ -132,25 +135,19 @@ impl Snapshot {
 
     fn add_devices(&mut self, plane: &Plane, report: &Report, devices: &[String; 2]) {
         let counters = plane.counters();
-        let labels =
-            |number: usize| vec![("device", devices[number].clone()), ("side", SIDES[number].into())];
-        let by_device = |pick: fn(&(perhop_live::Amount, perhop_live::Amount)) -> u64| {
-            counters.devices().iter().enumerate().map(move |(n, amounts)| (labels(n), pick(amounts)))
-        };
-        self.count(
-            "perhop_received_packets",
-            "Packets read from a device",
-            by_device(|(came, _)| came.packets),
-        );
-        self.count("perhop_received_bytes", "Bytes read from a device", by_device(|(came, _)| came.bytes));
-        self.count(
-            "perhop_sent_packets",
-            "Packets that left by a device",
-            by_device(|(_, left)| left.packets),
-        );
-        self.count("perhop_sent_bytes", "Bytes that left by a device", by_device(|(_, left)| left.bytes));
+        let at = |number: usize| [("device", devices[number].as_str()), ("side", SIDES[number])];
+        let counts: [(_, _, fn(&(Amount, Amount)) -> u64); 4] = [
+            ("perhop_received_packets", "Packets read from a device", |(came, _)| came.packets),
+            ("perhop_received_bytes", "Bytes read from a device", |(came, _)| came.bytes),
+            ("perhop_sent_packets", "Packets that left by a device", |(_, left)| left.packets),
+            ("perhop_sent_bytes", "Bytes that left by a device", |(_, left)| left.bytes),
+        ];
+        for (name, help, pick) in counts {
+            let by_device = counters.devices().iter().enumerate();
+            self.count(name, help, by_device.map(|(n, amounts)| (labels(at(n)), pick(amounts))));
+        }
         let aside = || report.aside.iter().enumerate();
-        let passed = aside().map(|(n, aside)| (labels(n), aside.passed.packets));
+        let passed = aside().map(|(n, aside)| (labels(at(n)), aside.passed.packets));
         self.count("perhop_passed_frames", "Frames other than IP, forwarded unchanged", passed);
         let refused = aside().flat_map(|(n, aside)| {
             let reasons = [
@@ -159,14 +156,12 @@ impl Snapshot {
                 ("overrun", aside.overrun),
                 ("unpassed", aside.unpassed),
             ];
-            reasons.map(|(reason, packets)| {
-                let reason = ("reason", reason.to_owned());
-                (labels(n).into_iter().chain([reason]).collect(), packets)
-            })
+            let [device, side] = at(n);
+            reasons.map(|(reason, packets)| (labels([device, side, ("reason", reason)]), packets))
         });
         self.count("perhop_refused_frames", "Frames lost before they reached a queue", refused);
         let help = "Packets lost at or after the queues, and packets of no class that were dropped";
-        let lost = Loss::all().map(|why| (vec![("reason", why.name().to_owned())], counters.lost(why)));
+        let lost = Loss::all().map(|why| (labels([("reason", why.name())]), counters.lost(why)));
         self.count("perhop_lost_packets", help, lost);
         self.count(
             "perhop_unsent_packets",
@@ -179,54 +174,50 @@ impl Snapshot {
 
     fn add_links(&mut self, plane: &Plane) {
         let links: Vec<_> = plane.link_totals().collect();
-        let link = |name: &str| vec![("link", name.to_owned())];
-        let rates = links.iter().map(|l| (link(l.name), l.rate.as_bps() as f64));
+        let rates = links.iter().map(|l| (labels([("link", l.name)]), l.rate.as_bps() as f64));
         self.gauge("perhop_link_rate_bits_per_second", "A link's rate", rates);
-        let left_over = links.iter().map(|l| (link(l.name), l.left_over as f64));
+        let left_over = links.iter().map(|l| (labels([("link", l.name)]), l.left_over as f64));
         let help = "Packets waiting in queues of earlier configurations";
         self.gauge("perhop_queue_left_over_packets", help, left_over);
-        let by_color = |pick: fn(&perhop_live::ClassTotals<'_>) -> [u64; 3]| {
-            let classes = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class)));
-            classes.flat_map(move |(l, class)| {
+        let classes = || links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class)));
+        let by_color = |pick: fn(&ClassTotals<'_>) -> [u64; 3]| {
+            classes().flat_map(move |(l, class)| {
                 let packets = pick(class);
-                Color::ALL.map(|color| (in_class(l.name, class.name, color), packets[color.index()]))
+                Color::ALL.map(|color| (labels(in_class(l.name, class.name, color)), packets[color.index()]))
             })
         };
         let waiting = by_color(|class| class.waiting).map(|(labels, packets)| (labels, packets as f64));
         self.gauge("perhop_queue_packets", "Packets waiting in a queue", waiting);
-        let bytes = links.iter().flat_map(|l| {
-            let labels = |class: &str| vec![("link", l.name.to_owned()), ("class", class.to_owned())];
-            l.classes.iter().map(move |class| (labels(class.name), class.waiting_bytes as f64))
+        let bytes = classes().map(|(l, class)| {
+            (labels([("link", l.name), ("class", class.name)]), class.waiting_bytes as f64)
         });
         self.gauge("perhop_queue_bytes", "Bytes waiting in a queue", bytes);
         let arrived = by_color(|class| class.counters.arrived);
         self.count("perhop_queue_arrived_packets", "Packets that arrived at a queue", arrived);
         let sent = by_color(|class| class.counters.sent);
         self.count("perhop_queue_sent_packets", "Packets that a queue sent", sent);
-        let dropped = links.iter().flat_map(|l| l.classes.iter().map(move |class| (l, class))).flat_map(
-            |(l, class)| {
-                let reasons = Reason::ALL.into_iter().filter(|reason| *reason != Reason::Policed);
-                let reasons = reasons.flat_map(move |reason| {
-                    Color::ALL.map(|color| (reason, color, class.counters.dropped(reason)[color.index()]))
-                });
-                reasons.map(move |(reason, color, packets)| {
-                    let mut labels = in_class(l.name, class.name, color);
-                    labels.push(("reason", reason.name().to_owned()));
-                    (labels, packets)
+        let dropped = classes().flat_map(|(l, class)| {
+            let reasons = Reason::ALL.into_iter().filter(|reason| *reason != Reason::Policed);
+            reasons.flat_map(move |reason| {
+                let packets = class.counters.dropped(reason);
+                Color::ALL.map(|color| {
+                    let [link, class, color_label] = in_class(l.name, class.name, color);
+                    let reason = ("reason", reason.name());
+                    (labels([link, class, color_label, reason]), packets[color.index()])
                 })
-            },
-        );
+            })
+        });
         self.count("perhop_queue_dropped_packets", "Packets that a queue dropped", dropped);
         self.add_meters(&links);
         let gauges = links.iter().flat_map(|l| {
-            let labels = |gauge: &str| vec![("link", l.name.to_owned()), ("gauge", gauge.to_owned())];
-            l.view.gauges.iter().map(move |(name, value)| (labels(name), *value))
+            let gauges = l.view.gauges.iter();
+            gauges.map(|(name, value)| (labels([("link", l.name), ("gauge", name)]), *value))
         });
         self.gauge("perhop_queue_gauge", "State of a queue's rule, such as average lengths", gauges);
         let delays = links.iter().flat_map(|l| {
             let classes = l.view.classes.iter().zip(&l.view.statistics.delays);
             classes.flat_map(|(&(class, _), delays)| {
-                Color::ALL.map(|color| (in_class(l.name, class, color), histogram(delays, color)))
+                Color::ALL.map(|color| (labels(in_class(l.name, class, color)), histogram(delays, color)))
             })
         });
         let help = "Waiting times in a queue since it was configured; bounds and sum are exact to 3 %";
@@ -242,9 +233,8 @@ impl Snapshot {
             meters.flat_map(move |(link, meter, counts)| {
                 let packets = pick(counts);
                 Color::ALL.map(|color| {
-                    let labels = [("link", link), ("meter", meter), ("color", color.name())]
-                        .map(|(key, of)| (key, of.to_owned()));
-                    (labels.into(), packets[color.index()])
+                    let color_label = ("color", color.name());
+                    (labels([("link", link), ("meter", meter), color_label]), packets[color.index()])
                 })
             })
         };
@@ -257,60 +247,49 @@ impl Snapshot {
     }
 
     fn add_classes(&mut self, plane: &Plane) {
-        let labels = |stream: &str| {
+        let of = |stream| {
             let (class, direction) = class_and_direction(stream);
-            vec![("class", class.to_owned()), ("direction", direction.to_owned())]
+            [("class", class), ("direction", direction)]
         };
-        let of_streams = |pick: fn(&perhop_live::StreamCounts) -> u64| {
-            plane.streams().map(move |(name, counts)| (labels(name), pick(counts)))
-        };
-        let by_color = |pick: fn(&perhop_live::StreamCounts) -> [u64; 3]| {
-            plane.streams().flat_map(move |(name, counts)| {
-                let packets = pick(counts);
-                Color::ALL.map(|color| {
-                    let color_label = ("color", color.name().to_owned());
-                    (labels(name).into_iter().chain([color_label]).collect(), packets[color.index()])
-                })
-            })
-        };
-        self.count(
-            "perhop_class_received_packets",
-            "Packets received of a class",
-            of_streams(|c| c.arrived.packets),
-        );
-        self.count(
-            "perhop_class_received_bytes",
-            "Bytes received of a class",
-            of_streams(|c| c.arrived.bytes),
-        );
-        self.count(
-            "perhop_class_sent_packets",
-            "Packets sent of a class",
-            of_streams(|c| c.delivered.packets),
-        );
-        self.count("perhop_class_sent_bytes", "Bytes sent of a class", of_streams(|c| c.delivered.bytes));
-        self.count(
-            "perhop_class_marked_packets",
-            "Packets of a class by the color that the meter gave",
-            by_color(|c| c.marked),
-        );
-        self.count(
-            "perhop_class_policed_packets",
-            "Packets of a class dropped by its meter or by one of its link",
-            by_color(|c| c.policed),
-        );
-        self.count(
-            "perhop_class_dropped_packets",
-            "Packets of a class dropped by queues",
-            by_color(|c| c.dropped),
-        );
+        let counts: [(_, _, fn(&StreamCounts) -> u64); 4] = [
+            ("perhop_class_received_packets", "Packets received of a class", |c| c.arrived.packets),
+            ("perhop_class_received_bytes", "Bytes received of a class", |c| c.arrived.bytes),
+            ("perhop_class_sent_packets", "Packets sent of a class", |c| c.delivered.packets),
+            ("perhop_class_sent_bytes", "Bytes sent of a class", |c| c.delivered.bytes),
+        ];
+        for (name, help, pick) in counts {
+            self.count(
+                name,
+                help,
+                plane.streams().map(|(stream, counts)| (labels(of(stream)), pick(counts))),
+            );
+        }
+        let by_color: [(_, _, fn(&StreamCounts) -> [u64; 3]); 3] = [
+            ("perhop_class_marked_packets", "Packets of a class by the color that the meter gave", |c| {
+                c.marked
+            }),
+            (
+                "perhop_class_policed_packets",
+                "Packets of a class dropped by its meter or by one of its link",
+                |c| c.policed,
+            ),
+            ("perhop_class_dropped_packets", "Packets of a class dropped by queues", |c| c.dropped),
+        ];
+        for (name, help, pick) in by_color {
+            let samples = plane.streams().flat_map(|(stream, counts)| {
+                let ([class, direction], packets) = (of(stream), pick(counts));
+                let labelled = |color: Color| labels([class, direction, ("color", color.name())]);
+                Color::ALL.map(|color| (labelled(color), packets[color.index()]))
+            });
+            self.count(name, help, samples);
+        }
     }
 
     fn count(
         &mut self,
         name: &'static str,
         help: &'static str,
-        samples: impl IntoIterator<Item = (Vec<(&'static str, String)>, u64)>,
+        samples: impl IntoIterator<Item = (Labels, u64)>,
     ) {
         let samples = samples.into_iter().map(|(labels, count)| (labels, Value::Count(count)));
         self.add(name, help, MetricType::Counter, samples);
@@ -320,7 +299,7 @@ impl Snapshot {
         &mut self,
         name: &'static str,
         help: &'static str,
-        samples: impl IntoIterator<Item = (Vec<(&'static str, String)>, f64)>,
+        samples: impl IntoIterator<Item = (Labels, f64)>,
     ) {
         let samples = samples.into_iter().map(|(labels, value)| (labels, Value::Gauge(value)));
         self.add(name, help, MetricType::Gauge, samples);
@@ -331,14 +310,14 @@ impl Snapshot {
         name: &'static str,
         help: &'static str,
         kind: MetricType,
-        samples: impl Iterator<Item = (Vec<(&'static str, String)>, Value)>,
+        samples: impl Iterator<Item = (Labels, Value)>,
     ) {
         self.0.push(Family { name, help, kind, samples: samples.collect() });
     }
 }
 
-fn in_class(link: &str, class: &str, color: Color) -> Vec<(&'static str, String)> {
-    vec![("link", link.to_owned()), ("class", class.to_owned()), ("color", color.name().to_owned())]
+fn in_class<'a>(link: &'a str, class: &'a str, color: Color) -> [(&'static str, &'a str); 3] {
+    [("link", link), ("class", class), ("color", color.name())]
 }
 
 /// Returns the delays of one color, in fewer bins.

@@ -75,10 +75,8 @@ impl<T> Outlet<T> {
 }
 
 impl<T: Send + 'static> Backlog<T> {
-    /// Delivers, by a thread of this name, each item with the number of those that were dropped until then.
-    ///
-    /// # Errors
-    /// There is no further thread.
+    /// Delivers, by a new thread of this name, each item with the number of those that were dropped until
+    /// then.
     pub fn start(self, name: &str, mut deliver: impl FnMut(T, u64) + Send + 'static) -> io::Result<()> {
         let thread = thread::Builder::new().name(name.into());
         let spawned = thread.spawn(move || {

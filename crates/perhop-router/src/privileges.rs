@@ -43,10 +43,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Returns the user that the configuration names.
-    ///
-    /// # Errors
-    /// There is no such user, or none at all that is not root.
+    /// Returns the user that the configuration names, unless there is none, or none at all that is not root.
     pub fn of(user: Option<&str>) -> Result<Self, String> {
         let found = match user {
             Some(name) => {

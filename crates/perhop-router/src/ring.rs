@@ -11,15 +11,9 @@ use std::path::{Path, PathBuf};
 /// What a file can do.
 pub trait Storage {
     /// Writes some of the bytes at that place, and returns how many.
-    ///
-    /// # Errors
-    /// The file system's.
     fn write_at(&mut self, bytes: &[u8], at: u64) -> io::Result<usize>;
 
     /// Cuts it to that length.
-    ///
-    /// # Errors
-    /// The file system's.
     fn set_len(&mut self, length: u64) -> io::Result<()>;
 }
 
@@ -59,10 +53,8 @@ pub struct Appended {
 }
 
 impl<S: Storage> Ring<S> {
-    /// Begins each file with this header. None grows beyond the limit, except by what is appended at once.
-    ///
-    /// # Errors
-    /// The first file's that cannot be written.
+    /// Begins each file with this header, up to the first that cannot be written. None grows beyond the
+    /// limit, except by what is appended at once.
     pub fn begin(mut files: Vec<S>, header: &[u8], limit: u64) -> io::Result<Self> {
         for file in &mut files {
             file.set_len(0)?;
@@ -83,10 +75,7 @@ impl<S: Storage> Ring<S> {
     }
 
     /// Turns to the next file and says whether there is one; `last` is what the one before ends with, if
-    /// there is room.
-    ///
-    /// # Errors
-    /// A file's that cannot be cut; to be tried again.
+    /// there is room. Call it again if a file cannot be cut.
     pub fn turn(&mut self, last: &[u8]) -> io::Result<bool> {
         self.repair()?;
         if !self.ended {
@@ -121,9 +110,6 @@ impl<S: Storage> Ring<S> {
 
     /// Truncates the file behind its last complete block, if a write failed within one. Call it again if it
     /// fails.
-    ///
-    /// # Errors
-    /// The file's.
     pub fn repair(&mut self) -> io::Result<()> {
         if self.torn {
             self.files[self.current].set_len(self.length)?;
@@ -164,9 +150,6 @@ pub fn names(path: &Path, files: usize) -> Vec<PathBuf> {
 /// Opens a file to write to, with this mode: one that is new, or that is overwritten because it is ours.
 /// Never what a link, or a second name, leads to: where others may write to the folder, that would be a file
 /// of their choice.
-///
-/// # Errors
-/// It is none of these, or the system's.
 #[expect(clippy::disallowed_methods, reason = "the user names a file to write to")]
 pub fn open(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -457,9 +457,6 @@ fn nice(number: f64) -> f64 {
 /// The text with another value at a path. Where the path names a block (`links.uplink.queue.aqm`), the keys
 /// of its table that the new block has, too, stay as they are, the others go, and those that it requires get
 /// ordinary values.
-///
-/// # Errors
-/// There is no such place, or the value is no TOML.
 pub fn set(scenario: &Value, toml: &str, path: &str, value: &str) -> Result<String, Problem> {
     let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
     let name = value.trim().trim_matches('"');

@@ -23,7 +23,7 @@ use perhop_scenario::format::IpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::LabError;
-use crate::sandbox;
+use crate::sandbox::{self, KernelDrops};
 use crate::setting::{HostFlow, LISTENER, Setting, Side};
 
 use role::Common;
@@ -120,13 +120,6 @@ pub(crate) struct Begin {
     pub(crate) go: Receiver<Clock>,
 }
 
-/// Packets that the kernel dropped between a host and its device.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KernelDrops {
-    pub(crate) to_router: u64,
-    pub(crate) to_host: u64,
-}
-
 /// The results of a host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
@@ -180,7 +173,7 @@ pub(crate) fn run(
         sent: sent.map_err(LabError::doing("sending"))?.unwrap_or_default(),
         received: received.map_err(LabError::doing("receiving"))?.unwrap_or_default(),
         users: of_users.map_err(LabError::doing("running users"))?,
-        drops: kernel_drops(),
+        drops: sandbox::device_drops(INTERFACE),
     })
 }
 
@@ -192,11 +185,6 @@ fn listen(setting: &Setting, side: Side) -> io::Result<Socket> {
     listener.bind(&here.into())?;
     listener.listen(4096)?;
     Ok(listener)
-}
-
-fn kernel_drops() -> KernelDrops {
-    let (to_router, to_host) = sandbox::device_drops(INTERFACE);
-    KernelDrops { to_router, to_host }
 }
 
 fn address(side: Side, ip: IpVersion, port: u16) -> SocketAddr {

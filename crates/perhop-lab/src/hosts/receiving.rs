@@ -134,9 +134,6 @@ impl Role for Receivers {
     fn on_socket(&mut self, host: &mut Host<'_, usize>, number: usize, _: EpollFlags) -> io::Result<()> {
         match &self.ends[number] {
             Endpoint::None => {}
-            Endpoint::Tcp(_) if host.common.setting.flows[number].is_passing => {
-                self.read_passing(host, number);
-            }
             Endpoint::Tcp(_) => self.read_tcp(host, number),
             Endpoint::Datagrams { .. } => self.take(host, number),
         }
@@ -164,21 +161,9 @@ impl Role for Receivers {
 }
 
 impl Receivers {
+    /// Reads what has come over a connection; closes that of a flow that comes and goes at its end.
     fn read_tcp(&mut self, host: &Host<'_, usize>, number: usize) {
-        for _ in 0..TURNS {
-            let Self { ends, room, .. } = self;
-            let Endpoint::Tcp(socket) = &ends[number] else { return };
-            match io::Read::read(&mut &*socket, room) {
-                Ok(0) => return host.waiter.forget_patient(socket),
-                Ok(length) => self.count(host, number, length, host.now()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return host.waiter.forget_patient(socket),
-            }
-        }
-    }
-
-    /// Reads what a flow that comes and goes has, and closes its connection at the end.
-    fn read_passing(&mut self, host: &Host<'_, usize>, number: usize) {
+        let is_passing = host.common.setting.flows[number].is_passing;
         for _ in 0..TURNS {
             let Self { ends, room, .. } = self;
             let Endpoint::Tcp(socket) = &ends[number] else { return };
@@ -186,13 +171,14 @@ impl Receivers {
                 Ok(length) if length > 0 => self.count(host, number, length, host.now()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // The end, or the sending host reports what broke.
-                Ok(_) | Err(_) => {
+                Ok(_) | Err(_) if is_passing => {
                     ends[number] = Endpoint::None;
                     return;
                 }
+                Ok(_) | Err(_) => return host.waiter.forget_patient(socket),
             }
         }
-        if let Endpoint::Tcp(socket) = &self.ends[number] {
+        if let (true, Endpoint::Tcp(socket)) = (is_passing, &self.ends[number]) {
             // With the old mark, it is read later.
             let _ = set_mark(host, number, socket);
         }

@@ -79,10 +79,7 @@ pub struct Writing {
     state: Arc<State>,
 }
 
-/// Opens the files of a capture, whose names begin with this one.
-///
-/// # Errors
-/// A file and what is wrong with it.
+/// Opens the files of a capture, whose names begin with this one. An error names the file.
 pub fn open(path: &Path, files: &CaptureFiles) -> Result<Vec<File>, String> {
     let names = ring::names(path, usize::from(files.count));
     let open = |name: &PathBuf| {
@@ -93,9 +90,6 @@ pub fn open(path: &Path, files: &CaptureFiles) -> Result<Vec<File>, String> {
 
 impl Capture {
     /// Begins a capture into files that are open.
-    ///
-    /// # Errors
-    /// A file's.
     pub fn begin<S: Storage + Send + 'static>(
         files: Vec<S>,
         setup: &Setup<'_>,
@@ -169,10 +163,7 @@ impl Capture {
 
 impl Writing {
     /// Waits until everything is in the file, once the run loop's end is dropped, but not for a disk that
-    /// does not respond. Returns the final counters.
-    ///
-    /// # Errors
-    /// An error of the file: its last packets are missing.
+    /// does not respond. Returns the final counters; with an error, the last packets are missing in the file.
     pub fn finish(self) -> (CaptureStatus, io::Result<()>) {
         let ended = self.ended.recv_timeout(PATIENCE);
         let lost = |error| match error {

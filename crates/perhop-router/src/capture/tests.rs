@@ -18,7 +18,8 @@ fn packets_reach_the_file_or_are_counted() {
     let file = ring::open(&path, 0o600).unwrap();
     let names = names();
     let setup = Setup { interfaces: &names, limit: 1 << 30, drops_only: true, longest: 1500 };
-    let (mut capture, writing) = Capture::begin(vec![file], &setup, Clock::start(), Log::new().0).unwrap();
+    let (mut capture, writing) =
+        Capture::begin(vec![file], &setup, Clock::start(), Log::new(log::WAITING).0).unwrap();
     let packet = [0x45; 700];
     capture.sent(0, &packet, Instant::ZERO);
     let many = 50_000;
@@ -71,7 +72,7 @@ type Tested = Writer<Faulty, fn() -> u64>;
 fn writer(files: &[Faulty], limit: u64) -> (Tested, log::Backlog) {
     let header = Blocks::header("perhop-router", &names(), 1500);
     let ring = Ring::begin(files.to_vec(), header.bytes(), limit).unwrap();
-    let (log, lines) = Log::new();
+    let (log, lines) = Log::new(log::WAITING);
     (Writer::new(ring, Arc::default(), log, || 7), lines)
 }
 

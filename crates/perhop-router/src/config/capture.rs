@@ -7,22 +7,20 @@ use super::{Checked, refuse};
 
 /// The files of a capture, written in turn, each up to its limit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CaptureFiles {
     /// The maximum size of each.
-    #[serde(default = "file_size")]
     pub size: Bytes,
     /// How many there are. With one, the capture ends when it is full.
-    #[serde(default = "files", rename = "files")]
+    #[serde(rename = "files")]
     pub count: u16,
     /// Who may read them.
-    #[serde(default)]
     pub mode: Mode,
 }
 
 impl Default for CaptureFiles {
     fn default() -> Self {
-        Self { size: file_size(), count: files(), mode: Mode::default() }
+        Self { size: Bytes::new(500_000_000), count: 2, mode: Mode::default() }
     }
 }
 
@@ -60,14 +58,6 @@ impl CaptureFiles {
         }
         Ok(())
     }
-}
-
-fn file_size() -> Bytes {
-    Bytes::new(500_000_000)
-}
-
-fn files() -> u16 {
-    2
 }
 
 /// The smallest limit of a capture file: a multiple of what is written at once.

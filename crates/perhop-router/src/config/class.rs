@@ -27,13 +27,10 @@ pub struct Class {
     #[serde(default)]
     pub direction: Direction,
     /// The traffic profile: a meter that colors and marks its packets. Each direction has its own meter.
-    #[serde(default)]
     pub profile: Option<MeterParams>,
     /// The color of all its packets.
-    #[serde(default)]
     pub color: Option<Color>,
     /// The codepoint of all its packets.
-    #[serde(default)]
     pub dscp: Option<Dscp>,
     /// Whether its packets keep their codepoint and have the corresponding color.
     #[serde(default)]

@@ -19,16 +19,12 @@ pub struct Interface {
     /// Its kind.
     pub kind: Kind,
     /// For a TUN device: its IPv4 address and the length of its network's prefix.
-    #[serde(default)]
     pub ipv4: Option<Address<Ipv4Addr>>,
     /// For a TUN device: its IPv6 address and the length of its network's prefix.
-    #[serde(default)]
     pub ipv6: Option<Address<Ipv6Addr>>,
     /// For a TUN device: its longest packet. Default: 1500.
-    #[serde(default)]
     pub mtu: Option<u16>,
     /// For a TUN device: how many packets of the kernel may wait. Default: 1000.
-    #[serde(default)]
     pub queue_length: Option<u32>,
 }
 

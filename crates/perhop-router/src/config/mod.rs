@@ -26,10 +26,8 @@ pub struct Config {
     /// The interface on the network's side.
     pub outside: Interface,
     /// The link from inside to outside. Default: packets pass without delay.
-    #[serde(default)]
     pub upstream: Option<Link>,
     /// The link from outside to inside. Default: packets pass without delay.
-    #[serde(default)]
     pub downstream: Option<Link>,
     /// Classes of packets. The first that matches a packet takes it.
     #[serde(default)]
@@ -38,7 +36,6 @@ pub struct Config {
     #[serde(default)]
     pub unmatched: Unmatched,
     /// The address at which Prometheus reads the metrics. Default: none.
-    #[serde(default)]
     pub metrics: Option<SocketAddr>,
     /// Whether other hosts may read them.
     #[serde(default)]
@@ -51,10 +48,8 @@ pub struct Config {
     pub capture: CaptureFiles,
     /// The user that it runs as once everything is open. Default: an unprivileged user if it is started as
     /// root.
-    #[serde(default)]
     pub user: Option<String>,
     /// The real-time priority that it requests (`SCHED_FIFO`, 1 to 99). Default: none.
-    #[serde(default)]
     pub realtime: Option<i32>,
     /// Whether its memory must not be swapped out.
     #[serde(default)]

@@ -85,7 +85,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if answer.use_stderr() { 2 } else { 0 });
         }
     };
-    let (log, lines) = Log::new();
+    let (log, lines) = Log::new(log::WAITING);
     let mut lines = Some(lines);
     let code = match run(&options, &log, &mut lines) {
         Ok(()) => ExitCode::SUCCESS,
@@ -124,7 +124,7 @@ fn run(options: &Options, log: &Log, lines: &mut Option<log::Backlog>) -> Router
     let stop = Arc::new(AtomicBool::new(false));
     let signals = Signals::new([SIGHUP, SIGTERM, SIGINT]).map_err(failed)?;
     write_log(lines).map_err(failed)?;
-    let (manager, notes) = Manager::new();
+    let (manager, notes) = Manager::new(manager::WAITING);
     manager::start(notes).map_err(failed)?;
     let (capture, writing) = files
         .map(|files| {
