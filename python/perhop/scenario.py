@@ -2734,7 +2734,7 @@ class Flow(Table):
             sender does not react to marks.
         play_out: The length of the receivers' play-out buffer, such as `60ms`. It holds the first
             packet of a flow that arrives for this time, and plays every other as long after it was
-            sent; what comes later is counted (`late_packets`) and not played. Only for datagrams.
+            sent; a later packet is counted (`late_packets`) and not played. Only for datagrams.
             Default: none.
         codec: The flows are calls with this codec: tables show their rating R and mean opinion score by
             the E-model (ITU-T G.107). It does not set what the flows send. Without `play-out`, the

@@ -381,8 +381,8 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "TcpEcn::is_off")]
     pub ecn: TcpEcn,
     /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that
-    /// arrives for this time, and plays every other as long after it was sent; a packet that comes later is
-    /// counted (`late_packets`) and not played. Only for datagrams. Default: none.
+    /// arrives for this time, and plays every other as long after it was sent; a later packet is counted
+    /// (`late_packets`) and not played. Only for datagrams. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub play_out: Option<Duration>,
     /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model
