@@ -80,13 +80,6 @@ pub enum Refusal {
         /// The group's name.
         group: String,
     },
-    /// A transport does not declare that it can be batched.
-    Transport {
-        /// The name in scenarios.
-        name: &'static str,
-        /// The flow's name.
-        flow: String,
-    },
 }
 
 impl fmt::Display for Refusal {
@@ -100,9 +93,6 @@ impl fmt::Display for Refusal {
             }
             Self::Application { group } => {
                 write!(f, "no link lies between the hosts of the users of `{group}`")
-            }
-            Self::Transport { name, flow } => {
-                write!(f, "transport `{name}` of flow `{flow}` does not declare that it can be batched")
             }
         }
     }

@@ -1,7 +1,6 @@
 //! The network of a run: nodes, links, flows and their routes.
 
 use std::cmp::Ordering;
-use std::collections::VecDeque;
 use std::fmt;
 
 use perhop_core::aqm::AqmParams;
@@ -31,7 +30,7 @@ use crate::workload::{Draws, Packets, Workload};
 pub struct NodeId(pub u32);
 
 /// Everything that a run depends on, besides its seed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
     /// How long it runs: less than [`Duration::AGES`].
     pub duration: Duration,
@@ -248,7 +247,8 @@ impl FlowSpec {
     }
 }
 
-/// How a flow sends.
+/// How a flow sends. What the hosts of a transport do depends only on the packets, ACKs, timers and messages of
+/// the flow, each at its own time: so the batched engine may let them act ahead of the clock.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportSpec {
     /// TCP.
@@ -314,24 +314,6 @@ impl TransportSpec {
             Self::Tcp(_) => Counted::Segments { ecn: !ecn.is_off() },
             Self::Udp(_) => Counted::Sent,
             Self::Rap(_) | Self::Tfrc(_) => Counted::LossEvents,
-        }
-    }
-
-    /// Its name in scenarios: the key of its table.
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Tcp(_) => "tcp",
-            Self::Udp(_) => "udp",
-            Self::Rap(_) => "rap",
-            Self::Tfrc(_) => "tfrc",
-        }
-    }
-
-    /// The batched engine may run it: what its hosts do depends only on the packets, ACKs, timers and
-    /// messages of the flow, each at its own time, so that they may act ahead of the clock.
-    pub(crate) fn batched(&self) -> bool {
-        match self {
-            Self::Tcp(_) | Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => true,
         }
     }
 
@@ -417,17 +399,7 @@ impl std::error::Error for NoRoute {}
 impl Network {
     /// An empty network that runs for `duration`.
     pub fn new(duration: Duration) -> Self {
-        Self {
-            duration,
-            warmup: Duration::ZERO,
-            probe_interval: None,
-            nodes: 0,
-            links: Vec::new(),
-            shared_meters: Vec::new(),
-            paths: Vec::new(),
-            flows: Vec::new(),
-            applications: Vec::new(),
-        }
+        Self { duration, ..Self::default() }
     }
 
     /// The longest time from when a packet leaves a link, or its host, to when it or its acknowledgement
@@ -585,34 +557,6 @@ impl Network {
     /// The link from one router straight to another, the first named where there are several.
     pub fn link_between(&self, from: NodeId, to: NodeId) -> Option<usize> {
         self.links.iter().position(|link| (link.from, link.to) == (from, to))
-    }
-
-    /// The links of a path with the fewest hops, `None` if there is none. Among equals, the links named first
-    /// win.
-    pub fn route(&self, from: NodeId, to: NodeId) -> Option<Vec<usize>> {
-        let mut reached_by: Vec<Option<usize>> = vec![None; self.nodes as usize];
-        let mut waiting = VecDeque::from([from]);
-        while let Some(node) = waiting.pop_front() {
-            if node == to {
-                let mut path = Vec::new();
-                let mut node = to;
-                while node != from {
-                    let link = reached_by[node.0 as usize].expect("reached");
-                    path.push(link);
-                    node = self.links[link].from;
-                }
-                path.reverse();
-                return Some(path);
-            }
-            for (number, link) in self.links.iter().enumerate().filter(|(_, link)| link.from == node) {
-                let seen = &mut reached_by[link.to.0 as usize];
-                if seen.is_none() && link.to != from {
-                    *seen = Some(number);
-                    waiting.push_back(link.to);
-                }
-            }
-        }
-        None
     }
 }
 

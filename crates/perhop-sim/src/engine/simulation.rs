@@ -5,7 +5,7 @@ use perhop_core::{Duration, Imbalance, Instant};
 
 use super::batched::{Accepted, Batched};
 use super::failure::{Failure, OneThread};
-use super::parallel::Parallel;
+use super::parallel::{Parallel, Partition};
 use super::reference::Reference;
 use super::setup::Setup;
 use crate::choice::{Engine, EngineUsed};
@@ -124,7 +124,7 @@ impl Simulation {
         let watch = Watch::default();
         let setup = Setup::new(network, seed, &watch)?;
         let accepted = Accepted::of(network, &setup).map_err(Failure::Refused)?;
-        let partition = Parallel::divide_by(network, &setup, of_node).map_err(Failure::Undivided)?;
+        let partition = Partition::by(network, &setup, of_node).map_err(Failure::Undivided)?;
         let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?.alternating();
         let run = Run::Parallel(Box::new(engine));
         Self { run, used: EngineUsed::Batched, watch, progress: Progress::default() }.complete()
@@ -156,7 +156,7 @@ impl Simulation {
         };
         let (run, used) = match accepted {
             Ok(accepted) => {
-                let run = if let Ok(partition) = Parallel::divide(network, &setup, threads) {
+                let run = if let Ok(partition) = Partition::of(network, &setup, threads) {
                     let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?;
                     Run::Parallel(Box::new(engine))
                 } else {
@@ -193,7 +193,7 @@ impl Simulation {
     ) -> Result<Result<usize, OneThread>, Failure> {
         let setup = Setup::new(network, 0, watch)?;
         Ok(match Accepted::of(network, &setup) {
-            Ok(_) => Parallel::divide(network, &setup, threads).map(|partition| partition.parts()),
+            Ok(_) => Partition::of(network, &setup, threads).map(|partition| partition.parts),
             Err(_) => Err(OneThread::Reference),
         })
     }

@@ -129,21 +129,16 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// A change of a running network.
-#[derive(Clone, Debug)]
-enum Change {
-    /// The queue and the meters of this link have the parameters that its new specification says.
-    Queue(usize),
-    /// This flow's own profile, and the contracted rate that its packets carry, are those of its new
-    /// specification.
-    Profile(usize),
-    /// This profile, which flows share, is that of its new specification.
-    Shared(usize),
+#[derive(Clone, Copy, Debug)]
+enum Change<'a> {
+    /// The parameters of a queue, of meters or of a profile.
+    Retuned(Retuned<'a>),
     /// The rate and the delay of this link.
     Link(usize, Bitrate, Duration),
     /// The rate of this flow.
-    Flow(usize, Box<UdpParams>),
+    Flow(usize, &'a UdpParams),
     /// The parameters of this flow's congestion control, which is implemented outside.
-    Control(usize, Box<ForeignCongestionParams>),
+    Control(usize, &'a ForeignCongestionParams),
 }
 
 impl Stepping {
@@ -255,14 +250,11 @@ impl Stepping {
         if changes.is_empty() {
             return Ok(());
         }
-        // What can be refused first.
-        let retuned = |change: &Change| match *change {
-            Change::Queue(n) => Some(Retuned::Link(n, &self.network.links[n], &network.links[n])),
-            Change::Profile(n) => Some(Retuned::Profile(n, &network.flows[n])),
-            Change::Shared(n) => Some(Retuned::Shared(n, &network.shared_meters[n].params)),
+        let retuned = changes.iter().filter_map(|change| match change {
+            Change::Retuned(retuned) => Some(*retuned),
             Change::Link(..) | Change::Flow(..) | Change::Control(..) => None,
-        };
-        let retuned: Vec<Retuned<'_>> = changes.iter().filter_map(retuned).collect();
+        });
+        let retuned: Vec<Retuned<'_>> = retuned.collect();
         let refused = |(place, problem): (ChangedPlace, UnitError)| {
             let problem = problem.to_string();
             match place {
@@ -276,26 +268,21 @@ impl Stepping {
                 }
             }
         };
-        let engine = match &mut self.simulation.run {
-            Run::Reference(engine) => engine,
-            Run::Batched(engine) => {
-                let links = |change: &Change| matches!(change, Change::Queue(_));
-                if !changes.iter().all(links) {
-                    return Err(Refused::AheadOfClock);
+        let links_only = changes.iter().all(|change| matches!(change, Change::Retuned(Retuned::Link(..))));
+        // What can be refused comes first.
+        match &mut self.simulation.run {
+            Run::Reference(engine) => engine.retune(&retuned).map_err(refused)?,
+            Run::Batched(engine) if links_only => engine.retune(&retuned).map_err(refused)?,
+            Run::Batched(_) | Run::Parallel(_) => return Err(Refused::AheadOfClock),
+        }
+        if let Run::Reference(engine) = &mut self.simulation.run {
+            for change in changes {
+                match change {
+                    Change::Retuned(_) => {}
+                    Change::Link(number, rate, delay) => engine.change_link(number, rate, delay),
+                    Change::Flow(number, params) => engine.change_rate(number, params),
+                    Change::Control(number, params) => engine.change_control(number, params),
                 }
-                engine.retune(&retuned).map_err(refused)?;
-                self.network = network.clone();
-                return Ok(());
-            }
-            Run::Parallel(_) => return Err(Refused::AheadOfClock),
-        };
-        engine.retune(&retuned).map_err(refused)?;
-        for change in changes {
-            match change {
-                Change::Queue(..) | Change::Profile(..) | Change::Shared(..) => {}
-                Change::Link(number, rate, delay) => engine.change_link(number, rate, delay),
-                Change::Flow(number, params) => engine.change_rate(number, &params),
-                Change::Control(number, params) => engine.change_control(number, &params),
             }
         }
         self.network = network.clone();
@@ -313,7 +300,7 @@ impl Stepping {
 }
 
 /// Returns the changes that make one network of the other.
-fn changes(before: &Network, after: &Network) -> Result<Vec<Change>, Refused> {
+fn changes<'a>(before: &'a Network, after: &'a Network) -> Result<Vec<Change<'a>>, Refused> {
     let mut changes = Vec::new();
     if (before.links.len(), before.flows.len()) != (after.links.len(), after.flows.len()) {
         return Err(Refused::Other);
@@ -325,30 +312,29 @@ fn changes(before: &Network, after: &Network) -> Result<Vec<Change>, Refused> {
         changes.extend(flow_change(number, before, after)?);
     }
     for (number, (before, after)) in before.shared_meters.iter().zip(&after.shared_meters).enumerate() {
-        if before.name == after.name && before.params != after.params {
-            changes.push(Change::Shared(number));
+        if before.params != after.params {
+            changes.push(Change::Retuned(Retuned::Shared(number, &after.params)));
         }
     }
     let names = |network: &Network| -> Vec<String> {
         network.shared_meters.iter().map(|meter| meter.name.clone()).collect()
     };
-    if names(before) != names(after) {
-        return Err(Refused::Other);
-    }
     let rest = |network: &Network| Network {
         links: Vec::new(),
         flows: Vec::new(),
         shared_meters: Vec::new(),
         ..network.clone()
     };
-    if rest(before) == rest(after) { Ok(changes) } else { Err(Refused::Other) }
+    let can_change = names(before) == names(after) && rest(before) == rest(after);
+    if can_change { Ok(changes) } else { Err(Refused::Other) }
 }
 
-fn link_changes(number: usize, before: &LinkSpec, after: &LinkSpec) -> Result<Vec<Change>, Refused> {
+fn link_changes<'a>(
+    number: usize,
+    before: &'a LinkSpec,
+    after: &'a LinkSpec,
+) -> Result<Vec<Change<'a>>, Refused> {
     let mut changes = Vec::new();
-    if before == after {
-        return Ok(changes);
-    }
     let link = || after.name.clone();
     let same = LinkSpec {
         rate: before.rate,
@@ -361,7 +347,7 @@ fn link_changes(number: usize, before: &LinkSpec, after: &LinkSpec) -> Result<Ve
         return Err(Refused::Link { link: link() });
     }
     if before.queue != after.queue || before.meters != after.meters {
-        changes.push(Change::Queue(number));
+        changes.push(Change::Retuned(Retuned::Link(number, before, after)));
     }
     if (before.rate, before.delay) != (after.rate, after.delay) {
         if before.medium.trace.is_some() && before.rate != after.rate {
@@ -372,43 +358,44 @@ fn link_changes(number: usize, before: &LinkSpec, after: &LinkSpec) -> Result<Ve
     Ok(changes)
 }
 
-fn flow_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Option<Change>, Refused> {
+fn flow_change<'a>(
+    number: usize,
+    before: &FlowSpec,
+    after: &'a FlowSpec,
+) -> Result<Option<Change<'a>>, Refused> {
     if before == after {
         return Ok(None);
     }
-    let refused = || Refused::Flow { flow: after.name.clone() };
     if before.marking != after.marking || before.service != after.service || before.reserved != after.reserved
     {
         return profile_change(number, before, after).map(Some);
     }
-    if let (TransportSpec::Tcp(tcp), TransportSpec::Tcp(next)) = (&before.transport, &after.transport) {
-        let same = FlowSpec { transport: before.transport.clone(), ..after.clone() };
-        let same_tcp = TcpParams { congestion: tcp.congestion.clone(), ..next.clone() };
-        return match (tcp.congestion.0.foreign(), next.congestion.0.foreign()) {
-            (Some(class), Some(changed))
-                if same == *before
-                    && same_tcp == *tcp
-                    && (&class.class, &class.needs) == (&changed.class, &changed.needs)
-                    && before.population.is_none() =>
-            {
-                Ok(Some(Change::Control(number, Box::new(changed.clone()))))
-            }
-            _ => Err(refused()),
-        };
-    }
-    let (TransportSpec::Udp(udp), TransportSpec::Udp(next)) = (&before.transport, &after.transport) else {
-        return Err(refused());
-    };
     let same = FlowSpec { transport: before.transport.clone(), ..after.clone() };
-    let same_udp = UdpParams { rate: udp.rate, ..next.clone() };
-    if same != *before || same_udp != *udp {
-        return Err(refused());
-    }
-    Ok(Some(Change::Flow(number, Box::new(next.clone()))))
+    let change = match (&before.transport, &after.transport) {
+        _ if same != *before => None,
+        (TransportSpec::Tcp(tcp), TransportSpec::Tcp(next)) if before.population.is_none() => {
+            control_change(number, tcp, next)
+        }
+        (TransportSpec::Udp(udp), TransportSpec::Udp(next)) => {
+            let same = UdpParams { rate: udp.rate, ..next.clone() };
+            (same == *udp).then_some(Change::Flow(number, next))
+        }
+        _ => None,
+    };
+    change.map(Some).ok_or_else(|| Refused::Flow { flow: after.name.clone() })
 }
 
-/// Of the profile of a flow, its own or a shared one.
-fn profile_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<Change, Refused> {
+/// Returns the change of a congestion control that is implemented outside, if nothing but its parameters
+/// differs.
+fn control_change<'a>(number: usize, before: &TcpParams, after: &'a TcpParams) -> Option<Change<'a>> {
+    let same = TcpParams { congestion: before.congestion.clone(), ..after.clone() };
+    let (class, changed) = before.congestion.0.foreign().zip(after.congestion.0.foreign())?;
+    let is_same = same == *before && (&class.class, &class.needs) == (&changed.class, &changed.needs);
+    is_same.then_some(Change::Control(number, changed))
+}
+
+/// Returns the change of the profile of a flow, its own or a shared one.
+fn profile_change<'a>(number: usize, before: &FlowSpec, after: &'a FlowSpec) -> Result<Change<'a>, Refused> {
     let FlowSpec { marking, service, reserved, .. } = before.clone();
     let same = FlowSpec { marking, service, reserved, ..after.clone() };
     if same != *before || std::mem::discriminant(&before.marking) != std::mem::discriminant(&after.marking) {
@@ -427,5 +414,5 @@ fn profile_change(number: usize, before: &FlowSpec, after: &FlowSpec) -> Result<
         let problem = format!("the profile's rate cannot change during a run for {owner}: {reason}");
         return Err(Refused::Profile { owner, problem });
     }
-    Ok(Change::Profile(number))
+    Ok(Change::Retuned(Retuned::Profile(number, after)))
 }

@@ -21,7 +21,6 @@ impl Accepted {
     pub(crate) fn of(network: &Network, setup: &Setup) -> Result<Self, Refusal> {
         check_blocks(network)?;
         check_applications(network, &setup.routes)?;
-        check_transports(network)?;
         Ok(Self { lookahead: lookahead(network, setup)? })
     }
 }
@@ -102,16 +101,6 @@ fn check_applications(network: &Network, routes: &[Routes]) -> Result<(), Refusa
         }
     }
     Ok(())
-}
-
-fn check_transports(network: &Network) -> Result<(), Refusal> {
-    match network.flows.iter().find(|flow| !flow.transport.batched()) {
-        None => Ok(()),
-        Some(flow) => {
-            let name = flow.transport.name();
-            Err(Refusal::Transport { name, flow: flow.name.clone() })
-        }
-    }
 }
 
 /// Returns the least time in which a packet passes a link (transmission and propagation), or in which a
@@ -306,11 +295,6 @@ mod tests {
         assert_eq!(
             blue.check().unwrap_err().to_string(),
             "AQM `blue` of link `uplink` does not declare that it can be batched"
-        );
-        let refused = Refusal::Transport { name: "quic", flow: "web".into() };
-        assert_eq!(
-            refused.to_string(),
-            "transport `quic` of flow `web` does not declare that it can be batched"
         );
     }
 }

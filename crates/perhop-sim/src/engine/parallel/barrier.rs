@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 const SPINS: u32 = 2000;
 
 /// A barrier for rounds of some microseconds: where each thread has a core, nobody sleeps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
@@ -20,14 +20,7 @@ pub(super) struct Barrier {
 
 impl Barrier {
     pub(super) fn new(threads: usize) -> Self {
-        Self {
-            threads,
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
-            broken: AtomicBool::new(false),
-            door: Mutex::new(()),
-            opens: Condvar::new(),
-        }
+        Self { threads, ..Self::default() }
     }
 
     /// Waits until all threads are here. What each did before is then visible to all. Returns false if one

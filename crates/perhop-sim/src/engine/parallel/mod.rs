@@ -16,7 +16,6 @@ mod threads;
 use perhop_core::{Duration, Imbalance, Instant};
 
 use super::batched::{Accepted, Finished};
-use super::failure::OneThread;
 use super::setup::Setup;
 use crate::flow::{Ends, Flow};
 use crate::network::Network;
@@ -25,7 +24,7 @@ use crate::probe::{QueueSeries, Series};
 use crate::sampling::SampleTimes;
 use crate::watch::{Progress, Stopped, Watch};
 use crate::window_control::WindowControls;
-use partition::Partition;
+pub(super) use partition::Partition;
 use split::Part;
 use threads::Sharing;
 
@@ -42,26 +41,6 @@ pub(super) struct Parallel {
 }
 
 impl Parallel {
-    /// Divides a network among at most so many threads.
-    ///
-    /// # Errors
-    /// Why it runs on one thread.
-    pub(super) fn divide(network: &Network, setup: &Setup, threads: usize) -> Result<Partition, OneThread> {
-        Partition::of(network, setup, threads)
-    }
-
-    /// Returns the division in which each router is in the part of this number.
-    ///
-    /// # Errors
-    /// Routers of different parts may affect one another at once.
-    pub(super) fn divide_by(
-        network: &Network,
-        setup: &Setup,
-        of_node: &[u32],
-    ) -> Result<Partition, OneThread> {
-        Partition::by(network, setup, of_node)
-    }
-
     /// The network at time zero.
     ///
     /// # Errors

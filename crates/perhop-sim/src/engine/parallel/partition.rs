@@ -29,28 +29,21 @@ const TRIES: usize = 64;
 pub(in crate::engine) struct Partition {
     /// The part of each router.
     pub(super) of_node: Vec<u32>,
-    pub(super) parts: usize,
+    pub(in crate::engine) parts: usize,
     /// A packet takes at least this long from a part to another.
     pub(super) lookahead: Duration,
 }
 
 impl Partition {
-    /// Returns the number of parts.
-    pub(in crate::engine) fn parts(&self) -> usize {
-        self.parts
-    }
-
     /// Divides a network into at most so many parts.
     ///
     /// # Errors
     /// Why it stays whole.
-    pub(super) fn of(network: &Network, setup: &Setup, threads: usize) -> Result<Self, OneThread> {
+    pub(in crate::engine) fn of(network: &Network, setup: &Setup, threads: usize) -> Result<Self, OneThread> {
         if threads <= 1 {
             return Err(OneThread::Asked);
         }
-        check_controls(network)?;
-        check_populations(network)?;
-        check_applications(network)?;
+        check(network)?;
         let links = network.links.len();
         let most = (links / LINKS_PER_THREAD).min(threads);
         if most <= 1 {
@@ -69,10 +62,12 @@ impl Partition {
     ///
     /// # Errors
     /// Routers of different parts may affect one another at once.
-    pub(super) fn by(network: &Network, setup: &Setup, of_node: &[u32]) -> Result<Self, OneThread> {
-        check_controls(network)?;
-        check_populations(network)?;
-        check_applications(network)?;
+    pub(in crate::engine) fn by(
+        network: &Network,
+        setup: &Setup,
+        of_node: &[u32],
+    ) -> Result<Self, OneThread> {
+        check(network)?;
         let sizes = Sizes::of(network, setup);
         let mut joined = sizes.joined.clone();
         let parts = of_node.iter().max().map_or(1, |&last| last as usize + 1);
@@ -83,23 +78,15 @@ impl Partition {
     }
 }
 
-fn check_controls(network: &Network) -> Result<(), OneThread> {
-    match network.paths.iter().find(|path| path.control.is_some()) {
-        None => Ok(()),
-        Some(path) => Err(OneThread::Control { path: path.name.clone() }),
+/// Finds what keeps a network on one thread: window controls, users, and flows of populations, whose numbers
+/// depend on which others are over.
+fn check(network: &Network) -> Result<(), OneThread> {
+    if let Some(path) = network.paths.iter().find(|path| path.control.is_some()) {
+        return Err(OneThread::Control { path: path.name.clone() });
     }
-}
-
-/// Finds what keeps a network on one thread: users, and flows of populations, whose numbers depend on which
-/// others are over.
-fn check_populations(network: &Network) -> Result<(), OneThread> {
-    match network.flows.iter().find(|flow| flow.population.is_some()) {
-        None => Ok(()),
-        Some(flow) => Err(OneThread::Population { flow: flow.name.clone() }),
+    if let Some(flow) = network.flows.iter().find(|flow| flow.population.is_some()) {
+        return Err(OneThread::Population { flow: flow.name.clone() });
     }
-}
-
-fn check_applications(network: &Network) -> Result<(), OneThread> {
     match network.applications.first() {
         None => Ok(()),
         Some(spec) => Err(OneThread::Application { group: spec.name.clone() }),
@@ -128,7 +115,6 @@ impl<'a> Sizes<'a> {
             .iter()
             .map(|link| link.medium.least_passage((link.rate, link.delay), smallest))
             .collect();
-        let largest = setup.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         let mut work = vec![1; network.nodes as usize];
         for step in &setup.steps {
             if let Step::Link(link) | Step::Metered(link) = step {
@@ -145,7 +131,7 @@ impl<'a> Sizes<'a> {
                 joined.join(first, flow.from.0);
             }
         }
-        Self { network, passes, largest: Bytes::new(u64::from(largest)), work, joined }
+        Self { network, passes, largest: setup.largest_packet(), work, joined }
     }
 
     /// Returns how many of the largest packets all links together can send in this time.

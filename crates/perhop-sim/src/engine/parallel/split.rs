@@ -22,6 +22,7 @@ pub(super) struct Part {
 }
 
 /// A part that is being made.
+#[derive(Default)]
 struct Draft {
     network: Network,
     flows: Vec<Flow>,
@@ -127,15 +128,7 @@ impl Draft {
             shared_meters: network.shared_meters.clone(),
             ..Network::new(network.duration)
         };
-        Self {
-            network,
-            flows: Vec::new(),
-            ends: Vec::new(),
-            numbers: Vec::new(),
-            routes: Vec::new(),
-            steps: Vec::new(),
-            measured: Vec::new(),
-        }
+        Self { network, ..Self::default() }
     }
 
     /// Adds a flow, some of whose packets pass the part.

@@ -7,6 +7,7 @@ use super::link::{Link, Queue, ServiceTime};
 use crate::control::Post;
 use crate::engine::setup::Step;
 use crate::medium::LinkEvent;
+use crate::observer::PacketEvent;
 use crate::packet::SimPacket;
 
 impl Reference {
@@ -181,7 +182,7 @@ impl Reference {
     /// Shows an observer that a queue drops a packet which has waited.
     fn observe_drop(&mut self, number: usize, packet: SimPacket, reason: Reason) {
         if let Some(tap) = &mut self.tap {
-            tap.dropped(number, packet, reason, &self.flows[packet.flow()], self.now);
+            tap.show(number, packet, PacketEvent::Dropped(reason), &self.flows[packet.flow()], self.now);
         }
     }
 

@@ -1,7 +1,6 @@
-//! A priority queue over time: a binary heap.
+//! A priority queue over time: a sorted map.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use perhop_core::Instant;
 
@@ -11,34 +10,27 @@ use crate::timed::Timed;
 /// Pending entries, in the order of (time, rank, addition).
 #[derive(Clone, Debug)]
 pub(crate) struct Pending<T> {
-    heap: BinaryHeap<Entry<T>>,
+    entries: BTreeMap<(Instant, u64, u64), T>,
     /// Entries added so far.
-    added: u64,
-}
-
-/// An entry and its order of addition; the earliest is the greatest.
-#[derive(Clone, Copy, Debug)]
-struct Entry<T> {
-    content: T,
     added: u64,
 }
 
 impl<T: Timed> Pending<T> {
     /// Adds an entry.
     pub(crate) fn push(&mut self, content: T) {
-        self.heap.push(Entry { content, added: self.added });
+        self.entries.insert((content.at(), content.rank(), self.added), content);
         self.added += 1;
     }
 
-    /// The time of the next entry.
+    /// Returns the time of the next entry.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.heap.peek().map(|entry| entry.content.at())
+        self.entries.first_key_value().map(|(&(at, ..), _)| at)
     }
 
     /// Takes the next entry if its time is `now` or earlier.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
-        self.next().filter(|&next| next <= now)?;
-        self.heap.pop().map(|entry| entry.content)
+        let next = self.entries.first_entry().filter(|next| next.key().0 <= now)?;
+        Some(next.remove())
     }
 }
 
@@ -48,35 +40,9 @@ impl Schedule for Pending<Event> {
     }
 }
 
-impl<T: Timed> Default for Pending<T> {
+impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Self { heap: BinaryHeap::new(), added: 0 }
-    }
-}
-
-impl<T: Timed> Entry<T> {
-    fn key(&self) -> (Instant, u64, u64) {
-        (self.content.at(), self.content.rank(), self.added)
-    }
-}
-
-impl<T: Timed> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<T: Timed> Eq for Entry<T> {}
-
-impl<T: Timed> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T: Timed> Ord for Entry<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
+        Self { entries: BTreeMap::new(), added: 0 }
     }
 }
 

@@ -45,7 +45,7 @@ impl Tap {
                 self.newly_notified(link, packet, port).map_or(Decision::Admitted, Decision::Notified)
             }
         };
-        self.tell(link, packet, PacketEvent::Arrival(decision), flow, now);
+        self.show(link, packet, PacketEvent::Arrival(decision), flow, now);
     }
 
     /// A packet has come to a wire, which begins to send it at `starts`.
@@ -61,7 +61,7 @@ impl Tap {
         if self.notified[link].is_none() {
             return;
         }
-        self.tell(link, packet, PacketEvent::Arrival(Decision::Admitted), flow, now);
+        self.show(link, packet, PacketEvent::Arrival(Decision::Admitted), flow, now);
         let event = PacketEvent::Departure { notified: None, is_lost };
         let (header, contents) = (packet.header(), flow.contents(packet));
         self.departures.push(Observed { at: starts, link, event, flow: flow.origin(), header, contents });
@@ -78,19 +78,7 @@ impl Tap {
         now: Instant,
     ) {
         let notified = self.newly_notified(link, packet, port);
-        self.tell(link, packet, PacketEvent::Departure { notified, is_lost }, flow, now);
-    }
-
-    /// A queue drops a packet that has waited.
-    pub(super) fn dropped(
-        &mut self,
-        link: usize,
-        packet: SimPacket,
-        reason: Reason,
-        flow: &Flow,
-        now: Instant,
-    ) {
-        self.tell(link, packet, PacketEvent::Dropped(reason), flow, now);
+        self.show(link, packet, PacketEvent::Departure { notified, is_lost }, flow, now);
     }
 
     /// A meter drops a packet, to which it gave this color.
@@ -104,7 +92,7 @@ impl Tap {
     ) {
         let mut header = packet.header();
         header.color = color;
-        self.tell(link, packet.remarked(&header), PacketEvent::Policed, flow, now);
+        self.show(link, packet.remarked(&header), PacketEvent::Policed, flow, now);
     }
 
     /// The run has come to `now`: departures until then have happened.
@@ -114,7 +102,15 @@ impl Tap {
         }
     }
 
-    fn tell(&mut self, link: usize, packet: SimPacket, event: PacketEvent, flow: &Flow, now: Instant) {
+    /// Shows a packet at a link, unless that is not observed.
+    pub(super) fn show(
+        &mut self,
+        link: usize,
+        packet: SimPacket,
+        event: PacketEvent,
+        flow: &Flow,
+        now: Instant,
+    ) {
         if self.notified[link].is_none() {
             return;
         }

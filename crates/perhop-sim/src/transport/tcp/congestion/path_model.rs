@@ -175,12 +175,14 @@ pub(super) struct Limited {
     to: u64,
 }
 
-impl Limited {
+impl Default for Limited {
     /// Returns an empty set.
-    pub(super) fn none() -> Self {
+    fn default() -> Self {
         Self { from: u64::MAX, to: 0 }
     }
+}
 
+impl Limited {
     /// Limits the samples of segments that are sent from now on, when `delivered` segments have been.
     pub(super) fn begin(&mut self, delivered: u64) {
         self.from = delivered;
@@ -200,7 +202,7 @@ impl Limited {
 
 /// The excess of what ACKs report at once over what the path delivers meanwhile (draft-ietf-ccwg-bbr-06,
 /// section 5.5.9).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Aggregation {
     since: Instant,
     acked: f64,
@@ -208,10 +210,6 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
-    pub(super) fn new() -> Self {
-        Self { since: Instant::ZERO, acked: 0.0, extra: RecentMax::default() }
-    }
-
     /// An ACK came in this round, while the path was thought to deliver `rate` and this window was in force.
     pub(super) fn take(&mut self, ack: &AckSample, rate: f64, window: f64, round: u64) {
         let mut expected = rate * ack.now.since(self.since).as_secs_f64();
@@ -319,7 +317,7 @@ mod tests {
     #[test]
     fn aggregation_is_what_comes_beyond_the_rate_in_an_episode() {
         // 1000 segments a second; 20 at once after 10 ms of silence, which 10 of them make up for.
-        let mut aggregation = Aggregation::new();
+        let mut aggregation = Aggregation::default();
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         aggregation.take(&AckSample { now: at(100), ..ack(5) }, 1000.0, 100.0, 1);
         assert_eq!(aggregation.extra(), 5.0);

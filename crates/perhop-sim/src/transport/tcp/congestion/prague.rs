@@ -50,7 +50,7 @@ impl Default for PragueParams {
 /// - There is no fallback where the bottleneck marks as RFC 3168 has it; Linux has one that is off by
 ///   default.
 /// - What arrives during a recovery from losses does not count in the estimate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Prague {
     packet: Bytes,
     most: u64,
@@ -103,18 +103,11 @@ impl Algorithm for Prague {
             most: u64::from(setup.most) << BITS,
             window: fraction(setup.window),
             threshold: fraction(setup.threshold),
-            smoothed_rtt: 0.0,
             upscaled: ONE << GAIN_SHIFT,
             upscaled_before: ONE << GAIN_SHIFT,
-            saw_mark: false,
-            acked: 0,
-            marked: 0,
-            ends: 0,
-            round_began: Instant::ZERO,
-            rounds: 0,
             increase: ONE,
-            reduced: None,
             target: params.target_rtt,
+            ..Self::default()
         }
     }
 }

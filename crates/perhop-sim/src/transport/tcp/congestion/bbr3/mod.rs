@@ -90,8 +90,9 @@ enum State {
 }
 
 /// The meaning of an ACK for the bandwidth probe (`ack_phase`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Feedback {
+    #[default]
     None,
     Refilling,
     Starting,
@@ -100,7 +101,7 @@ enum Feedback {
 }
 
 /// The least round trip, and the times of its probes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct MinRtt {
     seconds: f64,
     at: Instant,
@@ -137,7 +138,7 @@ struct Latest {
 }
 
 /// The probe of the bandwidth.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Probe {
     feedback: Feedback,
     /// `is_bw_probe_sample`: losses are of the probe, and none has been answered.
@@ -178,31 +179,11 @@ impl Algorithm for Bbr3 {
             is_full: false,
             rate: RecentMax::default(),
             cycle: 0,
-            aggregation: Aggregation::new(),
-            min_rtt: MinRtt {
-                seconds: f64::INFINITY,
-                at: Instant::ZERO,
-                probed: f64::INFINITY,
-                probed_at: Instant::ZERO,
-                expired: false,
-                ends: None,
-                passed_a_round: false,
-                limited: Limited::none(),
-            },
+            aggregation: Aggregation::default(),
+            min_rtt: MinRtt { seconds: f64::INFINITY, probed: f64::INFINITY, ..MinRtt::default() },
             bounds: Bounds { rate: f64::INFINITY, inflight: f64::INFINITY, long_term: f64::INFINITY },
             latest: Latest::default(),
-            probe: Probe {
-                feedback: Feedback::None,
-                is_sampled: false,
-                was_too_high: false,
-                was_precautionary: false,
-                rounds: 0,
-                acked: 0.0,
-                step: f64::INFINITY,
-                rounds_since: 0,
-                began: Instant::ZERO,
-                wait: Duration::ZERO,
-            },
+            probe: Probe { step: f64::INFINITY, ..Probe::default() },
             drain_began: 0,
             uses_window: [false; 2],
             recovering: false,

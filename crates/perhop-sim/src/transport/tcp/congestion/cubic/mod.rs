@@ -194,7 +194,7 @@ impl CongestionControl for Cubic {
 }
 
 /// The cubic function and its state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Curve {
     /// `W_max`: the plateau. Zero before the first loss, and after a timeout.
     plateau: f64,
@@ -212,7 +212,7 @@ struct Curve {
 
 impl Curve {
     fn new(raised: f64) -> Self {
-        Self { plateau: 0.0, reach: 0.0, epoch: None, reno: 0.0, prior: 0.0, raised }
+        Self { raised, ..Self::default() }
     }
 
     /// Returns the window after `acked` segments were acknowledged at `now`, in congestion avoidance

@@ -39,7 +39,7 @@ const AGAIN: Duration = Duration::from_nanos(1_000_000_000 / 32);
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// The state (`struct bictcp`). Windows in segments, times in 1/1024 s unless they have a type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Segments {
     /// The window before the last loss, or less by fast convergence (`last_max_cwnd`). Zero before the first,
     /// and after a timeout.
@@ -66,19 +66,7 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn new(raises_alpha: bool) -> Self {
-        Self {
-            plateau: 0,
-            epoch: None,
-            origin: 0,
-            reach: 0,
-            reno: 0,
-            acked: 0,
-            prior: None,
-            raises_alpha,
-            least_rtt: None,
-            per_segment: 0,
-            found: None,
-        }
+        Self { raises_alpha, ..Self::default() }
     }
 
     /// The smoothed round trip is so many seconds; 0 before the first is known.
