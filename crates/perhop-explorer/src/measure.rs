@@ -65,7 +65,7 @@ pub fn rows(scenario: &Scenario, outcome: &Outcome) -> Vec<Row> {
         let entries = declared.iter().filter(|(model, _)| *model == application.model);
         rows.extend(entries.flat_map(|(_, entries)| *entries).map(|entry| {
             let name = format!("applications.{}.{}", application.name, entry.name);
-            (name, entry.unit.symbol(), entry.of(&application.recorded))
+            (name, entry.unit.symbol(), entry.value.of(&application.recorded))
         }));
     }
     rows

@@ -24,8 +24,8 @@ fn applications() -> Value {
             .map(|measure| {
                 json!({
                     "name": measure.name,
-                    "label": measure.label,
-                    "importance": measure.importance,
+                    "label": measure.summary.map(|summary| summary.label),
+                    "importance": measure.summary.map(|summary| summary.importance),
                     "unit": measure.unit.symbol(),
                     "description": measure.description,
                 })

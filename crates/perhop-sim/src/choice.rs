@@ -1,7 +1,5 @@
 //! The two engines by name, and why one of them runs a network.
 
-use std::fmt;
-
 /// An engine, which computes a run. Both give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -59,14 +57,16 @@ impl EngineUsed {
 }
 
 /// The reason why the batched engine refuses a network, which then runs on the reference engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A packet passes this link in less than a nanosecond, the resolution of the clock.
+    #[error("link `{link}` leaves no look-ahead: a packet passes it in less than 1 ns")]
     NoLookahead {
         /// The link's name.
         link: String,
     },
     /// A block does not declare that it can be batched: [`Block::BATCHED`](perhop_core::Block::BATCHED).
+    #[error("{role} `{name}` of {place} does not declare that it can be batched")]
     Block {
         /// The block's role, such as `AQM`.
         role: &'static str,
@@ -76,24 +76,9 @@ pub enum Refusal {
         place: String,
     },
     /// Users of an application whose hosts no link joins.
+    #[error("no link lies between the hosts of the users of `{group}`")]
     Application {
         /// The group's name.
         group: String,
     },
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoLookahead { link } => {
-                write!(f, "link `{link}` leaves no look-ahead: a packet passes it in less than 1 ns")
-            }
-            Self::Block { role, name, place } => {
-                write!(f, "{role} `{name}` of {place} does not declare that it can be batched")
-            }
-            Self::Application { group } => {
-                write!(f, "no link lies between the hosts of the users of `{group}`")
-            }
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! The network of a run: nodes, links, flows and their routes.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::control::WindowControl;
@@ -81,7 +80,7 @@ impl ApplicationSpec {
     /// What the group measured.
     pub fn outcome(&self, recorded: Recorded) -> ApplicationOutcome {
         let Self { name, params, users, .. } = self;
-        let measures = params.measures().iter().map(|measure| (measure.name, measure.of(&recorded)));
+        let measures = params.measures().iter().map(|measure| (measure.name, measure.value.of(&recorded)));
         ApplicationOutcome {
             name: name.clone(),
             model: params.name(),
@@ -378,7 +377,8 @@ impl TransportSpec {
 }
 
 /// A flow's endpoints are not connected, or not by its path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("flow {flow}: no path leads from node {} to node {}", .from.0, .to.0)]
 pub struct NoRoute {
     /// The flow's number.
     pub flow: usize,
@@ -387,14 +387,6 @@ pub struct NoRoute {
     /// Where it should end.
     pub to: NodeId,
 }
-
-impl fmt::Display for NoRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "flow {}: no path leads from node {} to node {}", self.flow, self.from.0, self.to.0)
-    }
-}
-
-impl std::error::Error for NoRoute {}
 
 impl Network {
     /// An empty network that runs for `duration`.

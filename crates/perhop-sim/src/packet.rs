@@ -218,25 +218,24 @@ impl SimPacket {
     /// The packet with this codepoint, and the color that it means in Assured Forwarding (RFC 2597); any
     /// other leaves the color.
     pub fn with_codepoint(self, dscp: Dscp) -> Self {
-        let color = color_of(dscp, self.color());
-        let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
-        let marks = (color as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT;
-        Self { content: clear | marks, ..self }
+        self.with_marks((color_of(dscp, self.color()) as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT)
     }
 
     /// The packet with the color and the codepoint of this header.
     #[inline]
     pub fn remarked(self, header: &Header) -> Self {
-        let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
-        let marks = (header.color as u64) << COLOR | u64::from(header.dscp.get()) << CODEPOINT;
-        Self { content: clear | marks, ..self }
+        self.with_marks((header.color as u64) << COLOR | u64::from(header.dscp.get()) << CODEPOINT)
     }
 
     /// The packet with this color, and the codepoint that goes with it.
     #[inline]
     pub fn marked(self, color: Color, marks: &Marks) -> Self {
-        let clear = self.content & !(3 << COLOR | 63 << CODEPOINT);
-        Self { content: clear | marks.0[color.index()], ..self }
+        self.with_marks(marks.0[color.index()])
+    }
+
+    #[inline]
+    fn with_marks(self, marks: u64) -> Self {
+        Self { content: self.content & !(3 << COLOR | 63 << CODEPOINT) | marks, ..self }
     }
 }
 

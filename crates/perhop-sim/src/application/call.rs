@@ -5,7 +5,7 @@ use perhop_core::{Bitrate, Block, Bytes, Duration, Origin, Probability, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Carrier, Commands, Event, Measure, User};
+use super::{Application, Carrier, Commands, Event, User, UserMeasure};
 use crate::transport::udp::{Pattern, UdpParams};
 
 /// Two people who speak in turns and fall silent, each a source over UDP that is on and off.
@@ -70,7 +70,7 @@ impl Block for Call {
 }
 
 impl Application for Call {
-    const MEASURES: &'static [Measure] = &[];
+    const MEASURES: &'static [UserMeasure] = &[];
 
     fn new(_: &CallParams, _: Rng) -> Self {
         Self

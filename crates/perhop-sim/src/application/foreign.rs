@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::request_response::RequestResponse;
-use super::{Action, Application, Carrier, Commands, Direction, Event, Measure, User, check_request, refuse};
+use super::{
+    Action, Application, Carrier, Commands, Direction, Event, User, UserMeasure, check_request, refuse,
+};
 
 /// The decisions of a user that is implemented outside.
 pub trait ForeignUser: fmt::Debug + Send + Sync {
@@ -124,7 +126,7 @@ impl Block for Foreign {
 }
 
 impl Application for Foreign {
-    const MEASURES: &'static [Measure] = <RequestResponse as Application>::MEASURES;
+    const MEASURES: &'static [UserMeasure] = <RequestResponse as Application>::MEASURES;
 
     fn new(params: &ForeignApplicationParams, rng: Rng) -> Self {
         params.user(0, rng)

@@ -6,8 +6,9 @@ use perhop_core::{Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, refuse};
-use crate::unit::Unit;
+use super::{Application, Carrier, Commands, Direction, Event, User, UserMeasure, refuse};
+use crate::measure::Unit;
+use crate::measure::Value::Optional;
 
 /// A player: datagrams of the server's at random intervals, and of the player's at regular ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,26 +116,30 @@ impl Block for Game {
 }
 
 impl Application for Game {
-    const MEASURES: &'static [Measure] = &[
-        Measure::new("down_p99_s", Unit::Seconds, Estimate::Quantile("down_s", 0.99))
+    const MEASURES: &'static [UserMeasure] = &[
+        UserMeasure::new("down_p99_s", Unit::Seconds, Optional(|users| users.quantile("down_s", 0.99)))
             .column("down, p99", 255)
             .meaning(
                 "99th percentile of the one-way delay to the player, of datagrams that came after the \
                     warm-up.",
             ),
-        Measure::new("down_late", Unit::Fraction, Estimate::Ratio("down_late", "down", 1.0))
-            .column("down late", 255)
-            .meaning(
-                "Fraction of the datagrams to the player that came after the warm-up and took longer than \
+        UserMeasure::new(
+            "down_late",
+            Unit::Fraction,
+            Optional(|users| users.ratio("down_late", "down", 1.0)),
+        )
+        .column("down late", 255)
+        .meaning(
+            "Fraction of the datagrams to the player that came after the warm-up and took longer than \
                     `late`.",
-            ),
-        Measure::new("up_p99_s", Unit::Seconds, Estimate::Quantile("up_s", 0.99))
+        ),
+        UserMeasure::new("up_p99_s", Unit::Seconds, Optional(|users| users.quantile("up_s", 0.99)))
             .column("up, p99", 255)
             .meaning(
                 "99th percentile of the one-way delay from the player, of datagrams that came after the \
                     warm-up.",
             ),
-        Measure::new("up_late", Unit::Fraction, Estimate::Ratio("up_late", "up", 1.0))
+        UserMeasure::new("up_late", Unit::Fraction, Optional(|users| users.ratio("up_late", "up", 1.0)))
             .column("up late", 255)
             .meaning(
                 "Fraction of the datagrams from the player that came after the warm-up and took longer than \
@@ -269,7 +274,7 @@ mod tests {
         }
         arrives(Direction::Request, 10, 2.0);
         let value = |recorded: &Recorded, name: &str| {
-            Game::MEASURES.iter().find(|measure| measure.name == name).unwrap().of(recorded)
+            Game::MEASURES.iter().find(|measure| measure.name == name).unwrap().value.of(recorded)
         };
         assert_eq!(value(&bench.recorded, "down_late"), Some(0.5));
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use perhop_core::measure::{ProductLimit, quantile_with_open};
 
-use crate::unit::Unit;
+use crate::measure::{Measure, Summary};
 
 /// What the users of a group have recorded, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,10 +53,38 @@ impl Recorded {
         of_name(&self.open, name)
     }
 
-    /// The sum of this name.
+    /// Returns the sum of this name.
     pub fn sum_of(&self, name: &str) -> f64 {
         self.sums.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, sum)| *sum)
     }
+
+    /// Returns the number of samples of this name.
+    pub fn count(&self, name: &str) -> f64 {
+        self.samples_of(name).len() as f64
+    }
+
+    /// Returns the mean of samples; with those that are open, by the [product limit](ProductLimit).
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        let (samples, open) = (self.samples_of(name), self.open_of(name));
+        if !open.is_empty() {
+            return ProductLimit::of(samples, open).mean;
+        }
+        over(samples.iter().sum(), self.count(name))
+    }
+
+    /// Returns a quantile of samples, with those that are open ([`quantile_with_open`]).
+    pub fn quantile(&self, name: &str, share: f64) -> Option<f64> {
+        quantile_with_open(self.samples_of(name), self.open_of(name), share)
+    }
+
+    /// Returns one sum over another one, times a factor.
+    pub fn ratio(&self, part: &str, whole: &str, factor: f64) -> Option<f64> {
+        over(factor * self.sum_of(part), self.sum_of(whole))
+    }
+}
+
+fn over(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
 }
 
 type Named = (&'static str, Vec<f64>);
@@ -73,82 +101,14 @@ fn of_name<'a>(all: &'a [Named], name: &str) -> &'a [f64] {
 }
 
 /// One measure of the users of a group in one run.
-#[derive(Clone, Copy, Debug)]
-pub struct Measure {
-    /// Its name in dictionaries and data frames.
-    pub name: &'static str,
-    /// What tables call it, without its unit.
-    pub label: &'static str,
-    /// The greater, the longer a narrow terminal keeps the column.
-    pub importance: u8,
-    /// Its unit.
-    pub unit: Unit,
-    /// What it means, in a sentence.
-    pub description: &'static str,
-    /// How it comes from what the users recorded.
-    pub estimate: Estimate,
-}
+pub type UserMeasure = Measure<Recorded>;
 
-/// How a measure comes from what the users of a group recorded.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Estimate {
-    /// The number of samples of this name.
-    Count(&'static str),
-    /// A sum.
-    Sum(&'static str),
-    /// The mean of samples; with those that are open, by the [product limit](ProductLimit).
-    Mean(&'static str),
-    /// A quantile of samples, with those that are open ([`quantile_with_open`]).
-    Quantile(&'static str, f64),
-    /// The share of samples above a bound.
-    ShareAbove(&'static str, f64),
-    /// One sum over another one, times a factor.
-    Ratio(&'static str, &'static str, f64),
-}
-
-impl Measure {
-    /// Declares a measure that comes from what the users recorded by this estimate.
-    pub const fn new(name: &'static str, unit: Unit, estimate: Estimate) -> Self {
-        Self { name, label: "", importance: 0, unit, description: "", estimate }
-    }
-
+impl UserMeasure {
     /// Sets what tables call the measure, without its unit; the greater the importance, the longer a narrow
     /// terminal keeps the column.
     #[must_use]
     pub const fn column(self, label: &'static str, importance: u8) -> Self {
-        Self { label, importance, ..self }
-    }
-
-    /// Says what the measure means, in a sentence.
-    #[must_use]
-    pub const fn meaning(self, description: &'static str) -> Self {
-        Self { description, ..self }
-    }
-
-    /// Its value; `None` where nothing was recorded that it could come from.
-    pub fn of(&self, recorded: &Recorded) -> Option<f64> {
-        let over = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
-        match self.estimate {
-            Estimate::Count(name) => Some(recorded.samples_of(name).len() as f64),
-            Estimate::Sum(name) => Some(recorded.sum_of(name)),
-            Estimate::Mean(name) => {
-                let (samples, open) = (recorded.samples_of(name), recorded.open_of(name));
-                if !open.is_empty() {
-                    return ProductLimit::of(samples, open).mean;
-                }
-                over(samples.iter().sum(), samples.len() as f64)
-            }
-            Estimate::Quantile(name, share) => {
-                quantile_with_open(recorded.samples_of(name), recorded.open_of(name), share)
-            }
-            Estimate::ShareAbove(name, bound) => {
-                let samples = recorded.samples_of(name);
-                over(samples.iter().filter(|&&value| value > bound).count() as f64, samples.len() as f64)
-            }
-            Estimate::Ratio(part, whole, factor) => {
-                over(factor * recorded.sum_of(part), recorded.sum_of(whole))
-            }
-        }
+        self.shown(Summary { importance, ..Summary::of(label) })
     }
 }
 
@@ -179,32 +139,17 @@ mod tests {
         recorded.add("part", 3.0);
         recorded.add("part", 1.0);
         recorded.add("whole", 8.0);
-        let value = |estimate| Measure::new("", Unit::None, estimate).of(&recorded);
-        assert_eq!(value(Estimate::Count("x")), Some(4.0));
-        assert_eq!(value(Estimate::Mean("x")), Some(2.5));
-        assert_eq!(value(Estimate::Quantile("x", 0.5)), Some(2.0));
-        assert_eq!(value(Estimate::Quantile("x", 0.76)), Some(4.0));
-        assert_eq!(value(Estimate::Quantile("x", 1.0)), Some(4.0));
-        assert_eq!(value(Estimate::ShareAbove("x", 1.0)), Some(0.75));
-        assert_eq!(value(Estimate::Ratio("part", "whole", 10.0)), Some(5.0));
-        assert_eq!(value(Estimate::Sum("part")), Some(4.0));
+        assert_eq!((recorded.count("x"), recorded.mean("x")), (4.0, Some(2.5)));
+        assert_eq!([0.5, 0.76, 1.0].map(|q| recorded.quantile("x", q)), [2.0, 4.0, 4.0].map(Some));
+        assert_eq!((recorded.ratio("part", "whole", 10.0), recorded.sum_of("part")), (Some(5.0), 4.0));
         recorded.leave_open("x", 2.5);
-        let value = |estimate| Measure::new("", Unit::None, estimate).of(&recorded);
         // The open one is 3 or 4.
-        assert_eq!(value(Estimate::Mean("x")), Some((1.0 + 2.0 + 3.0 + 4.0 + 3.5) / 5.0));
-        assert_eq!(
-            [0.4, 0.5, 0.7, 0.71].map(|q| value(Estimate::Quantile("x", q))),
-            [2.0, 3.0, 3.0, 4.0].map(Some)
-        );
+        assert_eq!(recorded.mean("x"), Some((1.0 + 2.0 + 3.0 + 4.0 + 3.5) / 5.0));
+        assert_eq!([0.4, 0.5, 0.7, 0.71].map(|q| recorded.quantile("x", q)), [2.0, 3.0, 3.0, 4.0].map(Some));
         recorded.leave_open("x", 5.0);
-        let value = |estimate| Measure::new("", Unit::None, estimate).of(&recorded);
-        let p99 = Estimate::Quantile("x", 0.99);
-        assert_eq!(value(p99), None, "the longest is open");
-        assert_eq!((value(Estimate::Count("y")), value(Estimate::Sum("y"))), (Some(0.0), Some(0.0)));
-        assert_eq!((value(Estimate::Mean("y")), value(Estimate::Quantile("y", 0.5))), (None, None));
-        assert_eq!(
-            (value(Estimate::Ratio("part", "y", 1.0)), value(Estimate::ShareAbove("y", 0.0))),
-            (None, None)
-        );
+        assert_eq!(recorded.quantile("x", 0.99), None, "the longest is open");
+        assert_eq!((recorded.count("y"), recorded.sum_of("y")), (0.0, 0.0));
+        assert_eq!((recorded.mean("y"), recorded.quantile("y", 0.5)), (None, None));
+        assert_eq!(recorded.ratio("part", "y", 1.0), None);
     }
 }

@@ -28,7 +28,7 @@ pub use call::{Call, CallParams};
 pub use distributions::{Lognormal, Pareto};
 pub use foreign::{Foreign, ForeignApplicationParams, ForeignUser, UserImplementation};
 pub use game::{ExtremeValue, Game, GameParams};
-pub use measures::{Estimate, Measure, Recorded};
+pub use measures::{Recorded, UserMeasure};
 pub use request_response::{RequestResponse, RequestResponseParams, Spread};
 pub use video::{Video, VideoParams};
 pub use web::{Web, WebParams};
@@ -129,6 +129,20 @@ impl Commands<'_> {
         self.actions.push(Action::WakeAt(at));
     }
 
+    /// Records the time since then under this name, if what began then counts.
+    fn sample_time(&mut self, name: &'static str, began: Instant) {
+        if self.counts(began) {
+            self.recorded.sample(name, self.now.since(began).as_secs_f64());
+        }
+    }
+
+    /// Records under this name that what began then has not ended yet, if it counts.
+    fn leave_open(&mut self, name: &'static str, began: Instant) {
+        if self.counts(began) {
+            self.recorded.leave_open(name, self.now.since(began).as_secs_f64());
+        }
+    }
+
     /// Whether what began then counts: no measure includes the warm-up.
     pub fn counts(&self, began: Instant) -> bool {
         began >= self.warmup
@@ -166,7 +180,7 @@ pub enum Carrier {
 /// measure.
 pub trait Application: Block + User {
     /// The measures of the users of a group.
-    const MEASURES: &'static [Measure];
+    const MEASURES: &'static [UserMeasure];
 
     /// A user with this stream, which has not begun.
     fn new(params: &Self::Params, rng: Rng) -> Self;
@@ -209,13 +223,13 @@ macro_rules! register_applications {
             }
 
             /// The measures of the users of a group.
-            pub fn measures(&self) -> &'static [Measure] {
+            pub fn measures(&self) -> &'static [UserMeasure] {
                 match self { $(Self::$variant(_) => <$user as Application>::MEASURES,)+ }
             }
         }
 
         /// The measures of each application, by its name.
-        pub fn all_measures() -> Vec<(&'static str, &'static [Measure])> {
+        pub fn all_measures() -> Vec<(&'static str, &'static [UserMeasure])> {
             vec![$((<$user as Block>::NAME, <$user as Application>::MEASURES)),+]
         }
     };

@@ -5,10 +5,9 @@ use perhop_core::{Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, check_request, refuse,
-};
-use crate::unit::Unit;
+use super::{Application, Carrier, Commands, Direction, Event, User, UserMeasure, check_request, refuse};
+use crate::measure::Unit;
+use crate::measure::Value::{Number, Optional};
 
 /// A client that asks, waits for the response, thinks, and asks again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,29 +110,37 @@ impl Block for RequestResponse {
 }
 
 impl Application for RequestResponse {
-    const MEASURES: &'static [Measure] = &[
-        Measure::new("responses", Unit::None, Estimate::Count("response_s"))
+    const MEASURES: &'static [UserMeasure] = &[
+        UserMeasure::new("responses", Unit::None, Number(|users| users.count("response_s")))
             .column("responses per run", 60)
             .meaning("Requests made after the warm-up whose responses were complete by the end of the run."),
-        Measure::new("response_mean_s", Unit::Seconds, Estimate::Mean("response_s"))
+        UserMeasure::new("response_mean_s", Unit::Seconds, Optional(|users| users.mean("response_s")))
             .column("response, mean", 255)
             .meaning(
                 "Mean response time: from the request to the last byte of the response; responses that are \
                     unfinished count by the product limit, and it is a lower bound where they take longest.",
             ),
-        Measure::new("response_p50_s", Unit::Seconds, Estimate::Quantile("response_s", 0.5))
-            .column("p50", 150)
-            .meaning(
-                "Median response time; unfinished responses count by the product limit, and there is none \
+        UserMeasure::new(
+            "response_p50_s",
+            Unit::Seconds,
+            Optional(|users| users.quantile("response_s", 0.5)),
+        )
+        .column("p50", 150)
+        .meaning(
+            "Median response time; unfinished responses count by the product limit, and there is none \
                     where they leave it open.",
-            ),
-        Measure::new("response_p99_s", Unit::Seconds, Estimate::Quantile("response_s", 0.99))
-            .column("p99", 255)
-            .meaning(
-                "99th percentile of the response time; unfinished responses count by the product limit, and \
+        ),
+        UserMeasure::new(
+            "response_p99_s",
+            Unit::Seconds,
+            Optional(|users| users.quantile("response_s", 0.99)),
+        )
+        .column("p99", 255)
+        .meaning(
+            "99th percentile of the response time; unfinished responses count by the product limit, and \
                     there is none where they leave it open.",
-            ),
-        Measure::new("unfinished_responses", Unit::None, Estimate::Sum("unfinished"))
+        ),
+        UserMeasure::new("unfinished_responses", Unit::None, Number(|users| users.sum_of("unfinished")))
             .column("unfinished per run", 100)
             .meaning("Requests made after the warm-up without a complete response at the end of the run."),
     ];
@@ -163,10 +170,7 @@ impl User for RequestResponse {
                 commands.respond(0, self.exchange.response);
             }
             (Event::Arrived { direction: Direction::Response, .. }, Step::Waiting) => {
-                if commands.counts(self.exchange.began) {
-                    let time = commands.now.since(self.exchange.began).as_secs_f64();
-                    commands.recorded.sample("response_s", time);
-                }
+                commands.sample_time("response_s", self.exchange.began);
                 if self.exchange.think.is_zero() {
                     return self.ask(commands);
                 }
@@ -180,8 +184,7 @@ impl User for RequestResponse {
     fn finish(&mut self, commands: &mut Commands<'_>) {
         if self.step != Step::Thinking && commands.counts(self.exchange.began) {
             commands.recorded.add("unfinished", 1.0);
-            let time = commands.now.since(self.exchange.began).as_secs_f64();
-            commands.recorded.leave_open("response_s", time);
+            commands.leave_open("response_s", self.exchange.began);
         }
     }
 }

@@ -5,10 +5,9 @@ use perhop_core::{Bitrate, Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Application, Carrier, Commands, Direction, Estimate, Event, Measure, User, check_request, refuse,
-};
-use crate::unit::Unit;
+use super::{Application, Carrier, Commands, Direction, Event, User, UserMeasure, check_request, refuse};
+use crate::measure::Unit;
+use crate::measure::Value::{Number, Optional};
 
 /// A viewer who watches a video without end: each chunk is asked for at a rate that the buffer allows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,39 +98,41 @@ impl Block for Video {
 }
 
 impl Application for Video {
-    const MEASURES: &'static [Measure] = &[
-        Measure::new("chunks", Unit::None, Estimate::Count("quality_bps"))
+    const MEASURES: &'static [UserMeasure] = &[
+        UserMeasure::new("chunks", Unit::None, Number(|users| users.count("quality_bps")))
             .column("chunks per run", 20)
             .meaning("Chunks asked for after the warm-up that came by the end of the run."),
-        Measure::new("quality_bps", Unit::BitsPerSecond, Estimate::Mean("quality_bps"))
+        UserMeasure::new("quality_bps", Unit::BitsPerSecond, Optional(|users| users.mean("quality_bps")))
             .column("quality", 255)
             .meaning(
                 "Mean rate at which the chunks were encoded that were asked for after the warm-up and came \
                     by the end of the run.",
             ),
-        Measure::new("startup_s", Unit::Seconds, Estimate::Mean("startup_s")).column("start-up", 30).meaning(
-            "Mean time from a viewer's start to the first chunk, viewers who received none are censored \
+        UserMeasure::new("startup_s", Unit::Seconds, Optional(|users| users.mean("startup_s")))
+            .column("start-up", 30)
+            .meaning(
+                "Mean time from a viewer's start to the first chunk, viewers who received none are censored \
                 (product limit); none if all began in the warm-up.",
-        ),
-        Measure::new("stalls", Unit::None, Estimate::Sum("stalls"))
+            ),
+        UserMeasure::new("stalls", Unit::None, Number(|users| users.sum_of("stalls")))
             .column("stalls per run", 60)
             .meaning("Times at which the buffer of a viewer was empty."),
-        Measure::new(
+        UserMeasure::new(
             "stall_seconds_per_hour",
             Unit::SecondsPerHour,
-            Estimate::Ratio("stall_s", "watched_s", 3600.0),
+            Optional(|users| users.ratio("stall_s", "watched_s", 3600.0)),
         )
         .column("stalled", 255)
         .meaning("Seconds of stalling in an hour of watching, stalls included."),
-        Measure::new("switches", Unit::None, Estimate::Sum("switches"))
+        UserMeasure::new("switches", Unit::None, Number(|users| users.sum_of("switches")))
             .column("switches per run", 40)
             .meaning("Chunks of another rate than the chunk before."),
-        Measure::new("qoe", Unit::None, Estimate::Mean("qoe")).column("QoE", 255).meaning(
+        UserMeasure::new("qoe", Unit::None, Optional(|users| users.mean("qoe"))).column("QoE", 255).meaning(
             "Quality of experience of a chunk: its rate in Mbit/s, less 4.3 for each second of stalling \
                 before it, less the difference to the rate of the chunk before (linear QoE of Pensieve, \
                 2017).",
         ),
-        Measure::new("not_started", Unit::None, Estimate::Sum("not_started"))
+        UserMeasure::new("not_started", Unit::None, Number(|users| users.sum_of("not_started")))
             .column("not started", 10)
             .meaning("Viewers without the first chunk at the end of the run; waiting for it is no stall."),
     ];
@@ -177,9 +178,7 @@ impl User for Video {
         self.play(commands);
         if !self.plays {
             commands.recorded.add("not_started", 1.0);
-            if commands.counts(self.began) {
-                commands.recorded.leave_open("startup_s", commands.now.since(self.began).as_secs_f64());
-            }
+            commands.leave_open("startup_s", self.began);
         }
     }
 }
@@ -236,8 +235,8 @@ impl Video {
     fn on_chunk(&mut self, commands: &mut Commands<'_>) {
         let stalled = self.play(commands);
         self.level = self.level + self.params.chunk;
-        if !std::mem::replace(&mut self.plays, true) && commands.counts(self.began) {
-            commands.recorded.sample("startup_s", commands.now.since(self.began).as_secs_f64());
+        if !std::mem::replace(&mut self.plays, true) {
+            commands.sample_time("startup_s", self.began);
         }
         let quality = |rate: usize| self.params.rates[rate].as_bps() as f64;
         let before = self.last_rate.replace(self.rate).unwrap_or(self.rate);

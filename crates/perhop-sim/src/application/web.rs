@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Application, Carrier, Commands, Direction, Estimate, Event, Lognormal, Measure, Pareto, User,
-    check_request, refuse,
+    Application, Carrier, Commands, Direction, Event, Lognormal, Pareto, User, UserMeasure, check_request,
+    refuse,
 };
-use crate::unit::Unit;
+use crate::measure::Unit;
+use crate::measure::Value::{Number, Optional};
 
 /// A user who opens one page after another: a main object, then what it refers to, then a time of reading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,33 +120,33 @@ impl Block for Web {
 }
 
 impl Application for Web {
-    const MEASURES: &'static [Measure] = &[
-        Measure::new("pages", Unit::None, Estimate::Count("page_s"))
+    const MEASURES: &'static [UserMeasure] = &[
+        UserMeasure::new("pages", Unit::None, Number(|users| users.count("page_s")))
             .column("pages per run", 60)
             .meaning("Pages asked for after the warm-up and complete by the end of the run."),
-        Measure::new("page_mean_s", Unit::Seconds, Estimate::Mean("page_s"))
+        UserMeasure::new("page_mean_s", Unit::Seconds, Optional(|users| users.mean("page_s")))
             .column("page, mean", 255)
             .meaning(
                 "Mean page load time: from the request of the page to the last byte of its last object; \
                     pages that are unfinished count by the product limit, and it is a lower bound where they \
                     take longest.",
             ),
-        Measure::new("page_p50_s", Unit::Seconds, Estimate::Quantile("page_s", 0.5))
+        UserMeasure::new("page_p50_s", Unit::Seconds, Optional(|users| users.quantile("page_s", 0.5)))
             .column("p50", 150)
             .meaning(
                 "Median page load time; unfinished pages count by the product limit, and there is none where \
                     they leave it open.",
             ),
-        Measure::new("page_p95_s", Unit::Seconds, Estimate::Quantile("page_s", 0.95))
+        UserMeasure::new("page_p95_s", Unit::Seconds, Optional(|users| users.quantile("page_s", 0.95)))
             .column("p95", 255)
             .meaning(
                 "95th percentile of the page load time; unfinished pages count by the product limit, and \
                     there is none where they leave it open.",
             ),
-        Measure::new("page_mean_bytes", Unit::Bytes, Estimate::Mean("page_bytes"))
+        UserMeasure::new("page_mean_bytes", Unit::Bytes, Optional(|users| users.mean("page_bytes")))
             .column("page", 20)
             .meaning("Mean size of the pages that were complete, without headers."),
-        Measure::new("unfinished_pages", Unit::None, Estimate::Sum("unfinished"))
+        UserMeasure::new("unfinished_pages", Unit::None, Number(|users| users.sum_of("unfinished")))
             .column("unfinished per run", 100)
             .meaning("Pages asked for after the warm-up and incomplete at the end of the run."),
     ];
@@ -194,7 +195,7 @@ impl User for Web {
     fn finish(&mut self, commands: &mut Commands<'_>) {
         if self.step != Step::Reading && commands.counts(self.page.began) {
             commands.recorded.add("unfinished", 1.0);
-            commands.recorded.leave_open("page_s", commands.now.since(self.page.began).as_secs_f64());
+            commands.leave_open("page_s", self.page.began);
         }
     }
 }
@@ -255,8 +256,7 @@ impl Web {
 
     fn end_page(&mut self, commands: &mut Commands<'_>) {
         if commands.counts(self.page.began) {
-            let time = commands.now.since(self.page.began).as_secs_f64();
-            commands.recorded.sample("page_s", time);
+            commands.sample_time("page_s", self.page.began);
             commands.recorded.sample("page_bytes", self.page.bytes as f64);
         }
         self.step = Step::Reading;

@@ -4,10 +4,8 @@
 //! The reference engine shows everything at any time. The batched engine simulates hosts ahead of the clock,
 //! so it shows links only, and takes no changes.
 
-use std::fmt;
-
 use perhop_core::measure::PortView;
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, split_key};
 use perhop_core::{Bitrate, Duration, Imbalance, Instant};
 
 use super::failure::Failure;
@@ -40,66 +38,64 @@ pub struct Stepping {
 }
 
 /// The reason why a flow cannot be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unseen {
     /// The batched engine simulates hosts ahead of the clock.
+    #[error(
+        "the batched engine simulates hosts ahead of the clock, so flows cannot be read between two steps; use \
+         the reference engine"
+    )]
     AheadOfClock,
     /// The flow represents a population, whose flows come and go.
+    #[error("it is a population, whose flows come and go; their links can be read")]
     Population,
     /// There is no flow of this number.
+    #[error("there is no such flow")]
     NoFlow,
 }
 
-impl fmt::Display for Unseen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AheadOfClock => {
-                "the batched engine simulates hosts ahead of the clock, so flows cannot be read between two steps; use the \
-                 reference engine"
-            }
-            Self::Population => "it is a population, whose flows come and go; their links can be read",
-            Self::NoFlow => "there is no such flow",
-        })
-    }
-}
-
-impl std::error::Error for Unseen {}
-
 /// The reason why a network cannot change during a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The batched engine simulates hosts ahead of the clock.
+    #[error("{}", CHANGEABLE_AHEAD)]
     AheadOfClock,
     /// The queue or a meter of a link: a parameter that cannot change, with the key if there is one.
+    #[error("{}", split_key(.problem).1)]
     Queue {
         /// The link's name.
         link: String,
-        /// The reason, with a key in front as [`split_key`](perhop_core::units::split_key) takes it off.
+        /// The reason, with a key in front as [`split_key`] takes it off.
         problem: String,
     },
     /// The rate of a link that has a trace of its rate.
+    #[error("the link's rate follows a trace")]
     Traced {
         /// The link's name.
         link: String,
     },
     /// Something else of a link.
+    #[error("this cannot change during a run; these can: {}", CHANGEABLE)]
     Link {
         /// The link's name.
         link: String,
     },
     /// A parameter of a profile: of a flow's, or of a shared one.
+    #[error("{}", split_key(.problem).1)]
     Profile {
         /// The owner of the profile, in words.
         owner: String,
-        /// The reason, with a key in front as [`split_key`](perhop_core::units::split_key) takes it off.
+        /// The reason, with a key in front as [`split_key`] takes it off.
         problem: String,
     },
     /// Something of a flow besides the rate of UDP.
+    #[error("this cannot change during a run; these can: {}", CHANGEABLE)]
     Flow {
         /// The flow's name.
         flow: String,
     },
     /// Something else: what there is, the duration, profiles, paths.
+    #[error("this cannot change during a run; these can: {}", CHANGEABLE)]
     Other,
 }
 
@@ -110,23 +106,6 @@ const CHANGEABLE: &str = "a link's `rate` and `delay`, the parameters of its sch
 /// The properties that can change where hosts are simulated ahead of the clock.
 const CHANGEABLE_AHEAD: &str = "the batched engine simulates hosts ahead of the clock, so nothing but the parameters of a link's schedulers, AQMs and \
      meters can change during a run; use the reference engine";
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AheadOfClock => f.write_str(CHANGEABLE_AHEAD),
-            Self::Queue { problem, .. } | Self::Profile { problem, .. } => {
-                f.write_str(perhop_core::units::split_key(problem).1)
-            }
-            Self::Traced { .. } => f.write_str("the link's rate follows a trace"),
-            Self::Link { .. } | Self::Flow { .. } | Self::Other => {
-                write!(f, "this cannot change during a run; these can: {CHANGEABLE}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// A change of a running network.
 #[derive(Clone, Copy, Debug)]

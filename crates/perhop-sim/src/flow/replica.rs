@@ -5,7 +5,7 @@ use perhop_core::Instant;
 
 use super::Flow;
 use crate::packet::SimPacket;
-use crate::transport::metadata::Cargo;
+use crate::transport::metadata::DetachedMetadata;
 
 /// Which hosts of a flow are in a part of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +52,12 @@ impl Flow {
     }
 
     /// Takes out what a packet carries that goes on in another part of the network.
-    pub(crate) fn unload(&mut self, packet: SimPacket) -> Option<Cargo> {
+    pub(crate) fn unload(&mut self, packet: SimPacket) -> Option<DetachedMetadata> {
         self.rare.metadata.unload(packet.sequence(), !packet.is_ack())
     }
 
     /// Takes in what a packet carries that comes from there.
-    pub(crate) fn load(&mut self, packet: SimPacket, cargo: Cargo) {
+    pub(crate) fn load(&mut self, packet: SimPacket, cargo: DetachedMetadata) {
         self.rare.metadata.load(packet.sequence(), cargo);
     }
 }

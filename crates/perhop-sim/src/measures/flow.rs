@@ -2,11 +2,11 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::Table::{All, Wide};
-use super::Unit::{BitsPerSecond, Bytes, Fraction, None as NoUnit, Packets, Seconds};
-use super::Value::{ByColor, Count, Optional, OptionalByColor, OptionalCount};
-use super::{Measure, Statistic, Summary};
 use crate::FlowOutcome;
+use crate::measure::Table::{All, Wide};
+use crate::measure::Unit::{BitsPerSecond, Bytes, Fraction, None as NoUnit, Packets, Seconds};
+use crate::measure::Value::{ByColor, Count, Optional, OptionalByColor, OptionalCount};
+use crate::measure::{Measure, Statistic, Summary};
 use crate::transport::limits::Limit;
 
 type FlowMeasure = Measure<FlowOutcome>;

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use perhop_core::measure::{ClassOutcome, DelayOutcome, LinkOutcome};
 use perhop_core::{Color, Counters};
 
-use super::Table::{self, All, Classes};
-use super::Unit::{BitsPerSecond, Fraction, Packets, Seconds};
-use super::Value::{Count, Number, Optional, OptionalCount};
-use super::{Measure, Summary};
+use crate::measure::Table::{self, All, Classes};
+use crate::measure::Unit::{BitsPerSecond, Fraction, Packets, Seconds};
+use crate::measure::Value::{Count, Number, Optional, OptionalCount};
+use crate::measure::{Measure, Summary};
 
 type LinkMeasure = Measure<LinkOutcome>;
 

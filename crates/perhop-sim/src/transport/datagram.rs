@@ -8,9 +8,7 @@ mod tests;
 
 use perhop_core::{Duration, Instant};
 
-use super::Receiver;
 use super::in_flight::InFlight;
-use super::metadata::Cargo;
 use super::tfrc::Report;
 use super::transit::TransitMeter;
 
@@ -35,8 +33,8 @@ pub struct Envelope {
 /// What the packets of one flow carry while they are in transit, and how long they took.
 #[derive(Clone, Debug)]
 pub struct Datagrams {
-    data: InFlight<Envelope>,
-    reports: InFlight<Report>,
+    pub(super) data: InFlight<Envelope>,
+    pub(super) reports: InFlight<Report>,
     reported: u32,
     /// How long packets took.
     transit: TransitMeter,
@@ -65,53 +63,16 @@ impl Datagrams {
         self.reports.take_newest(number)
     }
 
-    /// Gives a data packet to its receiver at `arrival`; returns the number of the feedback.
+    /// Takes out what a data packet carries that reaches its receiver at `arrival`.
     #[inline]
-    pub(super) fn receive(
-        &mut self,
-        receiver: &mut Receiver,
-        sequence: u32,
-        arrival: Instant,
-    ) -> Option<u32> {
-        let envelope = self.data.take(sequence)?;
-        self.transit.record(sequence, envelope.sent, arrival);
-        receiver.on_datagram(sequence, envelope, arrival).map(|feedback| self.post(feedback))
-    }
-
-    /// Returns the number of the feedback that is due by now, if any is.
-    pub(super) fn wake(&mut self, receiver: &mut Receiver, now: Instant) -> Option<u32> {
-        receiver.late_feedback(now).map(|feedback| self.post(feedback))
-    }
-
-    /// Forgets what a packet carries that was dropped in transit.
-    pub fn lose(&mut self, sequence: u32, is_data: bool) {
-        if is_data {
-            self.data.lose(sequence);
-        } else {
-            self.reports.lose(sequence);
-        }
-    }
-
-    /// Takes out what a packet carries that goes on in another part of the network.
-    pub(super) fn unload(&mut self, number: u32, is_data: bool) -> Option<Cargo> {
-        if is_data {
-            self.data.take(number).map(Cargo::Envelope)
-        } else {
-            self.reports.take(number).map(|report| Cargo::Report(Box::new(report)))
-        }
-    }
-
-    /// Takes in what a packet carries that comes from there.
-    pub(super) fn load(&mut self, number: u32, cargo: Cargo) {
-        match cargo {
-            Cargo::Envelope(envelope) => self.data.insert(number, envelope),
-            Cargo::Report(report) => self.reports.insert(number, *report),
-            Cargo::Ack(_) => unreachable!("datagrams carry none"),
-        }
+    pub(super) fn take(&mut self, number: u32, arrival: Instant) -> Option<Envelope> {
+        let envelope = self.data.take(number)?;
+        self.transit.record(number, envelope.sent, arrival);
+        Some(envelope)
     }
 
     /// Returns the number under which feedback is in transit.
-    fn post(&mut self, feedback: Feedback) -> u32 {
+    pub(super) fn post(&mut self, feedback: Feedback) -> u32 {
         let report = match feedback {
             Feedback::Echo(number) => return number,
             Feedback::Report(report) => report,

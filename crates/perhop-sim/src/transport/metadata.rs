@@ -20,7 +20,7 @@ enum Kind {
 
 /// What one packet carries besides its number, on its way from one part of a network to another.
 #[derive(Clone, Debug)]
-pub(crate) enum Cargo {
+pub(crate) enum DetachedMetadata {
     /// A datagram's.
     Envelope(Envelope),
     /// A report's of a receiver of datagrams.
@@ -98,27 +98,42 @@ impl Metadata {
     }
 
     /// Takes out what a packet carries that goes on in another part of the network.
-    pub(crate) fn unload(&mut self, number: u32, is_data: bool) -> Option<Cargo> {
+    pub(crate) fn unload(&mut self, number: u32, is_data: bool) -> Option<DetachedMetadata> {
         match &mut self.0 {
-            Some(Kind::Datagrams(datagrams)) => datagrams.unload(number, is_data),
-            Some(Kind::Acks(acks)) if !is_data => acks.unload(number),
+            Some(Kind::Datagrams(datagrams)) if is_data => {
+                datagrams.data.take(number).map(DetachedMetadata::Envelope)
+            }
+            Some(Kind::Datagrams(datagrams)) => {
+                datagrams.reports.take(number).map(|report| DetachedMetadata::Report(Box::new(report)))
+            }
+            Some(Kind::Acks(acks)) if !is_data => {
+                acks.in_transit.take(number).map(|record| DetachedMetadata::Ack(Box::new(record)))
+            }
             Some(Kind::Acks(_)) | None => None,
         }
     }
 
-    /// Takes in what a packet carries that comes from there.
-    pub(crate) fn load(&mut self, number: u32, cargo: Cargo) {
-        match &mut self.0 {
-            Some(Kind::Datagrams(datagrams)) => datagrams.load(number, cargo),
-            Some(Kind::Acks(acks)) => acks.load(number, cargo),
-            None => {}
+    /// Takes in what a packet carries that comes from another part of the network.
+    pub(crate) fn load(&mut self, number: u32, detached: DetachedMetadata) {
+        match (&mut self.0, detached) {
+            (Some(Kind::Datagrams(datagrams)), DetachedMetadata::Envelope(envelope)) => {
+                datagrams.data.insert(number, envelope);
+            }
+            (Some(Kind::Datagrams(datagrams)), DetachedMetadata::Report(report)) => {
+                datagrams.reports.insert(number, *report);
+            }
+            (Some(Kind::Acks(acks)), DetachedMetadata::Ack(record)) => {
+                acks.in_transit.insert(number, *record);
+            }
+            _ => unreachable!("the parts of a flow have one transport"),
         }
     }
 
     /// Forgets what a packet carries that was dropped in transit.
     pub fn lose(&mut self, number: u32, is_data: bool) {
         match &mut self.0 {
-            Some(Kind::Datagrams(datagrams)) => datagrams.lose(number, is_data),
+            Some(Kind::Datagrams(datagrams)) if is_data => datagrams.data.lose(number),
+            Some(Kind::Datagrams(datagrams)) => datagrams.reports.lose(number),
             Some(Kind::Acks(acks)) if !is_data => acks.lose(number),
             Some(Kind::Acks(_)) | None => {}
         }

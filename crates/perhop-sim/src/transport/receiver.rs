@@ -70,8 +70,10 @@ impl Receiver {
 
     #[inline(never)]
     fn receive_datagram(&mut self, content: Content, now: Instant, metadata: &mut Metadata) -> Received {
-        let feedback = metadata.of_datagrams().receive(self, content.sequence(), now);
-        Received { first: true, ack: feedback.map(Ack::plain) }
+        let (datagrams, number) = (metadata.of_datagrams(), content.sequence());
+        let envelope = datagrams.take(number, now);
+        let feedback = envelope.and_then(|envelope| self.on_datagram(number, envelope, now));
+        Received { first: true, ack: feedback.map(|feedback| Ack::plain(datagrams.post(feedback))) }
     }
 
     /// Takes a data packet with what it carries, unless it is TCP; returns the feedback to send now.
@@ -87,7 +89,10 @@ impl Receiver {
     pub fn on_wake(&mut self, now: Instant, metadata: &mut Metadata) -> Option<Ack> {
         match self {
             Self::Tcp(tcp) => tcp.on_wake(now, metadata),
-            _ => metadata.of_datagrams().wake(self, now).map(Ack::plain),
+            _ => {
+                let feedback = self.late_feedback(now)?;
+                Some(Ack::plain(metadata.of_datagrams().post(feedback)))
+            }
         }
     }
 

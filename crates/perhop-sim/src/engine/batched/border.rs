@@ -5,14 +5,14 @@
 //! their numbers in the whole network, and carry their metadata with them.
 
 use crate::packet::SimPacket;
-use crate::transport::metadata::Cargo;
+use crate::transport::metadata::DetachedMetadata;
 
 /// A packet between two parts of the network, due at the next step of its route.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct BorderPacket {
     pub(super) packet: SimPacket,
     /// What the packet carries besides its header.
-    pub(super) metadata: Option<Cargo>,
+    pub(super) metadata: Option<DetachedMetadata>,
 }
 
 /// The numbers of a flow in the whole network and in a part.
@@ -48,7 +48,7 @@ impl Border {
     }
 
     /// Sends a packet to a part, with its numbers in the whole network.
-    pub(super) fn leave(&mut self, part: u32, packet: SimPacket, metadata: Option<Cargo>) {
+    pub(super) fn leave(&mut self, part: u32, packet: SimPacket, metadata: Option<DetachedMetadata>) {
         let Renumbering { number, first_step, first_step_here } = self.flows[packet.flow()];
         let packet = packet.renumbered(number, packet.step() as u32 - first_step_here + first_step);
         self.outboxes[part as usize].push(BorderPacket { packet, metadata });

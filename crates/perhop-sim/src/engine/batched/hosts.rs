@@ -23,7 +23,7 @@ use crate::network::Network;
 use crate::packet::{Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::{Recorder, SampleTimes};
-use crate::transport::metadata::Cargo;
+use crate::transport::metadata::DetachedMetadata;
 use crate::transport::{Ack, Received};
 use crate::watch::{Stopped, Watch};
 use crate::window_control::WindowControls;
@@ -400,12 +400,12 @@ impl Hosts {
     }
 
     /// Takes what a packet carries besides its header, which goes on in another part of the network.
-    pub(super) fn unload(&mut self, packet: SimPacket) -> Option<Cargo> {
+    pub(super) fn unload(&mut self, packet: SimPacket) -> Option<DetachedMetadata> {
         self.flows[packet.flow()].base.unload(packet)
     }
 
     /// Keeps what a packet carries that comes from another part of the network.
-    pub(super) fn load(&mut self, packet: SimPacket, metadata: Cargo) {
+    pub(super) fn load(&mut self, packet: SimPacket, metadata: DetachedMetadata) {
         self.flows[packet.flow()].base.load(packet, metadata);
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::observer::Acknowledgement;
 use crate::transport::in_flight::InFlight;
-use crate::transport::metadata::Cargo;
 
 /// How many ranges an acknowledgement has room for beside a timestamp (RFC 2018, section 3).
 pub(super) const MOST_BLOCKS: usize = 3;
@@ -43,7 +42,7 @@ impl AckRecord {
 /// is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Acks {
-    in_transit: InFlight<AckRecord>,
+    pub(in crate::transport) in_transit: InFlight<AckRecord>,
     next: u32,
 }
 
@@ -69,18 +68,6 @@ impl Acks {
         self.next = number.wrapping_add(1);
         self.in_transit.put(number, record);
         number
-    }
-
-    /// Takes out what an acknowledgement carries that goes on in another part of the network.
-    pub(in crate::transport) fn unload(&mut self, number: u32) -> Option<Cargo> {
-        self.in_transit.take(number).map(|record| Cargo::Ack(Box::new(record)))
-    }
-
-    /// Takes in what an acknowledgement carries that comes from there.
-    pub(in crate::transport) fn load(&mut self, number: u32, cargo: Cargo) {
-        if let Cargo::Ack(record) = cargo {
-            self.in_transit.insert(number, *record);
-        }
     }
 
     /// Sends an acknowledgement that reports nothing but which segment is expected, and so many marked

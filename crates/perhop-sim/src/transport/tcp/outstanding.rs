@@ -9,19 +9,13 @@ const LEAST: usize = 8;
 
 /// A record of each outstanding segment: a ring, in which a segment's place follows from its number, so that
 /// segments leave it at once, however many they are.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Outstanding<T> {
     /// None, or as many as a power of two: that of segment n at n modulo that.
     ring: Vec<T>,
     /// The first outstanding segment, and one past the last.
     first: u32,
     end: u32,
-}
-
-impl<T> Default for Outstanding<T> {
-    fn default() -> Self {
-        Self { ring: Vec::new(), first: 0, end: 0 }
-    }
 }
 
 impl<T: Copy + Default> Outstanding<T> {

@@ -138,19 +138,18 @@ impl TfrcSender {
         self.statistics.rtt_samples.1 += u128::from(trip.as_nanos());
         self.statistics.loss_events = report.events;
         let sample = trip.as_secs_f64().max(1e-9);
-        let patience = |rtt: f64, rate: f64, size: u16| span((4.0 * rtt).max(2.0 * f64::from(size) / rate));
         match self.rtt {
             None => {
                 self.rtt = Some(sample);
                 self.roots = (sample.sqrt(), sample.sqrt());
-                self.patience = now + patience(sample, self.rate, self.size);
+                self.wait_for_feedback(sample, now);
                 self.begin(sample, now);
             }
             Some(mean) => {
                 let rtt = MEMORY * mean + (1.0 - MEMORY) * sample;
                 self.rtt = Some(rtt);
                 self.roots = (MEMORY * self.roots.0 + (1.0 - MEMORY) * sample.sqrt(), sample.sqrt());
-                self.patience = now + patience(rtt, self.rate, self.size);
+                self.wait_for_feedback(rtt, now);
                 self.loss = report.loss;
                 self.remember(report.received, rtt, now);
                 self.allow(rtt, now);
@@ -158,6 +157,11 @@ impl TfrcSender {
         }
         self.carried = self.rtt.map(span);
         self.schedule();
+    }
+
+    /// Sets the nofeedback timer: to four round trips, or the time of two packets.
+    fn wait_for_feedback(&mut self, rtt: f64, now: Instant) {
+        self.patience = now + span((4.0 * rtt).max(2.0 * f64::from(self.size) / self.rate));
     }
 
     /// Allows the initial window of RFC 3390 in each round trip, at the first feedback.
@@ -220,8 +224,7 @@ impl Source for TfrcSender {
             }
             _ => self.rate = (self.rate / 2.0).max(self.least()),
         }
-        let wait = (4.0 * self.rtt.unwrap_or(0.0)).max(2.0 * f64::from(self.size) / self.rate);
-        self.patience = now + span(wait);
+        self.wait_for_feedback(self.rtt.unwrap_or(0.0), now);
         self.schedule();
     }
 
