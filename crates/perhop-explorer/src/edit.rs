@@ -58,7 +58,7 @@ fn descend<'a>(table: &'a mut dyn TableLike, path: &[KeyPart]) -> Option<&'a mut
     let Some((part, rest)) = path.split_first() else { return Some(table) };
     let KeyPart::Key(key) = part else { return None };
     let item = table.get_mut(key)?;
-    if !is_list(item) {
+    if !item.is_array() && !item.is_array_of_tables() {
         return descend(item.as_table_like_mut()?, rest);
     }
     let (which, rest) = rest.split_first()?;
@@ -76,10 +76,6 @@ fn descend<'a>(table: &'a mut dyn TableLike, path: &[KeyPart]) -> Option<&'a mut
         _ => return None,
     };
     descend(entry, rest)
-}
-
-fn is_list(item: &Item) -> bool {
-    item.is_array() || item.is_array_of_tables()
 }
 
 /// Whether a table has this name.

@@ -1,7 +1,7 @@
 //! The engine of the explorer (`explorer/`): a scenario as a running simulation, and what a page shows of it.
 //!
 //! A [`Session`] is what a worker of the page holds: a run, or two on the same seed, that go on as far as
-//! asked, change, start again, and say why a packet was dropped. [`answer`] takes requests as JSON, which
+//! asked, change, start again, and say why a packet was dropped. [`answer()`] takes requests as JSON, which
 //! `explorer/src/protocol.ts` describes, and [`wasm`] exports it. The same code runs natively, so that tests
 //! can hold the two against each other ([`fingerprint`]).
 //!

@@ -7,6 +7,22 @@
 //!
 //! Nothing has a name outside: namespaces and devices belong to this process alone, and the kernel removes
 //! them with it, however it ends.
+//!
+//! ```no_run
+//! use perhop_lab::{Options, run};
+//! use perhop_scenario::{Driver, NoFiles, Scenario};
+//! use std::sync::atomic::AtomicBool;
+//!
+//! let text = r#"
+//!     duration = "10s"
+//!     links.line = { from = "a", to = "b", rate = "10Mbps", delay = "5ms" }
+//!     flows = [{ name = "download", from = "a", to = "b", transport = { tcp = "linux" } }]
+//! "#;
+//! let scenario = Scenario::from_toml_for(text, "example", Driver::RealPackets, &NoFiles).unwrap();
+//! let options = Options { seed: 1, real_time: false, watch: None, die_with_parent: false, joint: None };
+//! let run = run(&scenario, options, &AtomicBool::new(false), &mut |_| {}).unwrap();
+//! assert!(run.report.is_valid() && run.outcome.flows[0].throughput_bps < 10e6);
+//! ```
 #![cfg(target_os = "linux")]
 
 mod error;

@@ -27,7 +27,7 @@ pub(crate) struct Observer<'a> {
     columns: usize,
     /// Bytes on the wire that the receiver of each flow of the network had by the last probe sample.
     before: Vec<u64>,
-    samples: Samples,
+    pub(crate) samples: Samples,
     glimpses: Glimpses,
 }
 
@@ -89,11 +89,6 @@ impl<'a> Observer<'a> {
         };
         observer.next = observer.after(Instant::ZERO);
         observer
-    }
-
-    /// Returns the samples, at the end of the run.
-    pub(crate) fn into_samples(self) -> Samples {
-        self.samples
     }
 
     /// Returns the first sampling time after `last`; none after the end.

@@ -166,7 +166,7 @@ impl Lab<'_> {
             let router = scope.spawn(move || {
                 let routed = route(runner, setting.duration, options.real_time, stop, &mut observer);
                 shared.stop();
-                routed.map(|routed| (routed, observer.into_samples()))
+                routed.map(|routed| (routed, observer.samples))
             });
             // The observer's end of the channel is dropped with the router.
             for glimpse in glimpses {

@@ -33,17 +33,7 @@ pub(crate) fn plane(network: &Network, flows: &[HostFlow], mtu: u16) -> PlaneSpe
     let window = (Instant::ZERO + network.warmup, Instant::ZERO + network.duration);
     let mut builder = Builder {
         network,
-        plane: PlaneSpec {
-            devices: 2,
-            mtu,
-            buffers: BUFFERS,
-            window,
-            links: Vec::new(),
-            wires: Vec::new(),
-            meters: Vec::new(),
-            controls: Vec::new(),
-            streams: Vec::new(),
-        },
+        plane: PlaneSpec { devices: 2, mtu, buffers: BUFFERS, window, ..PlaneSpec::default() },
         links: Vec::new(),
         controls: Vec::new(),
     };

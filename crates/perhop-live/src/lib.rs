@@ -2,6 +2,32 @@
 //!
 //! [`Plane`] is the data plane without its devices: it does no I/O and reads no clock, so tests and fuzzers
 //! drive it as well as a router does. `Runner` is the loop around it on Linux, over devices such as TUN.
+//!
+//! ```
+//! use perhop_core::{Color, Dscp, FlowId, Instant, ServiceLevel};
+//! use perhop_live::{Coloring, Plane, PlaneSpec, Selector, Sink, StreamSpec};
+//!
+//! struct Sent(usize);
+//!
+//! impl Sink for Sent {
+//!     fn deliver(&mut self, _device: usize, _packet: &[u8], _due: Instant) {
+//!         self.0 += 1;
+//!     }
+//! }
+//!
+//! let (name, flow, selector) = ("all".into(), FlowId(0).into(), Selector::default());
+//! let (coloring, service) = (Coloring::Fixed(Color::Yellow, Dscp::DEFAULT), ServiceLevel::NONE);
+//! let (device, route, leaves, label) = (0, Vec::new(), 1, 0);
+//! let stream = StreamSpec { name, flow, device, selector, coloring, service, label, route, leaves };
+//! let spec = PlaneSpec { devices: 2, mtu: 1500, buffers: 8, streams: vec![stream], ..PlaneSpec::default() };
+//! let (mut plane, mut sent) = (Plane::new(spec, 1), Sent(0));
+//!
+//! let packet = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0x66, 0xd7, 10, 0, 0, 1, 10, 0, 0, 2];
+//! let (slot, room) = plane.room().unwrap();
+//! room[..20].copy_from_slice(&packet);
+//! plane.arrive(0, slot, 20, Instant::ZERO, &mut sent);
+//! assert_eq!((sent.0, plane.counters().devices()[1].1.packets), (1, 1));
+//! ```
 
 mod buffers;
 mod classifier;

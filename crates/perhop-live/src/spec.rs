@@ -8,7 +8,7 @@ use perhop_core::{Bitrate, Color, Direction, Dscp, Duration, FlowId, Instant, Se
 use crate::classifier::Selector;
 
 /// A data plane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PlaneSpec {
     /// How many devices packets come from and go to.
     pub devices: usize,

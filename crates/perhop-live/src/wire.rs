@@ -7,6 +7,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use etherparse::checksum::Sum16BitWords;
 use etherparse::{IpNumber, IpSlice, TcpHeaderSlice, UdpHeaderSlice};
 use perhop_core::{Dscp, Ecn};
 
@@ -165,9 +166,9 @@ pub fn mark(packet: &mut [u8], dscp: Dscp, ecn: Ecn) {
                 return;
             }
             // HC' = ~(~HC + ~m + m'), where m is the header's first word.
-            let word = |class: u8| u32::from(u16::from_be_bytes([*version, class]));
-            let sum = u32::from(!u16::from_be_bytes([*high, *low])) + (word(*old) ^ 0xffff) + word(class);
-            [*high, *low] = (!fold(sum)).to_be_bytes();
+            let parts = [[!*high, !*low], [!*version, !*old], [*version, class]];
+            let sum = parts.into_iter().fold(Sum16BitWords::new(), Sum16BitWords::add_2bytes);
+            [*high, *low] = sum.ones_complement().to_ne_bytes();
             *old = class;
         }
         [first, second, ..] if *first >> 4 == 6 => {
@@ -180,15 +181,7 @@ pub fn mark(packet: &mut [u8], dscp: Dscp, ecn: Ecn) {
 
 /// Returns the Internet checksum (RFC 1071): 0 over a header that carries the right one.
 pub fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]));
-    !fold(words.map(u32::from).sum())
-}
-
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
+    Sum16BitWords::new().add_slice(bytes).ones_complement().to_be()
 }
 
 #[cfg(test)]

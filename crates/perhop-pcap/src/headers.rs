@@ -15,6 +15,7 @@
 
 use std::net::Ipv4Addr;
 
+use etherparse::checksum::Sum16BitWords;
 use perhop_sim::observer::{Acknowledgement, Contents, Observed};
 use perhop_sim::transport::tcp::TcpEcn;
 use perhop_sim::{FlowSpec, TransportSpec};
@@ -335,31 +336,22 @@ fn ip(observed: &Observed, protocol: Protocol, back: bool, ends: Ends, length: u
     out[9] = if protocol == Protocol::Udp { 17 } else { 6 };
     out[12..16].copy_from_slice(&from.octets());
     out[16..20].copy_from_slice(&to.octets());
-    let sum = !fold(sum(&out[..IP]));
-    out[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sum = Sum16BitWords::new().add_slice(&out[..IP]).ones_complement();
+    out[10..12].copy_from_slice(&sum.to_ne_bytes());
 }
 
 /// Fills in the checksum of TCP or UDP, over its pseudo-header and a payload of zeros.
 fn checksum(length: usize, protocol: Protocol, out: &mut [u8]) {
-    let (number, place) = if protocol == Protocol::Udp { (17, 6) } else { (6, 16) };
-    let pseudo = sum(&out[12..20]) + number + (length - IP) as u32;
-    let sum = match !fold(pseudo + sum(&out[IP..])) {
-        0 if protocol == Protocol::Udp => u16::MAX, // 0 would say that there is none
-        sum => sum,
-    };
-    out[IP + place..IP + place + 2].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// Returns the sum of 16-bit words (RFC 1071). Headers have whole words.
-fn sum(bytes: &[u8]) -> u32 {
-    bytes.as_chunks().0.iter().map(|&pair| u32::from(u16::from_be_bytes(pair))).sum()
-}
-
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
+    let is_udp = protocol == Protocol::Udp;
+    let sum = Sum16BitWords::new()
+        .add_slice(&out[12..20])
+        .add_2bytes([0, if is_udp { 17 } else { 6 }])
+        .add_2bytes(((length - IP) as u16).to_be_bytes())
+        .add_slice(&out[IP..]);
+    // Of UDP, 0 would say that there is none.
+    let (sum, place) =
+        if is_udp { (sum.to_ones_complement_with_no_zero(), 6) } else { (sum.ones_complement(), 16) };
+    out[IP + place..IP + place + 2].copy_from_slice(&sum.to_ne_bytes());
 }
 
 #[cfg(test)]

@@ -42,9 +42,7 @@ impl Through {
             buffers: BUFFERS,
             window: (Instant::ZERO, Instant::NEVER),
             links: links.collect(),
-            wires: Vec::new(),
             meters: meters.collect(),
-            controls: Vec::new(),
             streams: vec![StreamSpec {
                 name: "replay".into(),
                 flow: StreamFlow::FiveTuples,
@@ -56,6 +54,7 @@ impl Through {
                 route: hops.into_iter().flatten().collect(),
                 leaves: 1,
             }],
+            ..PlaneSpec::default()
         };
         Self { plane: Plane::new(spec, seed), metered: target.meter.is_some() }
     }

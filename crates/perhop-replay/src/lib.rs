@@ -5,6 +5,22 @@
 //! file at a time, and those that wait. [`By`] says what drives the blocks: virtual time as in the simulator,
 //! or the data plane, which forwards the packets' bytes; both give each packet the same verdict
 //! (`tests/parity.rs`).
+//!
+//! ```
+//! use perhop_pcap::write::{Blocks, Captured, PacketDirection};
+//! use perhop_replay::{By, Request, replay};
+//! use perhop_sim::Watch;
+//!
+//! let mut blocks = Blocks::header("example", &["eth0".to_owned()], 1500);
+//! let packet = &[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0x66, 0xd7, 10, 0, 0, 1, 10, 0, 0, 2];
+//! let direction = PacketDirection::Inbound;
+//! blocks.packet(&Captured { interface: 0, time: 5, direction, packet, length: 20, comment: None, missed: 0 });
+//!
+//! let options = r#"{ "queue": { "aqm": "drop-tail", "limit": "100p" }, "rate": "1Mbps" }"#;
+//! let plan = Request::plan(options, None).unwrap();
+//! let (report, _) = replay(blocks.bytes(), &plan, By::Simulator, false, &Watch::default()).unwrap();
+//! assert_eq!((report.capture.packets, report.all.forwarded_packets), (1, 1));
+//! ```
 
 mod arrivals;
 mod captures;

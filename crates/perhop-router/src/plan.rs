@@ -18,11 +18,7 @@ pub fn plane(config: &Config, mtu: u16) -> PlaneSpec {
         mtu,
         buffers: config.buffers,
         window: (Instant::ZERO, Instant::NEVER),
-        links: Vec::new(),
-        wires: Vec::new(),
-        meters: Vec::new(),
-        controls: Vec::new(),
-        streams: Vec::new(),
+        ..PlaneSpec::default()
     };
     for (from, direction) in Direction::OF_PACKETS.into_iter().enumerate() {
         let name = direction.name();

@@ -117,15 +117,8 @@ impl Problem {
         for part in &self.path {
             match part {
                 KeyPart::Key(name) if key.is_empty() => key.push_str(name),
-                KeyPart::Key(name) => {
-                    key.push('.');
-                    key.push_str(name);
-                }
-                KeyPart::Index(index) => {
-                    key.push('[');
-                    key.push_str(&index.to_string());
-                    key.push(']');
-                }
+                KeyPart::Key(name) => key.extend([".", name]),
+                KeyPart::Index(index) => key.extend(["[", &index.to_string(), "]"]),
             }
         }
         key

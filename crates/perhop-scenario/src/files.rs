@@ -56,19 +56,17 @@ impl Files for NoFiles {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// This folder.
+    /// Takes names as relative to this folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self(if path == Path::new(".") { PathBuf::new() } else { path })
     }
 
-    /// Returns the folder of a file.
+    /// Takes names as relative to the folder of a file.
     pub fn of(file: impl AsRef<Path>) -> Self {
         Self(file.as_ref().parent().map_or_else(PathBuf::new, Path::to_path_buf))
     }
-}
 
-impl Folder {
     /// Opens a file in it for reading; also returns what messages call it.
     ///
     /// # Errors

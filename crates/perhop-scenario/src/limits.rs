@@ -14,10 +14,8 @@ use crate::format::{Reverse, Scenario};
 
 const LIMIT: &str = "limit";
 
-/// Replaces each time by its bytes.
-///
-/// # Errors
-/// A text that is no limit, or a time in a topology whose links differ in rate.
+/// Replaces each time by its bytes. Refuses a text that is no limit, and a time in a topology whose links
+/// differ in rate.
 pub(crate) fn in_bytes(scenario: &mut Value) -> Result<(), Problem> {
     let key = |key: &str| KeyPart::Key(key.into());
     for (name, link) in tables(scenario.get_mut("links")) {

@@ -19,9 +19,6 @@ pub(crate) struct Matrix {
 }
 
 /// Reads the matrices that the scenario names.
-///
-/// # Errors
-/// A file cannot be read, or is no matrix.
 pub(crate) fn read_matrices(scenario: &mut Scenario, files: &dyn Files) -> Result<(), Problem> {
     for (number, group) in scenario.flows.iter_mut().enumerate() {
         let Some(between) = &mut group.between else { continue };

@@ -113,7 +113,8 @@ impl Scenario {
         let flows: u64 = self.flows.iter().map(both).sum();
         let mut flow_bytes = self.flows.iter().map(|flow| both(flow) * bytes_of(flow)).sum();
         let records = expected_flows(self) as u64;
-        let samples = self.probes.interval.map_or(0, |interval| times(self.duration, interval));
+        let times = |interval: Duration| self.duration.as_nanos() / interval.as_nanos().max(1);
+        let samples = self.probes.interval.map_or(0, times);
         let queues: u64 = self.directions().map(|direction| values_of(&direction)).sum();
         let links = 2 * self.links.len() as u64;
         let (mut link_bytes, mut link_result_bytes) = (0, 0);
@@ -141,10 +142,6 @@ impl Scenario {
             sample_bytes: samples.saturating_mul(values * VALUE),
         }
     }
-}
-
-fn times(duration: Duration, interval: Duration) -> u64 {
-    duration.as_nanos() / interval.as_nanos().max(1)
 }
 
 fn bytes_of(flow: &Flow) -> u64 {

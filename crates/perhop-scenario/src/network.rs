@@ -221,7 +221,7 @@ impl Scenario {
             dscp: group.dscp.unwrap_or(group.service.dscp()),
             ecn: if is_tcp { Ecn::NotCapable } else { group.ecn.codepoint() },
             tcp_ecn: if is_tcp { group.ecn } else { TcpEcn::Off },
-            service: self.profile_rate(group),
+            service: self.profile_of(group).map(MeterParams::rate),
             reserved,
             out_feedback: group.out_feedback,
             start: (Instant::ZERO + group.start.first, Instant::ZERO + group.start.last),
@@ -280,18 +280,13 @@ impl Scenario {
         }
     }
 
-    /// Returns the rate of a group's profile.
-    fn profile_rate(&self, group: &Flow) -> Option<Bitrate> {
-        self.profile_of(group).map(MeterParams::rate)
-    }
-
     /// Returns the contracted rate of each flow of a group; with a shared profile, an equal part of its rate.
     pub fn reserved(&self, group: &Flow) -> Option<Bitrate> {
         self.reserved_among(group, &self.flows_of_profiles())
     }
 
     fn reserved_among(&self, group: &Flow, sharing: &BTreeMap<&str, u64>) -> Option<Bitrate> {
-        let rate = self.profile_rate(group)?;
+        let rate = self.profile_of(group)?.rate();
         let FlowProfile::Shared(name) = group.profile.as_ref()? else { return Some(rate) };
         let flows = sharing.get(name.as_str()).copied().unwrap_or_default();
         Bitrate::from_bps(rate.as_bps() / flows.max(1)).ok()

@@ -12,6 +12,7 @@ use crate::one_flow_per_group::OneFlowPerGroup;
 
 /// The headers of IPv4 and UDP in a datagram. Those of TCP are as large as an ACK.
 const UDP_HEADERS: u64 = 28;
+
 /// Returns when the flows of a group stop sending.
 pub(crate) fn end_of(scenario: &Scenario, group: &Flow) -> Duration {
     group.stop.map_or(scenario.duration, |stop| stop.min(scenario.duration))
@@ -27,11 +28,8 @@ pub(crate) fn expected_flows(scenario: &Scenario) -> f64 {
     workloads.map(|workload| workload.expected(scenario.duration)).sum()
 }
 
-/// Returns what the simulator draws the flows of a group from; `network` has a flow at `number` that goes the
-/// same way.
-///
-/// # Errors
-/// The key of the group that is wrong, and what would be right.
+/// Returns what the simulator draws the flows of a group from, or the key of the group that is wrong, and
+/// what would be right; `network` has a flow at `number` that goes the same way.
 pub(crate) fn workload(
     group: &Flow,
     arrivals: &Arrivals,
@@ -159,7 +157,7 @@ pub(crate) fn packet(transport: &Transport) -> Option<u64> {
     }
 }
 
-/// Returns a refusal of [`Sizes`](perhop_sim::workload::Sizes), at its key in the group.
+/// Returns a refusal of [`Sizes`], at its key in the group.
 fn at_sizes((key, text): &Refused) -> (&'static str, String) {
     let key = match *key {
         "constant" => "sizes.constant",

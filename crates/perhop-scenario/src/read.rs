@@ -430,9 +430,6 @@ fn span_of(text: &str, path: &[KeyPart]) -> Option<usize> {
 }
 
 /// Reads the files that the scenario names, and takes their text into it.
-///
-/// # Errors
-/// A file cannot be read, or has another content.
 fn read_files(scenario: &mut Scenario, files: &dyn Files) -> Result<(), Problem> {
     for (name, link) in scenario.links.iter_mut() {
         read_trace(&mut link.rate_trace, files)

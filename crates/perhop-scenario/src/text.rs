@@ -32,10 +32,7 @@ pub(crate) struct Text {
 }
 
 impl Source<'_> {
-    /// Reads the text.
-    ///
-    /// # Errors
-    /// It cannot be read, or the keys contradict each other.
+    /// Reads the text, unless the keys contradict each other.
     pub(crate) fn read(self, fetch: impl FnOnce(&str) -> Result<String, String>) -> Result<Text, AtKey> {
         let Self { key, what, example, file, is_table, name, data } = self;
         let at = |inner: &str| format!("{key}.{inner}");

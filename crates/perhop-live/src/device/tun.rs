@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use libc::IFLA_TXQLEN;
 use tun_rs::{DeviceBuilder, SyncDevice};
@@ -46,26 +46,15 @@ impl Tun {
         }
         let device = builder.build_sync()?;
         device.set_nonblocking(true)?;
-        set_queue(device.if_index()?, spec.queue)?;
+        // The older way, an ioctl, is refused within user namespaces.
+        set_link(device.if_index()?, 0, &[number(IFLA_TXQLEN, spec.queue)])?;
         Ok(Self(device))
     }
-}
-
-/// Sets how many packets may wait in an interface's queue, by rtnetlink: the older way, an ioctl, is refused
-/// within user namespaces.
-fn set_queue(interface: u32, packets: u32) -> io::Result<()> {
-    set_link(interface, 0, &[number(IFLA_TXQLEN, packets)])
 }
 
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-impl AsRawFd for Tun {
-    fn as_raw_fd(&self) -> i32 {
-        self.0.as_raw_fd()
     }
 }
 

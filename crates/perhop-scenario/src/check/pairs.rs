@@ -9,10 +9,7 @@ use super::{Allowed, Checked, Routers, shown};
 use crate::error::{Problem, at_flow, did_you_mean};
 use crate::format::{Between, Demand, Flow, FlowProfile, Lines, MOST_FLOWS, Scenario, Weights};
 
-/// Draws the pairs of routers of all groups with a matrix.
-///
-/// # Errors
-/// A matrix names unknown routers, or none that are connected.
+/// Draws the pairs of routers of all groups with a matrix, which must name known and connected routers.
 pub(super) fn draw_pairs(scenario: &mut Scenario) -> Checked {
     if scenario.flows.iter().all(|group| group.between.is_none()) {
         return Ok(());

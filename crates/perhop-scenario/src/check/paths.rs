@@ -93,10 +93,7 @@ fn check_hop(scenario: &Scenario, before: &[String], router: &str) -> Result<(),
     Err(format!("no link connects `{last}` and `{router}` (neighbors of `{last}`: {beside})"))
 }
 
-/// Returns the path of this name.
-///
-/// # Errors
-/// There is none: what is wrong, and which there are.
+/// Returns the path of this name; if there is none, what is wrong, and which there are.
 pub(super) fn find_path<'a>(scenario: &'a Scenario, name: &str) -> Result<&'a LabelSwitchedPath, String> {
     scenario.paths.get(name).ok_or_else(|| {
         let hint = did_you_mean(name, scenario.paths.keys().map(String::as_str));

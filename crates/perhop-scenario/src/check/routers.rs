@@ -61,10 +61,7 @@ impl<'a> Routers<'a> {
         self.component[one as usize] == self.component[other as usize]
     }
 
-    /// Returns the number of the router of this name.
-    ///
-    /// # Errors
-    /// There is none: what is wrong, and which there are.
+    /// Returns the number of the router of this name; if there is none, what is wrong, and which there are.
     pub(crate) fn find(&self, name: &str) -> Result<u32, String> {
         self.number(name).ok_or_else(|| {
             let hint = did_you_mean(name, self.names());

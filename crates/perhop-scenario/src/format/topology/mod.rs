@@ -344,9 +344,6 @@ impl Topology {
 
 impl Scenario {
     /// Reads the graph that the topology names, and adds its links.
-    ///
-    /// # Errors
-    /// No such file, or no such topology.
     pub(crate) fn expand(&mut self, files: &dyn Files) -> Result<(), Problem> {
         let Some(topology) = &mut self.topology else { return Ok(()) };
         if let Some(graph) = &mut topology.graph {

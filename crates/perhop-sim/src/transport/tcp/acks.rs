@@ -38,7 +38,7 @@ impl AckRecord {
 }
 
 /// The acknowledgements of one flow that are in transit. Most report nothing but which segment is expected,
-/// and have its number; each of the others has a number of its own, above [`RECORDED`], under which the rest
+/// and have its number; each of the others has a number of its own, above `RECORDED`, under which the rest
 /// is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Acks {

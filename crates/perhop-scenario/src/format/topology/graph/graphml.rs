@@ -61,10 +61,7 @@ impl Merged {
     }
 }
 
-/// Returns the links of a file, and what of it is none.
-///
-/// # Errors
-/// The first problem.
+/// Returns the links of a file, and what of it is none; or the first problem.
 pub(super) fn read(text: &str, take: Take) -> Result<(Vec<GraphLink>, Merged), Refusal> {
     Syntax::Xml.check(text).map_err(|excess| (Some(excess.line), excess.text))?;
     let document = Document::parse(text).map_err(|error| (Some(error.pos().row as usize), plain(&error)))?;
@@ -215,10 +212,7 @@ fn nodes<'a, 'input>(
 }
 
 /// Returns the names of nodes, in the order of their ids: the label, and the id if the label alone is, or
-/// becomes, that of another, too.
-///
-/// # Errors
-/// A name that two nodes have nevertheless.
+/// becomes, that of another, too. An error is a name that two nodes have nevertheless.
 fn names(nodes: &BTreeMap<&str, (String, Option<Position>)>) -> Result<Vec<String>, String> {
     let mut with_id = vec![false; nodes.len()];
     loop {

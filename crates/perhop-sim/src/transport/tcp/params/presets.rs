@@ -133,7 +133,7 @@ const PAPERS: Preset = Preset {
     ],
 };
 
-/// The preset of [`Variant::Linux`](super::Variant::Linux).
+/// The preset of [`Variant::Linux`].
 const LINUX: Preset = Preset {
     name: "linux",
     system: "hosts of Linux 6.18 on Ethernet, with 4 GiB of memory or more",
@@ -183,7 +183,7 @@ const LINUX: Preset = Preset {
     ],
 };
 
-/// The preset of [`Variant::Quic`](super::Variant::Quic).
+/// The preset of [`Variant::Quic`].
 const QUIC: Preset = Preset {
     name: "quic",
     system: "one stream of QUIC (RFC 9000 and 9002) over IPv6, as far as this sender can act like it",
@@ -246,7 +246,7 @@ const QUIC: Preset = Preset {
     ],
 };
 
-/// The preset of [`Variant::Ns1998`](super::Variant::Ns1998).
+/// The preset of [`Variant::Ns1998`].
 const NS_1998: Preset = Preset {
     name: "ns-1998",
     system: "the NewReno agent of ns-2.1b2 to 2.1b5",

@@ -57,7 +57,7 @@ use transmit::Release;
 
 /// One connection's sending side.
 ///
-/// The fields that every ACK touches come first; [`Cold`] has the rest, so that thousands of connections stay
+/// The fields that every ACK touches come first; `Cold` has the rest, so that thousands of connections stay
 /// in the cache.
 #[derive(Clone, Debug)]
 #[repr(C)]
