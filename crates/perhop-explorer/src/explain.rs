@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::describe::{colored, gauge_of, group_of, queue_table};
 use crate::run::LiveRun;
-use crate::witness::{CLASSIC, Event, FLOW_QUEUE, L4S};
+use crate::witness::{CLASSIC, DropOrMark, FLOW_QUEUE, L4S};
 
 /// An explanation, as the page shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -70,7 +70,7 @@ pub fn explain(run: &mut LiveRun, id: usize) -> Option<Explanation> {
 
 /// Returns the name of the block that decided: the one that noted why, else the scheduler, or the AQM of a
 /// FIFO.
-fn block_of(queue: Option<&Value>, event: &Event) -> String {
+fn block_of(queue: Option<&Value>, event: &DropOrMark) -> String {
     let Some(queue) = queue else { return String::new() };
     if event.reason == Reason::Policed {
         return "policer".into();
@@ -80,7 +80,7 @@ fn block_of(queue: Option<&Value>, event: &Event) -> String {
 }
 
 /// Returns the rule of a block that dropped or marked a packet: of several branches the one that acted.
-fn rule_of(block: &str, event: &Event) -> Option<PseudoCode> {
+fn rule_of(block: &str, event: &DropOrMark) -> Option<PseudoCode> {
     if event.reason == Reason::Policed {
         return Some(POLICER);
     }
@@ -98,7 +98,7 @@ const ORDER: [&str; 9] =
     [FLOW_QUEUE, L4S, CLASSIC, "p'", "p_CL", "p_C", "p'_L", "probability", "counter before"];
 
 /// The numbers that decided, in the order of the rule.
-fn facts(event: &Event, queue: Option<&Value>) -> Vec<Fact> {
+fn facts(event: &DropOrMark, queue: Option<&Value>) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut add = |name: &str, value: f64, unit| {
         facts.push(Fact { name: name.into(), value, unit, text: None });
@@ -172,7 +172,7 @@ fn noted(trace: &Trace) -> Vec<Fact> {
 }
 
 /// The keys of the threshold set against which a packet was tested, the likeliest first.
-fn set_of(event: &Event) -> Vec<&'static str> {
+fn set_of(event: &DropOrMark) -> Vec<&'static str> {
     match (event.reason, event.color) {
         (Reason::Early | Reason::Forced, Color::Green) => vec!["in", "thresholds"],
         (Reason::Early | Reason::Forced, Color::Yellow) => vec!["out-in", "total", "out", "thresholds"],
@@ -183,7 +183,7 @@ fn set_of(event: &Event) -> Vec<&'static str> {
 }
 
 /// In one sentence, of a `packet of bulk`, or a `yellow packet of bulk`.
-fn sentence(event: &Event, packet: &str, facts: &[Fact]) -> String {
+fn sentence(event: &DropOrMark, packet: &str, facts: &[Fact]) -> String {
     let fact = |name: &str| facts.iter().rfind(|fact| fact.name.starts_with(name)).map(|fact| fact.value);
     let act = if event.is_mark { "marked" } else { "dropped" };
     let by_chance = match (fact("random number"), fact("probability")) {

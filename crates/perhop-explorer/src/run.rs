@@ -91,12 +91,10 @@ impl LiveRun {
         &self.toml
     }
 
-    /// The scenario by now.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// The run itself.
     pub fn stepping(&mut self) -> &mut Stepping {
         &mut self.stepping
     }

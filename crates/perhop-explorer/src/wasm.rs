@@ -3,6 +3,9 @@
 //!
 //! No memory is handed over: the page copies, and each buffer is used until the next call.
 
+// SAFETY: no other symbols of the names of these exports are linked; plain numbers go in and out.
+#![allow(unsafe_code)]
+
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
@@ -28,8 +31,6 @@ fn panicked() -> &'static LocalKey<RefCell<String>> {
 }
 
 /// Room for a request of so many bytes: its address.
-#[allow(unsafe_code)]
-// SAFETY: no other symbol of this name is linked; plain numbers go in and out.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_request(bytes: u32) -> *const u8 {
     state().with_borrow_mut(|state| {
@@ -40,8 +41,6 @@ pub extern "C" fn explorer_request(bytes: u32) -> *const u8 {
 }
 
 /// Answers the request that has been written.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_call() {
     std::panic::set_hook(Box::new(|panic| panicked().set(panic.to_string())));
@@ -52,48 +51,36 @@ pub extern "C" fn explorer_call() {
 }
 
 /// The address of the answer's text, in UTF-8.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_text() -> *const u8 {
     state().with_borrow(|state| state.answer.json.as_ptr())
 }
 
 /// Its length in bytes.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_text_bytes() -> u32 {
     state().with_borrow(|state| state.answer.json.len() as u32)
 }
 
 /// The address of the answer's numbers.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_numbers() -> *const f64 {
     state().with_borrow(|state| state.answer.numbers.as_ptr())
 }
 
 /// How many there are.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_numbers_length() -> u32 {
     state().with_borrow(|state| state.answer.numbers.len() as u32)
 }
 
 /// The address of what a panic said, after a call that ended in a trap.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_panic_text() -> *const u8 {
     panicked().with_borrow(|text| text.as_ptr())
 }
 
 /// Its length in bytes.
-#[allow(unsafe_code)]
-// SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_panic_bytes() -> u32 {
     panicked().with_borrow(String::len) as u32

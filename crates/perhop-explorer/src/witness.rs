@@ -19,18 +19,14 @@ const MANY: usize = 8192;
 
 /// A packet that was dropped or marked.
 #[derive(Clone, Debug)]
-pub struct Event {
-    /// When.
+pub struct DropOrMark {
     pub at: Instant,
-    /// The link's number.
     pub link: usize,
     /// The number of its flow's specification.
     pub flow: u32,
-    /// Its color.
     pub color: Color,
     /// Its size in bytes.
     pub size: u16,
-    /// Why.
     pub reason: Reason,
     /// It was marked, not dropped.
     pub is_mark: bool,
@@ -40,7 +36,7 @@ pub struct Event {
     pub trace: Option<Trace>,
 }
 
-impl Event {
+impl DropOrMark {
     /// What the rule noted under this name.
     pub fn gauge(&self, name: &str) -> Option<f64> {
         let gauges = &self.trace.as_ref()?.gauges;
@@ -79,7 +75,7 @@ struct Line {
 #[derive(Debug)]
 pub struct Witness {
     lines: Vec<Line>,
-    events: VecDeque<Event>,
+    events: VecDeque<DropOrMark>,
     /// The number of the first event that is kept.
     first: usize,
     travellers: Vec<Traveller>,
@@ -126,12 +122,12 @@ impl Witness {
     }
 
     /// The event of this number, if it is still kept.
-    pub fn event(&self, number: usize) -> Option<&Event> {
+    pub fn event(&self, number: usize) -> Option<&DropOrMark> {
         self.events.get(number.checked_sub(self.first)?)
     }
 
     /// The events that are kept, from this number on, each with its number.
-    pub fn events(&self, from: usize) -> impl Iterator<Item = (usize, &Event)> {
+    pub fn events(&self, from: usize) -> impl Iterator<Item = (usize, &DropOrMark)> {
         let skipped = from.saturating_sub(self.first);
         self.events.iter().enumerate().skip(skipped).map(|(place, event)| (self.first + place, event))
     }
@@ -159,7 +155,7 @@ impl Witness {
         self.travellers.retain(|one| one.arrives > now);
     }
 
-    fn record(&mut self, event: Event) {
+    fn record(&mut self, event: DropOrMark) {
         if self.events.len() == MOST_EVENTS {
             self.events.pop_front();
             self.first += 1;
@@ -171,7 +167,7 @@ impl Witness {
 impl Observer for Witness {
     fn observe(&mut self, observed: &Observed) {
         let Observed { at, link, event, flow, header, .. } = *observed;
-        let happened = |reason, is_mark, sojourn_s| Event {
+        let happened = |reason, is_mark, sojourn_s| DropOrMark {
             at,
             link,
             flow: flow.spec,

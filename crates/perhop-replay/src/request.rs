@@ -118,13 +118,12 @@ impl Request {
     /// What is wrong, with its key.
     pub fn plan(text: &str, scenario: Option<(&str, &str)>) -> Result<Plan, ReplayError> {
         let request: Self = read_json(text, ORIGIN, |request: &Self| request.check(scenario.is_some()))?;
-        let scenario = match scenario {
-            Some((text, origin)) if text.trim_start().starts_with('{') => {
-                Some((Scenario::from_json(text, origin)?, origin))
-            }
-            Some((text, origin)) => Some((Scenario::from_toml(text, origin)?, origin)),
-            None => None,
-        };
+        let scenario = scenario.map(|(text, origin)| {
+            let is_json = text.trim_start().starts_with('{');
+            let read = if is_json { Scenario::from_json } else { Scenario::from_toml };
+            read(text, origin).map(|scenario| (scenario, origin))
+        });
+        let scenario = scenario.transpose()?;
         let choice = request.choice();
         let Self { meter, queue, rate, link, seed, top, .. } = request;
         let (link, at) = match (&scenario, &queue) {
@@ -208,16 +207,12 @@ impl Request {
 }
 
 fn check_meter(meter: &MeterParams) -> Result<(), Problem> {
-    if meter.follows_paths() {
-        let text =
-            format!("`{}` follows the windows of TCP senders, which a capture does not have", meter.name());
-        return Err(Problem::at(steps(&format!("meter.{}", MeterParams::TAG)), text));
-    }
-    if let Some(params) = meter.foreign() {
-        let text = simulated_only(&params.class);
-        return Err(Problem::at(steps(&format!("meter.{}", MeterParams::TAG)), text));
-    }
-    Ok(())
+    let follows =
+        || format!("`{}` follows the windows of TCP senders, which a capture does not have", meter.name());
+    let foreign = meter.foreign().map(|params| simulated_only(&params.class));
+    let key = format!("meter.{}", MeterParams::TAG);
+    let refused = meter.follows_paths().then(follows).or(foreign);
+    refused.map_or(Ok(()), |text| Err(Problem::at(steps(&key), text)))
 }
 
 fn check_queue(queue: &Queue, rate: Bitrate) -> Result<(), Problem> {

@@ -11,9 +11,7 @@ pub const WAITING: usize = 1024;
 /// A line, and whether it is for the standard output or for the standard error.
 #[derive(Debug)]
 pub enum Line {
-    /// For the standard output.
     Said(String),
-    /// For the standard error.
     Warned(String),
 }
 

@@ -54,16 +54,13 @@ enum Value {
 /// Configurations that were loaded while the router ran, or refused.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Reloads whose configuration was taken over.
     pub applied: AtomicU64,
-    /// Reloads whose configuration was refused.
     pub refused: AtomicU64,
 }
 
 /// Values from outside the plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
-    /// Configurations that were loaded.
     pub reloads: &'a Reloads,
     /// Lines of the log that were dropped.
     pub unlogged: u64,

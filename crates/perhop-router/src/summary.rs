@@ -13,13 +13,9 @@ use crate::plan::{SIDES, class_and_direction};
 
 /// A run in a dozen lines.
 pub struct Summary<'a> {
-    /// What forwarded.
     pub plane: &'a Plane,
-    /// How its loop did.
     pub report: &'a Report,
-    /// The devices' names.
     pub names: &'a [String; 2],
-    /// Configurations read while it ran.
     pub reloads: &'a Reloads,
     /// Lines of the log that were dropped.
     pub unlogged: u64,

@@ -20,7 +20,7 @@ const MOST_CONTROLS: usize = 400;
 const NAMES: [&str; 7] = ["name", "from", "to", "path", "title", "via", "back"];
 
 /// A parameter that one can set.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "they are the fields of a message, and none is a mode")]
 pub struct Control {
@@ -404,14 +404,8 @@ impl Walk {
                 (Some(default), _) => default.shown(),
                 (None, _) => String::new(),
             },
-            unit: String::new(),
-            min: 0.0,
-            max: 0.0,
-            step: 0.0,
-            log: false,
-            integer: false,
-            choices: Vec::new(),
             live: *in_aqm || is_of_link || (*is_udp && last == "rate"),
+            ..Control::default()
         }
     }
 }

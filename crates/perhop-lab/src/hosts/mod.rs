@@ -159,10 +159,10 @@ pub(crate) fn run(
         let senders = is_origin.then(|| scope.spawn(move || run_senders().inspect_err(stopping)));
         let run_receivers = move || receiving::receive(common, open);
         let sinks = is_destination.then(|| scope.spawn(move || run_receivers().inspect_err(stopping)));
-        let of_users = match (side, servers) {
-            _ if setting.users.is_empty() => Ok(UserResults::default()),
-            (Side::Sending, listener) => users::run_servers(common, users, listener, windows.clone()),
-            (Side::Receiving, _) => users::run_clients(common, users),
+        let of_users = if setting.users.is_empty() {
+            Ok(UserResults::default())
+        } else {
+            users::attend(common, users, servers, (side == Side::Sending).then(|| windows.clone()))
         };
         let of_users = of_users.inspect_err(stopping);
         let sent = senders.map(|thread| thread.join().expect("senders do not panic"));

@@ -28,16 +28,9 @@ pub(super) enum Kind {
 }
 
 impl Event {
-    pub(super) fn serve(at: Instant, port: usize) -> Self {
-        Self { at, kind: Kind::Serve, rank: 0, source: port as u32 }
-    }
-
-    pub(super) fn message(at: Instant, channel: usize) -> Self {
-        Self { at, kind: Kind::Message, rank: 0, source: channel as u32 }
-    }
-
-    pub(super) fn sample(at: Instant, control: usize) -> Self {
-        Self { at, kind: Kind::Sample, rank: 0, source: control as u32 }
+    /// Returns an event of no packet.
+    pub(super) fn of(kind: Kind, at: Instant, source: usize) -> Self {
+        Self { at, kind, rank: 0, source: source as u32 }
     }
 }
 
@@ -110,10 +103,10 @@ mod tests {
         let in_order = [
             packet(5, Kind::Leave, 1),
             packet(5, Kind::Leave, 2),
-            Event::serve(at(5), 0),
+            Event::of(Kind::Serve, at(5), 0),
             packet(5, Kind::Reach, 1),
-            Event::message(at(5), 0),
-            Event::sample(at(5), 0),
+            Event::of(Kind::Message, at(5), 0),
+            Event::of(Kind::Sample, at(5), 0),
             packet(6, Kind::Leave, 0),
         ];
         let mut agenda = Agenda::new(GRACE);
@@ -125,10 +118,10 @@ mod tests {
     #[test]
     fn an_event_beyond_the_limit_stays() {
         let mut agenda = Agenda::new(GRACE);
-        agenda.push(Event::message(at(5), 0));
+        agenda.push(Event::of(Kind::Message, at(5), 0));
         assert_eq!(agenda.pop((at(4), Kind::Sample)), None);
         assert_eq!(agenda.pop((at(5), Kind::Reach)), None, "messages come after arrivals");
-        assert_eq!(agenda.pop((at(5), Kind::Message)), Some(Event::message(at(5), 0)));
+        assert_eq!(agenda.pop((at(5), Kind::Message)), Some(Event::of(Kind::Message, at(5), 0)));
         assert_eq!(agenda.pop((Instant::NEVER, Kind::Sample)), None);
     }
 
@@ -136,7 +129,7 @@ mod tests {
     fn an_internal_event_may_wait_for_the_grace_and_an_external_one_may_not() {
         let mut agenda = Agenda::new(GRACE);
         assert_eq!(agenda.next(), Instant::NEVER);
-        agenda.push(Event::serve(at(5), 0));
+        agenda.push(Event::of(Kind::Serve, at(5), 0));
         assert_eq!(agenda.next(), at(8));
         agenda.push(packet(7, Kind::Leave, 0));
         assert_eq!(agenda.next(), at(7));

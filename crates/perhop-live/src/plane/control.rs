@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use perhop_core::control::{Message, Steering};
 use perhop_core::{Duration, Instant, Rng};
 
-use super::agenda::Event;
+use super::agenda::{Event, Kind};
 use super::{Frame, Plane, RouteEntry};
 use crate::spec::{ControlSpec, Hop};
 use crate::windows::Segments;
@@ -71,7 +71,7 @@ impl Plane {
 
     pub(super) fn schedule_sample(&mut self, number: usize) {
         let at = self.controls[number].steering.next();
-        self.agenda.push(Event::sample(at, number));
+        self.agenda.push(Event::of(Kind::Sample, at, number));
     }
 
     /// Samples the windows of the flows of a control's path, and sends messages to their meters and to the
@@ -93,7 +93,7 @@ impl Plane {
             let channel = &mut channels[number];
             let at = now + channel.delay;
             if channel.in_transit.is_empty() {
-                agenda.push(Event::message(at, number));
+                agenda.push(Event::of(Kind::Message, at, number));
             }
             channel.in_transit.push_back((at, decision.windows));
         }
@@ -106,7 +106,7 @@ impl Plane {
         let Some((_, message)) = channel.in_transit.pop_front() else { return };
         let (link, label) = (channel.link, channel.label);
         if let Some(&(next, _)) = channel.in_transit.front() {
-            self.agenda.push(Event::message(next, number));
+            self.agenda.push(Event::of(Kind::Message, next, number));
         }
         self.links[link].port.on_message(label, &message);
     }

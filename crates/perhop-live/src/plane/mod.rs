@@ -245,11 +245,11 @@ impl Plane {
         loop {
             match self.links[number].active_port(now).serve(now) {
                 Served::Sent(frame, free_at) => {
-                    self.agenda.push(Event::serve(free_at, number));
+                    self.agenda.push(Event::of(Kind::Serve, free_at, number));
                     return self.put((self.wires.len() + number) as u32, free_at, frame);
                 }
                 Served::Dropped(frame, reason) => self.lose(&frame, reason, now, sink),
-                Served::Later(at) => return self.agenda.push(Event::serve(at, number)),
+                Served::Later(at) => return self.agenda.push(Event::of(Kind::Serve, at, number)),
                 Served::Nothing => return,
             }
         }

@@ -53,21 +53,9 @@ impl<R: Read> Source<R> {
     }
 
     /// Passes over the next bytes.
-    pub(super) fn skip(&mut self, mut count: u64) -> Result<(), Short> {
-        while count > 0 {
-            let ready = match self.reader.fill_buf() {
-                Ok(bytes) => bytes.len(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            };
-            if ready == 0 {
-                return Err(Short::Cut);
-            }
-            let passed = usize::try_from(count).map_or(ready, |count| count.min(ready));
-            self.reader.consume(passed);
-            count -= passed as u64;
-        }
-        Ok(())
+    pub(super) fn skip(&mut self, count: u64) -> Result<(), Short> {
+        let passed = io::copy(&mut self.reader.by_ref().take(count), &mut io::sink())?;
+        if passed == count { Ok(()) } else { Err(Short::Cut) }
     }
 }
 

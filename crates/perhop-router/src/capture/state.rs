@@ -2,15 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Counters that two threads share.
+/// The counters of [`CaptureStatus`], which two threads share.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) counts: [Counts; 2],
-    /// Times that the capture file could no longer be written.
     pub(super) failures: AtomicU64,
-    /// Whether it can be written.
     pub(super) writable: AtomicBool,
-    /// Files that were begun.
     pub(super) files: AtomicU64,
 }
 

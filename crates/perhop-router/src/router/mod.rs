@@ -141,15 +141,17 @@ fn run(options: &Options, log: &Log, lines: &mut Option<log::Backlog>) -> Router
         start("metrics", move || server.serve(&published))?;
     }
     let path = options.config.clone();
-    let (loader, reload_requests) = Loader::new(path, config, mtu, Arc::clone(&reloads), log, &manager);
-    let (reload, to_reload) = mpsc::sync_channel(1);
+    let (loader, reload) = Loader::new(path, config, mtu, Arc::clone(&reloads), log, &manager);
+    let (reloading, to_reload) = mpsc::sync_channel(1);
     start("loader", move || loader.serve(&to_reload))?;
     let (stopper, listener) = (Arc::clone(&stop), log.clone());
-    start("signals", move || listen(signals, &stopper, &reload, &listener))?;
+    start("signals", move || listen(signals, &stopper, &reloading, &listener))?;
     seccomp::confine().map_err(failed)?;
     dropped.verify().map_err(failed)?;
 
-    let overseer = Overseer::new(names, seed, reload_requests, published, reloads, capture, log.clone());
+    let (next, publish, log) = (Instant::ZERO, Instant::ZERO, log.clone());
+    let overseer =
+        Overseer { next, publish, reload, published, reloads, capture, names, seed, warned: false, log };
     let runner = Runner::new(plane, devices, clock);
     forward(runner, overseer, mtu, &stop, writing, &manager)
 }

@@ -18,32 +18,20 @@ const PUBLISH: Duration = Duration::from_secs(1);
 
 /// Watches the run loop for the rest of the router.
 pub(super) struct Overseer {
-    next: Instant,
-    publish: Instant,
-    reload: ReloadRequests,
-    published: Arc<Published>,
+    pub(super) next: Instant,
+    pub(super) publish: Instant,
+    pub(super) reload: ReloadRequests,
+    pub(super) published: Arc<Published>,
     pub(super) reloads: Arc<Reloads>,
     pub(super) capture: Option<Capture>,
     pub(super) names: [String; 2],
-    seed: u64,
-    warned: bool,
+    pub(super) seed: u64,
+    /// Merged packets have been warned of.
+    pub(super) warned: bool,
     pub(super) log: Log,
 }
 
 impl Overseer {
-    pub(super) fn new(
-        names: [String; 2],
-        seed: u64,
-        reload: ReloadRequests,
-        published: Arc<Published>,
-        reloads: Arc<Reloads>,
-        capture: Option<Capture>,
-        log: Log,
-    ) -> Self {
-        let (next, publish) = (Instant::ZERO, Instant::ZERO);
-        Self { next, publish, reload, published, reloads, capture, names, seed, warned: false, log }
-    }
-
     /// Warns once, as soon as it is seen, of merged packets, because then hardly any packet passes.
     fn warn_of_offload(&mut self, report: &Report) {
         let Some(side) = report.aside.iter().position(|aside| aside.merged > 0).filter(|_| !self.warned)

@@ -76,21 +76,15 @@ struct Attendants<'a> {
     room: Box<[u8]>,
 }
 
-/// Runs the servers of all users until the end of the run; the calling thread is in the sending host's
-/// namespace.
-pub(super) fn run_servers(
+/// Runs the servers of all users, which publish their windows, or the clients, until the end of the run; the
+/// calling thread is in the host's namespace.
+pub(super) fn attend(
     common: Common<'_>,
     users: &Users,
     listener: Option<Socket>,
-    windows: Arc<Windows>,
+    windows: Option<Arc<Windows>>,
 ) -> io::Result<UserResults> {
-    role::run(Attendants { windows: Some(windows), ..Attendants::new(common, users) }, common, listener)
-}
-
-/// Runs the clients of all users until the end of the run; the calling thread is in the receiving host's
-/// namespace.
-pub(super) fn run_clients(common: Common<'_>, users: &Users) -> io::Result<UserResults> {
-    role::run(Attendants::new(common, users), common, None)
+    role::run(Attendants::new(common, users, windows), common, listener)
 }
 
 impl Role for Attendants<'_> {
@@ -172,13 +166,13 @@ impl Role for Attendants<'_> {
 }
 
 impl<'a> Attendants<'a> {
-    fn new(common: Common<'_>, users: &'a Users) -> Self {
+    fn new(common: Common<'_>, users: &'a Users, windows: Option<Arc<Windows>>) -> Self {
         let owners = common.setting.users.iter().enumerate().flat_map(|(user, spec)| {
             (0..spec.connections).map(move |connection| (spec.first + connection, (user, connection as u32)))
         });
         Self {
             users,
-            windows: None,
+            windows,
             ends: BTreeMap::new(),
             counts: BTreeMap::new(),
             owners: owners.collect(),
