@@ -40,10 +40,7 @@ pub(crate) fn check_kernel() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Checks that TUN devices can be made.
-///
-/// # Errors
-/// What is missing, with what would help.
+/// Checks that TUN devices can be made. An error says what is missing, and what would help.
 pub(crate) fn probe_tun() -> Result<(), LabError> {
     match fs::OpenOptions::new().read(true).write(true).open(TUN) {
         Ok(_) => Ok(()),

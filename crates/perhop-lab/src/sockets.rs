@@ -9,10 +9,7 @@ use crate::setting::Setting;
 /// with.
 const OTHER_FILES: u64 = 256;
 
-/// Raises this process's limit of open files so that all flows can be open at once.
-///
-/// # Errors
-/// The system allows fewer.
+/// Raises this process's limit of open files so that all flows can be open at once, if the system allows it.
 pub(crate) fn allow(setting: &Setting) -> Result<(), LabError> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(LabError::doing("asking how many files this process may open"))?;

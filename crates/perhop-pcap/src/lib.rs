@@ -10,7 +10,8 @@
 //!
 //! let mut blocks = Blocks::header("example", &["eth0".to_owned()], 1500);
 //! let (packet, direction) = (&[0x45, 0, 0, 20][..], PacketDirection::Inbound);
-//! blocks.packet(&Captured { interface: 0, time: 5, direction, packet, length: 20, comment: None, missed: 0 });
+//! let (interface, time, length, comment, missed) = (0, 5, 20, None, 0);
+//! blocks.packet(&Captured { interface, time, direction, packet, length, comment, missed });
 //! let mut capture = Capture::open(blocks.bytes()).unwrap();
 //! let record = capture.read_next().unwrap().unwrap();
 //! assert_eq!((record.time, record.bytes, record.length), (Some(5), packet, 20));

@@ -14,7 +14,8 @@
 //! let mut blocks = Blocks::header("example", &["eth0".to_owned()], 1500);
 //! let packet = &[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0x66, 0xd7, 10, 0, 0, 1, 10, 0, 0, 2];
 //! let direction = PacketDirection::Inbound;
-//! blocks.packet(&Captured { interface: 0, time: 5, direction, packet, length: 20, comment: None, missed: 0 });
+//! let (interface, time, length, comment, missed) = (0, 5, 20, None, 0);
+//! blocks.packet(&Captured { interface, time, direction, packet, length, comment, missed });
 //!
 //! let options = r#"{ "queue": { "aqm": "drop-tail", "limit": "100p" }, "rate": "1Mbps" }"#;
 //! let plan = Request::plan(options, None).unwrap();

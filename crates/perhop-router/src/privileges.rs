@@ -80,10 +80,8 @@ fn unprivileged() -> Result<User, String> {
 
 /// Gives away, for good, what the router no longer needs: becomes the user, and keeps no capability in any
 /// set. Only the calling thread and those that it will start are meant: there must be no others yet. What
-/// comes back is to be verified once all threads run.
-///
-/// # Errors
-/// What could not be given away. The router must not go on then.
+/// comes back is to be verified once all threads run. An error says what could not be given away: the router
+/// must not go on then.
 pub fn drop_all(to: &Identity) -> Result<Dropped, String> {
     // The bounding set first: to shrink it takes a capability, which goes with the change of user.
     caps::clear(None, CapSet::Bounding).map_err(|error| {
@@ -152,10 +150,7 @@ impl Dropped {
     }
 
     /// Reads back from the kernel whether all of it is gone, from every thread, and whether system calls are
-    /// filtered.
-    ///
-    /// # Errors
-    /// What is still there. The router must not go on then.
+    /// filtered. An error says what is still there: the router must not go on then.
     #[expect(clippy::disallowed_methods, reason = "the kernel reports to a process of itself in files")]
     pub fn verify(&self) -> Result<(), String> {
         let tasks = Path::new("/proc/self/task");

@@ -103,10 +103,8 @@ const DEADLY: &[c_long] = &[
     libc::SYS_keyctl,
 ];
 
-/// Confines all threads, and those that they may start, and checks that the filter acts.
-///
-/// # Errors
-/// The kernel has no such filter. The router must not go on then.
+/// Confines all threads, and those that they may start, and checks that the filter acts. Where the kernel has
+/// no such filter, the router must not go on.
 pub fn confine() -> Result<(), String> {
     for filter in [deadly(), allowed()] {
         let explain = |error: seccompiler::Error| format!("cannot filter system calls: {error}");

@@ -107,15 +107,13 @@ pub(super) fn notices(
     }));
     let found =
         keys_without_effect(&queue.scheduler, Rates::constant(*rate), &PACKETS).into_iter().chain(divided);
-    let in_queue = |(key, text): (String, String)| {
-        Problem::at(steps(direction.name()).chain(steps("queue")).chain(steps(&queue.key(&key))), text)
+    let at = |part: &str, key: &str, text: String| {
+        Problem::at(steps(direction.name()).chain(steps(part)).chain(steps(key)), text)
     };
     let come: Option<Vec<Vec<Header>>> = classes().map(headers).chain([headers_of_the_rest(rest)]).collect();
     let idle = idle_meters(&link.meters, come.map(|come| come.concat()).as_deref());
-    let at_meters = |(key, text): (String, String)| {
-        Problem::at(steps(direction.name()).chain(steps("meters")).chain(steps(&key)), text)
-    };
-    found.map(in_queue).chain(idle.into_iter().map(at_meters)).collect()
+    let in_queue = found.map(|(key, text)| at("queue", &queue.key(&key), text));
+    in_queue.chain(idle.into_iter().map(|(key, text)| at("meters", &key, text))).collect()
 }
 
 /// Keys of meters of a link that cannot act: their key and the reason. `come` are the headers of packets that
