@@ -35,6 +35,9 @@ struct Family {
     samples: Vec<(Labels, Value)>,
 }
 
+/// The name and the help of a metric, and what it is of some counts.
+type Picked<T, V> = (&'static str, &'static str, fn(&T) -> V);
+
 /// The labels of a sample.
 type Labels = Vec<(&'static str, String)>;
 
@@ -133,7 +136,7 @@ impl Snapshot {
     fn add_devices(&mut self, plane: &Plane, report: &Report, devices: &[String; 2]) {
         let counters = plane.counters();
         let at = |number: usize| [("device", devices[number].as_str()), ("side", SIDES[number])];
-        let counts: [(_, _, fn(&(Amount, Amount)) -> u64); 4] = [
+        let counts: [Picked<(Amount, Amount), u64>; 4] = [
             ("perhop_received_packets", "Packets read from a device", |(came, _)| came.packets),
             ("perhop_received_bytes", "Bytes read from a device", |(came, _)| came.bytes),
             ("perhop_sent_packets", "Packets that left by a device", |(_, left)| left.packets),
@@ -248,7 +251,7 @@ impl Snapshot {
             let (class, direction) = class_and_direction(stream);
             [("class", class), ("direction", direction)]
         };
-        let counts: [(_, _, fn(&StreamCounts) -> u64); 4] = [
+        let counts: [Picked<StreamCounts, u64>; 4] = [
             ("perhop_class_received_packets", "Packets received of a class", |c| c.arrived.packets),
             ("perhop_class_received_bytes", "Bytes received of a class", |c| c.arrived.bytes),
             ("perhop_class_sent_packets", "Packets sent of a class", |c| c.delivered.packets),
@@ -261,7 +264,7 @@ impl Snapshot {
                 plane.streams().map(|(stream, counts)| (labels(of(stream)), pick(counts))),
             );
         }
-        let by_color: [(_, _, fn(&StreamCounts) -> [u64; 3]); 3] = [
+        let by_color: [Picked<StreamCounts, [u64; 3]>; 3] = [
             ("perhop_class_marked_packets", "Packets of a class by the color that the meter gave", |c| {
                 c.marked
             }),
