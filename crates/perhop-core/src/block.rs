@@ -78,6 +78,12 @@ pub trait Block: Sized {
 /// Parameters that have no effect: each with its key and the reason.
 pub type KeysWithoutEffect = Vec<(&'static str, String)>;
 
+/// Returns those of these keys that have no effect, each with the reason.
+pub(crate) fn idle_keys<const N: usize>(keys: [(bool, &'static str, &str); N]) -> KeysWithoutEffect {
+    let idle = keys.into_iter().filter(|(is_idle, ..)| *is_idle);
+    idle.map(|(_, key, reason)| (key, reason.to_owned())).collect()
+}
+
 /// The queueing delay at which an AQM or a scheduler aims, and the delay from which on it may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayTarget {

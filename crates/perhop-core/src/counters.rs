@@ -118,27 +118,24 @@ impl Counters {
 
     /// Adds what went through another queue of the same port.
     pub fn add(&mut self, other: &Self) {
-        let pairs = |ours: &mut [u64; 3], theirs: &[u64; 3]| {
-            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours += theirs);
-        };
-        pairs(&mut self.arrived, &other.arrived);
-        pairs(&mut self.sent, &other.sent);
-        self.dropped.iter_mut().zip(&other.dropped).for_each(|(ours, theirs)| pairs(ours, theirs));
-        self.notified.iter_mut().zip(&other.notified).for_each(|(ours, theirs)| pairs(ours, theirs));
+        self.change_by(other, |ours, theirs| *ours += theirs);
     }
 
     /// What went through since an earlier count of the same queue.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let pairs = |ours: &mut [u64; 3], theirs: &[u64; 3]| {
-            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours -= theirs);
-        };
         let mut new = self.clone();
-        pairs(&mut new.arrived, &earlier.arrived);
-        pairs(&mut new.sent, &earlier.sent);
-        new.dropped.iter_mut().zip(&earlier.dropped).for_each(|(ours, theirs)| pairs(ours, theirs));
-        new.notified.iter_mut().zip(&earlier.notified).for_each(|(ours, theirs)| pairs(ours, theirs));
+        new.change_by(earlier, |new, earlier| *new -= earlier);
         new
+    }
+
+    /// Changes each count by the same one of another queue or time.
+    fn change_by(&mut self, other: &Self, change: fn(&mut u64, u64)) {
+        let ours = [&mut self.arrived, &mut self.sent].into_iter().chain(&mut self.dropped);
+        let theirs = [&other.arrived, &other.sent].into_iter().chain(&other.dropped);
+        for (ours, theirs) in ours.chain(&mut self.notified).zip(theirs.chain(&other.notified)) {
+            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| change(ours, *theirs));
+        }
     }
 
     /// Packets dropped for each reason that occurred, by color.

@@ -64,6 +64,7 @@ mod time;
 pub mod trace;
 pub mod units;
 
+use block::idle_keys;
 pub use block::{Block, BlockInfo, Context, DelayTarget, Environment, KeysWithoutEffect, Role};
 pub use counters::{ClassCounters, Counters, Imbalance};
 pub use matching::{Precedences, Unmatched};

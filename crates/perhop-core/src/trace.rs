@@ -2,8 +2,7 @@
 //! scheduler that decides itself. Only with the feature `trace`, which a program takes that explains
 //! decisions, such as the explorer, and only on threads that [ask for it](record); it changes no decision.
 
-use std::cell::{Cell, RefCell};
-use std::thread::LocalKey;
+use std::cell::RefCell;
 
 /// A test by chance: the probability, and the number that was drawn uniformly from [0, 1); the test hits
 /// where that is less.
@@ -25,80 +24,74 @@ pub struct Trace {
     pub bytes: u64,
 }
 
-fn draws() -> &'static LocalKey<RefCell<Vec<Draw>>> {
-    thread_local!(static DRAWS: RefCell<Vec<Draw>> = const { RefCell::new(Vec::new()) });
-    &DRAWS
+/// The records of a thread.
+#[derive(Default)]
+struct Recorder {
+    is_on: bool,
+    draws: Vec<Draw>,
+    notes: Vec<(&'static str, f64)>,
+    last: Option<Trace>,
 }
 
-fn notes() -> &'static LocalKey<RefCell<Vec<(&'static str, f64)>>> {
-    thread_local!(static NOTES: RefCell<Vec<(&'static str, f64)>> = const { RefCell::new(Vec::new()) });
-    &NOTES
+fn recorder<T>(work: impl FnOnce(&mut Recorder) -> T) -> T {
+    thread_local!(static RECORDER: RefCell<Recorder> = RefCell::default());
+    RECORDER.with_borrow_mut(work)
 }
 
-fn last() -> &'static LocalKey<RefCell<Option<Trace>>> {
-    thread_local!(static LAST: RefCell<Option<Trace>> = const { RefCell::new(None) });
-    &LAST
-}
-
-fn recording() -> &'static LocalKey<Cell<bool>> {
-    thread_local!(static RECORDING: Cell<bool> = const { Cell::new(false) });
-    &RECORDING
-}
-
-/// Whether verdicts of this thread are recorded from now on; at first they are not.
-pub fn record(on: bool) {
-    recording().set(on);
-}
-
-/// Whether they are.
-pub(crate) fn is_recording() -> bool {
-    recording().get()
-}
-
-/// The trace of the last packet that was dropped or marked, once.
-pub fn take() -> Option<Trace> {
-    last().take()
-}
-
-/// An AQM is about to judge a packet.
-pub(crate) fn begin() {
-    if !is_recording() {
-        return;
-    }
-    draws().with_borrow_mut(Vec::clear);
-    notes().with_borrow_mut(Vec::clear);
-    last().set(None);
-}
-
-/// It draws a random number.
-pub(crate) fn draw(probability: f64, number: f64) {
-    if !is_recording() {
-        return;
-    }
-    draws().with_borrow_mut(|drawn| {
-        // Between two verdicts others draw, too.
-        if drawn.len() < 8 {
-            drawn.push((probability, number));
+/// Does the work if verdicts of this thread are recorded.
+fn recording(work: impl FnOnce(&mut Recorder)) {
+    recorder(|recorder| {
+        if recorder.is_on {
+            work(recorder);
         }
     });
 }
 
-/// It comes to a value that explains its verdict; a later one of the same name takes its place.
-pub(crate) fn note(name: &'static str, value: f64) {
-    if !is_recording() {
-        return;
-    }
-    notes().with_borrow_mut(|noted| match noted.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, before)) => *before = value,
-        None => noted.push((name, value)),
+/// Sets whether verdicts of this thread are recorded from now on; at first they are not.
+pub fn record(on: bool) {
+    recorder(|recorder| recorder.is_on = on);
+}
+
+/// Returns whether verdicts of this thread are recorded.
+pub(crate) fn is_recording() -> bool {
+    recorder(|recorder| recorder.is_on)
+}
+
+/// Returns the trace of the last packet that was dropped or marked, once.
+pub fn take() -> Option<Trace> {
+    recorder(|recorder| recorder.last.take())
+}
+
+/// Begins the record of a packet that an AQM is about to judge.
+pub(crate) fn begin() {
+    recording(|recorder| *recorder = Recorder { is_on: true, ..Recorder::default() });
+}
+
+/// Records a random number that the AQM draws.
+pub(crate) fn draw(probability: f64, number: f64) {
+    recording(|Recorder { draws, .. }| {
+        // Between two verdicts others draw, too.
+        if draws.len() < 8 {
+            draws.push((probability, number));
+        }
     });
 }
 
-/// The block of this name drops or marks the packet.
+/// Records a value that explains the verdict; a later one of the same name takes its place.
+pub(crate) fn note(name: &'static str, value: f64) {
+    recording(|Recorder { notes, .. }| match notes.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, before)) => *before = value,
+        None => notes.push((name, value)),
+    });
+}
+
+/// Records that the block of this name drops or marks the packet.
 pub(crate) fn end(block: &'static str, gauges: Vec<(&'static str, f64)>, packets: u64, bytes: u64) {
-    let mut noted = notes().take();
-    noted.extend(gauges);
-    last().set(Some(Trace { block, draws: draws().take(), gauges: noted, packets, bytes }));
+    recorder(|Recorder { draws, notes, last, .. }| {
+        let (draws, mut noted) = (std::mem::take(draws), std::mem::take(notes));
+        noted.extend(gauges);
+        *last = Some(Trace { block, draws, gauges: noted, packets, bytes });
+    });
 }
 
 #[cfg(test)]

@@ -61,6 +61,11 @@ impl CurveTest {
         Self { early, bends: bends.map(Box::new) }
     }
 
+    /// Moves the thresholds of a ramp, in its own unit; the count goes on.
+    pub(super) fn retune(&mut self, min: f64, max: f64) {
+        self.early.retune(min, max);
+    }
+
     /// Goes on with the count of another test.
     pub(super) fn take_over(&mut self, before: &Self) {
         self.early.take_over(&before.early);

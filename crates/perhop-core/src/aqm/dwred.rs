@@ -16,7 +16,8 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::early::{EarlyTest, check_red, without_effect};
+use super::curve::CurveTest;
+use super::early::{check_red, without_effect};
 use super::one_average::OneAverage;
 use super::red::{RedFamily, red_params};
 use super::{Aqm, AqmBlock, Verdict};
@@ -62,8 +63,8 @@ red_params! {
 #[derive(Clone, Debug)]
 pub struct Dwred {
     queue: OneAverage,
-    out: EarlyTest,
-    green: Option<EarlyTest>,
+    out: CurveTest,
+    green: Option<CurveTest>,
     rule: GreenRule,
     share: f64,
     least: f64,
@@ -117,11 +118,11 @@ impl AqmBlock for Dwred {
                 params.mean_packet,
                 environment,
             ),
-            out: EarlyTest::new(params.out, params.knobs()),
+            out: CurveTest::new(&params.out.into(), params.knobs()),
             green: match params.green {
                 GreenRule::Overflow => None,
                 GreenRule::Above | GreenRule::SameThresholds => {
-                    Some(EarlyTest::new(seldom.expect("min is not above max"), params.knobs()))
+                    Some(CurveTest::new(&seldom.expect("min is not above max").into(), params.knobs()))
                 }
             },
             rule: params.green,

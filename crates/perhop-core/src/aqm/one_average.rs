@@ -1,8 +1,7 @@
 //! One average over all packets of a queue, under which packets have different tests.
 
-use super::Severity;
 use super::curve::CurveTest;
-use super::early::{EarlyTest, Ewma, IdleClock, keep_unit};
+use super::early::{Ewma, IdleClock, keep_unit};
 use super::{Reason, Verdict};
 use crate::units::UnitError;
 use crate::{Bytes, Context, Depth, Environment, Header, Instant, Occupancy, Rng, Unit, Weight};
@@ -15,32 +14,6 @@ pub(super) struct OneAverage {
     unit: Unit,
     average: Ewma,
     idle: IdleClock,
-}
-
-/// A test of one packet against an average.
-pub(super) trait Test {
-    fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity>;
-    fn lost(&mut self);
-}
-
-impl Test for EarlyTest {
-    #[inline]
-    fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        self.judge(average, packet, rng)
-    }
-    fn lost(&mut self) {
-        self.lost();
-    }
-}
-
-impl Test for CurveTest {
-    #[inline]
-    fn judge(&mut self, average: f64, packet: &Header, rng: &mut Rng) -> Option<Severity> {
-        self.judge(average, packet, rng)
-    }
-    fn lost(&mut self) {
-        self.lost();
-    }
 }
 
 impl OneAverage {
@@ -85,9 +58,9 @@ impl OneAverage {
 
     /// Updates the average, and asks the packet's test if it has one.
     #[inline]
-    pub(super) fn judge<T: Test>(
+    pub(super) fn judge(
         &mut self,
-        test: Option<&mut T>,
+        test: Option<&mut CurveTest>,
         limit: Option<Depth>,
         packet: &Header,
         queue: &Occupancy,
@@ -124,9 +97,9 @@ impl OneAverage {
     }
 
     /// A packet at the head: updates the average by what waits behind it, and asks its test.
-    pub(super) fn judge_head<T: Test>(
+    pub(super) fn judge_head(
         &mut self,
-        test: Option<&mut T>,
+        test: Option<&mut CurveTest>,
         packet: &Header,
         left: &Occupancy,
         rng: &mut Rng,

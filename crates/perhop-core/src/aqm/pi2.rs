@@ -27,7 +27,7 @@ use crate::units::defaults::{millis, on, probability};
 use crate::units::{AboveZero, UnitError, require};
 use crate::{
     Bitrate, Block, Context, DelayTarget, Depth, Duration, Environment, Header, KeysWithoutEffect, Occupancy,
-    Origin, Probability, PseudoCode, Reason, Rng,
+    Origin, Probability, PseudoCode, Reason, Rng, idle_keys,
 };
 
 /// Parameters of [`Pi2`].
@@ -128,14 +128,13 @@ impl Block for Pi2 {
     }
 
     fn keys_without_effect(params: &Pi2Params, _sizes: &RangeInclusive<u64>) -> KeysWithoutEffect {
-        let no_marks = (!params.ecn && params.mark_below != probability::<1, 4>()).then(|| {
-            ("mark-below", "packets are marked only with `ecn = true`; without it this has no effect".into())
-        });
+        let no_marks = "packets are marked only with `ecn = true`; without it this has no effect";
         let given = params.update.is_some() && params.alpha.is_some() && params.beta.is_some();
-        let no_defaults = (given && params.rtt_max != millis::<100>()).then(|| {
-            ("rtt-max", "only defaults follow from it, and `update`, `alpha` and `beta` are all given".into())
-        });
-        no_marks.into_iter().chain(no_defaults).collect()
+        let no_defaults = "only defaults follow from it, and `update`, `alpha` and `beta` are all given";
+        idle_keys([
+            (!params.ecn && params.mark_below != probability::<1, 4>(), "mark-below", no_marks),
+            (given && params.rtt_max != millis::<100>(), "rtt-max", no_defaults),
+        ])
     }
 }
 

@@ -31,6 +31,7 @@ use crate::units::{UnitError, require};
 use crate::{
     Bitrate, Block, Bytes, Context, DelayTarget, Depth, Duration, Environment, Header, Instant,
     KeysWithoutEffect, Occupancy, Origin, Probability, PseudoCode, Reason, Thresholds, Unit, Weight,
+    idle_keys,
 };
 
 /// The parameters that all blocks of the RED family have.
@@ -224,15 +225,15 @@ impl RedParams {
     }
 
     fn without_adaptive(&self) -> KeysWithoutEffect {
-        let set = [
-            ("adapt-interval", self.adapt_interval != millis::<500>()),
-            ("adapt-increment", self.adapt_increment != probability::<1, 100>()),
-            ("adapt-factor", self.adapt_factor != probability::<9, 10>()),
-            ("adapt-least", self.adapt_least != probability::<1, 100>()),
-            ("adapt-most", self.adapt_most != probability::<1, 2>()),
-        ];
-        let text = || "max_p changes only with `adaptive = true`; without it this has no effect".into();
-        set.into_iter().filter(|(_, set)| *set && !self.adaptive).map(|(key, _)| (key, text())).collect()
+        let text = "max_p changes only with `adaptive = true`; without it this has no effect";
+        let key = |key, is_set| (is_set && !self.adaptive, key, text);
+        idle_keys([
+            key("adapt-interval", self.adapt_interval != millis::<500>()),
+            key("adapt-increment", self.adapt_increment != probability::<1, 100>()),
+            key("adapt-factor", self.adapt_factor != probability::<9, 10>()),
+            key("adapt-least", self.adapt_least != probability::<1, 100>()),
+            key("adapt-most", self.adapt_most != probability::<1, 2>()),
+        ])
     }
 }
 

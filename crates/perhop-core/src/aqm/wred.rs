@@ -23,7 +23,7 @@ use crate::matching::{Match, Matcher};
 use crate::units::{UnitError, keeps, require};
 use crate::{
     Bitrate, Block, Bytes, Color, Context, Depth, DropCurve, Dscp, Environment, FlowId, Header, Instant,
-    KeysWithoutEffect, Occupancy, Origin, PseudoCode, Unit, Weight,
+    KeysWithoutEffect, Occupancy, Origin, PseudoCode, Unit, Weight, idle_keys,
 };
 
 red_params! {
@@ -220,15 +220,14 @@ impl WredParams {
 
     /// Keys that act on curves only, where there is none.
     fn idle_without_curves(&self) -> KeysWithoutEffect {
-        let keys = [
-            ("weight", self.weight != WEIGHT),
-            ("gentle", self.gentle),
-            ("ecn", self.ecn != EcnMode::Off),
-            ("drop-at", self.drop_at != DropAt::Tail),
-        ];
         let none = self.curves().is_empty();
-        let text = || "it acts on curves, and no packet has one; leave it out, or add a `curve`".to_owned();
-        keys.into_iter().filter(|(_, set)| none && *set).map(|(key, _)| (key, text())).collect()
+        let text = "it acts on curves, and no packet has one; leave it out, or add a `curve`";
+        idle_keys([
+            (none && self.weight != WEIGHT, "weight", text),
+            (none && self.gentle, "gentle", text),
+            (none && self.ecn != EcnMode::Off, "ecn", text),
+            (none && self.drop_at != DropAt::Tail, "drop-at", text),
+        ])
     }
 
     /// Profiles of which a part has no effect.

@@ -117,22 +117,22 @@ impl MeterCounts {
     /// These and those of another meter together.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let sum = |one: [u64; 3], two: [u64; 3]| std::array::from_fn(|color| one[color] + two[color]);
-        Self {
-            arrived: sum(self.arrived, other.arrived),
-            passed: sum(self.passed, other.passed),
-            policed: sum(self.policed, other.policed),
-        }
+        self.with(other, |one, two| one + two)
     }
 
     /// Returns the counts since an earlier one of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let since = |now: [u64; 3], then: [u64; 3]| std::array::from_fn(|color| now[color] - then[color]);
+        self.with(earlier, |now, then| now - then)
+    }
+
+    /// Returns the counts that a function makes of each of these and the same one of others.
+    fn with(&self, other: &Self, make: fn(u64, u64) -> u64) -> Self {
+        let all = |ours: [u64; 3], theirs: [u64; 3]| std::array::from_fn(|n| make(ours[n], theirs[n]));
         Self {
-            arrived: since(self.arrived, earlier.arrived),
-            passed: since(self.passed, earlier.passed),
-            policed: since(self.policed, earlier.policed),
+            arrived: all(self.arrived, other.arrived),
+            passed: all(self.passed, other.passed),
+            policed: all(self.policed, other.policed),
         }
     }
 }

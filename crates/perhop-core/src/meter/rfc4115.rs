@@ -88,9 +88,8 @@ impl MeterBlock for Rfc4115 {
 impl Meter for Rfc4115 {
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
-        let Self { committed: (committed_source, committed), excess: (excess_source, excess), mode } = self;
-        committed.add(committed_source.draw(cx.now));
-        excess.add(excess_source.draw(cx.now));
+        self.settle(cx.now);
+        let Self { committed: (_, committed), excess: (_, excess), mode } = self;
         let before = mode.color(packet);
         if before == Color::Green && committed.take_if_held(packet.size) {
             Color::Green
@@ -101,6 +100,7 @@ impl Meter for Rfc4115 {
         }
     }
 
+    #[inline]
     fn settle(&mut self, now: Instant) {
         for (source, bucket) in [&mut self.committed, &mut self.excess] {
             bucket.add(source.draw(now));

@@ -87,8 +87,7 @@ impl MeterBlock for SrTcm {
 impl Meter for SrTcm {
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
-        let overflow = self.committed.add(self.source.draw(cx.now));
-        self.excess.add(overflow);
+        self.settle(cx.now);
         let before = self.mode.color(packet);
         if before == Color::Green && self.committed.take_if_held(packet.size) {
             Color::Green
@@ -99,6 +98,7 @@ impl Meter for SrTcm {
         }
     }
 
+    #[inline]
     fn settle(&mut self, now: Instant) {
         let overflow = self.committed.add(self.source.draw(now));
         self.excess.add(overflow);

@@ -89,9 +89,8 @@ impl MeterBlock for TrTcm {
 impl Meter for TrTcm {
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
-        let Self { committed: (committed_source, committed), peak: (peak_source, peak), mode } = self;
-        committed.add(committed_source.draw(cx.now));
-        peak.add(peak_source.draw(cx.now));
+        self.settle(cx.now);
+        let Self { committed: (_, committed), peak: (_, peak), mode } = self;
         let before = mode.color(packet);
         if before == Color::Red || !peak.take_if_held(packet.size) {
             Color::Red
@@ -102,6 +101,7 @@ impl Meter for TrTcm {
         }
     }
 
+    #[inline]
     fn settle(&mut self, now: Instant) {
         for (source, bucket) in [&mut self.committed, &mut self.peak] {
             bucket.add(source.draw(now));

@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
-    classes_are_queues, classes_of, paths_of, shares,
+    Queues, SharingQueue, check_claims, check_guarantees, check_protection, check_queues, classes_are_queues,
+    queues_are_listed, shares,
 };
 use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
@@ -81,9 +81,7 @@ impl<P: Packet> Scheduler for Drr<P> {
         check_guarantees(&params.queues, rate)
     }
 
-    fn paths(params: &mut DrrParams) -> Vec<(String, &mut PathName)> {
-        paths_of(&mut params.queues)
-    }
+    queues_are_listed!(DrrParams);
 
     fn retune(&mut self, to: &Retuning<'_, DrrParams>) -> Result<(), UnitError> {
         let shares = shares(&to.after.queues, to.rate);
@@ -92,20 +90,8 @@ impl<P: Packet> Scheduler for Drr<P> {
         self.queues.retune_protected((&to.before.queues, &to.after.queues), &shares)
     }
 
-    fn aqms<'a>(params: &'a DrrParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        aqms_of(&params.queues, path)
-    }
-
-    fn class_keys(params: &DrrParams) -> Vec<ClassKey> {
-        classes_of(&params.queues)
-    }
-
     fn least_rates(params: &DrrParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         shares(&params.queues, rate).into_iter().map(Some).collect()
-    }
-
-    fn aqms_mut(params: &mut DrrParams) -> Vec<&mut AqmParams> {
-        params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }
 
     fn new(params: DrrParams, environment: Environment, streams: Streams<'_>) -> Self {
@@ -165,7 +151,7 @@ impl<P: Packet> Discipline<P> for Drr<P> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
-        self.queues.settle_idle(now);
+        self.queues.settle(now);
         let mut passed = 0;
         while let Some(&queue) = self.active.front() {
             let size = self.head_size(queue);

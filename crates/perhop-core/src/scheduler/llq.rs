@@ -16,10 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
-use super::queues::{QueueKey, Queues, aqms_at, check_places, paths_at, queue_params};
+use super::queues::{QueueKey, Queues, aqms_at, check_places, classes_at, paths_at, queue_params};
 use super::{
     AnyScheduler, ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler, ShapedQueue, Within,
-    below,
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -181,14 +180,13 @@ impl<P: Packet> Scheduler for Llq<P> {
     }
 
     fn paths(params: &mut LlqParams) -> Vec<(String, &mut PathName)> {
-        let others = params.queue.0.paths().into_iter().map(|(key, path)| (below("queue", &key), path));
-        paths_at("priority", &mut params.priority).into_iter().chain(others).collect()
+        paths_at("priority", &mut params.priority).into_iter().chain(params.queue.paths()).collect()
     }
 
     fn aqms<'a>(params: &'a LlqParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         let (mut found, all_taken) = aqms_at("priority", &params.priority, path);
         if !all_taken {
-            found.extend(params.queue.0.aqms(path).into_iter().map(|(key, aqm)| (below("queue", &key), aqm)));
+            found.extend(params.queue.aqms(path));
         }
         found
     }
@@ -206,13 +204,8 @@ impl<P: Packet> Scheduler for Llq<P> {
     }
 
     fn class_keys(params: &LlqParams) -> Vec<ClassKey> {
-        let first = params.places().map(|QueueKey { key, name, .. }| ClassKey {
-            name: name.into(),
-            key: Some(format!("{key}.match")),
-        });
-        let others = params.queue.0.class_keys().into_iter();
-        let others = others.map(|class| ClassKey { key: class.key.map(|key| below("queue", &key)), ..class });
-        first.chain(others).collect()
+        let others = params.queue.class_keys();
+        classes_at("priority", &params.priority).into_iter().chain(others).collect()
     }
 
     fn within(params: &LlqParams, rate: Bitrate) -> Vec<Within<'_>> {
@@ -303,7 +296,7 @@ impl<P: Packet> Discipline<P> for Llq<P> {
 
     #[inline]
     fn settle(&mut self, now: Instant) {
-        self.priority.settle_idle(now);
+        self.priority.settle(now);
         if std::mem::take(&mut self.served_others) {
             self.others.settle(now);
         }

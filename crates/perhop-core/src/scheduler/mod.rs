@@ -103,7 +103,7 @@ pub trait Discipline<P> {
     fn gauges(&self) -> Vec<(String, f64)>;
 
     /// A control message for the AQM at which the packets of this label-switched path arrive.
-    fn on_message(&mut self, label: u32, message: &Message);
+    fn on_message(&mut self, _label: u32, _message: &Message) {}
 
     /// Calls a function with each queue under an AQM that holds packets of this type. A discipline that has
     /// none, or that holds packets elsewhere, implements [`inspect`](Self::inspect).
@@ -205,14 +205,20 @@ pub trait Scheduler: Block {
 
     /// The AQMs among the parameters, each with its key (empty for that of a FIFO): those that receive the
     /// control messages of this path, or all.
-    fn aqms<'a>(params: &'a Self::Params, path: Option<&str>) -> Vec<(String, &'a AqmParams)>;
+    fn aqms<'a>(_params: &'a Self::Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+        Vec::new()
+    }
 
     /// The least rate at which the queue of each AQM is served while packets wait in it, in the order of
     /// [`aqms`](Self::aqms) and on a link of this rate; `None` if other packets can keep it waiting.
-    fn least_rates(params: &Self::Params, rate: Bitrate) -> Vec<Option<Bitrate>>;
+    fn least_rates(_params: &Self::Params, _rate: Bitrate) -> Vec<Option<Bitrate>> {
+        Vec::new()
+    }
 
-    /// All of them, to be changed.
-    fn aqms_mut(params: &mut Self::Params) -> Vec<&mut AqmParams>;
+    /// All of the [`aqms`](Self::aqms), to be changed.
+    fn aqms_mut(_params: &mut Self::Params) -> Vec<&mut AqmParams> {
+        Vec::new()
+    }
 
     /// Its classes of packets, in order.
     fn class_keys(_params: &Self::Params) -> Vec<ClassKey> {

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
-use super::queues::{Queues, aqms_of, check_queues, classes_are_queues, classes_of, paths_of, queue_params};
+use super::queues::{Queues, check_queues, classes_are_queues, queue_params, queues_are_listed};
 use super::{ClassKey, Dequeued, Discipline, Match, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -123,9 +123,7 @@ impl<P: Packet> Scheduler for Priority<P> {
         })
     }
 
-    fn paths(params: &mut PriorityParams) -> Vec<(String, &mut PathName)> {
-        paths_of(&mut params.queues)
-    }
+    queues_are_listed!(PriorityParams);
 
     fn retune(&mut self, to: &Retuning<'_, PriorityParams>) -> Result<(), UnitError> {
         to.keeps("meter", |params| params.meter)?;
@@ -145,22 +143,10 @@ impl<P: Packet> Scheduler for Priority<P> {
         Ok(())
     }
 
-    fn aqms<'a>(params: &'a PriorityParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        aqms_of(&params.queues, path)
-    }
-
-    fn class_keys(params: &PriorityParams) -> Vec<ClassKey> {
-        classes_of(&params.queues)
-    }
-
     fn least_rates(params: &PriorityParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         let first = params.queues[0].cap.is_none().then_some(rate);
         let others = params.queues[1..].iter().map(|_| None);
         std::iter::once(first).chain(others).collect()
-    }
-
-    fn aqms_mut(params: &mut PriorityParams) -> Vec<&mut AqmParams> {
-        params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }
 
     fn new(params: PriorityParams, environment: Environment, streams: Streams<'_>) -> Self {
@@ -220,7 +206,7 @@ impl<P: Packet> Discipline<P> for Priority<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
-        self.queues.settle_idle(now);
+        self.queues.settle(now);
         match (self.choose(now), self.excess) {
             (Choice::Within(queue), _) => self.take(queue, now, |cap, packet| cap.charge(packet, now)),
             (Choice::Above(queue, _), Excess::Highest) => {

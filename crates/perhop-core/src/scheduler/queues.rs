@@ -127,19 +127,14 @@ pub(super) fn check_places(places: &[QueueKey<'_>]) -> Result<(), UnitError> {
     Ok(())
 }
 
-/// The classes of a scheduler over these queues.
-pub(super) fn classes_of(queues: &[impl QueueParams]) -> Vec<ClassKey> {
-    let class = |(n, queue): (usize, &_)| class_of(queue, &format!("queues[{n}]"));
+/// Returns the classes of queues at this key.
+pub(super) fn classes_at(key: &str, queues: &[impl QueueParams]) -> Vec<ClassKey> {
+    let class = |(n, queue): (usize, &_)| of_queue(queue, format!("{key}[{n}].match"));
     queues.iter().enumerate().map(class).collect()
 }
 
-fn class_of(queue: &impl QueueParams, key: &str) -> ClassKey {
-    ClassKey { name: queue.name().into(), key: queue.selector().map(|_| format!("{key}.match")) }
-}
-
-/// The paths that the queues name, each with its key.
-pub(super) fn paths_of(queues: &mut [impl QueueParams]) -> Vec<(String, &mut PathName)> {
-    paths_at("queues", queues)
+fn of_queue(queue: &impl QueueParams, key: String) -> ClassKey {
+    ClassKey { name: queue.name().into(), key: queue.selector().map(|_| key) }
 }
 
 /// Returns the paths of queues at this key.
@@ -151,16 +146,8 @@ pub(super) fn paths_at<'a>(key: &str, queues: &'a mut [impl QueueParams]) -> Vec
     named.collect()
 }
 
-/// The queues' AQMs, each with its key: those that get this path's messages, as in [`Queues::on_message`], or
-/// all.
-pub(super) fn aqms_of<'a>(
-    queues: &'a [impl QueueParams],
-    path: Option<&str>,
-) -> Vec<(String, &'a AqmParams)> {
-    aqms_at("queues", queues, path).0
-}
-
-/// Returns the AQMs of queues at this key, and whether the queues take all packets of the path.
+/// Returns the AQMs of queues at this key, each with its own: those that get this path's messages, as in
+/// [`Queues::on_message`], or all; and whether the queues take all packets of the path.
 pub(super) fn aqms_at<'a>(
     key: &str,
     queues: &'a [impl QueueParams],
@@ -293,7 +280,7 @@ impl<P: Packet> Queues<P> {
 
     /// The queue that takes a packet, unless it is redirected.
     #[inline(always)]
-    pub(super) fn of(&self, packet: &Header) -> usize {
+    pub(super) fn class_of(&self, packet: &Header) -> usize {
         if let [first, _] = &*self.all {
             return usize::from(!first.takes.takes(packet)); // Which one it is cannot be guessed.
         }
@@ -326,7 +313,7 @@ impl<P: Packet> Queues<P> {
     /// The queue that a packet joins.
     #[inline(always)]
     fn admitted_to(&mut self, packet: &Header, now: Instant) -> usize {
-        let number = self.of(packet);
+        let number = self.class_of(packet);
         let Queue { protection, packets, .. } = &mut self.all[number];
         let waiting = packets.occupancy().bytes();
         let redirected = protection.as_mut().is_some_and(|held| held.redirects(packet, waiting, now));
@@ -336,7 +323,7 @@ impl<P: Packet> Queues<P> {
     /// The link is free, so the last packet taken has been transmitted: its queue is idle if nothing waits
     /// there.
     #[inline]
-    pub(super) fn settle_idle(&mut self, now: Instant) {
+    pub(super) fn settle(&mut self, now: Instant) {
         if let Some(number) = self.serving.take() {
             self.all[number].packets.settle_idle(now);
         }
@@ -467,7 +454,26 @@ impl<P: Packet> Queues<P> {
     }
 }
 
-/// The methods of a discipline over [`Queues`] that do not depend on their order.
+/// The declarations of a scheduler over the queues that its parameters, of this type, list.
+macro_rules! queues_are_listed {
+    ($params:ty) => {
+        fn paths(params: &mut $params) -> Vec<(String, &mut PathName)> {
+            crate::scheduler::queues::paths_at("queues", &mut params.queues)
+        }
+        fn aqms<'a>(params: &'a $params, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+            crate::scheduler::queues::aqms_at("queues", &params.queues, path).0
+        }
+        fn aqms_mut(params: &mut $params) -> Vec<&mut AqmParams> {
+            params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
+        }
+        fn class_keys(params: &$params) -> Vec<ClassKey> {
+            crate::scheduler::queues::classes_at("queues", &params.queues)
+        }
+    };
+}
+pub(super) use queues_are_listed;
+
+/// The methods of a discipline over [`Queues`] or `Branches` that do not depend on their order.
 macro_rules! classes_are_queues {
     () => {
         fn occupancy(&self) -> &Occupancy {
@@ -484,10 +490,10 @@ macro_rules! classes_are_queues {
         }
         #[inline]
         fn class_of(&self, packet: &Header) -> usize {
-            self.queues.of(packet)
+            self.queues.class_of(packet)
         }
         fn settle(&mut self, now: Instant) {
-            self.queues.settle_idle(now);
+            self.queues.settle(now);
         }
         fn gauges(&self) -> Vec<(String, f64)> {
             self.queues.gauges()
@@ -549,7 +555,7 @@ pub(super) mod tests {
             params("last", ""),
         ];
         let mut read: Vec<SharingQueue> = serde_json::from_str(&format!("[{}]", table.join(","))).unwrap();
-        for (_, path) in paths_of(&mut read) {
+        for (_, path) in paths_at("queues", &mut read) {
             let label = if path.name() == "gold" { 7 } else { 8 };
             path.set_label(label);
         }
@@ -560,7 +566,8 @@ pub(super) mod tests {
             queues.gauges().into_iter().filter(|(name, value)| name.ends_with("max_th") && *value == 99.0);
         let names: Vec<String> = heard.map(|(name, _)| name).collect();
         assert_eq!(names, ["rest max_th", "in max_th", "gold max_th"]);
-        let keys = |path| aqms_of(&read, path).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let keys =
+            |path| aqms_at("queues", &read, path).0.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         assert_eq!(
             keys(Some("gold")),
             ["queues[1].rule", "queues[2].rule", "queues[3].rule"],

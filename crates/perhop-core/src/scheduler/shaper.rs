@@ -48,6 +48,24 @@ pub struct ShaperParams {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShapedQueue(pub Box<SchedulerParams>);
 
+impl ShapedQueue {
+    /// The paths in the table under the key `queue`, each with its key.
+    pub(super) fn paths(&mut self) -> impl Iterator<Item = (String, &mut PathName)> {
+        self.0.paths().into_iter().map(|(key, path)| (below("queue", &key), path))
+    }
+
+    /// The AQMs in the table under the key `queue` that get this path's messages, or all, each with its key.
+    pub(super) fn aqms(&self, path: Option<&str>) -> impl Iterator<Item = (String, &AqmParams)> {
+        self.0.aqms(path).into_iter().map(|(key, aqm)| (below("queue", &key), aqm))
+    }
+
+    /// The classes of the table under the key `queue`.
+    pub(super) fn class_keys(&self) -> impl Iterator<Item = ClassKey> {
+        let classes = self.0.class_keys().into_iter();
+        classes.map(|class| ClassKey { key: class.key.map(|key| below("queue", &key)), ..class })
+    }
+}
+
 impl<'de> Deserialize<'de> for ShapedQueue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = Map::deserialize(deserializer)?;
@@ -139,11 +157,6 @@ impl ShaperParams {
     }
 }
 
-/// The key of what the inner queue calls `key`.
-fn inner(key: &str) -> String {
-    below("queue", key)
-}
-
 impl<P: Packet> Scheduler for Shaper<P> {
     fn new(params: ShaperParams, environment: Environment, streams: Streams<'_>) -> Self {
         let rate = params.rate.min(environment.rate);
@@ -173,16 +186,15 @@ impl<P: Packet> Scheduler for Shaper<P> {
     }
 
     fn paths(params: &mut ShaperParams) -> Vec<(String, &mut PathName)> {
-        params.queue.0.paths().into_iter().map(|(key, path)| (inner(&key), path)).collect()
+        params.queue.paths().collect()
     }
 
     fn aqms<'a>(params: &'a ShaperParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        params.queue.0.aqms(path).into_iter().map(|(key, aqm)| (inner(&key), aqm)).collect()
+        params.queue.aqms(path).collect()
     }
 
     fn class_keys(params: &ShaperParams) -> Vec<ClassKey> {
-        let classes = params.queue.0.class_keys().into_iter();
-        classes.map(|class| ClassKey { key: class.key.map(|key| inner(&key)), ..class }).collect()
+        params.queue.class_keys().collect()
     }
 
     fn within(params: &ShaperParams, rate: Bitrate) -> Vec<Within<'_>> {

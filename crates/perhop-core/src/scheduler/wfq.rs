@@ -18,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{
-    Queues, SharingQueue, aqms_of, check_claims, check_guarantees, check_protection, check_queues,
-    classes_are_queues, classes_of, paths_of, shares,
+    Queues, SharingQueue, check_claims, check_guarantees, check_protection, check_queues, classes_are_queues,
+    queues_are_listed, shares,
 };
 use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler};
 use crate::aqm::AqmParams;
@@ -78,9 +78,7 @@ impl<P: Packet> Scheduler for Wfq<P> {
         check_guarantees(&params.queues, rate)
     }
 
-    fn paths(params: &mut WfqParams) -> Vec<(String, &mut PathName)> {
-        paths_of(&mut params.queues)
-    }
+    queues_are_listed!(WfqParams);
 
     fn retune(&mut self, to: &Retuning<'_, WfqParams>) -> Result<(), UnitError> {
         let shares = shares(&to.after.queues, to.rate);
@@ -92,20 +90,8 @@ impl<P: Packet> Scheduler for Wfq<P> {
         self.queues.retune_protected((&to.before.queues, &to.after.queues), &shares)
     }
 
-    fn aqms<'a>(params: &'a WfqParams, path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        aqms_of(&params.queues, path)
-    }
-
-    fn class_keys(params: &WfqParams) -> Vec<ClassKey> {
-        classes_of(&params.queues)
-    }
-
     fn least_rates(params: &WfqParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         shares(&params.queues, rate).into_iter().map(Some).collect()
-    }
-
-    fn aqms_mut(params: &mut WfqParams) -> Vec<&mut AqmParams> {
-        params.queues.iter_mut().map(|queue| &mut queue.rule).collect()
     }
 
     fn new(params: WfqParams, environment: Environment, streams: Streams<'_>) -> Self {
@@ -156,7 +142,7 @@ impl<P: Packet> Discipline<P> for Wfq<P> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
-        self.queues.settle_idle(now);
+        self.queues.settle(now);
         // Which queue is first cannot be guessed.
         let (mut queue, mut tag) = (0, u128::MAX);
         for (other, clock) in self.clocks.iter().enumerate() {

@@ -35,8 +35,7 @@ use self::marking::{Marking, State};
 use self::params::PARTS;
 use super::protection::QueueProtection;
 use super::{ClassKey, Dequeued, Discipline, Incoming, Retuning, Scheduler, SchedulerParams};
-use crate::aqm::{AqmParams, PiController, Verdict};
-use crate::control::Message;
+use crate::aqm::{PiController, Verdict};
 use crate::units::{UnitError, fixed};
 use crate::{
     Bitrate, Block, ClassCounters, Codepoints, DelayTarget, Depth, Duration, Ecn, Environment, Header,
@@ -166,20 +165,8 @@ impl<P: Packet> Scheduler for DualPi2<P> {
         Ok(())
     }
 
-    fn aqms<'a>(_: &'a DualPi2Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        Vec::new()
-    }
-
     fn class_keys(_: &DualPi2Params) -> Vec<ClassKey> {
         [L4S, CLASSIC].map(|class| ClassKey { name: name(class).into(), key: None }).into()
-    }
-
-    fn least_rates(_: &DualPi2Params, _: Bitrate) -> Vec<Option<Bitrate>> {
-        Vec::new()
-    }
-
-    fn aqms_mut(_: &mut DualPi2Params) -> Vec<&mut AqmParams> {
-        Vec::new()
     }
 
     fn unused_queue(params: &DualPi2Params, incoming: &Incoming<'_>) -> Option<(&'static str, String)> {
@@ -423,8 +410,6 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         let protection = self.protection.iter().map(|held| ("redirected".into(), held.redirected()));
         std::iter::once(("base probability".into(), self.controller.p())).chain(protection).collect()
     }
-
-    fn on_message(&mut self, _label: u32, _message: &Message) {}
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.l4s.packets.iter().chain(&self.classic.packets).for_each(show);

@@ -7,7 +7,7 @@ use super::super::QueueProtectionParams;
 use crate::aqm::{check_gains, check_target};
 use crate::units::defaults::{above_zero, bytes, micros, millis};
 use crate::units::{AboveZero, UnitError, require};
-use crate::{Bitrate, Bytes, Codepoints, Depth, Duration, KeysWithoutEffect, Probability};
+use crate::{Bitrate, Bytes, Codepoints, Depth, Duration, KeysWithoutEffect, Probability, idle_keys};
 
 /// The parts of which `classic-share` is a whole number.
 pub(super) const PARTS: f64 = 10_000.0;
@@ -138,40 +138,23 @@ impl DualPi2Params {
 
     /// Returns the parameters that have no effect beside the others: each with its key and the reason.
     pub(super) fn without_effect(&self) -> KeysWithoutEffect {
-        let mut idle = Vec::new();
-        if self.order == DualPi2Order::WeightedRoundRobin && self.shift != millis::<50>() {
-            idle.push(("shift", "it acts with `order = \"time-shifted-fifo\"` only; leave it out".into()));
-        }
-        if self.order == DualPi2Order::TimeShiftedFifo && self.classic_share.is_some() {
-            idle.push((
-                "classic-share",
-                "it acts with `order = \"weighted-round-robin\"` only; leave it out".into(),
-            ));
-        }
-        if self.order == DualPi2Order::TimeShiftedFifo && !self.is_linux() && self.mtu != bytes::<1500>() {
-            idle.push((
-                "mtu",
-                "it acts with `order = \"weighted-round-robin\"` or `law = \"linux\"` only; leave it out"
-                    .into(),
-            ));
-        }
-        if self.rtt_max != millis::<100>() {
-            let given = self.interval.is_some() && self.alpha.is_some() && self.beta.is_some();
-            if self.is_linux() {
-                let text = "with `law = \"linux\"` the defaults of `interval`, `alpha` and `beta` are constants; leave it out";
-                idle.push(("rtt-max", text.into()));
-            } else if given {
-                let text = "only defaults follow from it, and `interval`, `alpha` and `beta` are all given";
-                idle.push(("rtt-max", text.into()));
-            }
-        }
-        if self.is_linux() && self.range != micros::<400>() {
-            idle.push((
-                "range",
-                "with `law = \"linux\"` all packets above `step` are marked; leave it out".into(),
-            ));
-        }
-        idle
+        let (linux, shifted) = (self.is_linux(), self.order == DualPi2Order::TimeShiftedFifo);
+        let has_rtt = self.rtt_max != millis::<100>();
+        let given = self.interval.is_some() && self.alpha.is_some() && self.beta.is_some();
+        let shift = "it acts with `order = \"time-shifted-fifo\"` only; leave it out";
+        let share = "it acts with `order = \"weighted-round-robin\"` only; leave it out";
+        let mtu = "it acts with `order = \"weighted-round-robin\"` or `law = \"linux\"` only; leave it out";
+        let constants = "with `law = \"linux\"` the defaults of `interval`, `alpha` and `beta` are constants; leave it out";
+        let all_given = "only defaults follow from it, and `interval`, `alpha` and `beta` are all given";
+        let range = "with `law = \"linux\"` all packets above `step` are marked; leave it out";
+        idle_keys([
+            (!shifted && self.shift != millis::<50>(), "shift", shift),
+            (shifted && self.classic_share.is_some(), "classic-share", share),
+            (shifted && !linux && self.mtu != bytes::<1500>(), "mtu", mtu),
+            (has_rtt && linux, "rtt-max", constants),
+            (has_rtt && !linux && given, "rtt-max", all_given),
+            (linux && self.range != micros::<400>(), "range", range),
+        ])
     }
 
     /// Returns whether Linux's law holds.

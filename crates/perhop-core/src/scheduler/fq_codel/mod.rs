@@ -32,8 +32,7 @@ use std::ops::RangeInclusive;
 use self::packets::{Chain, Packets};
 use self::table::{Assigned, FlowTable, WAYS};
 use super::{Dequeued, Discipline, Retuning, Scheduler};
-use crate::aqm::{Aqm, AqmBlock, AqmParams, Codel, CodelLaw};
-use crate::control::Message;
+use crate::aqm::{Aqm, AqmBlock, Codel, CodelLaw};
 use crate::units::{UnitError, require};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, DelayTarget, Depth, Environment, Header, Instant,
@@ -172,18 +171,6 @@ impl<P: Packet> Scheduler for FqCodel<P> {
             queue.codel = codel;
             Ok(())
         })
-    }
-
-    fn aqms<'a>(_: &'a FqCodelParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        Vec::new()
-    }
-
-    fn least_rates(_: &FqCodelParams, _: Bitrate) -> Vec<Option<Bitrate>> {
-        Vec::new()
-    }
-
-    fn aqms_mut(_: &mut FqCodelParams) -> Vec<&mut AqmParams> {
-        Vec::new()
     }
 
     fn limit(params: &FqCodelParams, _: Bitrate) -> Option<Depth> {
@@ -471,8 +458,6 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         let queues = |turns: &VecDeque<u32>| turns.len() as f64;
         vec![("new flows".into(), queues(&self.turns.new)), ("old flows".into(), queues(&self.turns.old))]
     }
-
-    fn on_message(&mut self, _label: u32, _message: &Message) {}
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.packets.inspect(show);

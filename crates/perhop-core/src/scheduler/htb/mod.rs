@@ -30,13 +30,14 @@ mod tree;
 pub use params::{HtbClass, HtbParams};
 
 use super::branches::{self, Branches};
+use super::queues::classes_are_queues;
 use super::{ClassKey, Dequeued, Discipline, PathName, Retuning, Scheduler, Within};
 use crate::aqm::AqmParams;
 use crate::control::Message;
 use crate::units::{UnitError, fixed};
 use crate::{
-    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, ManagedQueue, Occupancy, Origin,
-    Packet, Reason, Streams,
+    Bitrate, Block, Bytes, ClassCounters, Environment, Header, Instant, Occupancy, Origin, Packet, Reason,
+    Streams,
 };
 use params::Found;
 use tree::Tree;
@@ -168,47 +169,13 @@ impl<P: Packet> Discipline<P> for Htb<P> {
         }
     }
 
-    fn settle(&mut self, now: Instant) {
-        self.queues.settle(now);
-    }
-
-    fn occupancy(&self) -> &Occupancy {
-        self.queues.occupancy()
-    }
-
-    fn classes(&self) -> usize {
-        self.queues.count()
-    }
-
-    fn class(&self, class: usize) -> &ClassCounters {
-        self.queues.class(class)
-    }
-
-    fn class_name(&self, class: usize) -> &str {
-        self.queues.name(class)
-    }
-
-    fn class_of(&self, packet: &Header) -> usize {
-        self.queues.class_of(packet)
-    }
-
     fn order_of(&self, packet: &Header) -> u64 {
         self.queues.order_of(packet)
-    }
-
-    fn gauges(&self) -> Vec<(String, f64)> {
-        self.queues.gauges()
-    }
-
-    fn on_message(&mut self, label: u32, message: &Message) {
-        self.queues.on_message(label, message);
     }
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.queues.inspect(show);
     }
 
-    fn queues(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
-        self.queues.each(show);
-    }
+    classes_are_queues!();
 }
