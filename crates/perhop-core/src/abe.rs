@@ -33,7 +33,6 @@ impl Service {
     };
 
     /// 0 for blue, 1 for green.
-    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }

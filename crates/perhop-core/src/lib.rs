@@ -60,6 +60,9 @@ mod serializer;
 pub mod table;
 pub mod testing;
 mod time;
+#[cfg(not(feature = "trace"))]
+#[path = "no_trace.rs"]
+mod trace;
 #[cfg(feature = "trace")]
 pub mod trace;
 pub mod units;

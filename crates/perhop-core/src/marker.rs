@@ -23,7 +23,6 @@ impl AfClass {
     }
 
     /// Which of the classes it is, from 0.
-    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize - 1
     }

@@ -99,10 +99,7 @@ impl Match {
         *self == Self::default()
     }
 
-    /// Whether there can be such packets.
-    ///
-    /// # Errors
-    /// The key that leaves none, and why.
+    /// Refuses a key that leaves no packet.
     pub(crate) fn check(&self) -> Result<(), UnitError> {
         let text = "it has no condition, so no packet would match; write { dscp = 46 }";
         require(self.not != Some(Unmatched::default()), "not", text)?;

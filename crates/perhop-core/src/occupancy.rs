@@ -72,7 +72,6 @@ impl Occupancy {
     }
 
     /// Set by the discipline for the arriving packet: how many of the waiting packets it will overtake.
-    #[inline]
     pub fn set_overtaken(&mut self, packets: u32) {
         self.overtaken = packets;
     }
@@ -84,13 +83,11 @@ impl Occupancy {
 
     /// When the packet that has waited longest arrived, for an AQM that
     /// [needs](crate::aqm::AqmBlock::NEEDS_HEAD) to know.
-    #[inline]
     pub fn head(&self) -> Option<Instant> {
         self.head
     }
 
     /// Set by the queue as packets come and go, for an AQM that needs it.
-    #[inline]
     pub fn set_head(&mut self, arrived: Option<Instant>) {
         self.head = arrived;
     }
@@ -114,7 +111,6 @@ impl Occupancy {
     }
 
     /// Whether nothing waits.
-    #[inline]
     pub fn is_empty(&self) -> bool {
         self.all_packets == 0
     }

@@ -47,7 +47,6 @@ impl Color {
     pub const ALL: [Self; 3] = [Self::Green, Self::Yellow, Self::Red];
 
     /// 0 for green, 1 for yellow, 2 for red.
-    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -199,7 +198,6 @@ impl JsonSchema for Dscp {
 
 impl Codepoints {
     /// Whether this codepoint is one of them.
-    #[inline]
     pub const fn contains(self, dscp: Dscp) -> bool {
         self.0 >> dscp.0 & 1 == 1
     }
@@ -405,15 +403,12 @@ pub trait Packet {
 }
 
 impl Packet for Header {
-    #[inline]
     fn header(&self) -> Header {
         *self
     }
-    #[inline]
     fn arrive(&mut self, now: Instant) {
         self.arrived = now;
     }
-    #[inline]
     fn notify(&mut self) {
         self.ecn = Ecn::Congested;
     }

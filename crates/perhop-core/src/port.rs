@@ -1,6 +1,8 @@
 //! A port: a queueing discipline, the link that it serves, and what is measured of both. Every driver that
 //! handles departures as events runs its links by this type: both engines of the simulator, the data plane.
 
+#![expect(clippy::inline_always, reason = "each driver has one loop around a port")]
+
 use std::slice;
 
 use crate::control::Message;
@@ -117,7 +119,6 @@ impl<P: Packet> Port<P> {
 
     /// The link is free, or a time named by an earlier call has come.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     pub fn serve(&mut self, now: Instant) -> Served<P> {
         self.typed().serve(now)
     }
@@ -242,7 +243,6 @@ impl<P: Packet, V: PortVisitor<P>> DisciplineVisitor<P> for OfPort<'_, V> {
 impl<D> TypedPort<'_, D> {
     /// See [`Port::offer`].
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     pub fn offer<P: Packet>(&mut self, packet: P, now: Instant) -> Offered<P>
     where
         D: Discipline<P>,
@@ -256,7 +256,6 @@ impl<D> TypedPort<'_, D> {
 
     /// See [`Port::shed`].
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     pub fn shed<P: Packet>(&mut self, now: Instant) -> Option<(P, Reason)>
     where
         D: Discipline<P>,
@@ -270,7 +269,6 @@ impl<D> TypedPort<'_, D> {
 
     /// See [`Port::serve`].
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     pub fn serve<P: Packet>(&mut self, now: Instant) -> Served<P>
     where
         D: Discipline<P>,
@@ -298,7 +296,6 @@ impl<D> TypedPort<'_, D> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "each driver has one loop around it")]
     fn serve_with<P: Packet>(
         &mut self,
         now: Instant,

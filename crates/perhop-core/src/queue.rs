@@ -112,12 +112,10 @@ impl<P: Packet> ManagedQueue<P> {
         let Class { packets, counters } = &mut classes[class];
         packet.arrive(now);
         let mut header = packet.header();
-        #[cfg(feature = "trace")]
         crate::trace::begin();
         let judged = counters.through.arrival(&mut header, now, |header| {
             aqm.on_arrival(header, occupancy, &mut Context { now, rng }).apply(header)
         });
-        #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
             crate::trace::end(aqm.name(), aqm.gauges(), occupancy.packets(), occupancy.bytes());
         }
@@ -148,7 +146,6 @@ impl<P: Packet> ManagedQueue<P> {
     }
 
     /// Whether the AQM asks how much is served before a packet that arrives.
-    #[inline]
     pub fn needs_ahead(&self) -> bool {
         self.needs_ahead
     }
@@ -178,14 +175,12 @@ impl<P: Packet> ManagedQueue<P> {
         let mut header = packet.header();
         occupancy.remove(header.color, header.size);
         counters.occupancy.remove(header.color, header.size);
-        #[cfg(feature = "trace")]
         crate::trace::begin();
         let judged = if *judges_departures {
             aqm.on_departure(&header, occupancy, &mut Context { now, rng }).apply(&mut header)
         } else {
             Ok(None)
         };
-        #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
             crate::trace::end(aqm.name(), aqm.gauges(), occupancy.packets(), occupancy.bytes());
         }
@@ -237,7 +232,6 @@ impl<P: Packet> ManagedQueue<P> {
     }
 
     /// Everything that waits.
-    #[inline]
     pub fn occupancy(&self) -> &Occupancy {
         &self.occupancy
     }

@@ -63,13 +63,7 @@ impl Rng {
         p > 0.0 && (p >= 1.0 || self.falls_below(p))
     }
 
-    #[cfg(not(feature = "trace"))]
     #[inline]
-    fn falls_below(&mut self, p: f64) -> bool {
-        self.uniform() < p
-    }
-
-    #[cfg(feature = "trace")]
     fn falls_below(&mut self, p: f64) -> bool {
         let number = self.uniform();
         crate::trace::draw(p, number);

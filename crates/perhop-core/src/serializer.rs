@@ -19,7 +19,6 @@ impl Serializer {
     }
 
     /// When everything is sent that was given to it.
-    #[inline]
     pub fn busy_until(&self) -> Instant {
         self.busy_until
     }

@@ -65,7 +65,6 @@ impl Stepped {
         Self { probability: 0.0, moved }
     }
 
-    #[inline]
     pub(super) const fn get(self) -> f64 {
         self.probability
     }

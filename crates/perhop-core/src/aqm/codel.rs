@@ -74,10 +74,7 @@ pub struct CodelParams {
 
 impl CodelParams {
     fn room(&self, rate: Bitrate) -> Depth {
-        match self.law {
-            CodelLaw::Linux => room::least(self.limit),
-            CodelLaw::Rfc => room::limit(self.limit, rate),
-        }
+        if self.law == CodelLaw::Linux { room::least(self.limit) } else { room::limit(self.limit, rate) }
     }
 }
 
@@ -116,7 +113,6 @@ impl Clock {
         nanos >> if matches!(self, Self::Linux { .. }) { 10 } else { 0 }
     }
 
-    #[cfg(feature = "trace")]
     fn seconds(&self, ticks: Ticks) -> f64 {
         let nanos = match self {
             Self::Rfc => ticks,
@@ -356,7 +352,6 @@ impl Codel {
     }
 
     /// Why it is about to mark or drop a packet.
-    #[cfg(feature = "trace")]
     fn note(&self, behind: Behind) {
         let later = behind == Behind::Drop;
         let next = if later { self.control_law(self.next) } else { self.next };
@@ -375,8 +370,9 @@ impl Codel {
 
     /// Marks or drops a packet. After a drop, the packet behind it is judged for the same transmission.
     fn signal(&mut self, packet: &Header, behind: Behind) -> Verdict {
-        #[cfg(feature = "trace")]
-        self.note(behind);
+        if crate::trace::is_recording() {
+            self.note(behind);
+        }
         if self.params.ecn && packet.ecn.is_capable() {
             if behind == Behind::Drop {
                 self.next = self.control_law(self.next);

@@ -25,7 +25,6 @@ pub struct Ewma(f64);
 
 impl Ewma {
     /// The average as it is now.
-    #[inline]
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -95,7 +94,6 @@ impl IdleClock {
     }
 
     /// A packet was accepted: the server is busy.
-    #[inline]
     pub fn end(&mut self) {
         self.since = None;
     }
@@ -129,10 +127,7 @@ pub(super) fn check_unit(key: &str, unit: Unit, first: &str, of_first: Unit) -> 
     require(unit == of_first, key, text)
 }
 
-/// Refuses thresholds in another unit than that in which a running queue has kept its average.
-///
-/// # Errors
-/// `key`, and what would be right.
+/// Refuses thresholds at `key` in another unit than that in which a running queue has kept its average.
 pub(super) fn keep_unit(key: &str, before: Unit, after: Unit) -> Result<(), UnitError> {
     let unit = if before == Unit::Packets { "packets" } else { "bytes" };
     let text = format!("the average is in {unit} since the run began; write thresholds in {unit}");
@@ -244,7 +239,6 @@ pub struct Chance {
 
 impl Chance {
     /// Returns the chance with this probability at max, and otherwise the test's own.
-    #[inline]
     pub const fn with_max_p(max_p: f64) -> Self {
         Self { max_p, times: 1.0, most: 1.0 }
     }
@@ -365,13 +359,11 @@ impl EarlyTest {
     }
 
     /// A packet passes untested, as below min: the spacing starts anew with the next test.
-    #[inline]
     pub fn rest(&mut self) {
         self.count = -1;
     }
 
     /// Records that the packet was lost before this test: the spacing starts again.
-    #[inline]
     pub fn lost(&mut self) {
         self.count = 0;
     }

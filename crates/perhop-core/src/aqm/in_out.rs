@@ -74,10 +74,7 @@ impl InOutAverages {
         }
     }
 
-    /// Goes on with the averages of a running queue.
-    ///
-    /// # Errors
-    /// They are in another unit, or of other packets.
+    /// Goes on with the averages of a running queue, unless they are in another unit or of other packets.
     fn take_over(&mut self, before: &Self) -> Result<(), UnitError> {
         keep_unit("in", before.unit, self.unit)?;
         let text = "one of its averages would be of other packets than before; start a run with it";
@@ -164,10 +161,8 @@ pub trait InOutRule: Sized {
         if color == Color::Green { 0..1 } else { 1..3 }
     }
 
-    /// Goes on with the averages of a running rule.
-    ///
-    /// # Errors
-    /// The key whose change would leave an average without a meaning.
+    /// Goes on with the averages of a running rule; refuses a key whose change would leave one without a
+    /// meaning.
     fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
         Ok(())
     }

@@ -159,13 +159,11 @@ pub trait AqmBlock: Block {
     /// The AQM at the start of a run. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment) -> Self;
 
-    /// Continues the work of `before`, which a driver replaces by this AQM because its parameters change
-    /// during a run: takes over what `before` has measured and counted. Only this AQM's parameters act on
-    /// later packets.
+    /// Takes over what `before` has measured and counted, which a driver replaces by this AQM because its
+    /// parameters change during a run. Only this AQM's parameters act on later packets.
     ///
     /// # Errors
-    /// The key whose change would leave that state without a meaning, or that the AQM cannot change during a
-    /// run at all.
+    /// The key whose change would leave that state without a meaning, or that cannot change during a run.
     fn take_over(&mut self, _before: &Self) -> Result<(), UnitError> {
         Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
     }

@@ -29,10 +29,7 @@ impl OneAverage {
         Self { limit, weight, unit, average: Ewma::default(), idle }
     }
 
-    /// Goes on with the average of a running queue.
-    ///
-    /// # Errors
-    /// `key`, if the thresholds there are in another unit.
+    /// Goes on with the average of a running queue; refuses thresholds at `key` in another unit.
     pub(super) fn take_over(&mut self, key: &str, before: &Self) -> Result<(), UnitError> {
         keep_unit(key, before.unit, self.unit)?;
         self.average = before.average;

@@ -53,10 +53,7 @@ pub enum PiLaw {
 /// to 1.
 const MOST_GAIN: f64 = 1e6;
 
-/// Checks the gains that are given: alpha and beta.
-///
-/// # Errors
-/// Which one is too large, with its key.
+/// Refuses a gain that is too large, with its key: alpha or beta, as far as they are given.
 pub(crate) fn check_gains(alpha: Option<AboveZero>, beta: Option<AboveZero>) -> Result<(), UnitError> {
     for (key, gain) in [("alpha", alpha), ("beta", beta)] {
         let gain = gain.map_or(0.0, AboveZero::get);
@@ -66,10 +63,7 @@ pub(crate) fn check_gains(alpha: Option<AboveZero>, beta: Option<AboveZero>) -> 
     Ok(())
 }
 
-/// Checks a target of the queueing delay.
-///
-/// # Errors
-/// It is zero.
+/// Refuses a target of the queueing delay that is zero.
 pub(crate) fn check_target(target: Duration, usual: &str) -> Result<(), UnitError> {
     let text = format!(
         "a target is longer than 0s, such as {usual}: at 0s the probability would not fall while nothing waits"
@@ -133,7 +127,6 @@ impl PiController {
     }
 
     /// The arithmetic with its state.
-    #[inline]
     pub fn law(&self) -> &PiLaw {
         &self.law
     }
@@ -148,7 +141,6 @@ impl PiController {
     }
 
     /// The queueing delay at the last update.
-    #[inline]
     pub fn delay(&self) -> Duration {
         self.previous
     }

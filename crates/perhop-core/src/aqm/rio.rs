@@ -6,8 +6,6 @@
 //! arrival, and ns-2's `rio.cc` updates neither on OUT arrivals. All three are here, as `averages`; the
 //! default is the figure's. `averages_follow_their_rule` shows them.
 
-#![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +62,7 @@ impl InOutRule for RioRule {
         Self
     }
 
-    #[inline(always)]
+    #[inline]
     fn judge(
         &mut self,
         tests: &mut [EarlyTest; 3],

@@ -163,7 +163,7 @@ impl OfColor {
 
     #[inline(always)]
     fn count(&mut self, delay: Duration) {
-        let bin = bin(delay);
+        let bin = delay_bin(delay);
         if bin >= self.bins.len() {
             self.grow(bin);
         }
@@ -243,7 +243,7 @@ pub struct FlowDelays {
 impl FlowDelays {
     /// Counts one delay.
     pub fn record(&mut self, delay: Duration) {
-        let bin = bin(delay);
+        let bin = delay_bin(delay);
         self.longest = self.longest.max(delay);
         // One before the first is far behind the last.
         let place = bin.wrapping_sub(self.first);
@@ -319,14 +319,9 @@ pub struct DelayBins {
     pub longest: Vec<Duration>,
 }
 
-/// The number of the bin that holds a delay, below 1024.
-#[inline]
-pub fn delay_bin(delay: Duration) -> usize {
-    bin(delay)
-}
-
+/// Returns the number of the bin that holds a delay, below 1024.
 #[inline(always)]
-fn bin(delay: Duration) -> usize {
+pub fn delay_bin(delay: Duration) -> usize {
     let units = delay.as_nanos() >> UNIT_SHIFT;
     if units < BINS_PER_OCTAVE {
         return units as usize;
@@ -447,13 +442,13 @@ mod tests {
                     continue;
                 };
                 let exact = Duration::from_nanos(sorted[nearest_rank(share, sorted.len() as u64) as usize - 1]);
-                let fellows = || sorted.iter().map(|&nanos| Duration::from_nanos(nanos)).filter(|&delay| bin(delay) == bin(exact));
+                let fellows = || sorted.iter().map(|&nanos| Duration::from_nanos(nanos)).filter(|&delay| delay_bin(delay) == delay_bin(exact));
                 prop_assert!(exact.as_secs_f64() <= found && before <= found, "{share}: {exact:?} {found}");
-                if bin(exact) < WIDE {
+                if delay_bin(exact) < WIDE {
                     prop_assert_eq!(found, found_of_flow);
                     prop_assert_eq!(Some(found), fellows().max().map(Duration::as_secs_f64));
                 } else {
-                    prop_assert!(found <= lower_edge(bin(exact) + 1).as_secs_f64() || bin(exact) == BINS - 1);
+                    prop_assert!(found <= lower_edge(delay_bin(exact) + 1).as_secs_f64() || delay_bin(exact) == BINS - 1);
                 }
                 prop_assert!(found <= Duration::from_nanos(*sorted.last().unwrap()).as_secs_f64());
                 before = found;
@@ -477,7 +472,7 @@ mod tests {
             let mut halves = [first, second];
             for (n, &(color, nanos)) in delays.iter().enumerate() {
                 let (color, delay) = (Color::ALL[color], Duration::from_nanos(nanos));
-                by_hand[bin(delay)][color.index()] += 1;
+                by_hand[delay_bin(delay)][color.index()] += 1;
                 all.record(color, delay);
                 halves[usize::from(n >= split)].record(color, delay);
             }
@@ -491,7 +486,7 @@ mod tests {
         #[test]
         fn a_delay_lies_in_its_bin_and_bins_are_narrow(nanos in 0_u64..4_000_000_000_000) {
             let delay = Duration::from_nanos(nanos);
-            let bin = bin(delay);
+            let bin = delay_bin(delay);
             prop_assert!(lower_edge(bin) <= delay);
             if bin < BINS - 1 {
                 let width = lower_edge(bin + 1).as_nanos() - lower_edge(bin).as_nanos();

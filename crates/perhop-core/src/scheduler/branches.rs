@@ -1,7 +1,7 @@
 //! Disciplines within a discipline: which one takes a packet, and the classes, counters and AQMs of all of
 //! them as one.
 
-use super::queues::{Match, QueueKey};
+use super::queues::{Match, QueueKey, on_path};
 use super::{AnyScheduler, ClassKey, Dequeued, Discipline, Retuning, SchedulerParams, below};
 use crate::aqm::AqmParams;
 use crate::control::Message;
@@ -53,19 +53,12 @@ pub(super) fn classes_of(branches: &[BranchParams<'_>]) -> Vec<ClassKey> {
 
 /// See [`Scheduler::aqms`](super::Scheduler::aqms).
 pub(super) fn aqms_of<'a>(branches: &[BranchParams<'a>], path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-    let everything = Match::default();
-    let mut found = Vec::new();
-    for branch in branches {
-        let takes = branch.selector.unwrap_or(&everything);
-        if path.is_none_or(|path| takes.may_be_on(path)) {
-            let aqms = branch.queue.aqms(path).into_iter();
-            found.extend(aqms.map(|(key, aqm)| (below(&branch.queue_key(), &key), aqm)));
-            if path.is_some() && takes.by_path_alone() {
-                break;
-            }
-        }
-    }
-    found
+    let (found, _) = on_path(branches.iter().map(|branch| (branch.selector, branch)), path);
+    let aqms = |branch: &BranchParams<'a>| {
+        let (key, aqms) = (branch.queue_key(), branch.queue.aqms(path));
+        aqms.into_iter().map(move |(inner, aqm)| (below(&key, &inner), aqm))
+    };
+    found.into_iter().flat_map(aqms).collect()
 }
 
 /// Disciplines within a discipline.

@@ -58,7 +58,6 @@ impl Bucket {
     }
 
     /// Whether it has no debt.
-    #[inline]
     pub(super) fn is_solvent(&self) -> bool {
         self.tokens >= 0
     }

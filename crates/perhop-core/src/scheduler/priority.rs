@@ -91,13 +91,7 @@ pub struct Priority<P> {
 #[derive(Clone, Debug)]
 enum Cap {
     TokenBucket(Bucket),
-    Tsw(Window),
-}
-
-#[derive(Clone, Debug)]
-struct Window {
-    cap: f64,
-    sent: RateEstimator,
+    Tsw { cap: f64, sent: RateEstimator },
 }
 
 impl<P: Packet> Block for Priority<P> {
@@ -132,9 +126,9 @@ impl<P: Packet> Scheduler for Priority<P> {
             match (cap, queue.cap) {
                 (None, None) => {}
                 (Some(Cap::TokenBucket(bucket)), Some(rate)) => bucket.retune(rate, to.after.burst, to.now),
-                (Some(Cap::Tsw(window)), Some(rate)) => {
-                    window.cap = rate.as_bps() as f64;
-                    window.sent.set_window(to.after.window);
+                (Some(Cap::Tsw { cap, sent }), Some(rate)) => {
+                    *cap = rate.as_bps() as f64;
+                    sent.set_window(to.after.window);
                 }
                 _ => return Err(fixed(&format!("queues[{n}].cap"))),
             }
@@ -179,12 +173,12 @@ impl<P: Packet> Priority<P> {
         above.map_or(Choice::Nothing, |first| Choice::Above(first, soonest))
     }
 
-    /// Takes the head of a queue; `charge` counts it against the queue's cap if it is sent.
+    /// Takes the head of a queue, which is within the queue's cap or not, and counts it if it is sent.
     #[inline]
-    fn take(&mut self, queue: usize, now: Instant, charge: impl FnOnce(&mut Cap, &Header)) -> Dequeued<P> {
+    fn take(&mut self, queue: usize, is_within: bool, now: Instant) -> Dequeued<P> {
         let taken = self.queues.take(queue, now);
         if let (Ok(_), Some(cap)) = (taken.judged, &mut self.caps[queue]) {
-            charge(cap, &taken.packet.header());
+            cap.charge(&taken.packet.header(), is_within, now);
         }
         taken.dequeued(queue)
     }
@@ -208,10 +202,8 @@ impl<P: Packet> Discipline<P> for Priority<P> {
     fn dequeue(&mut self, now: Instant) -> Dequeued<P> {
         self.queues.settle(now);
         match (self.choose(now), self.excess) {
-            (Choice::Within(queue), _) => self.take(queue, now, |cap, packet| cap.charge(packet, now)),
-            (Choice::Above(queue, _), Excess::Highest) => {
-                self.take(queue, now, |cap, packet| cap.charge_excess(packet, now))
-            }
+            (Choice::Within(queue), _) => self.take(queue, true, now),
+            (Choice::Above(queue, _), Excess::Highest) => self.take(queue, false, now),
             (Choice::Above(_, soonest), Excess::Idle) => Dequeued::Wait(Some(soonest)),
             (Choice::Nothing, _) => Dequeued::Wait(None),
         }
@@ -225,8 +217,7 @@ impl Cap {
         match params.meter {
             CapMeter::TokenBucket => Self::TokenBucket(Bucket::new(rate, params.burst)),
             CapMeter::Tsw => {
-                let sent = RateEstimator::new(params.window, 0.0);
-                Self::Tsw(Window { cap: rate.as_bps() as f64, sent })
+                Self::Tsw { cap: rate.as_bps() as f64, sent: RateEstimator::new(params.window, 0.0) }
             }
         }
     }
@@ -236,29 +227,22 @@ impl Cap {
     fn check(&mut self, packet: &Header, now: Instant) -> Result<(), Instant> {
         match self {
             Self::TokenBucket(bucket) => bucket.check(packet, now),
-            Self::Tsw(Window { cap, sent }) if sent.at(now) > *cap => {
+            Self::Tsw { cap, sent } if sent.at(now) > *cap => {
                 Err(sent.falls_to(*cap).max(now + Duration::from_nanos(1)))
             }
-            Self::Tsw(_) => Ok(()),
+            Self::Tsw { .. } => Ok(()),
         }
     }
 
-    /// Counts a packet that is sent within the cap.
+    /// Counts a packet that is sent: one above the cap takes no tokens, but the window sees it.
     #[inline]
-    fn charge(&mut self, packet: &Header, now: Instant) {
+    fn charge(&mut self, packet: &Header, is_within: bool, now: Instant) {
         match self {
-            Self::TokenBucket(bucket) => bucket.charge(packet),
-            Self::Tsw(window) => {
-                window.sent.update(packet, now);
+            Self::TokenBucket(bucket) if is_within => bucket.charge(packet),
+            Self::TokenBucket(_) => {}
+            Self::Tsw { sent, .. } => {
+                sent.update(packet, now);
             }
-        }
-    }
-
-    /// Counts a packet that is sent above the cap: it takes no tokens, but the window sees it.
-    #[inline]
-    fn charge_excess(&mut self, packet: &Header, now: Instant) {
-        if let Self::Tsw(window) = self {
-            window.sent.update(packet, now);
         }
     }
 }

@@ -133,10 +133,7 @@ impl QueueProtection {
         }
     }
 
-    /// These parameters and this rate from now on; scores stay.
-    ///
-    /// # Errors
-    /// The number of buckets cannot change.
+    /// Takes other parameters and another rate from now on, but for the number of buckets; scores stay.
     pub(super) fn retune(&mut self, params: &QueueProtectionParams, rate: Bitrate) -> Result<(), UnitError> {
         if params.buckets as usize + 1 != self.buckets.len() {
             return Err(fixed("queue-protection.buckets"));

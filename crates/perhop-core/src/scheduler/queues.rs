@@ -153,12 +153,25 @@ pub(super) fn aqms_at<'a>(
     queues: &'a [impl QueueParams],
     path: Option<&str>,
 ) -> (Vec<(String, &'a AqmParams)>, bool) {
+    let keyed = queues
+        .iter()
+        .enumerate()
+        .map(|(n, queue)| (queue.selector(), (format!("{key}[{n}].rule"), queue.rule())));
+    on_path(keyed, path)
+}
+
+/// Returns the queues, each with its `match`, that may take packets of a path, or all; and whether they take
+/// all of them.
+pub(super) fn on_path<'a, T>(
+    queues: impl Iterator<Item = (Option<&'a Match>, T)>,
+    path: Option<&str>,
+) -> (Vec<T>, bool) {
     let everything = Match::default();
     let mut found = Vec::new();
-    for (n, queue) in queues.iter().enumerate() {
-        let takes = queue.selector().unwrap_or(&everything);
+    for (selector, queue) in queues {
+        let takes = selector.unwrap_or(&everything);
         if path.is_none_or(|path| takes.may_be_on(path)) {
-            found.push((format!("{key}[{n}].rule"), queue.rule()));
+            found.push(queue);
             if path.is_some() && takes.by_path_alone() {
                 return (found, true);
             }

@@ -136,27 +136,6 @@ impl<P: Packet> Block for Shaper<P> {
     }
 }
 
-impl ShaperParams {
-    /// Returns the problem of the bucket where packets are as large as this: the key and the text.
-    fn too_small_for(&self, largest: Bytes) -> Option<(&'static str, String)> {
-        if self.burst < largest {
-            let text = format!(
-                "`{}`: packets here have up to {largest}, more than the bucket: they leave when it is full, and later ones wait \
-                 until their tokens are repaid; write {largest} or more",
-                self.burst
-            );
-            return Some(("burst", text));
-        }
-        (self.mtu < largest).then(|| {
-            let text = format!(
-                "`{}`: packets here have up to {largest}, which `burst` must suffice for; write {largest}",
-                self.mtu
-            );
-            ("mtu", text)
-        })
-    }
-}
-
 impl<P: Packet> Scheduler for Shaper<P> {
     fn new(params: ShaperParams, environment: Environment, streams: Streams<'_>) -> Self {
         let rate = params.rate.min(environment.rate);
@@ -211,7 +190,18 @@ impl<P: Packet> Scheduler for Shaper<P> {
     }
 
     fn notices(params: &ShaperParams, _: (Bitrate, Bitrate), largest: Bytes) -> Vec<(String, String)> {
-        params.too_small_for(largest).map(|(key, text)| (key.to_owned(), text)).into_iter().collect()
+        let ShaperParams { burst, mtu, .. } = *params;
+        if burst < largest {
+            let text = format!(
+                "`{burst}`: packets here have up to {largest}, more than the bucket: they leave when it is full, and later ones \
+                 wait until their tokens are repaid; write {largest} or more"
+            );
+            return vec![("burst".into(), text)];
+        }
+        let text = format!(
+            "`{mtu}`: packets here have up to {largest}, which `burst` must suffice for; write {largest}"
+        );
+        if mtu < largest { vec![("mtu".into(), text)] } else { Vec::new() }
     }
 }
 

@@ -61,9 +61,6 @@ pub(crate) fn fixed(key: &str) -> UnitError {
 }
 
 /// Refuses a parameter that cannot change during a run, unless it `stays` as it is.
-///
-/// # Errors
-/// As [`fixed`].
 pub(crate) fn keeps(key: &str, stays: bool) -> Result<(), UnitError> {
     if stays { Ok(()) } else { Err(fixed(key)) }
 }

@@ -117,10 +117,7 @@ pub enum PieLaw {
 
 impl PieParams {
     fn room(&self, rate: Bitrate) -> Depth {
-        match self.law {
-            PieLaw::Linux => room::least(self.limit),
-            _ => room::limit(self.limit, rate),
-        }
+        if self.law == PieLaw::Linux { room::least(self.limit) } else { room::limit(self.limit, rate) }
     }
 }
 

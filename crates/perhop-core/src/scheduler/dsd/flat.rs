@@ -77,10 +77,7 @@ impl Flat {
         Self::Served(Box::new(Served { queue, link, rate, free_at: Instant::ZERO, advanced: Duration::ZERO }))
     }
 
-    /// Its AQM has these parameters from now on: see [`ManagedQueue::retune`].
-    ///
-    /// # Errors
-    /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
+    /// Gives the AQM these parameters from now on: see [`ManagedQueue::retune`].
     pub(super) fn retune(&mut self, aqm: AqmParams, environment: Environment) -> Result<(), UnitError> {
         match self {
             Self::Precomputed(duplicates) => duplicates.fifo.retune(aqm, environment),

@@ -89,7 +89,6 @@ pub(super) fn new(params: &DualPi2Params) -> (PiLaw, Marking) {
 
 impl Marking {
     /// k p'.
-    #[cfg(feature = "trace")]
     pub(super) fn coupled(&self, p: f64) -> f64 {
         match self {
             Self::Exact(exact) => exact.k * p,
@@ -138,7 +137,6 @@ impl Exact {
         }
         let native = if state.behind < self.step_length { 0.0 } else { self.ramp.at(state.sojourn) };
         let reason = if native > coupled { Reason::Step } else { Reason::Controller };
-        #[cfg(feature = "trace")]
         crate::trace::note("p'_L", native);
         if self.l4s_marks.hits(native.max(coupled).min(1.0)) {
             Verdict::Notify(reason)
@@ -172,11 +170,8 @@ impl Ramp {
 impl Recur {
     #[inline]
     fn hits(&mut self, probability: f64) -> bool {
-        #[cfg(feature = "trace")]
-        {
-            crate::trace::note("probability", probability);
-            crate::trace::note("counter before", self.0);
-        }
+        crate::trace::note("probability", probability);
+        crate::trace::note("counter before", self.0);
         self.0 += probability;
         let hit = self.0 > 1.0;
         if hit {
@@ -228,7 +223,6 @@ impl Linux {
 /// Even at zero it hits once in 2^32.
 fn roll(p: u32, rng: &mut Rng) -> bool {
     let number = (rng.next_u64() >> 32) as u32;
-    #[cfg(feature = "trace")]
     crate::trace::draw((f64::from(p) + 1.0) / 4_294_967_296.0, f64::from(number) / 4_294_967_296.0);
     number <= p
 }

@@ -278,7 +278,6 @@ impl<P: Packet> DualPi2<P> {
         if redirected { CLASSIC } else { class }
     }
 
-    #[inline]
     fn queue_mut(&mut self, class: usize) -> &mut Queue<P> {
         if class == L4S { &mut self.l4s } else { &mut self.classic }
     }
@@ -299,7 +298,6 @@ impl<P: Packet> DualPi2<P> {
     }
 }
 
-#[cfg(feature = "trace")]
 impl<P: Packet> DualPi2<P> {
     /// What a packet of this class met that is dropped or marked.
     fn note(&self, class: usize) {
@@ -328,12 +326,10 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         let mut header = packet.header();
         let class = self.admitted_to(&header, now);
         let room = !self.total.is_full_for(&header, self.limit);
-        #[cfg(feature = "trace")]
         crate::trace::begin();
         let queue = if class == L4S { &mut self.l4s } else { &mut self.classic };
         let decide = |_: &mut Header| if room { Ok(None) } else { Err(Reason::Overflow) };
         if let Err(reason) = queue.counters.through.arrival(&mut header, now, decide) {
-            #[cfg(feature = "trace")]
             self.note(class);
             return Err((packet, reason));
         }
@@ -357,10 +353,8 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
         let Header { color, size, .. } = header;
         queue.counters.occupancy.remove(color, size);
         self.total.remove(color, size);
-        #[cfg(feature = "trace")]
         crate::trace::begin();
         let judged = self.judge(class, &header, now).apply(&mut header);
-        #[cfg(feature = "trace")]
         if judged != Ok(None) {
             self.note(class);
         }

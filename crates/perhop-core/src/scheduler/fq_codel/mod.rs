@@ -305,10 +305,8 @@ impl<P: Packet> FqCodel<P> {
             Backlog::Queue => chain.bytes(),
         };
         let mut header = packet.header();
-        #[cfg(feature = "trace")]
         crate::trace::begin();
         let judged = codel.judge(&header, left, now).apply(&mut header);
-        #[cfg(feature = "trace")]
         if crate::trace::is_recording() && judged != Ok(None) {
             note(number, chain, occupancy);
             crate::trace::end(Self::NAME, codel.gauges(), chain.packets(), chain.bytes());
@@ -378,7 +376,6 @@ impl<P: Packet> FqCodel<P> {
 }
 
 /// Which queue a packet was in, and how much it and all hold without it.
-#[cfg(feature = "trace")]
 fn note(number: u32, chain: &Chain, all: &Occupancy) {
     crate::trace::note("queue of the flow", f64::from(number));
     crate::trace::note("bytes left in that queue", chain.bytes() as f64);
@@ -408,7 +405,6 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
     fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
         let mut excess = self.excess.take().or_else(|| self.excess())?;
         let packet = self.pop(excess.queue)?;
-        #[cfg(feature = "trace")]
         if crate::trace::is_recording() {
             let chain = &self.queues[excess.queue as usize].chain;
             crate::trace::begin();

@@ -44,7 +44,6 @@ impl Chain {
     }
 
     /// Their bytes.
-    #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
