@@ -46,7 +46,7 @@ impl Bucket {
         Self { depth, tokens: depth }
     }
 
-    /// Has the tokens of one of another depth, as far as there is room.
+    /// Takes over the tokens of `before`, up to this depth.
     pub(crate) fn take_over(&mut self, before: &Self) {
         self.tokens = before.tokens.min(self.depth);
     }
@@ -60,33 +60,17 @@ impl Bucket {
         tokens - added
     }
 
-    /// Whether there are tokens for a packet of `size` bytes; an exact fit is enough.
-    #[inline]
-    pub(crate) fn holds(&self, size: u16) -> bool {
-        self.tokens >= price(size)
-    }
-
-    /// Takes the tokens of a packet, which [are there](Self::holds).
-    #[inline]
-    pub(crate) fn take(&mut self, size: u16) {
-        self.tokens -= price(size);
-    }
-
-    /// Takes the tokens of a packet if they are there, and says whether they were.
+    /// Takes the tokens of a packet of `size` bytes if they are there, and returns whether they were; an exact
+    /// fit is enough.
     #[inline]
     pub(crate) fn take_if_held(&mut self, size: u16) -> bool {
-        let held = self.holds(size);
-        if held {
-            self.take(size);
+        let price = u64::from(size) * 8 * SCALE;
+        let is_held = self.tokens >= price;
+        if is_held {
+            self.tokens -= price;
         }
-        held
+        is_held
     }
-}
-
-/// What a packet takes.
-#[inline]
-fn price(size: u16) -> u64 {
-    u64::from(size) * 8 * SCALE
 }
 
 #[cfg(test)]
@@ -106,12 +90,12 @@ mod tests {
         // 8 Mbit/s are a byte each microsecond.
         let mut source = Source::new("8Mbps".parse().unwrap());
         let mut bucket = Bucket::new(Bytes::new(3000));
-        bucket.take(3000);
+        assert!(bucket.take_if_held(3000));
         assert!(!bucket.take_if_held(1) && bucket.take_if_held(0));
         let mut add =
             |micros: u64, bucket: &mut Bucket| bucket.add(source.draw(Instant::from_nanos(micros * 1000)));
         assert_eq!((add(1000, &mut bucket), bucket.bytes()), (0, 1000.0));
         assert_eq!((add(3500, &mut bucket), bucket.bytes()), (500 * 8 * SCALE, 3000.0));
-        assert!(bucket.holds(3000) && !bucket.holds(3001));
+        assert!(!bucket.take_if_held(3001) && bucket.take_if_held(3000));
     }
 }

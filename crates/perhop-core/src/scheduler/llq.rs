@@ -119,12 +119,12 @@ impl LlqParams {
         })
     }
 
-    /// What the priority queues leave of a link's rate.
-    /// The rate that is left to `queue` at least: none if a priority queue has no `rate`.
+    /// Returns the rate that is left to `queue` at least: none if a priority queue has no `rate`.
     fn least_left(&self, link: Bitrate) -> Option<Bitrate> {
         self.left(link).ok().filter(|_| self.priority.iter().all(|queue| queue.rate.is_some()))
     }
 
+    /// Returns what the priority queues leave of a link's rate.
     fn left(&self, link: Bitrate) -> Result<Bitrate, UnitError> {
         let sum: u128 =
             self.priority.iter().filter_map(|queue| queue.rate).map(|rate| u128::from(rate.as_bps())).sum();
