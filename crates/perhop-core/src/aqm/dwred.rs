@@ -110,14 +110,9 @@ impl AqmBlock for Dwred {
 
     fn new(params: DwredParams, environment: Environment) -> Self {
         let seldom = Thresholds::new(0, 0, Unit::Packets, Probability::new(0.02).expect("a probability"));
+        let DwredParams { limit, weight, mean_packet, .. } = params;
         let mut dwred = Self {
-            queue: OneAverage::new(
-                params.limit,
-                params.weight,
-                Unit::Packets,
-                params.mean_packet,
-                environment,
-            ),
+            queue: OneAverage::new(limit, weight, Unit::Packets, mean_packet, environment),
             out: CurveTest::new(&params.out.into(), params.knobs()),
             green: match params.green {
                 GreenRule::Overflow => None,

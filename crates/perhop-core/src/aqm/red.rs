@@ -416,12 +416,8 @@ impl Aqm for Red {
             self.test.rest();
             Verdict::Pass
         } else {
-            Verdict::of(self.test.judge_by(
-                &Chance::with_max_p(self.max_p),
-                self.average.get(),
-                packet,
-                cx.rng,
-            ))
+            let chance = Chance::with_max_p(self.max_p);
+            Verdict::of(self.test.judge_by(&chance, self.average.get(), packet, cx.rng))
         };
         self.idle.settle(verdict.admits(packet), cx.now);
         verdict
