@@ -203,10 +203,10 @@ impl SimPacket {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
-    /// The packet with this ECN field.
+    /// The packet, which is not ECN-capable, with this ECN field; or as it is, if this one is not capable either.
     #[inline]
     pub fn with_ecn(self, ecn: Ecn) -> Self {
-        Self { content: self.content & !(3 << ECN) | (ecn as u64) << ECN, ..self }
+        Self { content: self.content | (ecn as u64) << ECN, ..self }
     }
 
     /// The packet with or without its flag: CWR of data, ECN-Echo of an ACK.
@@ -392,8 +392,10 @@ mod tests {
             let remarked = Header { color: Color::Red, dscp: class.codepoint(Color::Red), ..header };
             prop_assert_eq!(packet.remarked(&remarked), SimPacket::new(&remarked, step, sequence));
             let notified = Header { ecn: Ecn::Congested, ..header };
-            let capable = Header { ecn: Ecn::Capable1, ..header };
-            prop_assert_eq!(packet.with_ecn(Ecn::Capable1), SimPacket::new(&capable, step, sequence));
+            let [plain, capable] = [Ecn::NotCapable, Ecn::Capable1].map(|ecn| Header { ecn, ..header });
+            let plain = SimPacket::new(&plain, step, sequence);
+            prop_assert_eq!(plain.with_ecn(Ecn::Capable1), SimPacket::new(&capable, step, sequence));
+            prop_assert_eq!(packet.with_ecn(Ecn::NotCapable), packet);
             prop_assert_eq!(packet.notified(), SimPacket::new(&notified, step, sequence));
             prop_assert_eq!(changed.due(Instant::ZERO).header(), Header { arrived: Instant::ZERO, ..expected });
         }

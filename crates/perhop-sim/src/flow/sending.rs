@@ -155,12 +155,11 @@ impl SendingHost {
         out: &mut impl PacketSink,
     ) {
         let ecn = source.short_ecn();
-        let template = if ecn == Ecn::NotCapable { self.template } else { self.template.with_ecn(ecn) };
         for sequence in packets {
             if let Some(envelope) = source.envelope(now) {
                 metadata.of_datagrams().send(sequence, envelope);
             }
-            let mut packet = template.numbered(sequence);
+            let mut packet = self.template.numbered(sequence).with_ecn(ecn);
             let size = packet.size();
             if let MarkingPoint::Host(marker) = &mut self.marked_at {
                 let (verdict, marks) = marker.judge(packet.header(), now);
@@ -309,7 +308,7 @@ impl SendingHost {
 
     /// Writes a meter's verdict into a packet, and gives the source feedback about it: the color, but not
     /// that the packet was dropped. `None` if it was.
-    #[inline]
+    #[inline(always)]
     pub(super) fn mark<S: Source, Q: Schedule>(
         &mut self,
         source: &mut S,

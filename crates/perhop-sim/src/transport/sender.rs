@@ -48,7 +48,7 @@ pub trait Source {
     fn try_wake(&mut self, _cx: &mut Context<'_>) -> Option<Range<u32>> {
         None
     }
-    /// Returns the ECN field of the packets that a short way sends.
+    /// Returns the ECN field of the packets that a short way sends, if their flow gives them none.
     #[inline]
     fn short_ecn(&self) -> Ecn {
         Ecn::NotCapable

@@ -347,7 +347,7 @@ impl Source for TcpSender {
 
     #[inline(always)]
     fn short_ecn(&self) -> Ecn {
-        if self.mode == Mode::Plain { Ecn::NotCapable } else { self.cold.ecn.codepoint }
+        self.cold.ecn.codepoint
     }
 
     #[inline]
