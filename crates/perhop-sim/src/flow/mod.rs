@@ -45,7 +45,7 @@ pub use state::FlowState;
 const UNLIMITED: u64 = QUIET - 1;
 /// Added to the packets of a volume where it does not matter when each arrives: one comparison then sees the
 /// end of the volume, and each arrival where it matters.
-const QUIET: u64 = 1 << 63;
+const QUIET: u64 = (1 << 63) - 1;
 
 /// One flow.
 #[derive(Clone, Debug)]
@@ -392,7 +392,7 @@ impl Flow {
     #[cold]
     fn note_arrival(&mut self, now: Instant) {
         self.rare.last_arrival = now;
-        if self.receiving.missing & !QUIET == 0 {
+        if self.receiving.missing.is_multiple_of(QUIET) {
             self.rare.completed = Some(now);
         }
     }

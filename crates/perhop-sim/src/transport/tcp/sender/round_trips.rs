@@ -58,8 +58,9 @@ impl RoundTrips {
             if sent < AGAIN {
                 segments += 1;
                 times += u128::from(now.since(sent).as_nanos());
+            } else if sent == AGAIN {
+                repaired = true;
             }
-            repaired |= sent == AGAIN;
         });
         if !repaired {
             self.samples.0 += segments;
