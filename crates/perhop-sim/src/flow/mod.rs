@@ -311,7 +311,9 @@ impl Flow {
         let Self { sender, sending, rare, .. } = self;
         match sender {
             Sender::Tcp(tcp) => sending.act(tcp, &mut rare.metadata, turn, &mut post, out),
-            other => sending.act(other, &mut rare.metadata, turn, &mut post, out),
+            Sender::Udp(udp) => sending.act(udp, &mut rare.metadata, turn, &mut post, out),
+            Sender::Rap(rap) => sending.act(rap, &mut rare.metadata, turn, &mut post, out),
+            Sender::Tfrc(tfrc) => sending.act(tfrc, &mut rare.metadata, turn, &mut post, out),
         }
     }
 

@@ -64,7 +64,7 @@ impl Receiver {
 
     #[inline(never)] // It keeps TCP's short.
     fn try_datagram(&mut self, content: Content, now: Instant, metadata: &mut Metadata) -> Option<Received> {
-        let is_open = matches!(self, Self::Sink | Self::Echo); // TFRC's timer may change with each packet.
+        let is_open = now < self.wake(); // Else a report comes first.
         is_open.then(|| self.receive_datagram(content, now, metadata))
     }
 
@@ -102,6 +102,12 @@ impl Receiver {
             Self::Tcp(_) | Self::Sink | Self::Echo => None,
             Self::Tfrc(tfrc) => tfrc.on_wake(now).map(Feedback::Report),
         }
+    }
+
+    /// Returns whether an acknowledgement may be due later also if one follows a packet at once.
+    #[inline(always)]
+    pub(crate) fn reports(&self) -> bool {
+        matches!(self, Self::Tfrc(_))
     }
 
     /// Returns when an acknowledgement is due that did not follow a packet at once.

@@ -408,7 +408,7 @@ impl BatchedFlow {
             return None;
         }
         let received = self.base.try_data(content, arrival)?;
-        if received.ack.is_none() {
+        if received.ack.is_none() || self.base.receiving.receiver.reports() {
             self.schedule_late_ack(events); // It may wait from now on.
         }
         Some(received)
