@@ -161,14 +161,16 @@ impl Hosts {
     #[inline(never)]
     pub(super) fn deliver_all(&mut self, packets: &[SimPacket], inputs: &mut LinkInputs) {
         let are_many = size_of_val(&self.flows[..]) > CROWD;
-        for (place, packet) in packets.iter().enumerate() {
-            if are_many && let Some(later) = packets.get(place + PREFETCH_DISTANCE) {
+        let later = packets.get(PREFETCH_DISTANCE..).filter(|_| are_many);
+        let mut later = later.unwrap_or_default().iter();
+        for packet in packets {
+            if let Some(later) = later.next() {
                 self.prefetch(later.flow());
             }
             if packet.is_lost() {
                 self.lose(*packet);
             } else {
-                self.deliver(*packet, inputs);
+                self.deliver(packet, inputs);
             }
         }
     }
@@ -176,13 +178,12 @@ impl Hosts {
     /// Delivers a packet to its host, over the wire; or lets it wait before the wire, if packets of the flow
     /// must.
     #[inline(always)]
-    fn deliver(&mut self, packet: SimPacket, inputs: &mut LinkInputs) {
+    fn deliver(&mut self, packet: &SimPacket, inputs: &mut LinkInputs) {
         let (number, content, at) = (packet.flow(), packet.content(), packet.at());
         let flow = &mut self.flows[number];
         if flow.packets_wait {
-            inputs.wait(flow.waiting_before_wire(packet).due(at));
+            inputs.wait(flow.waiting_before_wire(*packet).due(at));
         } else if packet.is_ack() {
-            let at = flow.base.sending.inward.pass(content.size(), at);
             self.deliver_ack(number, content, at, inputs);
         } else if let Some(delay) = flow.fixed_delay {
             self.deliver_and_return(number, content, (at, delay), inputs);
@@ -241,14 +242,15 @@ impl Hosts {
         (at, delay): (Instant, FixedDelay),
         inputs: &mut LinkInputs,
     ) {
-        let SenderSide { flow, out, samples } = self.sender(number, inputs);
+        let Self { flows, events, recorder: Recorder { times, series, .. }, .. } = self;
+        let flow = &mut flows[number];
         let (arrival, at) = (delay.at_receiver(at), delay.at_sender(at));
-        let ack = match flow.try_receive(content, arrival, out.events) {
+        let ack = match flow.try_receive(content, arrival, events) {
             Some(Received { ack, .. }) => ack,
-            None => flow.receive(content, arrival, samples),
+            None => flow.receive(content, arrival, (times, series)),
         };
         let Some(ack) = ack else { return };
-        if flow.try_acknowledge(ack, at, out.first, out.events) {
+        if flow.try_acknowledge(ack, at, inputs.first(flow.first_data_link()), events) {
             self.returned += 1;
         } else {
             self.return_ack(number, ack, (arrival, at), inputs);
@@ -278,10 +280,11 @@ impl Hosts {
         }
     }
 
-    /// Delivers an ACK to the sender, which it reaches at `at`, now or later.
+    /// Delivers an ACK that leaves the last link at `at` over the wire to the sender.
     #[inline(always)]
     fn deliver_ack(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) {
         let SenderSide { flow, out, .. } = self.sender(number, inputs);
+        let at = flow.base.sending.inward.pass(content.size(), at);
         let keeper = flow.keeper;
         let has_left = flow.try_acknowledge(Ack::of(content), at, out.first, out.events)
             || self.acknowledge(number, content, at, inputs);
@@ -295,19 +298,17 @@ impl Hosts {
     #[inline(never)]
     fn acknowledge(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> bool {
         let SenderSide { flow, out, samples } = self.sender(number, inputs);
-        let SendContext { channels, events, .. } = out;
         if at > samples.0.end() || flow.hold_behind(Ack::of(content), at) {
             return true;
         }
-        if flow.may_act_ahead(at, channels) {
-            let SenderSide { flow, out, samples } = self.sender(number, inputs);
+        if flow.may_act_ahead(at, out.channels) {
             flow.acknowledge(Ack::of(content), at, out, samples);
         } else if flow.sender_keeps_to_clock && !flow.is_owned() {
             let packet = flow.waiting_ack(content).due(at);
             inputs.wait(packet);
             return false;
         } else {
-            flow.hold(Ack::of(content), at, events);
+            flow.hold(Ack::of(content), at, out.events);
         }
         true
     }
