@@ -104,12 +104,6 @@ impl Receiver {
         }
     }
 
-    /// Returns whether an acknowledgement may be due later also if one follows a packet at once.
-    #[inline(always)]
-    pub(crate) fn reports(&self) -> bool {
-        matches!(self, Self::Tfrc(_))
-    }
-
     /// Returns when an acknowledgement is due that did not follow a packet at once.
     #[inline(always)]
     pub fn wake(&self) -> Instant {

@@ -396,26 +396,19 @@ impl BatchedFlow {
     }
 
     /// Gives a data packet that reaches the receiver at `arrival` to it by its short way, if it is not
-    /// sampled before; returns what it makes of it. `None`, having done nothing, otherwise.
+    /// sampled before; returns what it makes of it. `None`, having done nothing, otherwise. An ACK may wait
+    /// [from then on](Self::schedule_late_ack).
     #[inline(always)]
-    pub(super) fn try_receive(
-        &mut self,
-        content: Content,
-        arrival: Instant,
-        events: &mut EventQueue,
-    ) -> Option<Received> {
+    pub(super) fn try_receive(&mut self, content: Content, arrival: Instant) -> Option<Received> {
         if arrival > self.receiver_sample {
             return None;
         }
-        let received = self.base.try_data(content, arrival)?;
-        if received.ack.is_none() || self.base.receiving.receiver.reports() {
-            self.schedule_late_ack(events); // It may wait from now on.
-        }
-        Some(received)
+        self.base.try_data(content, arrival)
     }
 
+    /// Makes sure that the flow is woken for an ACK that waits.
     #[inline(always)]
-    fn schedule_late_ack(&mut self, events: &mut EventQueue) {
+    pub(super) fn schedule_late_ack(&mut self, events: &mut EventQueue) {
         let due = self.late_ack_due();
         if due < self.scheduled {
             self.scheduled = due;

@@ -204,12 +204,14 @@ impl Hosts {
     ) {
         let flow = &mut self.flows[number];
         let keeper = flow.keeper;
-        let acks = match flow.try_receive(content, at, &mut self.events) {
+        let acks = match flow.try_receive(content, at) {
             None => self.receive(number, content, at, inputs),
-            Some(Received { ack: None, .. }) => 0,
-            Some(Received { ack: Some(ack), .. }) => {
-                inputs.first(flow.first_ack_link()).push(flow.base.receiving.acknowledge(ack, at));
-                1
+            Some(Received { ack, .. }) => {
+                if let Some(ack) = ack {
+                    inputs.first(flow.first_ack_link()).push(flow.base.receiving.acknowledge(ack, at));
+                }
+                flow.schedule_late_ack(&mut self.events);
+                ack.is_some().into()
             }
         };
         match keeper {
@@ -233,7 +235,7 @@ impl Hosts {
     }
 
     /// Delivers a data packet that leaves the last link at `at` over the receiver to the sender, on a return
-    /// path of fixed delay.
+    /// path of fixed delay, where no ACK waits.
     #[inline(always)]
     fn deliver_and_return(
         &mut self,
@@ -245,7 +247,7 @@ impl Hosts {
         let Self { flows, events, recorder: Recorder { times, series, .. }, .. } = self;
         let flow = &mut flows[number];
         let (arrival, at) = (delay.at_receiver(at), delay.at_sender(at));
-        let ack = match flow.try_receive(content, arrival, events) {
+        let ack = match flow.try_receive(content, arrival) {
             Some(Received { ack, .. }) => ack,
             None => flow.receive(content, arrival, (times, series)),
         };
