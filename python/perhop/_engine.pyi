@@ -712,16 +712,7 @@ class QueueByHand:
             ValueError: A parameter is wrong.
         """
     def offer(
-        self,
-        ns: int,
-        number: int,
-        size: int,
-        color: str,
-        dscp: int,
-        ecn: int,
-        flow: int,
-        label: int,
-        service_bps: int,
+        self, ns: int, number: int, fields: tuple[int, str, int, int, int, int, int]
     ) -> list[tuple[int, str, str | None, str, int]]:
         """Number, verdict, reason, color and ECN field: of a packet, and of those that it pushes out.
 
@@ -754,7 +745,7 @@ class MeterByHand:
             ValueError: A parameter is wrong.
         """
     def offer(
-        self, ns: int, size: int, color: str, dscp: int, ecn: int, flow: int, label: int, service_bps: int
+        self, ns: int, fields: tuple[int, str, int, int, int, int, int]
     ) -> tuple[str, str | None]:
         """The color of a packet, and why it is dropped if it is.
 

@@ -135,7 +135,7 @@ class Queue:
         now, number = self._clock.at(at), self._next
         self._next += 1
         self._packets[number] = packet
-        (first, *others) = _asked(self._block.offer, now, number, *_fields(packet))
+        (first, *others) = _asked(self._block.offer, now, number, _fields(packet))
         _, verdict, reason, _, _ = first
         went = self._known(first, keep=verdict != "drop")
         return Decision(verdict, reason, went, tuple(self._known(other) for other in others))
@@ -216,7 +216,7 @@ class Meter:
             PerhopError: A time before that of the last call, or a field out of range.
         """
         packet = _packet(packet, fields)
-        color, dropped = _asked(self._block.offer, self._clock.at(at), *_fields(packet))
+        color, dropped = _asked(self._block.offer, self._clock.at(at), _fields(packet))
         return Decision("drop" if dropped else "pass", dropped, replace(packet, color=color))
 
     @property

@@ -88,8 +88,6 @@ GROUPS = {
     "application": "perhop.applications",
 }
 """The groups of all roles: the role is known before the class is loaded."""
-GAUGES: dict[str, Any] = {}
-"""The names of gauges; the engine keeps them."""
 _OURS = ("builtins", "perhop.roles", tables.__name__)
 """Modules whose classes no digest includes."""
 _CLASS = re.compile(r"^[\w.]+:\w+$")

@@ -1,23 +1,21 @@
 //! Blocks that Python drives by hand, packet by packet.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use perhop_core::aqm::AqmParams;
 use perhop_core::meter::{Conditioner, MeterParams};
 use perhop_core::scheduler::{AnyScheduler, Dequeued, Discipline, SchedulerParams};
-use perhop_core::units::UnitError;
 use perhop_core::units::split_key;
 use perhop_core::{
-    Bitrate, ClassCounters, Color, Dscp, Ecn, Environment, FlowId, Header, Instant, Packet, Reason, Rng,
+    Bitrate, ClassCounters, Dscp, Ecn, Environment, FlowId, Header, Instant, Packet, Reason, Rng,
     ServiceLevel, Streams,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-use crate::classes::{self, Fault};
+use crate::classes::{self, Fault, color_of};
+use crate::invalid;
 use crate::stepping::class;
 
 /// A packet with the number by which Python knows it.
@@ -55,15 +53,15 @@ fn fate(packet: &Numbered, decision: &'static str, reason: Option<Reason>) -> Fa
 pub(crate) struct QueueByHand {
     queue: AnyScheduler<Numbered>,
     /// What classes in Python raise, where there are any.
-    fault: Option<Arc<Fault>>,
+    fault: Arc<Fault>,
 }
 
 #[pymethods]
 impl QueueByHand {
     #[new]
     fn new(table: &str, rate: &str, seed: u64) -> PyResult<Self> {
-        let rate = quantity::<Bitrate>("rate", rate)?;
-        let table: Value = read(table)?;
+        let rate = rate_of(rate)?;
+        let table: Value = serde_json::from_str(table).map_err(invalid)?;
         let mut params = if table.get(SchedulerParams::TAG).is_some() {
             parameters::<SchedulerParams>(table)?
         } else {
@@ -74,26 +72,14 @@ impl QueueByHand {
         let fault = classes::implement_by_hand(&params);
         let queue = params.build(Environment { rate }, Streams { seed, path: "by hand" });
         let built = Self { queue, fault };
-        built.check()?;
+        built.fault.check()?;
         Ok(built)
     }
 
     /// A packet arrives: what becomes of it, and of packets that it pushes out.
-    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
-    fn offer(
-        &mut self,
-        ns: u64,
-        number: u64,
-        size: u16,
-        color: &str,
-        dscp: u8,
-        ecn: u8,
-        flow: u32,
-        label: u32,
-        service_bps: u64,
-    ) -> PyResult<Vec<Fate>> {
+    fn offer(&mut self, ns: u64, number: u64, fields: Fields) -> PyResult<Vec<Fate>> {
         let now = Instant::from_nanos(ns);
-        let header = header(size, color, dscp, ecn, flow, label, service_bps)?;
+        let header = header(fields)?;
         let before = self.notified();
         let arrived = Numbered { header: Header { arrived: now, ..header }, number };
         let refused = self.queue.enqueue(arrived, now).err();
@@ -111,7 +97,7 @@ impl QueueByHand {
         while let Some((packet, reason)) = self.queue.shed(now) {
             fates.push(fate(&packet, "drop", Some(reason)));
         }
-        self.check()?;
+        self.fault.check()?;
         Ok(fates)
     }
 
@@ -132,14 +118,14 @@ impl QueueByHand {
                 Dequeued::Wait(until) => break (dropped, None, until.map(Instant::as_nanos)),
             }
         };
-        self.check()?;
+        self.fault.check()?;
         Ok(departure)
     }
 
     /// What the block keeps track of, by name.
     fn gauges(&self) -> PyResult<Vec<(String, f64)>> {
         let gauges = self.queue.gauges();
-        self.check()?;
+        self.fault.check()?;
         Ok(gauges)
     }
 
@@ -161,11 +147,6 @@ impl QueueByHand {
 }
 
 impl QueueByHand {
-    /// Raises what a class has raised.
-    fn check(&self) -> PyResult<()> {
-        self.fault.as_ref().and_then(|fault| fault.take_and_clear()).map_or(Ok(()), Err)
-    }
-
     /// Packets marked so far, by reason.
     fn notified(&self) -> Vec<(Reason, u64)> {
         let of = |class: &ClassCounters, reason| class.through.notified(reason).iter().sum::<u64>();
@@ -179,38 +160,26 @@ impl QueueByHand {
 pub(crate) struct MeterByHand {
     conditioner: Conditioner,
     /// What a class in Python raises, if it is one.
-    fault: Option<Arc<Fault>>,
+    fault: Arc<Fault>,
 }
 
 #[pymethods]
 impl MeterByHand {
     #[new]
     fn new(table: &str, rate: &str, seed: u64) -> PyResult<Self> {
-        let rate = quantity::<Bitrate>("rate", rate)?;
-        let params = parameters::<MeterParams>(read(table)?)?;
+        let rate = rate_of(rate)?;
+        let params: MeterParams = parameters(serde_json::from_str(table).map_err(invalid)?)?;
         let rng = Rng::stream(seed, "by hand");
         let fault = classes::implement_meter_by_hand(&params);
         let built = Self { conditioner: Conditioner::new(&params, rate, rng), fault };
-        built.check()?;
+        built.fault.check()?;
         Ok(built)
     }
 
     /// A packet passes the meter: the color that it gets, and why it is dropped if it is.
-    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
-    fn offer(
-        &mut self,
-        ns: u64,
-        size: u16,
-        color: &str,
-        dscp: u8,
-        ecn: u8,
-        flow: u32,
-        label: u32,
-        service_bps: u64,
-    ) -> PyResult<(&'static str, Option<&'static str>)> {
-        let header = header(size, color, dscp, ecn, flow, label, service_bps)?;
-        let verdict = self.conditioner.judge(&header, Instant::from_nanos(ns));
-        self.check()?;
+    fn offer(&mut self, ns: u64, fields: Fields) -> PyResult<(&'static str, Option<&'static str>)> {
+        let verdict = self.conditioner.judge(&header(fields)?, Instant::from_nanos(ns));
+        self.fault.check()?;
         Ok((verdict.color.name(), verdict.dropped.map(Reason::name)))
     }
 
@@ -220,27 +189,12 @@ impl MeterByHand {
     }
 }
 
-impl MeterByHand {
-    /// Raises what a class has raised.
-    fn check(&self) -> PyResult<()> {
-        self.fault.as_ref().and_then(|fault| fault.take_and_clear()).map_or(Ok(()), Err)
-    }
-}
+/// The fields of a packet: its size, color, codepoint, ECN field, flow, path, and contracted rate in bit/s.
+type Fields = (u16, String, u8, u8, u32, u32, u64);
 
-fn header(
-    size: u16,
-    color: &str,
-    dscp: u8,
-    ecn: u8,
-    flow: u32,
-    label: u32,
-    service_bps: u64,
-) -> PyResult<Header> {
-    let known = Color::ALL.into_iter().find(|known| known.name() == color);
-    let color =
-        known.ok_or_else(|| PyValueError::new_err(format!("color: green, yellow or red, not `{color}`")))?;
-    let dscp =
-        Dscp::new(dscp).ok_or_else(|| PyValueError::new_err("dscp: a codepoint lies between 0 and 63"))?;
+fn header((size, color, dscp, ecn, flow, label, service_bps): Fields) -> PyResult<Header> {
+    let color = color_of(&color)?;
+    let dscp = Dscp::new(dscp).ok_or_else(|| invalid("dscp: a codepoint lies between 0 and 63"))?;
     let ecn = match ecn {
         0 => Ecn::NotCapable,
         1 => Ecn::Capable1,
@@ -251,12 +205,8 @@ fn header(
     Ok(Header { color, dscp, ecn, label, service, ..Header::new(FlowId(flow), size) })
 }
 
-fn quantity<Q: FromStr<Err = UnitError>>(name: &str, text: &str) -> PyResult<Q> {
-    text.parse().map_err(|problem| PyValueError::new_err(format!("{name}: {problem}")))
-}
-
-fn read(table: &str) -> PyResult<Value> {
-    serde_json::from_str(table).map_err(|problem| PyValueError::new_err(problem.to_string()))
+fn rate_of(text: &str) -> PyResult<Bitrate> {
+    text.parse().map_err(|problem| invalid(format!("rate: {problem}")))
 }
 
 /// The parameters of a block from its table.
@@ -265,8 +215,8 @@ fn parameters<P: serde::de::DeserializeOwned>(table: Value) -> PyResult<P> {
 }
 
 fn refused(problem: &str) -> PyErr {
-    PyValueError::new_err(match split_key(problem) {
-        ("", problem) => problem.to_owned(),
-        (key, problem) => format!("{key}: {problem}"),
-    })
+    match split_key(problem) {
+        ("", problem) => invalid(problem),
+        (key, problem) => invalid(format!("{key}: {problem}")),
+    }
 }

@@ -16,6 +16,7 @@ mod replay;
 mod stepping;
 mod watchdog;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use classes::{Classes, ScenarioFiles};
@@ -26,6 +27,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::Serialize;
 
 create_exception!(
     perhop._engine,
@@ -104,14 +106,30 @@ fn excess(text: &str, syntax: &str) -> PyResult<Option<(usize, String)>> {
 /// A scenario in JSON as TOML, defaults filled in.
 #[pyfunction]
 fn scenario_to_toml(text: &str, origin: &str) -> PyResult<String> {
-    let scenario =
-        Scenario::from_json(text, origin).map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    Ok(scenario.to_toml())
+    Ok(Scenario::from_json(text, origin).map_err(refused)?.to_toml())
+}
+
+/// A scenario in canonical JSON.
+fn scenario(text: &str) -> PyResult<Scenario> {
+    Scenario::from_json(text, "scenario").map_err(refused)
+}
+
+/// The error to raise for an argument that is wrong.
+fn invalid(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// The error to raise for a scenario that cannot be run.
+fn refused(error: impl Display) -> PyErr {
+    ScenarioError::new_err(error.to_string())
 }
 
 fn canonical(read: Result<Scenario, perhop_scenario::ScenarioError>) -> PyResult<String> {
-    let scenario = read.map_err(|error| ScenarioError::new_err(error.to_string()))?;
-    serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    in_json(&read.map_err(refused)?)
+}
+
+fn in_json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 /// Reads a scenario in TOML that is to be simulated or, if said, run on real packets: canonical JSON, and
@@ -166,10 +184,8 @@ fn with_notices(
 /// What the network of a scenario is like, as JSON.
 #[pyfunction]
 fn shape(py: Python<'_>, scenario: &str) -> PyResult<String> {
-    let scenario =
-        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let shape = py.detach(|| scenario.shape());
-    serde_json::to_string(&shape).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    let scenario = self::scenario(scenario)?;
+    in_json(&py.detach(|| scenario.shape()))
 }
 
 /// A scenario with a table for each link in place of its topology, as canonical JSON.
@@ -233,13 +249,16 @@ fn simulate<'py>(
             fault.take(py).map_or(Ok(outcome), Err)?
         }
     };
-    outcome::to_dict(py, &scenario, outcome.map_err(|failure| raised(&failure))?)
+    outcome::to_dict(py, &scenario, outcome.map_err(raised)?)
+}
+
+fn watch_of(cancel: Option<&Cancel>) -> Watch {
+    cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default()
 }
 
 /// A scenario that is to be simulated, and what watches its run.
 fn fitting(scenario: &str, cancel: Option<&Cancel>) -> PyResult<(Scenario, Watch)> {
-    let scenario =
-        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario = self::scenario(scenario)?;
     let memory = scenario.memory();
     if let Some(most) = cancel.and_then(|cancel| cancel.most_bytes).filter(|&most| memory.run() > most) {
         return Err(PyMemoryError::new_err(format!(
@@ -247,7 +266,7 @@ fn fitting(scenario: &str, cancel: Option<&Cancel>) -> PyResult<(Scenario, Watch
             most as f64 / 1e9
         )));
     }
-    Ok((scenario, cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default()))
+    Ok((scenario, watch_of(cancel)))
 }
 
 /// The engine that runs a scenario if none is requested: its name, and why it is the reference engine.
@@ -258,11 +277,10 @@ fn engine_for(
     scenario: &str,
     cancel: Option<&Cancel>,
 ) -> PyResult<(&'static str, Option<String>)> {
-    let scenario =
-        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
+    let scenario = self::scenario(scenario)?;
+    let watch = watch_of(cancel);
     let used = py.detach(|| Simulation::engine_for(&scenario.network(), &watch));
-    let used = used.map_err(|failure| raised(&failure))?;
+    let used = used.map_err(raised)?;
     Ok((used.engine().name(), used.reason()))
 }
 
@@ -275,15 +293,14 @@ fn threads_for(
     threads: usize,
     cancel: Option<&Cancel>,
 ) -> PyResult<(usize, Option<String>)> {
-    let scenario =
-        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
-    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
+    let scenario = self::scenario(scenario)?;
+    let watch = watch_of(cancel);
     let network = scenario.network();
-    if classes::has_any(&network) {
+    if network.classes().next().is_some() {
         return Ok((1, Some("classes in Python run on one thread".into())));
     }
     let used = py.detach(|| Simulation::threads_for(&network, threads, &watch));
-    Ok(match used.map_err(|failure| raised(&failure))? {
+    Ok(match used.map_err(raised)? {
         Ok(used) => (used, None),
         Err(reason) => (1, Some(reason.to_string())),
     })
@@ -297,7 +314,7 @@ fn engine_of(name: &str) -> PyResult<Engine> {
     })
 }
 
-fn raised(failure: &Failure) -> PyErr {
+fn raised(failure: Failure) -> PyErr {
     match failure {
         Failure::NoRoute(_)
         | Failure::Refused(_)
@@ -311,8 +328,7 @@ fn raised(failure: &Failure) -> PyErr {
 /// How much memory a run takes; packets not counted, except in large networks.
 #[pyfunction]
 fn memory<'py>(py: Python<'py>, scenario: &str) -> PyResult<Bound<'py, PyDict>> {
-    let scenario =
-        Scenario::from_json(scenario, "scenario").map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario = self::scenario(scenario)?;
     let memory = scenario.memory();
     let dict = PyDict::new(py);
     dict.set_item("flows", memory.flows)?;

@@ -87,20 +87,15 @@ pub(crate) fn record<'py>(
     match (outcome, written) {
         (Ok(outcome), Ok(())) => outcome::to_dict(py, &scenario, outcome),
         (Ok(_) | Err(Failure::Stopped), Err(error)) => Err(error.into()),
-        (Err(failure), _) => Err(raised(&failure)),
+        (Err(failure), _) => Err(raised(failure)),
     }
 }
 
 impl Recorder {
     /// Hands on what remains.
     fn finish(&mut self) -> io::Result<()> {
-        if let Some(capture) = self.capture.take() {
-            capture.finish()?;
-        }
-        if let Some(events) = self.events.take() {
-            events.finish()?;
-        }
-        Ok(())
+        self.capture.take().map(PacketCapture::finish).transpose()?;
+        self.events.take().map(EventLog::finish).transpose().map(drop)
     }
 }
 

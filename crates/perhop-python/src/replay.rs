@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays::array;
-use crate::{Cancel, Cancelled, CaptureError, ScenarioError};
+use crate::{Cancel, Cancelled, CaptureError, ScenarioError, watch_of};
 
 /// A file that Python has opened for reading bytes.
 struct File(Py<PyAny>);
@@ -51,19 +51,19 @@ pub(crate) fn replay<'py>(
     packets: bool,
 ) -> PyResult<(String, Option<Bound<'py, PyDict>>)> {
     let scenario = scenario.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
-    let plan = Request::plan(options, scenario).map_err(|error| raised(&error))?;
-    let watch = cancel.map(|cancel| cancel.watch.clone()).unwrap_or_default();
+    let plan = Request::plan(options, scenario).map_err(raised)?;
+    let watch = watch_of(cancel);
     let by = if data_plane { By::DataPlane } else { By::Simulator };
     let done = py.detach(|| perhop_replay::replay(File(file), &plan, by, packets, &watch));
-    let (report, verdicts) = done.map_err(|error| raised(&error))?;
+    let (report, verdicts) = done.map_err(raised)?;
     let text = serde_json::to_string(&report).expect("rows have a form in JSON");
     Ok((text, verdicts.map(|verdicts| columns(py, verdicts)).transpose()?))
 }
 
-fn raised(error: &ReplayError) -> PyErr {
+fn raised(error: ReplayError) -> PyErr {
     match error {
-        ReplayError::Capture(text) => CaptureError::new_err(text.clone()),
-        ReplayError::Target(text) => ScenarioError::new_err(text.clone()),
+        ReplayError::Capture(text) => CaptureError::new_err(text),
+        ReplayError::Target(text) => ScenarioError::new_err(text),
         ReplayError::Stopped => Cancelled::new_err("cancelled"),
     }
 }

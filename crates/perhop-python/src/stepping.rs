@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::classes::{self, Fault};
-use crate::{Cancel, ScenarioError, driver, engine_of, files, fitting, outcome, raised};
+use crate::{Cancel, driver, engine_of, files, fitting, in_json, outcome, raised, refused};
 
 /// How long the engine runs between two looks at signals such as Ctrl-C, about.
 const PIECE: std::time::Duration = std::time::Duration::from_millis(30);
@@ -45,8 +45,7 @@ impl Stepper {
         let (scenario, _) = fitting(scenario, cancel)?;
         let mut network = scenario.network();
         let fault = classes::implement(&mut network, &Watch::default());
-        let stepping =
-            Stepping::new(&network, seed, engine_of(engine)?).map_err(|failure| raised(&failure))?;
+        let stepping = Stepping::new(&network, seed, engine_of(engine)?).map_err(raised)?;
         let noticed = notices(&scenario);
         let mut stepper = Self { scenario, stepping, fault, has_failed: false, noticed };
         stepper.check()?;
@@ -116,23 +115,18 @@ impl Stepper {
 
     /// The flow of this number as it is now.
     fn flow<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyDict>> {
-        let state =
-            self.stepping.flow(number).map_err(|unseen| ScenarioError::new_err(unseen.to_string()))?;
-        flow(py, &state)
+        flow(py, &self.stepping.flow(number).map_err(refused)?)
     }
 
     /// The run goes on with this scenario, which is returned as canonical JSON.
     fn change(&mut self, scenario: &str) -> PyResult<(String, Vec<String>)> {
-        let scenario = Scenario::from_json_for(scenario, "scenario", driver(false), &*files(None))
-            .map_err(|e| ScenarioError::new_err(e.to_string()))?;
-        let changed = self.stepping.become_network(&scenario.network());
-        changed.map_err(|refused| ScenarioError::new_err(refused.to_string()))?;
+        let scenario =
+            Scenario::from_json_for(scenario, "scenario", driver(false), &*files(None)).map_err(refused)?;
+        self.stepping.become_network(&scenario.network()).map_err(refused)?;
         let mut found = notices(&scenario);
         found.retain(|notice| !self.noticed.contains(notice));
         self.noticed.extend_from_slice(&found);
-        let text =
-            serde_json::to_string(&scenario).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok((text, found))
+        Ok((in_json(&scenario)?, found))
     }
 
     /// A copy that goes on by itself.
@@ -160,13 +154,12 @@ fn notices(scenario: &Scenario) -> Vec<String> {
 impl Stepper {
     /// Raises what a class has raised, and that the run has ended with it.
     fn check(&mut self) -> PyResult<()> {
-        if let Some(error) = self.fault.as_ref().and_then(|fault| fault.take_and_clear()) {
-            self.has_failed = true;
-            return Err(error);
+        if let Some(fault) = &self.fault {
+            fault.check().inspect_err(|_| self.has_failed = true)?;
         }
         if self.has_failed {
             let text = "a class has failed, so this simulation cannot go on; `restore` an earlier snapshot";
-            return Err(ScenarioError::new_err(text));
+            return Err(refused(text));
         }
         Ok(())
     }
@@ -175,9 +168,7 @@ impl Stepper {
 /// A duration as scenarios write it, such as `5s`, in nanoseconds.
 #[pyfunction]
 pub(crate) fn duration_ns(text: &str) -> PyResult<u64> {
-    let duration: Duration =
-        text.parse().map_err(|e: perhop_core::units::UnitError| ScenarioError::new_err(e.to_string()))?;
-    Ok(duration.as_nanos())
+    text.parse::<Duration>().map(Duration::as_nanos).map_err(refused)
 }
 
 /// The classes of packets of a queue, in order: names and counters.

@@ -430,15 +430,8 @@ impl Network {
         meters.filter_map(|(place, params)| Some((place, params.foreign()?))).collect()
     }
 
-    /// The congestion controls that are implemented outside, each with the name of its flow.
-    pub fn foreign_controls(&self) -> impl Iterator<Item = (&str, &ForeignCongestionParams)> {
-        self.flows.iter().filter_map(|flow| match &flow.transport {
-            TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign()?)),
-            _ => None,
-        })
-    }
-
-    /// The parameters of classes outside, to give them their implementation.
+    /// The congestion controls that are implemented outside, each with the name of its flow, to give each flow
+    /// an implementation of its own.
     pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
             TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign_mut()?)),
@@ -454,12 +447,25 @@ impl Network {
         })
     }
 
-    /// The parameters of classes outside, to give them their implementation.
-    pub fn foreign_users_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignApplicationParams)> {
-        self.applications.iter_mut().filter_map(|spec| match &mut spec.params {
-            ApplicationParams::Foreign(params) => Some((&*spec.name, params)),
-            _ => None,
-        })
+    /// The classes of blocks that are implemented outside, each with its place in words, and whether it has
+    /// its implementation.
+    pub fn classes(&self) -> impl Iterator<Item = (String, &str, bool)> {
+        let queues = self.links.iter().flat_map(|link| {
+            let foreign = link.queue.iter().flat_map(SchedulerParams::foreign);
+            foreign
+                .map(|(_, aqm)| (format!("link `{}`", link.name), &*aqm.class, aqm.implementation.is_set()))
+        });
+        let meters = self.foreign_meters().into_iter();
+        let meters = meters.map(|(place, meter)| (place, &*meter.class, meter.implementation.is_set()));
+        let controls = self.flows.iter().filter_map(|flow| {
+            let TransportSpec::Tcp(params) = &flow.transport else { return None };
+            let control = params.congestion.0.foreign()?;
+            Some((format!("flow `{}`", flow.name), &*control.class, control.implementation.is_set()))
+        });
+        let users = self.foreign_users().map(|(group, users)| {
+            (format!("users of `{group}`"), &*users.class, users.implementation.is_set())
+        });
+        queues.chain(meters).chain(controls).chain(users)
     }
 
     /// Whether packets of a flow that passes these links may be policed.

@@ -1,118 +1,53 @@
-//! An AQM that is implemented outside this crate, such as by a class in Python.
-//!
-//! Its table names the class under `class`; the other keys are the parameters of the class, which this crate
-//! keeps as they are. Whoever runs a network gives each such table its [`Implementation`]; a driver that has
-//! none must refuse the table.
+//! An AQM that is implemented outside this crate: see [`Implementation`](crate::Implementation).
 
-use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use ambassador::delegate_to_methods;
+use dyn_clone::{DynClone, clone_trait_object};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Aqm, AqmBlock, Verdict};
+use super::{Aqm, AqmBlock, Verdict, ambassador_impl_Aqm};
+use crate::control::Message;
+use crate::outside::{Implementation, Unimplemented};
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, Context, Depth, Environment, Header, Instant, Noted, Occupancy, Origin, PseudoCode,
     Reason,
 };
 
-/// The decisions of an AQM that is implemented outside: see [`Aqm`].
-pub trait ForeignAqm: fmt::Debug + Send + Sync {
-    /// See [`Aqm::on_arrival`].
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict;
-
-    /// See [`Aqm::on_departure`].
-    fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict;
-
-    /// See [`Aqm::on_idle`].
-    fn on_idle(&mut self, since: Instant);
-
-    /// See [`Aqm::gauges`].
-    fn gauges(&self) -> Vec<(&'static str, f64)>;
-
+/// An AQM that is implemented outside.
+pub trait ForeignAqm: Aqm + DynClone + fmt::Debug + Send + Sync {
     /// Gives it other parameters during a run, as the table has them, and the rate of its place; its state
     /// stays.
     fn set_parameters(&mut self, parameters: &Map<String, Value>, environment: Environment);
-
-    /// A copy with a state of its own.
-    fn boxed_clone(&self) -> Box<dyn ForeignAqm>;
 }
 
-/// Makes the AQMs of one table.
-pub trait Implementation: fmt::Debug + Send + Sync {
-    /// An AQM at the start of a run.
-    fn build(&self, environment: Environment) -> Box<dyn ForeignAqm>;
-}
+clone_trait_object!(ForeignAqm);
 
-/// Parameters of [`Foreign`]: the class, and what it is created with.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The table of an AQM that is implemented outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignParams {
-    /// The class, as `module:Class`.
+    /// The class, as `module:Class`; the other keys are its parameters.
+    #[schemars(regex(pattern = r"^[\w.]+:\w+$"))]
     pub class: String,
     /// Its parameters.
     #[serde(flatten)]
+    #[schemars(skip)]
     pub parameters: Map<String, Value>,
-    /// Clones share it.
+    /// Makes its AQMs.
     #[serde(skip)]
-    implementation: Arc<OnceLock<Arc<dyn Implementation>>>,
-}
-
-impl ForeignParams {
-    /// Gives the table its implementation; the first one counts.
-    pub fn implement(&self, implementation: Arc<dyn Implementation>) {
-        self.implementation.get_or_init(|| implementation);
-    }
-
-    /// Whether it can run.
-    pub fn is_implemented(&self) -> bool {
-        self.implementation.get().is_some()
-    }
-}
-
-impl PartialEq for ForeignParams {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.class, &self.parameters) == (&other.class, &other.parameters)
-    }
-}
-
-impl JsonSchema for ForeignParams {
-    fn schema_name() -> Cow<'static, str> {
-        "ForeignParams".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "properties": {
-                "class": {
-                    "type": "string",
-                    "pattern": "^[\\w.]+:\\w+$",
-                    "description": "The class, as `module:Class`; the other keys are its parameters.",
-                },
-            },
-            "required": ["class"],
-            "additionalProperties": true,
-        })
-    }
+    pub implementation: Implementation<Environment, dyn ForeignAqm>,
 }
 
 /// Decides as its implementation does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Foreign {
     params: Arc<ForeignParams>,
     environment: Environment,
-    /// None where the queue is only looked at, and never meets a packet, or where these are parameters for
-    /// one that runs.
-    aqm: Option<Box<dyn ForeignAqm>>,
-}
-
-impl Clone for Foreign {
-    fn clone(&self) -> Self {
-        let aqm = self.aqm.as_ref().map(|aqm| aqm.boxed_clone());
-        Self { params: self.params.clone(), environment: self.environment, aqm }
-    }
+    aqm: Box<dyn ForeignAqm>,
 }
 
 impl Block for Foreign {
@@ -137,7 +72,7 @@ impl AqmBlock for Foreign {
     }
 
     fn new(params: ForeignParams, environment: Environment) -> Self {
-        let aqm = params.implementation.get().map(|implementation| implementation.build(environment));
+        let aqm = params.implementation.make(&environment).unwrap_or_else(|| Box::new(Unimplemented));
         Self { params: Arc::new(params), environment, aqm }
     }
 
@@ -145,38 +80,31 @@ impl AqmBlock for Foreign {
         if self.params.class != before.params.class {
             return Err(UnitError::at("class", "it cannot change during a run; start a run with it"));
         }
-        self.aqm = before.aqm.as_ref().map(|aqm| aqm.boxed_clone());
-        if let Some(aqm) = &mut self.aqm {
-            aqm.set_parameters(&self.params.parameters, self.environment);
-        }
+        self.aqm.clone_from(&before.aqm);
+        self.aqm.set_parameters(&self.params.parameters, self.environment);
         Ok(())
     }
 }
 
+#[delegate_to_methods]
+#[delegate(Aqm, target_ref = "aqm", target_mut = "aqm_mut")]
 impl Foreign {
-    fn aqm(&mut self) -> &mut dyn ForeignAqm {
-        self.aqm.as_deref_mut().expect("a driver refuses classes that it cannot run")
+    fn aqm(&self) -> &dyn ForeignAqm {
+        &*self.aqm
+    }
+    fn aqm_mut(&mut self) -> &mut dyn ForeignAqm {
+        &mut *self.aqm
     }
 }
 
-impl Aqm for Foreign {
-    #[inline]
-    fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.aqm().on_arrival(packet, queue, cx)
+impl Aqm for Unimplemented {
+    fn on_arrival(&mut self, _: &Header, _: &Occupancy, _: &mut Context<'_>) -> Verdict {
+        self.refuse()
     }
+}
 
-    #[inline]
-    fn on_departure(&mut self, packet: &Header, left: &Occupancy, cx: &mut Context<'_>) -> Verdict {
-        self.aqm().on_departure(packet, left, cx)
-    }
-
-    fn on_idle(&mut self, since: Instant) {
-        self.aqm().on_idle(since);
-    }
-
-    fn gauges(&self) -> Vec<(&'static str, f64)> {
-        self.aqm.as_ref().map_or_else(Vec::new, |aqm| aqm.gauges())
-    }
+impl ForeignAqm for Unimplemented {
+    fn set_parameters(&mut self, _: &Map<String, Value>, _: Environment) {}
 }
 
 #[cfg(test)]
@@ -195,16 +123,11 @@ mod tests {
         calls: [u32; 3],
     }
 
-    #[derive(Debug)]
-    struct Shallows(u64);
-
-    impl Implementation for Shallows {
-        fn build(&self, _: Environment) -> Box<dyn ForeignAqm> {
-            Box::new(Shallow { most: self.0, calls: [0; 3] })
-        }
+    fn shallows(most: u64) -> impl Fn(&Environment) -> Box<dyn ForeignAqm> {
+        move |_| Box::new(Shallow { most, calls: [0; 3] })
     }
 
-    impl ForeignAqm for Shallow {
+    impl Aqm for Shallow {
         fn on_arrival(&mut self, _: &Header, queue: &Occupancy, _: &mut Context<'_>) -> Verdict {
             self.calls[0] += 1;
             if queue.packets() < self.most { Verdict::Pass } else { Verdict::Drop(Reason::Overflow) }
@@ -219,11 +142,11 @@ mod tests {
         fn gauges(&self) -> Vec<(&'static str, f64)> {
             vec![("arrivals", self.calls[0].into()), ("idle", self.calls[2].into())]
         }
+    }
+
+    impl ForeignAqm for Shallow {
         fn set_parameters(&mut self, parameters: &Map<String, Value>, _: Environment) {
             self.most = parameters["most"].as_u64().unwrap();
-        }
-        fn boxed_clone(&self) -> Box<dyn ForeignAqm> {
-            Box::new(self.clone())
         }
     }
 
@@ -238,7 +161,7 @@ mod tests {
         let value: Value = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), value);
         let AqmParams::Foreign(params) = read else { panic!("{read:?}") };
-        assert_eq!((params.class.as_str(), params.is_implemented()), ("my:Aqm", false));
+        assert_eq!((params.class.as_str(), params.implementation.is_set()), ("my:Aqm", false));
         let missing = serde_json::from_str::<AqmParams>(r#"{"aqm": "python", "limit": "9p"}"#).unwrap_err();
         assert!(missing.to_string().contains("missing field `class`"), "{missing}");
     }
@@ -247,8 +170,8 @@ mod tests {
     fn a_queue_calls_its_implementation() {
         let params = read(r#"{"aqm": "python", "class": "my:Shallow"}"#);
         let AqmParams::Foreign(table) = &params else { panic!("{params:?}") };
-        table.clone().implement(Arc::new(Shallows(2))); // clones share it
-        table.implement(Arc::new(Shallows(0))); // too late
+        table.clone().implementation.set(shallows(2)); // clones share it
+        table.implementation.set(shallows(0)); // too late
         let mut bench = Bench::new(fifo(params, 1));
         let arrive = Operation::Enqueue { size: 100, color: Color::Green, dscp: Dscp::DEFAULT, label: 0 };
         let effects = bench.run(&[arrive, arrive, arrive]).unwrap();
@@ -264,9 +187,9 @@ mod tests {
         let params = ForeignParams {
             class: "my:Shallow".into(),
             parameters: Map::new(),
-            implementation: Arc::default(),
+            implementation: Implementation::default(),
         };
-        params.implement(Arc::new(Shallows(9)));
+        params.implementation.set(shallows(9));
         let mut first = Foreign::new(params, environment());
         let second = first.clone();
         let mut rng = Rng::stream(1, "aqm");
@@ -282,10 +205,10 @@ mod tests {
         let params = |class: &str, most: u64| ForeignParams {
             class: class.into(),
             parameters: Map::from_iter([("most".to_owned(), most.into())]),
-            implementation: Arc::default(),
+            implementation: Implementation::default(),
         };
         let first = params("my:Shallow", 0);
-        first.implement(Arc::new(Shallows(0)));
+        first.implementation.set(shallows(0));
         let mut aqm = Foreign::new(first, environment());
         let mut rng = Rng::stream(1, "aqm");
         let mut cx = Context { now: Instant::ZERO, rng: &mut rng };

@@ -32,7 +32,7 @@ pub use drop_tail::{DropTail, DropTailParams};
 pub use dwred::{Dwred, DwredParams, GreenRule};
 pub use early::{Chance, EarlyTest, Ewma, IdleClock, RedKnobs, Region};
 pub use ecn_mode::{EcnMode, Severity};
-pub use foreign::{Foreign, ForeignAqm, ForeignParams, Implementation};
+pub use foreign::{Foreign, ForeignAqm, ForeignParams};
 pub use in_out::{Averages, Coupling, InOutQueue};
 pub use inverse_rate::{InverseRate, InverseRateParams, Reading};
 pub use pi::{PiController, PiLaw};

@@ -1,41 +1,32 @@
-//! A meter that is implemented outside this crate, such as by a class in Python.
+//! A meter that is implemented outside this crate: see [`Implementation`](crate::Implementation).
 //!
-//! It works as an AQM does that is implemented outside: see
-//! [`aqm::ForeignParams`](crate::aqm::ForeignParams). The keys that all meters have belong to the table,
-//! since others than the class read them: the rate of the profile, and what is behind the meter.
+//! The keys that all meters have belong to the table, since others than the class read them: the rate of the
+//! profile, and what is behind the meter.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Meter, MeterBlock, OutOfThree};
 use crate::marker::AfClass;
+use crate::outside::{Implementation, Unimplemented};
 use crate::units::UnitError;
 use crate::{Bitrate, Block, Color, Context, Environment, Header, Origin};
 
-/// The decisions of a meter that is implemented outside: see [`Meter`].
-pub trait ForeignMeter: fmt::Debug + Send + Sync {
-    /// See [`Meter::color`].
-    fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
-
+/// A meter that is implemented outside.
+pub trait ForeignMeter: Meter + DynClone + fmt::Debug + Send + Sync {
     /// Gives it other parameters during a run, and the rate at which packets can come; its state stays.
     fn set_parameters(&mut self, params: &ForeignMeterParams, environment: Environment);
-
-    /// A copy with a state of its own.
-    fn boxed_clone(&self) -> Box<dyn ForeignMeter>;
 }
 
-/// Makes the meters of one table.
-pub trait MeterImplementation: fmt::Debug + Send + Sync {
-    /// A meter at the start of a run.
-    fn build(&self, environment: Environment) -> Box<dyn ForeignMeter>;
-}
+clone_trait_object!(ForeignMeter);
 
 /// Parameters of [`Foreign`]: the class, what all meters have, and what the class is created with.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignMeterParams {
     /// The class, as `module:Class`; keys that are not listed here are its parameters.
     pub class: String,
@@ -54,45 +45,17 @@ pub struct ForeignMeterParams {
     #[serde(flatten)]
     #[schemars(skip)]
     pub parameters: Map<String, Value>,
-    /// Clones share it.
+    /// Makes its meters.
     #[serde(skip)]
-    implementation: Arc<OnceLock<Arc<dyn MeterImplementation>>>,
-}
-
-impl ForeignMeterParams {
-    /// Gives the table its implementation; the first one counts.
-    pub fn implement(&self, implementation: Arc<dyn MeterImplementation>) {
-        self.implementation.get_or_init(|| implementation);
-    }
-
-    /// Whether it can run.
-    pub fn is_implemented(&self) -> bool {
-        self.implementation.get().is_some()
-    }
-}
-
-impl PartialEq for ForeignMeterParams {
-    fn eq(&self, other: &Self) -> bool {
-        let parts = |params: &Self| (params.class.clone(), params.rate, params.af, params.out);
-        parts(self) == parts(other) && self.parameters == other.parameters
-    }
+    pub implementation: Implementation<Environment, dyn ForeignMeter>,
 }
 
 /// Gives colors as its implementation does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Foreign {
     params: Arc<ForeignMeterParams>,
     environment: Environment,
-    /// None where the meter is only looked at, and never meets a packet, or where these are parameters for
-    /// one that runs.
-    meter: Option<Box<dyn ForeignMeter>>,
-}
-
-impl Clone for Foreign {
-    fn clone(&self) -> Self {
-        let meter = self.meter.as_ref().map(|meter| meter.boxed_clone());
-        Self { params: self.params.clone(), environment: self.environment, meter }
-    }
+    meter: Box<dyn ForeignMeter>,
 }
 
 impl Block for Foreign {
@@ -108,7 +71,7 @@ impl MeterBlock for Foreign {
     const COLORS: &'static [Color] = &Color::ALL;
 
     fn new(params: ForeignMeterParams, environment: Environment) -> Self {
-        let meter = params.implementation.get().map(|implementation| implementation.build(environment));
+        let meter = params.implementation.make(&environment).unwrap_or_else(|| Box::new(Unimplemented));
         Self { params: Arc::new(params), environment, meter }
     }
 
@@ -116,10 +79,8 @@ impl MeterBlock for Foreign {
         if self.params.class != before.params.class {
             return Err(UnitError::at("class", "it cannot change during a run; start a run with it"));
         }
-        self.meter = before.meter.as_ref().map(|meter| meter.boxed_clone());
-        if let Some(meter) = &mut self.meter {
-            meter.set_parameters(&self.params, self.environment);
-        }
+        self.meter.clone_from(&before.meter);
+        self.meter.set_parameters(&self.params, self.environment);
         Ok(())
     }
 }
@@ -127,8 +88,18 @@ impl MeterBlock for Foreign {
 impl Meter for Foreign {
     #[inline]
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color {
-        self.meter.as_deref_mut().expect("a driver refuses classes that it cannot run").color(packet, cx)
+        self.meter.color(packet, cx)
     }
+}
+
+impl Meter for Unimplemented {
+    fn color(&mut self, _: &Header, _: &mut Context<'_>) -> Color {
+        self.refuse()
+    }
+}
+
+impl ForeignMeter for Unimplemented {
+    fn set_parameters(&mut self, _: &ForeignMeterParams, _: Environment) {}
 }
 
 #[cfg(test)]
@@ -141,25 +112,16 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Wheel(usize);
 
-    impl ForeignMeter for Wheel {
+    impl Meter for Wheel {
         fn color(&mut self, _: &Header, _: &mut Context<'_>) -> Color {
             self.0 += 1;
             Color::ALL[(self.0 - 1) % 3]
         }
-        fn set_parameters(&mut self, params: &ForeignMeterParams, _: Environment) {
-            self.0 = params.parameters["teeth"].as_u64().unwrap() as usize;
-        }
-        fn boxed_clone(&self) -> Box<dyn ForeignMeter> {
-            Box::new(self.clone())
-        }
     }
 
-    #[derive(Debug)]
-    struct Wheels;
-
-    impl MeterImplementation for Wheels {
-        fn build(&self, _: Environment) -> Box<dyn ForeignMeter> {
-            Box::new(Wheel(0))
+    impl ForeignMeter for Wheel {
+        fn set_parameters(&mut self, params: &ForeignMeterParams, _: Environment) {
+            self.0 = params.parameters["teeth"].as_u64().unwrap() as usize;
         }
     }
 
@@ -171,8 +133,8 @@ mod tests {
         let value: Value = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_value(&params).unwrap(), value);
         let MeterParams::Foreign(table) = &params else { panic!("{params:?}") };
-        assert!(!table.is_implemented());
-        table.clone().implement(Arc::new(Wheels)); // clones share it
+        assert!(!table.implementation.is_set());
+        table.clone().implementation.set(|_| Box::new(Wheel(0))); // clones share it
         let mut conditioner = Conditioner::new(&params, Bitrate::MAX, Rng::stream(1, "meter"));
         let dropped = |conditioner: &mut Conditioner| {
             conditioner.judge(&Header::new(FlowId(0), 1000), Instant::ZERO).dropped.is_some()

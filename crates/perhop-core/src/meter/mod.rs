@@ -17,7 +17,7 @@ mod twam;
 
 pub use aggregate::{AggregateMeter, AggregateMeters, MeterCounts};
 pub use conditioner::{Action, Actions, Conditioner, Out, OutOfThree, POLICER, Verdict};
-pub use foreign::{Foreign, ForeignMeter, ForeignMeterParams, MeterImplementation};
+pub use foreign::{Foreign, ForeignMeter, ForeignMeterParams};
 pub use rfc4115::{Rfc4115, Rfc4115Params};
 pub use srtcm::{SrTcm, SrTcmParams};
 pub use token_bucket::{TokenBucket, TokenBucketParams};

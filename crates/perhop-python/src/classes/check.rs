@@ -8,25 +8,22 @@ use perhop_core::scheduler::{Discipline, SchedulerParams};
 use perhop_core::testing::{Bench, Effect, Operation, environment, scheduler};
 use perhop_core::{Color, Dscp, Duration, FlowId, Header, Instant, Rng};
 use perhop_sim::Watch;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::json;
 
-use super::aqm::PythonAqms;
-use super::{ClassPlace, Fault, implement_meter, parameters};
-use crate::Cancelled;
+use super::{Fault, implement_meter, implement_queue};
+use crate::{Cancelled, invalid};
+
+/// What is checked, and the first thing that is wrong, if anything is.
+pub(super) type Lines = Vec<(&'static str, Option<String>)>;
 
 /// Drives a class through so many random sequences of arrivals, departures and pauses, under each scheduler
-/// that can have its queue. Returns lines: what is checked, and what is wrong, if anything is.
+/// that can have its queue.
 #[pyfunction]
-pub(crate) fn check_aqm(
-    py: Python<'_>,
-    table: &str,
-    sequences: u64,
-) -> PyResult<Vec<(&'static str, Option<String>)>> {
-    let rule: AqmParams =
-        serde_json::from_str(table).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let mut found = Findings::default();
+pub(crate) fn check_aqm(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
+    let rule: AqmParams = serde_json::from_str(table).map_err(invalid)?;
+    let mut found = Findings(AQM_CHECKS.map(|check| (check, None)).into());
     for seed in 0..sequences {
         py.check_signals()?;
         let operations = operations(seed);
@@ -35,81 +32,52 @@ pub(crate) fn check_aqm(
         found.in_order(&fifo);
         let again = trial(py, SchedulerParams::from(rule.clone()), seed, &operations);
         found.runs(py, &again)?;
-        found.alike(seed, &fifo, &again);
+        found.alike_trials(seed, &fifo, &again);
         for under in schedulers(&rule) {
             found.runs(py, &trial(py, under, seed, &operations))?;
         }
         found.numeric(&fifo);
-        if found.failure.is_some() {
+        if found.has(FAILURE) {
             break;
         }
     }
-    Ok(found.lines())
-}
-
-/// What a class has raised, as text. Ctrl-C while it runs ends the harness.
-pub(super) fn said(py: Python<'_>, error: &PyErr) -> PyResult<String> {
-    let is_interrupt =
-        error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<Cancelled>(py);
-    if is_interrupt { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(error.value(py).to_string()) }
+    Ok(found.0)
 }
 
 /// Where the harness drives a class, for messages.
 const HARNESS: &str = "link `harness`";
 
-/// Drives a meter through so many random sequences of packets and pauses. Returns lines as [`check_aqm`]
-/// does.
+/// Drives a meter through so many random sequences of packets and pauses.
 #[pyfunction]
-pub(crate) fn check_meter(
-    py: Python<'_>,
-    table: &str,
-    sequences: u64,
-) -> PyResult<Vec<(&'static str, Option<String>)>> {
-    let params: MeterParams =
-        serde_json::from_str(table).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let (mut failure, mut alike, mut copy) = (None, None, None);
+pub(crate) fn check_meter(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
+    let raises = "no sequence of calls raises an error, and each returns a color";
+    let mut found = Findings::new(raises);
     for seed in 0..sequences {
         py.check_signals()?;
         let packets = packets(seed);
-        let (first, of_copy, error) = colors(py, &params, seed, &packets);
+        let (first, of_copy, error) = colors(py, table, seed, &packets)?;
         if let Some(error) = error {
-            failure = Some(said(py, &error)?);
+            found.raised(py, raises, &error)?;
             break;
         }
-        let (again, _, _) = colors(py, &params, seed, &packets);
-        if let Some(place) = first.iter().zip(&again).position(|(one, other)| one != other) {
-            alike.get_or_insert_with(|| {
-                let [one, other] = [&first, &again].map(|seen| seen[place].color.name());
-                format!(
-                    "with seed {seed}, packet {}: first {one}, then {other}; draw from `random`, and keep state in the object only",
-                    place + 1
-                )
-            });
-        }
-        if first != of_copy {
-            let text = "it keeps something outside the object, or in what deepcopy does not copy";
-            copy.get_or_insert_with(|| text.to_owned());
-        }
+        let (again, _, _) = colors(py, table, seed, &packets)?;
+        found.alike(seed, "packet", &first, &again, |verdict| verdict.color.name().to_owned());
+        found.copied(first == of_copy);
     }
-    Ok(vec![
-        ("no sequence of calls raises an error, and each returns a color", failure),
-        ("two runs with one seed decide alike", alike),
-        ("a copy decides as its original", copy),
-    ])
+    Ok(found.0)
 }
 
 /// What becomes of packets at a meter, and the same where a copy takes the second half; and what the class
 /// raised.
 fn colors(
     py: Python<'_>,
-    params: &MeterParams,
+    table: &str,
     seed: u64,
     packets: &[(Instant, Header)],
-) -> (Vec<Verdict>, Vec<Verdict>, Option<PyErr>) {
-    let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
+) -> PyResult<(Vec<Verdict>, Vec<Verdict>, Option<PyErr>)> {
+    let fault = Fault::of(Watch::default().of_one_run());
     // Another table, so that each trial has its own fault.
-    let table = serde_json::to_string(params).expect("a table has a form in JSON");
-    let params: MeterParams = serde_json::from_str(&table).expect("it has been read before");
+    let params: MeterParams = serde_json::from_str(table).map_err(invalid)?;
     if let Some(foreign) = params.foreign() {
         implement_meter(foreign, HARNESS.into(), &Arc::default(), &fault);
     }
@@ -122,7 +90,7 @@ fn colors(
     let mut copy = meter.clone();
     let whole = [before.clone(), judged(&mut meter, second)].concat();
     let of_copy = [before, judged(&mut copy, second)].concat();
-    (whole, of_copy, fault.take(py))
+    Ok((whole, of_copy, fault.take(py)))
 }
 
 /// Random packets of two flows, with bursts and pauses of any length, of every color and any size.
@@ -156,11 +124,8 @@ struct Trial {
 }
 
 fn trial(py: Python<'_>, params: SchedulerParams, seed: u64, operations: &[Operation]) -> Trial {
-    let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
-    for (_, table) in params.foreign() {
-        let place = ClassPlace { class: table.class.clone(), at: HARNESS.into(), flows: Arc::new([]) };
-        table.implement(Arc::new(PythonAqms::new(parameters(table), place, fault.clone())));
-    }
+    let fault = Fault::of(Watch::default().of_one_run());
+    implement_queue(&params, HARNESS, &Arc::default(), &fault);
     let mut bench = Bench::new(scheduler(params, seed));
     let (mut gauges, mut effects) = (Vec::new(), Ok(Vec::new()));
     let (first, second) = operations.split_at(operations.len() / 2);
@@ -235,43 +200,78 @@ pub(super) fn length(seed: u64, rng: &mut Rng) -> u64 {
 /// Calls of the longest sequence.
 const LONG: u64 = 10_000;
 
-/// The checks, with the first thing that is wrong.
-#[derive(Default)]
-struct Findings {
-    failure: Option<String>,
-    imbalance: Option<String>,
-    order: Option<String>,
-    alike: Option<String>,
-    copy: Option<String>,
-    gauges: Option<String>,
-}
+const FAILURE: &str = "no sequence of calls raises an error";
+const BALANCE: &str = "arrived = sent + dropped + waiting, for each color";
+const ORDER: &str = "packets keep their order";
+const ALIKE: &str = "two runs with one seed decide alike";
+const COPY: &str = "a copy decides as its original";
+const GAUGES: &str = "gauges are numbers, with the same names throughout";
+const AQM_CHECKS: [&str; 6] = [FAILURE, BALANCE, ORDER, ALIKE, COPY, GAUGES];
+
+/// The checks of a class.
+pub(super) struct Findings(pub(super) Lines);
 
 impl Findings {
-    fn lines(&self) -> Vec<(&'static str, Option<String>)> {
-        vec![
-            ("no sequence of calls raises an error", self.failure.clone()),
-            ("arrived = sent + dropped + waiting, for each color", self.imbalance.clone()),
-            ("packets keep their order", self.order.clone()),
-            ("two runs with one seed decide alike", self.alike.clone()),
-            ("a copy decides as its original", self.copy.clone()),
-            ("gauges are numbers, with the same names throughout", self.gauges.clone()),
-        ]
+    /// The checks of any class: `raises`, and the two of its repeatability.
+    pub(super) fn new(raises: &'static str) -> Self {
+        Self(vec![(raises, None), (ALIKE, None), (COPY, None)])
+    }
+
+    /// Notes what is wrong, if nothing was before.
+    pub(super) fn wrong(&mut self, check: &str, text: impl FnOnce() -> String) {
+        let line = self.0.iter_mut().find(|(name, _)| *name == check);
+        line.expect("a check has its line").1.get_or_insert_with(text);
+    }
+
+    fn has(&self, check: &str) -> bool {
+        self.0.iter().any(|(name, wrong)| *name == check && wrong.is_some())
+    }
+
+    /// Notes what a class has raised. Ctrl-C while it runs ends the harness.
+    pub(super) fn raised(&mut self, py: Python<'_>, check: &str, error: &PyErr) -> PyResult<()> {
+        if error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<Cancelled>(py) {
+            return Err(PyKeyboardInterrupt::new_err(()));
+        }
+        self.wrong(check, || error.value(py).to_string());
+        Ok(())
+    }
+
+    /// Compares two runs of one sequence of calls or packets.
+    pub(super) fn alike<T: PartialEq>(
+        &mut self,
+        seed: u64,
+        what: &str,
+        first: &[T],
+        again: &[T],
+        shown: impl Fn(&T) -> String,
+    ) {
+        if let Some(place) = first.iter().zip(again).position(|(one, other)| one != other) {
+            self.wrong(ALIKE, || {
+                let (number, first, then) = (place + 1, shown(&first[place]), shown(&again[place]));
+                format!(
+                    "with seed {seed}, {what} {number}: first {first}, then {then}; draw from `random`, and keep state in the object only"
+                )
+            });
+        }
+    }
+
+    /// Notes whether a copy has decided as its original.
+    pub(super) fn copied(&mut self, is_same: bool) {
+        if !is_same {
+            self.wrong(COPY, || {
+                "it keeps something outside the object, or in what deepcopy does not copy".into()
+            });
+        }
     }
 
     fn runs(&mut self, py: Python<'_>, trial: &Trial) -> PyResult<()> {
         if let Some(error) = &trial.error {
-            let text = said(py, error)?;
-            self.failure.get_or_insert(text);
+            self.raised(py, FAILURE, error)?;
         }
-        if let Err(imbalance) = &trial.effects {
-            self.imbalance.get_or_insert_with(|| imbalance.clone());
-        }
-        if trial.error.is_none()
-            && let (Ok(effects), Some(of_copy)) = (&trial.effects, &trial.of_copy)
-            && effects != of_copy
-        {
-            let text = "it keeps something outside the object, or in what deepcopy does not copy";
-            self.copy.get_or_insert_with(|| text.into());
+        match (&trial.effects, &trial.of_copy) {
+            (Err(imbalance), _) => self.wrong(BALANCE, || imbalance.clone()),
+            (Ok(effects), Some(of_copy)) if trial.error.is_none() => self.copied(effects == of_copy),
+            _ => {}
         }
         Ok(())
     }
@@ -282,27 +282,17 @@ impl Findings {
             _ => None,
         });
         if !sent.is_sorted() {
-            self.order.get_or_insert_with(|| "a packet overtook another".into());
+            self.wrong(ORDER, || "a packet overtook another".into());
         }
     }
 
-    fn alike(&mut self, seed: u64, first: &Trial, second: &Trial) {
-        if first.error.is_some() || second.error.is_some() || first.effects == second.effects {
+    fn alike_trials(&mut self, seed: u64, first: &Trial, again: &Trial) {
+        if first.error.is_some() || again.error.is_some() || first.effects == again.effects {
             return;
         }
         let effects = |trial: &Trial| trial.effects.clone().unwrap_or_default();
-        let (first, second) = (effects(first), effects(second));
-        let place = first.iter().zip(&second).position(|(one, other)| one != other);
-        let text = match place {
-            Some(place) => format!(
-                "with seed {seed}, call {}: first {:?}, then {:?}; draw from `random`, and keep state in the object only",
-                place + 1,
-                first[place],
-                second[place]
-            ),
-            None => "one of the runs was shorter".into(),
-        };
-        self.alike.get_or_insert(text);
+        self.alike(seed, "call", &effects(first), &effects(again), |effect| format!("{effect:?}"));
+        self.wrong(ALIKE, || "one of the runs was shorter".into());
     }
 
     fn numeric(&mut self, trial: &Trial) {
@@ -311,7 +301,7 @@ impl Findings {
         };
         let names: Vec<_> = trial.gauges.iter().map(names).collect();
         if trial.error.is_none() && names.windows(2).any(|pair| pair[0] != pair[1]) {
-            self.gauges.get_or_insert_with(|| format!("first {:?}, later {:?}", names[0], names[1]));
+            self.wrong(GAUGES, || format!("first {:?}, later {:?}", names[0], names[1]));
         }
     }
 }

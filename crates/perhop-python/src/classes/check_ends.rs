@@ -1,117 +1,75 @@
 //! The conformance harness over classes in Python at the ends of a path: congestion controls and
 //! applications.
 
-use std::sync::Arc;
-
 use perhop_core::{Bytes, Color, Duration, Instant, Rng};
 use perhop_sim::Watch;
 use perhop_sim::application::{
     Action, ApplicationParams, Commands, Direction, Event, Foreign, Recorded, User,
 };
-use perhop_sim::transport::tcp::TcpParams;
-use perhop_sim::transport::tcp::Variant;
 use perhop_sim::transport::tcp::congestion::{
-    AckSample, CongestionEvent, CongestionImplementation, DeliverySample, ForeignCongestion,
-    ForeignCongestionParams, LostSegment, Need, Setup,
+    AckSample, CongestionControl, CongestionEvent, DeliverySample, ForeignCongestionParams, LostSegment,
+    Need, Setup,
 };
-use pyo3::exceptions::PyValueError;
+use perhop_sim::transport::tcp::{TcpParams, Variant};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use super::check::{length, said};
-use super::congestion::PythonControls;
-use super::{ClassPlace, Fault, implement_users, text_of};
+use super::check::{Findings, Lines, length};
+use super::{Fault, implement_control, implement_users};
+use crate::invalid;
 
 /// A window, a threshold and a rate.
 type Left = (f64, f64, Option<u64>);
-type Lines = Vec<(&'static str, Option<String>)>;
 
-const AT: &str = "flow `harness`";
-const OUTSIDE: &str = "it keeps something outside the object, or in what deepcopy does not copy";
-const DRAW: &str = "draw from `random`, and keep state in the object only";
-
-/// The first thing that is wrong, if anything is.
-#[derive(Default)]
-struct Findings {
-    failure: Option<String>,
-    alike: Option<String>,
-    copy: Option<String>,
-}
-
-impl Findings {
-    /// Two runs of one sequence, and one whose second half a copy has taken. Returns false if the class
-    /// raised an error.
-    fn compare<T: PartialEq + std::fmt::Debug>(
-        &mut self,
-        py: Python<'_>,
-        seed: u64,
-        mut run: impl FnMut(bool) -> (Vec<T>, Option<PyErr>),
-    ) -> PyResult<bool> {
-        let (first, error) = run(false);
-        if let Some(error) = error {
-            self.failure = Some(said(py, &error)?);
-            return Ok(false);
-        }
-        let (again, _) = run(false);
-        if let Some(place) = first.iter().zip(&again).position(|(one, other)| one != other) {
-            let text = format!(
-                "with seed {seed}, call {}: first {:?}, then {:?}; {DRAW}",
-                place + 1,
-                first[place],
-                again[place]
-            );
-            self.alike.get_or_insert(text);
-        }
-        if run(true).0 != first {
-            self.copy.get_or_insert_with(|| OUTSIDE.to_owned());
-        }
-        Ok(true)
+/// Compares two runs of one sequence, and one whose second half a copy has taken. Returns false if the class
+/// raised an error.
+fn compare<T: PartialEq + std::fmt::Debug>(
+    py: Python<'_>,
+    found: &mut Findings,
+    raises: &str,
+    seed: u64,
+    mut run: impl FnMut(bool) -> PyResult<(Vec<T>, Option<PyErr>)>,
+) -> PyResult<bool> {
+    let (first, error) = run(false)?;
+    if let Some(error) = error {
+        found.raised(py, raises, &error)?;
+        return Ok(false);
     }
-
-    fn lines(self, raises: &'static str) -> Lines {
-        vec![
-            (raises, self.failure),
-            ("two runs with one seed decide alike", self.alike),
-            ("a copy decides as its original", self.copy),
-        ]
-    }
-}
-
-fn unreadable(error: &serde_json::Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    found.alike(seed, "call", &first, &run(false)?.0, |one| format!("{one:?}"));
+    found.copied(run(true)?.0 == first);
+    Ok(true)
 }
 
 /// Drives a congestion control through so many random sequences of ACKs, losses, marks, timeouts and idle
-/// times. Returns lines: what is checked, and what is wrong, if anything is.
+/// times.
 #[pyfunction]
 pub(crate) fn check_congestion_control(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
-    let table: Value = serde_json::from_str(table).map_err(|error| unreadable(&error))?;
-    let transport: TcpParams = serde_json::from_value(json!({"tcp": "newreno", "congestion": table}))
-        .map_err(|error| unreadable(&error))?;
+    let table: Value = serde_json::from_str(table).map_err(invalid)?;
+    let transport: TcpParams =
+        serde_json::from_value(json!({"tcp": "newreno", "congestion": table})).map_err(invalid)?;
     let params = transport.congestion.0.foreign();
-    let params = params.ok_or_else(|| PyValueError::new_err("it names no class"))?;
-    let mut found = Findings::default();
+    let params = params.ok_or_else(|| invalid("it names no class"))?;
+    let raises = "no sequence of calls raises an error, and each leaves a window of at least 1";
+    let mut found = Findings::new(raises);
     for seed in 0..sequences {
         py.check_signals()?;
-        if !found.compare(py, seed, |copied| windows(py, params, seed, copied))? {
+        if !compare(py, &mut found, raises, seed, |copied| Ok(windows(py, params.clone(), seed, copied)))? {
             break;
         }
     }
-    Ok(found.lines("no sequence of calls raises an error, and each leaves a window of at least 1"))
+    Ok(found.0)
 }
 
 /// The windows, thresholds and rates after each of a random sequence of calls.
 fn windows(
     py: Python<'_>,
-    params: &ForeignCongestionParams,
+    mut params: ForeignCongestionParams,
     seed: u64,
     copied: bool,
 ) -> (Vec<Left>, Option<PyErr>) {
-    let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
-    let place = ClassPlace { class: params.class.clone(), at: AT.into(), flows: Arc::default() };
-    let (parameters, needs) = (text_of(&params.parameters), params.needs.clone());
-    let owns = needs.contains(&Need::Recovery);
-    let controls = PythonControls { parameters, needs, place, fault: fault.clone() };
+    let fault = Fault::of(Watch::default().of_one_run());
+    implement_control(&mut params, "flow `harness`".into(), &fault);
+    let owns = params.needs.contains(&Need::Recovery);
     let mut rng = Rng::stream(seed, "events");
     let setup = Setup {
         tcp: Variant::NewReno,
@@ -125,13 +83,13 @@ fn windows(
         selective_acks: true,
         seed,
     };
-    let mut control = controls.build(&setup);
+    let mut control = params.implementation.make(&setup).expect("it is implemented");
     let (mut now, mut found) = (Instant::ZERO, Vec::new());
     let calls = length(seed, &mut rng);
     for call in 0..calls {
         now += Duration::from_nanos(rng.up_to(5_000_000));
         if copied && call == calls / 2 {
-            control = control.boxed_clone();
+            control = control.clone();
         }
         event(&mut *control, &mut rng, now, owns);
         let rate = control.pacing_rate().map(perhop_core::Bitrate::as_bps);
@@ -141,7 +99,7 @@ fn windows(
 }
 
 /// Something happens to a connection, most often an ACK.
-fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_recovery: bool) {
+fn event(control: &mut dyn CongestionControl, rng: &mut Rng, now: Instant, owns_recovery: bool) {
     let smoothed_rtt = [0.0, 0.001, 0.1, 10.0][rng.up_to(3) as usize];
     let window = control.window();
     let color = Color::ALL[rng.up_to(2) as usize];
@@ -189,39 +147,42 @@ fn event(control: &mut dyn ForeignCongestion, rng: &mut Rng, now: Instant, owns_
 }
 
 /// Drives a user through so many random sequences of arrivals and timers, on a path that delivers in any
-/// order among connections. Returns lines as [`check_congestion_control`] does.
+/// order among connections.
 #[pyfunction]
 pub(crate) fn check_application(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
-    let read: ApplicationParams = serde_json::from_str(table).map_err(|error| unreadable(&error))?;
-    let ApplicationParams::Foreign(params) = read else {
-        return Err(PyValueError::new_err("it names no class"));
-    };
-    let mut found = Findings::default();
-    let (mut silent, mut stuck) = (None, None);
+    let raises = "no sequence of calls raises an error, and each returns actions";
+    let (begins, goes_on) = ("it begins with an action", "time goes on while it waits");
+    let mut found = Findings::new(raises);
+    found.0.extend([(begins, None), (goes_on, None)]);
     for seed in 0..sequences {
         py.check_signals()?;
-        let went_on = found.compare(py, seed, |copied| {
-            let fault = Arc::new(Fault::of(Watch::default().of_one_run()));
-            let mut params = params.clone();
-            implement_users(&mut params, "harness".into(), &fault);
-            let user = params.user(0, Rng::stream(seed, "user"));
-            let actions = actions(user, seed, copied);
-            if waits_at(&actions).is_some_and(|times| times >= MOST_WAITS) {
-                stuck = Some("it waits 0 ns again and again, so time never goes on; wait longer".to_owned());
-            }
-            if actions.is_empty() {
-                silent = Some("it never requests, responds or waits, so nothing happens in a run".to_owned());
-            }
-            (actions, fault.take(py))
+        let (mut is_silent, mut is_stuck) = (false, false);
+        let went_on = compare(py, &mut found, raises, seed, |copied| {
+            let fault = Fault::of(Watch::default().of_one_run());
+            // Another table, so that each trial has its own fault.
+            let read: ApplicationParams = serde_json::from_str(table).map_err(invalid)?;
+            let ApplicationParams::Foreign(params) = read else {
+                return Err(invalid("it names no class"));
+            };
+            implement_users(&params, "harness", &fault);
+            let actions = actions(params.user(0, Rng::stream(seed, "user")), seed, copied);
+            is_stuck |= waits_at(&actions).is_some_and(|times| times >= MOST_WAITS);
+            is_silent |= actions.is_empty();
+            Ok((actions, fault.take(py)))
         })?;
+        if is_silent {
+            let text = "it never requests, responds or waits, so nothing happens in a run";
+            found.wrong(begins, || text.to_owned());
+        }
+        if is_stuck {
+            let text = "it waits 0 ns again and again, so time never goes on; wait longer";
+            found.wrong(goes_on, || text.to_owned());
+        }
         if !went_on {
             break;
         }
     }
-    let mut lines = found.lines("no sequence of calls raises an error, and each returns actions");
-    lines.push(("it begins with an action", silent));
-    lines.push(("time goes on while it waits", stuck));
-    Ok(lines)
+    Ok(found.0)
 }
 
 /// So many waits in a row at one time: more than any user has a reason for.

@@ -10,38 +10,33 @@ mod check;
 mod check_ends;
 mod congestion;
 mod inside;
+mod instance;
 mod meter;
 mod views;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use perhop_core::aqm::ForeignParams;
 use perhop_core::meter::{ForeignMeterParams, MeterParams};
 use perhop_core::scheduler::SchedulerParams;
-use perhop_core::{Header, Instant, Role};
+use perhop_core::{Implementation, Role};
 use perhop_scenario::{Files, Plugins};
 use perhop_sim::application::ForeignApplicationParams;
 use perhop_sim::transport::tcp::congestion::ForeignCongestionParams;
 use perhop_sim::{Network, Watch};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
 use serde_json::{Map, Value, json};
 
 pub(crate) use application::ActionView;
-use application::PythonUsers;
-use aqm::PythonAqms;
+use application::PythonUser;
 pub(crate) use check::{check_aqm, check_meter};
 pub(crate) use check_ends::{check_application, check_congestion_control};
-use congestion::PythonControls;
+use congestion::PythonControl;
 pub(crate) use congestion::{AckView, LossView};
-use inside::INSIDE;
-use meter::PythonMeters;
+use instance::{ClassPlace, Instance};
+pub(crate) use instance::{Fault, inside_class, set_forked};
 use views::renew;
-pub(crate) use views::{Depth, PacketView, QueueView, RandomView, Verdict, quantity};
-
-use crate::Cancelled;
+pub(crate) use views::{Depth, PacketView, QueueView, RandomView, Verdict, color_of, quantity};
 
 /// The module that knows the classes.
 const MODULE: &str = "perhop.plugins";
@@ -104,22 +99,11 @@ impl Plugins for Classes {
     }
 }
 
-/// Whether a network has classes.
-pub(crate) fn has_any(network: &Network) -> bool {
-    let mut queues = network.links.iter().filter_map(|link| link.queue.as_ref());
-    queues.any(|queue| !queue.foreign().is_empty())
-        || !network.foreign_meters().is_empty()
-        || network.foreign_controls().next().is_some()
-        || network.foreign_users().next().is_some()
-}
-
 /// Gives the classes of a network their implementation. `None` if there are none; else what remembers that
 /// one has failed.
 pub(crate) fn implement(network: &mut Network, watch: &Watch) -> Option<Arc<Fault>> {
-    if !has_any(network) {
-        return None;
-    }
-    let fault = Arc::new(Fault::of(watch.clone()));
+    network.classes().next()?;
+    let fault = Fault::of(watch.clone());
     let flows: Arc<[String]> = network.flows.iter().map(|flow| flow.name.clone()).collect();
     for link in &network.links {
         if let Some(queue) = &link.queue {
@@ -132,232 +116,74 @@ pub(crate) fn implement(network: &mut Network, watch: &Watch) -> Option<Arc<Faul
     for (flow, params) in network.foreign_controls_mut() {
         implement_control(params, format!("flow `{flow}`"), &fault);
     }
-    for (group, params) in network.foreign_users_mut() {
-        implement_users(params, group.into(), &fault);
+    for (group, params) in network.foreign_users() {
+        implement_users(params, group, &fault);
     }
     Some(fault)
 }
 
 /// Implements the classes of one queue, which nothing but its caller drives.
-pub(crate) fn implement_by_hand(queue: &SchedulerParams) -> Option<Arc<Fault>> {
-    if queue.foreign().is_empty() {
-        return None;
-    }
-    let fault = Arc::new(Fault::of(Watch::default()));
+pub(crate) fn implement_by_hand(queue: &SchedulerParams) -> Arc<Fault> {
+    let fault = Fault::of(Watch::default());
     implement_queue(queue, BY_HAND, &Arc::default(), &fault);
-    Some(fault)
+    fault
 }
 
-/// Implements the class of one meter.
-pub(crate) fn implement_meter_by_hand(meter: &MeterParams) -> Option<Arc<Fault>> {
-    let params = meter.foreign()?;
-    let fault = Arc::new(Fault::of(Watch::default()));
-    implement_meter(params, BY_HAND.into(), &Arc::default(), &fault);
-    Some(fault)
+/// Implements one meter, if it is a class.
+pub(crate) fn implement_meter_by_hand(meter: &MeterParams) -> Arc<Fault> {
+    let fault = Fault::of(Watch::default());
+    if let Some(params) = meter.foreign() {
+        implement_meter(params, BY_HAND.into(), &Arc::default(), &fault);
+    }
+    fault
 }
 
 /// Where a block is that nothing but its caller drives.
 const BY_HAND: &str = "link `by hand`";
 
 fn implement_queue(queue: &SchedulerParams, at: &str, flows: &Arc<[String]>, fault: &Arc<Fault>) {
-    for (_, params) in queue.foreign() {
-        let place = ClassPlace { class: params.class.clone(), at: at.into(), flows: flows.clone() };
-        params.implement(Arc::new(PythonAqms::new(parameters(params), place, fault.clone())));
+    for (_, ForeignParams { class, parameters, implementation }) in queue.foreign() {
+        let (class, flows, fault) = (class.clone(), flows.clone(), fault.clone());
+        let (place, parameters) = (ClassPlace { class, at: at.into(), flows, fault }, text_of(parameters));
+        implementation.set(move |&at| Box::new(aqm::create(place.clone(), &parameters, at)));
     }
 }
 
 fn implement_meter(params: &ForeignMeterParams, at: String, flows: &Arc<[String]>, fault: &Arc<Fault>) {
-    let place = ClassPlace { class: params.class.clone(), at, flows: flows.clone() };
-    params.implement(Arc::new(PythonMeters::new(params, place, fault.clone())));
+    let (class, flows, fault) = (params.class.clone(), flows.clone(), fault.clone());
+    let (place, parameters) = (ClassPlace { class, at, flows, fault }, meter::parameters(params));
+    params.implementation.set(move |&at| Box::new(meter::create(place.clone(), &parameters, at)));
 }
 
+/// Gives the control of one flow an implementation of its own, although tables of a group share theirs:
+/// messages name the flow.
 fn implement_control(params: &mut ForeignCongestionParams, at: String, fault: &Arc<Fault>) {
-    let place = ClassPlace { class: params.class.clone(), at, flows: Arc::default() };
+    let (class, fault) = (params.class.clone(), fault.clone());
+    let place = ClassPlace { class, at, flows: Arc::default(), fault };
     let (parameters, needs) = (text_of(&params.parameters), params.needs.clone());
-    params.implement(Arc::new(PythonControls { parameters, needs, place, fault: fault.clone() }));
+    params.implementation = Implementation::default();
+    params
+        .implementation
+        .set(move |setup| Box::new(PythonControl::create(place.clone(), &parameters, &needs, setup)));
 }
 
-fn implement_users(params: &mut ForeignApplicationParams, group: String, fault: &Arc<Fault>) {
-    let place = ClassPlace { class: params.class.clone(), at: group, flows: Arc::default() };
+fn implement_users(params: &ForeignApplicationParams, group: &str, fault: &Arc<Fault>) {
+    let (class, group, fault) = (params.class.clone(), group.to_owned(), fault.clone());
     let mut table = params.parameters.clone();
     table.insert("request".into(), json!(params.request));
     let (parameters, connections) = (text_of(&table), params.connections);
-    params.implement(Arc::new(PythonUsers { parameters, connections, place, fault: fault.clone() }));
+    params.implementation.set(move |(member, rng)| {
+        let (class, at, fault) = (class.clone(), format!("user {member} of `{group}`"), fault.clone());
+        let place = ClassPlace { class, at, flows: Arc::default(), fault };
+        Box::new(PythonUser::create(place, &parameters, connections, rng))
+    });
 }
 
 fn text_of(table: &Map<String, Value>) -> String {
     serde_json::to_string(table).expect("a table has a form in JSON")
 }
 
-/// What a class is created with, as JSON.
-fn parameters(params: &ForeignParams) -> String {
-    text_of(&params.parameters)
-}
-
-/// Where an object of a class is, for messages.
-#[derive(Clone, Debug)]
-struct ClassPlace {
-    class: String,
-    /// The place of the class, such as a link.
-    at: String,
-    /// The names of flows by number; those of populations have none.
-    flows: Arc<[String]>,
-}
-
-/// The first failure of a class in a run, which ends it.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    watch: Watch,
-    failed: AtomicBool,
-    error: Mutex<Option<PyErr>>,
-}
-
-impl Fault {
-    fn of(watch: Watch) -> Self {
-        Self { watch, failed: AtomicBool::new(false), error: Mutex::new(None) }
-    }
-
-    /// A class of this run has failed: none is called any more.
-    #[inline]
-    fn is_set(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, error: PyErr) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.failed.store(true, Ordering::Relaxed);
-        self.watch.stop_run();
-    }
-
-    /// Takes the error to raise where a class has failed and its copies in other simulations can go on; the
-    /// one that failed must not.
-    pub(crate) fn take_and_clear(&self) -> Option<PyErr> {
-        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.failed.store(false, Ordering::Relaxed);
-        error
-    }
-
-    /// What a run that has ended raises, if a class has failed. Ctrl-C in a class ends the run as elsewhere.
-    pub(crate) fn take(&self, py: Python<'_>) -> Option<PyErr> {
-        let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            Cancelled::new_err("cancelled")
-        } else {
-            error
-        })
-    }
-}
-
-/// Calls a class.
-#[inline]
-fn called<R>(call: impl FnOnce(Python<'_>) -> R) -> Returned<R> {
-    INSIDE.set(INSIDE.get() + 1);
-    let returned = Python::attach(call);
-    INSIDE.set(INSIDE.get() - 1);
-    Returned(returned)
-}
-
-/// What a call of a class returned, before forks are looked for.
-#[must_use = "a child that the class has forked must end"]
-struct Returned<R>(R);
-
-impl<R> Returned<R> {
-    /// A child that the class has forked ends here. In the parent the class has failed, since its child would
-    /// go on with the simulation.
-    #[inline]
-    fn settle(self, fault: &Fault) -> R {
-        if FORKED.load(Ordering::Relaxed) {
-            returned_after_fork(fault);
-        }
-        self.0
-    }
-}
-
-/// A class has forked this process, or this is its child; `perhop.forks` knows more.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// Whether this thread is in a call of a class.
-#[pyfunction]
-pub(crate) fn inside_class() -> bool {
-    INSIDE.get() > 0
-}
-
-/// Sets whether `perhop.forks` is to be asked when a class returns.
-#[pyfunction]
-pub(crate) fn set_forked(forked: bool) {
-    FORKED.store(forked, Ordering::Relaxed);
-}
-
-#[cold]
-fn returned_after_fork(fault: &Fault) {
-    Python::attach(|py| {
-        let asked = py.import("perhop.forks").and_then(|module| module.getattr("returned")?.call0());
-        if let Err(error) = asked {
-            fault.set(error);
-        }
-    });
-}
-
-impl ClassPlace {
-    /// Makes the error to raise for an error in a class: its name, the method, the time and the packet.
-    fn error(
-        &self,
-        py: Python<'_>,
-        cause: PyErr,
-        method: &str,
-        at: Option<Instant>,
-        packet: Option<&Header>,
-    ) -> PyErr {
-        if cause.is_instance_of::<PyKeyboardInterrupt>(py) && !raised_itself(py, &cause) {
-            return cause;
-        }
-        let wrap = || {
-            let about = PyDict::new(py);
-            about.set_item("class_", &self.class)?;
-            about.set_item("method", method)?;
-            about.set_item("place", &self.at)?;
-            about.set_item("at_ns", at.map(Instant::as_nanos))?;
-            about.set_item("packet", packet.map(|packet| self.packet(packet)))?;
-            let value = cause.value(py);
-            if let Some(traceback) = cause.traceback(py) {
-                value.setattr("__traceback__", traceback)?;
-            }
-            py.import(MODULE)?.getattr("failed")?.call((value,), Some(&about))
-        };
-        match wrap() {
-            Ok(error) => PyErr::from_value(error),
-            Err(other) => other,
-        }
-    }
-
-    fn packet(&self, packet: &Header) -> String {
-        let flow = usize::try_from(packet.flow.0).ok().and_then(|number| self.flows.get(number));
-        let flow = flow.map_or_else(|| format!("number {}", packet.flow.0), |name| format!("`{name}`"));
-        format!("a packet of flow {flow} ({} bytes, {})", packet.size, packet.color.name())
-    }
-}
-
-/// Whether a class has raised a `KeyboardInterrupt` by a statement of its own; else it is Ctrl-C's.
-fn raised_itself(py: Python<'_>, cause: &PyErr) -> bool {
-    let asked = || {
-        let value = cause.value(py);
-        if let Some(traceback) = cause.traceback(py) {
-            value.setattr("__traceback__", traceback)?;
-        }
-        py.import(MODULE)?.getattr("raised_itself")?.call1((value,))?.is_truthy()
-    };
-    asked().unwrap_or(false)
-}
-
-/// Gives an object other parameters, as JSON, and what `placed` of its role takes; its state stays.
-fn changed<'py>(py: Python<'py>, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyResult<()> {
-    py.import(MODULE)?.getattr("change_parameters")?.call1(arguments).map(drop)
-}
-
-/// The name of a method that a class has of its own, as an object that can be called.
-fn own_method<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let name = PyString::new(object.py(), name);
-    let inherited =
-        object.py().import(MODULE)?.getattr("Block")?.call_method1("inherits", (object, &name))?;
-    Ok(if inherited.is_truthy()? { None } else { Some(object.getattr(name)?) })
+/// An object as messages show it.
+fn shown(object: &Bound<'_, PyAny>) -> String {
+    object.repr().map_or_else(|_| "something else".into(), |repr| repr.to_string())
 }

@@ -6,6 +6,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
+use crate::invalid;
+
 /// A decision about a packet: `Verdict.PASS`, `.DROP`, `.NOTIFY`, `.OVERFLOW`, or with another reason
 /// `Verdict.drop(…)`, `.notify(…)`.
 #[pyclass(frozen, eq, hash, module = "perhop._engine")]
@@ -106,7 +108,7 @@ fn reason_of(name: &str) -> PyResult<Reason> {
     })
 }
 
-fn color_of(name: &str) -> PyResult<Color> {
+pub(crate) fn color_of(name: &str) -> PyResult<Color> {
     Color::ALL
         .into_iter()
         .find(|color| color.name() == name)
@@ -128,68 +130,47 @@ pub(super) fn renew<T: pyo3::PyClass + Clone + Into<pyo3::PyClassInitializer<T>>
 }
 
 /// A packet, as it was at the call that got it.
-#[pyclass(module = "perhop._engine", name = "Packet")]
+#[pyclass(module = "perhop._engine", name = "Packet", get_all)]
 #[derive(Clone)]
-pub(crate) struct PacketView(pub(super) Header);
+pub(crate) struct PacketView {
+    /// Size on the wire in bytes, IP header included.
+    size: u16,
+    /// Drop precedence: `green` (in profile), `yellow` or `red`.
+    color: &'static str,
+    /// The number of its flow in the run, from 0.
+    flow: u32,
+    /// Whether it goes from receiver to sender, as ACKs do.
+    is_backward: bool,
+    /// Whether it is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168).
+    ecn_capable: bool,
+    /// Its codepoint (RFC 2474): 0 to 63.
+    dscp: u8,
+    /// When it came to this queue, in nanoseconds: at departure `now - packet.arrived` is its sojourn time.
+    arrived: u64,
+    /// The contracted rate of its flow, in bit/s; 0 without one.
+    service_rate: f64,
+}
+
+impl PacketView {
+    pub(super) fn of(packet: &Header) -> Self {
+        Self {
+            size: packet.size,
+            color: packet.color.name(),
+            flow: packet.flow.0,
+            is_backward: packet.direction == Direction::Backward,
+            ecn_capable: packet.ecn.is_capable(),
+            dscp: packet.dscp.get(),
+            arrived: packet.arrived.as_nanos(),
+            service_rate: packet.service.as_bps(),
+        }
+    }
+}
 
 #[pymethods]
 impl PacketView {
-    /// Size on the wire in bytes, IP header included.
-    #[getter]
-    fn size(&self) -> u16 {
-        self.0.size
-    }
-
-    /// Drop precedence: `green` (in profile), `yellow` or `red`.
-    #[getter]
-    fn color(&self) -> &'static str {
-        self.0.color.name()
-    }
-
-    /// The number of its flow in the run, from 0.
-    #[getter]
-    fn flow(&self) -> u32 {
-        self.0.flow.0
-    }
-
-    /// Whether it goes from receiver to sender, as ACKs do.
-    #[getter]
-    fn is_backward(&self) -> bool {
-        self.0.direction == Direction::Backward
-    }
-
-    /// Whether it is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168).
-    #[getter]
-    fn ecn_capable(&self) -> bool {
-        self.0.ecn.is_capable()
-    }
-
-    /// Its codepoint (RFC 2474): 0 to 63.
-    #[getter]
-    fn dscp(&self) -> u8 {
-        self.0.dscp.get()
-    }
-
-    /// When it came to this queue, in nanoseconds: at departure `now - packet.arrived` is its sojourn time.
-    #[getter]
-    fn arrived(&self) -> u64 {
-        self.0.arrived.as_nanos()
-    }
-
-    /// The contracted rate of its flow, in bit/s; 0 without one.
-    #[getter]
-    fn service_rate(&self) -> f64 {
-        self.0.service.as_bps()
-    }
-
     fn __repr__(&self) -> String {
-        let Header { flow, size, color, arrived, .. } = &self.0;
-        format!(
-            "<Packet of flow {}: {size} bytes, {}, arrived {} ns>",
-            flow.0,
-            color.name(),
-            arrived.as_nanos()
-        )
+        let Self { flow, size, color, arrived, .. } = self;
+        format!("<Packet of flow {flow}: {size} bytes, {color}, arrived {arrived} ns>")
     }
 
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
@@ -261,9 +242,20 @@ impl RandomView {
         Self { rng: Rng::stream(0, ""), lent: false }
     }
 
-    /// Takes the block's stream for a call, or gives it back after that.
+    /// Lends a block's stream to a class for a call.
     #[inline]
-    pub(super) fn exchange(&mut self, rng: &mut Rng) {
+    pub(super) fn lend<'py, R>(
+        view: &Bound<'py, Self>,
+        rng: &mut Rng,
+        call: impl FnOnce(&Bound<'py, Self>) -> R,
+    ) -> R {
+        view.borrow_mut().exchange(rng);
+        let returned = call(view);
+        view.borrow_mut().exchange(rng);
+        returned
+    }
+
+    fn exchange(&mut self, rng: &mut Rng) {
         std::mem::swap(&mut self.rng, rng);
         self.lent = !self.lent;
     }
@@ -351,7 +343,7 @@ impl Depth {
 }
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
-    text.parse().map_err(|problem: T::Err| PyValueError::new_err(problem.to_string()))
+    text.parse().map_err(invalid)
 }
 
 /// A quantity's text as a number, in ns, bit/s or bytes, or as a depth; and the text in canonical form.
@@ -368,9 +360,7 @@ pub(crate) fn quantity<'py>(
         let number: f64 = value
             .extract()
             .map_err(|_| PyTypeError::new_err(format!("expected a number from 0 to 1, not {value}")))?;
-        let probability =
-            Probability::new(number).map_err(|problem| PyValueError::new_err(problem.to_string()))?;
-        let number = probability.get().into_pyobject(py)?.into_any();
+        let number = Probability::new(number).map_err(invalid)?.get().into_pyobject(py)?.into_any();
         return Ok((number.clone(), number));
     }
     let text: String = value.extract().map_err(|_| {

@@ -9,23 +9,30 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 
-use crate::{Cancelled, LiveUnavailable, ScenarioError, outcome};
+use crate::{Cancelled, LiveUnavailable, ScenarioError, outcome, refused};
 
-pub(super) fn probe() -> PyResult<()> {
+/// Tries everything that a run on real packets begins with; like a run, in a process that has one thread.
+#[pyfunction]
+pub(crate) fn live_probe() -> PyResult<()> {
     perhop_lab::probe().map_err(|error| raised(&error))
 }
 
-pub(super) fn live<'py>(
+/// Runs a scenario once on real packets, in real time, in a process that has one thread. `watch` is called
+/// with a line of JSON every `watch_s` seconds.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a function that Python calls owns what it is given")]
+#[pyo3(signature = (scenario, seed, *, real_time = true, device = "auto", watch_s = None, watch = None))]
+pub(crate) fn live<'py>(
     py: Python<'py>,
     scenario: &str,
     seed: u64,
     real_time: bool,
     device: &str,
     watch_s: Option<f64>,
-    watch: Option<&Py<PyAny>>,
+    watch: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let scenario = Scenario::from_json_for(scenario, "scenario", Driver::RealPackets, &NoFiles)
-        .map_err(|e| ScenarioError::new_err(e.to_string()))?;
+    let scenario =
+        Scenario::from_json_for(scenario, "scenario", Driver::RealPackets, &NoFiles).map_err(refused)?;
     let interval = watch_s.map(|seconds| {
         if (0.001..=3600.0).contains(&seconds) {
             Ok(Duration::from_nanos((seconds * 1e9) as u64))
@@ -54,7 +61,8 @@ pub(super) fn live<'py>(
     let run = py.detach(|| {
         perhop_lab::run(&scenario, options, &stop, &mut |glimpse| {
             let line = line(&scenario, glimpse);
-            let called = Python::attach(|py| watch.map(|watch| watch.call1(py, (line,))).transpose());
+            let called =
+                Python::attach(|py| watch.as_ref().map(|watch| watch.call1(py, (line,))).transpose());
             if let Err(error) = called {
                 stop.store(true, Ordering::Relaxed);
                 failed = Some(error);

@@ -1,16 +1,13 @@
-//! Users that are implemented outside this crate, such as by a class in Python.
+//! Users that are implemented outside this crate: see [`Implementation`].
 //!
-//! The table names the class under `class`; the other keys are the parameters of the class, which this crate
-//! keeps as they are. Whoever runs a network gives each table its [`UserImplementation`]; a driver that has
-//! none must refuse the table. What is measured is the same for all such users: the times from their requests
-//! to the responses.
+//! What is measured is the same for all such users: the times from their requests to the responses.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 
+use dyn_clone::{DynClone, clone_trait_object};
 use perhop_core::units::UnitError;
-use perhop_core::{Block, Bytes, Instant, Origin, Rng};
+use perhop_core::{Block, Bytes, Implementation, Instant, Origin, Rng, Unimplemented};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,22 +18,15 @@ use super::{
 };
 
 /// The decisions of a user that is implemented outside.
-pub trait ForeignUser: fmt::Debug + Send + Sync {
+pub trait ForeignUser: DynClone + fmt::Debug + Send + Sync {
     /// Something happens to the user. Commands are added to `actions`.
     fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>);
-
-    /// A copy with a state of its own.
-    fn boxed_clone(&self) -> Box<dyn ForeignUser>;
 }
 
-/// Makes the users of one group.
-pub trait UserImplementation: fmt::Debug + Send + Sync {
-    /// The user of this number, with this stream, who has not begun.
-    fn build(&self, member: usize, rng: Rng) -> Box<dyn ForeignUser>;
-}
+clone_trait_object!(ForeignUser);
 
 /// Parameters of users that a class in Python decides for.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignApplicationParams {
     /// The class, as `module:Class`; keys that are not listed here are its parameters.
     pub class: String,
@@ -51,8 +41,9 @@ pub struct ForeignApplicationParams {
     #[serde(flatten)]
     #[schemars(skip)]
     pub parameters: Map<String, Value>,
+    /// Makes the user of a number, with its random stream, at the start of a run.
     #[serde(skip)]
-    implementation: Option<Arc<dyn UserImplementation>>,
+    pub implementation: Implementation<(usize, Rng), dyn ForeignUser>,
 }
 
 const fn request() -> Bytes {
@@ -70,42 +61,24 @@ const fn is_one(number: &u32) -> bool {
 const MOST_CONNECTIONS: u32 = 1000;
 
 impl ForeignApplicationParams {
-    /// Gives the table its implementation.
-    pub fn implement(&mut self, implementation: Arc<dyn UserImplementation>) {
-        self.implementation = Some(implementation);
-    }
-
-    /// Whether it can run.
-    pub fn is_implemented(&self) -> bool {
-        self.implementation.is_some()
-    }
-
     /// The user of this number, who has not begun.
     pub fn user(&self, member: usize, rng: Rng) -> Foreign {
-        let user = self.implementation.as_ref().map(|implementation| implementation.build(member, rng));
+        let user = self.implementation.make(&(member, rng)).unwrap_or_else(|| Box::new(Unimplemented));
         Foreign { user, open: vec![VecDeque::new(); self.connections as usize] }
     }
 }
 
-impl PartialEq for ForeignApplicationParams {
-    fn eq(&self, other: &Self) -> bool {
-        let parts = |params: &Self| (params.class.clone(), params.request, params.connections);
-        parts(self) == parts(other) && self.parameters == other.parameters
-    }
-}
-
 /// A user that decides as its implementation does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Foreign {
-    /// None where the user is only looked at, and never begins.
-    user: Option<Box<dyn ForeignUser>>,
+    user: Box<dyn ForeignUser>,
     /// For each connection: when its requests were made whose responses are not complete.
     open: Vec<VecDeque<Instant>>,
 }
 
-impl Clone for Foreign {
-    fn clone(&self) -> Self {
-        Self { user: self.user.as_ref().map(|user| user.boxed_clone()), open: self.open.clone() }
+impl ForeignUser for Unimplemented {
+    fn on_event(&mut self, _: Event, _: Instant, _: &mut Vec<Action>) {
+        self.refuse()
     }
 }
 
@@ -150,8 +123,7 @@ impl User for Foreign {
             commands.recorded.sample("response_s", commands.now.since(began).as_secs_f64());
         }
         let before = commands.actions.len();
-        let user = self.user.as_deref_mut().expect("a driver refuses classes that it cannot run");
-        user.on_event(event, commands.now, commands.actions);
+        self.user.on_event(event, commands.now, commands.actions);
         for action in &commands.actions[before..] {
             if let Action::Grant { connection, direction: Direction::Request, .. } = action {
                 self.open[*connection as usize].push_back(commands.now);
@@ -193,18 +165,6 @@ mod tests {
                 _ => actions.push(Action::WakeAt(now + Duration::from_secs(1))),
             }
         }
-        fn boxed_clone(&self) -> Box<dyn ForeignUser> {
-            Box::new(self.clone())
-        }
-    }
-
-    #[derive(Debug)]
-    struct Asking;
-
-    impl UserImplementation for Asking {
-        fn build(&self, member: usize, _: Rng) -> Box<dyn ForeignUser> {
-            Box::new(Asks(member as u32))
-        }
     }
 
     fn read(inside: &str) -> Result<ForeignApplicationParams, String> {
@@ -219,15 +179,15 @@ mod tests {
     #[test]
     fn a_table_keeps_the_parameters_of_its_class() {
         let params = read(r#""connections":2,"depth":{"a":[1]},"#).unwrap();
-        assert_eq!((params.connections, params.is_implemented()), (2, false));
+        assert_eq!((params.connections, params.implementation.is_set()), (2, false));
         assert_eq!(params.parameters["depth"]["a"][0], 1);
         assert!(read(r#""connections":0,"#).unwrap_err().contains("1 to 1000 connections"));
     }
 
     #[test]
     fn times_of_responses_are_measured_by_connection() {
-        let mut params = read(r#""connections":2,"#).unwrap();
-        params.implement(Arc::new(Asking));
+        let params = read(r#""connections":2,"#).unwrap();
+        params.implementation.set(|(member, _)| Box::new(Asks(*member as u32)));
         let mut user = params.user(7, Rng::stream(1, "test"));
         let (mut recorded, mut actions) = (Recorded::default(), Vec::new());
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);

@@ -26,7 +26,7 @@ use perhop_core::{Block, Bytes, Duration, Instant, Rng, Role, register_params};
 
 pub use call::{Call, CallParams};
 pub use distributions::{Lognormal, Pareto};
-pub use foreign::{Foreign, ForeignApplicationParams, ForeignUser, UserImplementation};
+pub use foreign::{Foreign, ForeignApplicationParams, ForeignUser};
 pub use game::{ExtremeValue, Game, GameParams};
 pub use measures::{Recorded, UserMeasure};
 pub use request_response::{RequestResponse, RequestResponseParams, Spread};

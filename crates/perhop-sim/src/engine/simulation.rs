@@ -1,6 +1,5 @@
 //! The engine of a run: the choice between the two, and the run from its start to its outcome.
 
-use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Duration, Imbalance, Instant};
 
 use super::batched::{Accepted, Batched};
@@ -245,22 +244,8 @@ impl Simulation {
 
 /// Checks that every block which is implemented outside has its implementation.
 fn check_implementations(network: &Network) -> Result<(), Failure> {
-    for link in &network.links {
-        let foreign = link.queue.iter().flat_map(SchedulerParams::foreign);
-        if let Some((_, params)) = foreign.into_iter().find(|(_, params)| !params.is_implemented()) {
-            let place = format!("link `{}`", link.name);
-            return Err(Failure::NotImplemented { class: params.class.clone(), place });
-        }
-    }
-    let meters = network.foreign_meters().into_iter();
-    let meters = meters.filter(|(_, params)| !params.is_implemented());
-    let meters = meters.map(|(place, params)| (place, params.class.clone()));
-    let controls = network.foreign_controls().filter(|(_, params)| !params.is_implemented());
-    let controls = controls.map(|(flow, params)| (format!("flow `{flow}`"), params.class.clone()));
-    let users = network.foreign_users().filter(|(_, params)| !params.is_implemented());
-    let users = users.map(|(group, params)| (format!("users of `{group}`"), params.class.clone()));
-    match meters.chain(controls).chain(users).next() {
-        Some((place, class)) => Err(Failure::NotImplemented { class, place }),
+    match network.classes().find(|(_, _, is_implemented)| !is_implemented) {
+        Some((place, class, _)) => Err(Failure::NotImplemented { class: class.into(), place }),
         None => Ok(()),
     }
 }

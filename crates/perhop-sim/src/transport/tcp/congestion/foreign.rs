@@ -1,34 +1,29 @@
-//! A congestion control that is implemented outside this crate, such as by a class in Python.
+//! A congestion control that is implemented outside this crate: see [`Implementation`].
 //!
-//! Its table is the value of the key `congestion` and names the class; the other keys are the parameters of
-//! the class, which this crate keeps as they are. Whoever runs a network gives each flow's table its
-//! [`CongestionImplementation`]; a driver that has none must refuse the table. What the sender keeps for it
-//! is said in the table, too, since others read that before a connection begins.
+//! Its table is the value of the key `congestion`, and lists what the sender keeps for it, since others read
+//! that before a connection begins.
 
 use std::fmt;
-use std::sync::Arc;
 
-use perhop_core::{Bitrate, Block, Duration, Origin};
+use ambassador::Delegate;
+use dyn_clone::{DynClone, clone_trait_object};
+use perhop_core::{Bitrate, Block, Duration, Implementation, Origin, Unimplemented};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, LostSegment, Needs, Setup};
+use super::{
+    AckSample, Algorithm, CongestionControl, CongestionEvent, LostSegment, Needs, Setup,
+    ambassador_impl_CongestionControl,
+};
 
-/// The decisions of a congestion control that is implemented outside.
-pub trait ForeignCongestion: CongestionControl + fmt::Debug + Send + Sync {
-    /// It has these parameters from now on, and keeps its state.
+/// A congestion control that is implemented outside.
+pub trait ForeignCongestion: CongestionControl + DynClone + fmt::Debug + Send + Sync {
+    /// Gives it other parameters during a run; its state stays.
     fn set_parameters(&mut self, parameters: &Map<String, Value>);
-
-    /// A copy with a state of its own.
-    fn boxed_clone(&self) -> Box<dyn ForeignCongestion>;
 }
 
-/// Makes the congestion controls of one flow, or of one population.
-pub trait CongestionImplementation: fmt::Debug + Send + Sync {
-    /// The control of a new connection.
-    fn build(&self, setup: &Setup) -> Box<dyn ForeignCongestion>;
-}
+clone_trait_object!(ForeignCongestion);
 
 /// What the sender is to keep for such a control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +44,7 @@ pub enum Need {
 }
 
 /// The table of a congestion control that is implemented outside.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignCongestionParams {
     /// The class, as `module:Class`; keys that are not listed here are its parameters.
     pub class: String,
@@ -61,23 +56,13 @@ pub struct ForeignCongestionParams {
     #[serde(flatten)]
     #[schemars(skip)]
     pub parameters: Map<String, Value>,
+    /// Makes the controls of one flow, or of one population.
     #[serde(skip)]
-    implementation: Option<Arc<dyn CongestionImplementation>>,
+    pub implementation: Implementation<Setup, dyn ForeignCongestion>,
 }
 
 impl ForeignCongestionParams {
-    /// Gives the table its implementation.
-    pub fn implement(&mut self, implementation: Arc<dyn CongestionImplementation>) {
-        self.implementation = Some(implementation);
-    }
-
-    /// Whether it can run.
-    pub fn is_implemented(&self) -> bool {
-        self.implementation.is_some()
-    }
-
-    /// What the sender keeps for it.
-    pub(in crate::transport::tcp) fn needs(&self) -> Needs {
+    fn needs(&self) -> Needs {
         Needs {
             colors: self.needs.contains(&Need::Colors),
             delivery: self.needs.contains(&Need::Delivery),
@@ -89,34 +74,18 @@ impl ForeignCongestionParams {
     }
 }
 
-impl PartialEq for ForeignCongestionParams {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.class, &self.needs, &self.parameters) == (&other.class, &other.needs, &other.parameters)
-    }
-}
-
 /// Decides as its implementation does.
-#[derive(Debug)]
+#[derive(Clone, Debug, Delegate)]
+#[delegate(CongestionControl, target = "control")]
 pub struct Foreign {
-    /// None where the connection is only looked at, and never sends.
-    control: Option<Box<dyn ForeignCongestion>>,
+    control: Box<dyn ForeignCongestion>,
     needs: Needs,
-}
-
-impl Clone for Foreign {
-    fn clone(&self) -> Self {
-        Self { control: self.control.as_ref().map(|control| control.boxed_clone()), needs: self.needs }
-    }
 }
 
 impl Foreign {
     /// See [`ForeignCongestion::set_parameters`].
     pub(in crate::transport::tcp) fn set_parameters(&mut self, parameters: &Map<String, Value>) {
-        self.control().set_parameters(parameters);
-    }
-
-    fn control(&mut self) -> &mut dyn ForeignCongestion {
-        self.control.as_deref_mut().expect("a driver refuses classes that it cannot run")
+        self.control.set_parameters(parameters);
     }
 }
 
@@ -135,7 +104,7 @@ impl Algorithm for Foreign {
     const READS_RESERVED_RATE: bool = true;
 
     fn new(setup: &Setup, params: &Self::Params) -> Self {
-        let control = params.implementation.as_ref().map(|implementation| implementation.build(setup));
+        let control = params.implementation.make(setup).unwrap_or_else(|| Box::new(Unimplemented));
         Self { control, needs: params.needs() }
     }
 
@@ -152,49 +121,30 @@ impl Algorithm for Foreign {
     }
 }
 
-impl CongestionControl for Foreign {
-    fn on_ack(&mut self, ack: &AckSample) {
-        self.control().on_ack(ack);
+impl CongestionControl for Unimplemented {
+    fn on_ack(&mut self, _: &AckSample) {
+        self.refuse()
     }
-
-    fn on_lost(&mut self, lost: &LostSegment) {
-        self.control().on_lost(lost);
+    fn on_loss(&mut self, _: &CongestionEvent) {
+        self.refuse()
     }
-
-    fn on_loss(&mut self, event: &CongestionEvent) {
-        self.control().on_loss(event);
+    fn on_timeout(&mut self, _: &CongestionEvent) {
+        self.refuse()
     }
-
-    fn on_congestion_experienced(&mut self, event: &CongestionEvent) {
-        self.control().on_congestion_experienced(event);
-    }
-
-    fn on_timeout(&mut self, event: &CongestionEvent) {
-        self.control().on_timeout(event);
-    }
-
     fn window(&self) -> f64 {
-        self.control.as_ref().map_or(1.0, |control| control.window())
+        1.0
     }
-
-    fn set_window(&mut self, window: f64) {
-        self.control().set_window(window);
+    fn set_window(&mut self, _: f64) {
+        self.refuse()
     }
-
     fn slow_start_threshold(&self) -> f64 {
-        self.control.as_ref().map_or(0.0, |control| control.slow_start_threshold())
+        0.0
     }
+}
 
-    fn on_idle(&mut self, idle: Duration) {
-        self.control().on_idle(idle);
-    }
-
-    fn leave_slow_start(&mut self) {
-        self.control().leave_slow_start();
-    }
-
-    fn pacing_rate(&self) -> Option<Bitrate> {
-        self.control.as_ref()?.pacing_rate()
+impl ForeignCongestion for Unimplemented {
+    fn set_parameters(&mut self, _: &Map<String, Value>) {
+        self.refuse()
     }
 }
 
@@ -206,21 +156,9 @@ mod tests {
     use crate::transport::tcp::TcpParams;
 
     /// Reno, as it were implemented elsewhere.
-    #[derive(Debug)]
-    struct Renos;
-
-    impl CongestionImplementation for Renos {
-        fn build(&self, setup: &Setup) -> Box<dyn ForeignCongestion> {
-            Box::new(begin::<Reno>(setup))
-        }
-    }
-
     impl ForeignCongestion for Reno {
         fn set_parameters(&mut self, parameters: &Map<String, Value>) {
             self.set_window(parameters["window"].as_f64().unwrap());
-        }
-        fn boxed_clone(&self) -> Box<dyn ForeignCongestion> {
-            Box::new(self.clone())
         }
     }
 
@@ -236,7 +174,7 @@ mod tests {
         let params = read(TABLE).unwrap();
         assert!(params.needs().pacing);
         let class = params.congestion.0.foreign().unwrap();
-        assert_eq!((class.class.as_str(), class.is_implemented()), ("my:Reno", false));
+        assert_eq!((class.class.as_str(), class.implementation.is_set()), ("my:Reno", false));
         let written = serde_json::to_value(&params).unwrap();
         assert_eq!(written["congestion"], serde_json::from_str::<Value>(TABLE).unwrap());
         assert_eq!(serde_json::from_value::<TcpParams>(written).unwrap(), params);
@@ -254,9 +192,9 @@ mod tests {
 
     #[test]
     fn a_sender_calls_its_implementation_and_copies_have_a_state_of_their_own() {
-        let mut params = Box::new(read(TABLE).unwrap().congestion.0.foreign().unwrap().clone());
+        let params = Box::new(read(TABLE).unwrap().congestion.0.foreign().unwrap().clone());
         assert_eq!(Foreign::new(&setup(), &params).window(), 1.0, "it is only looked at");
-        params.implement(Arc::new(Renos));
+        params.implementation.set(|setup| Box::new(begin::<Reno>(setup)));
         let mut control = AnyCongestion::Foreign(Box::new(Foreign::new(&setup(), &params)));
         let mut asked = None;
         let window = control.take(|needs| {

@@ -37,7 +37,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::{Cubic, CubicAlpha, CubicParams};
 pub use dctcp::{Dctcp, DctcpParams};
-pub use foreign::{CongestionImplementation, Foreign, ForeignCongestion, ForeignCongestionParams, Need};
+pub use foreign::{Foreign, ForeignCongestion, ForeignCongestionParams, Need};
 pub use former::{FormerKey, move_former_keys};
 pub use key::Congestion;
 pub use ledbat::{Ledbat, LedbatParams};
@@ -348,7 +348,7 @@ impl CongestionInfo {
 // A control in a box acts as that control.
 #[delegate_to_remote_methods]
 #[delegate(CongestionControl, target_ref = "deref", target_mut = "deref_mut")]
-impl<C: CongestionControl> Box<C> {
+impl<C: CongestionControl + ?Sized> Box<C> {
     fn deref(&self) -> &C;
     fn deref_mut(&mut self) -> &mut C;
 }
