@@ -3,7 +3,7 @@
 
 use perhop_core::measure::{DelayBins, DelayOutcome, LinkOutcome};
 use perhop_core::meter::MeterCounts;
-use perhop_core::{Counters, Duration, Instant};
+use perhop_core::{Counters, Duration, Instant, Reason};
 use perhop_scenario::Scenario;
 use perhop_scenario::format::Codec;
 use perhop_sim::measures::{FLOW, LINK, Measure, Queue, QueueMeasures, Value};
@@ -11,7 +11,7 @@ use perhop_sim::{
     ApplicationOutcome, EngineUsed, FlowOutcome, FlowRecord, Outcome, PopulationOutcome, Series,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict};
 
 use crate::arrays::{array, table};
 
@@ -31,11 +31,9 @@ pub(crate) fn to_dict<'py>(
     dict.set_item("flows", flows(py, scenario, &outcome.flows)?)?;
     dict.set_item("populations", populations(py, &outcome.populations, Instant::ZERO + scenario.duration)?)?;
     let links = outcome.links.iter().filter(|one| scenario.has_results(&one.name));
-    let links = links.map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?;
-    dict.set_item("links", PyList::new(py, links)?)?;
-    let applications =
-        outcome.applications.into_iter().map(|one| application(py, one)).collect::<PyResult<Vec<_>>>()?;
-    dict.set_item("applications", PyList::new(py, applications)?)?;
+    dict.set_item("links", links.map(|one| link(py, one)).collect::<PyResult<Vec<_>>>()?)?;
+    let applications = outcome.applications.into_iter().map(|one| application(py, one));
+    dict.set_item("applications", applications.collect::<PyResult<Vec<_>>>()?)?;
     dict.set_item("series", series(py, scenario, outcome.series, outcome.flows.len())?)?;
     Ok(dict)
 }
@@ -44,7 +42,7 @@ fn groups<'py>(
     py: Python<'py>,
     scenario: &Scenario,
     mut flows: &[FlowOutcome],
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let groups = scenario.classes().into_iter().map(|class| {
         let dict = PyDict::new(py);
         dict.set_item("name", class.name)?;
@@ -55,13 +53,11 @@ fn groups<'py>(
         dict.set_item("codec", class.codec.map(Codec::name))?;
         let (members, others) = flows.split_at(class.flows as usize);
         flows = others;
-        dict.set_item(
-            "transit_s",
-            FlowOutcome::transits(members).map(|bins| transits(py, bins)).transpose()?,
-        )?;
+        let transits = FlowOutcome::transits(members).map(|bins| transits(py, bins)).transpose()?;
+        dict.set_item("transit_s", transits)?;
         Ok(dict)
     });
-    PyList::new(py, groups.collect::<PyResult<Vec<_>>>()?)
+    groups.collect()
 }
 
 fn flows<'py>(py: Python<'py>, scenario: &Scenario, flows: &[FlowOutcome]) -> PyResult<Bound<'py, PyDict>> {
@@ -96,7 +92,7 @@ fn populations<'py>(
     py: Python<'py>,
     populations: &[PopulationOutcome],
     end: Instant,
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let populations = populations.iter().map(|population| {
         let records = &population.flows;
         let floats = |of: fn(&FlowRecord) -> f64| array(py, records.iter().map(of).collect());
@@ -115,7 +111,7 @@ fn populations<'py>(
         dict.set_item("open_s", array(py, open.collect())?)?;
         Ok(dict)
     });
-    PyList::new(py, populations.collect::<PyResult<Vec<_>>>()?)
+    populations.collect()
 }
 
 fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>> {
@@ -131,7 +127,7 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
         queue(py, &dict, class)?;
         Ok(dict)
     });
-    dict.set_item("classes", PyList::new(py, classes.collect::<PyResult<Vec<_>>>()?)?)?;
+    dict.set_item("classes", classes.collect::<PyResult<Vec<_>>>()?)?;
     let meters = link.meters.iter().map(|meter| {
         let MeterCounts { arrived, passed, policed } = meter.measured;
         let dict = PyDict::new(py);
@@ -141,7 +137,7 @@ fn link<'py>(py: Python<'py>, link: &LinkOutcome) -> PyResult<Bound<'py, PyDict>
         }
         Ok(dict)
     });
-    dict.set_item("meters", PyList::new(py, meters.collect::<PyResult<Vec<_>>>()?)?)?;
+    dict.set_item("meters", meters.collect::<PyResult<Vec<_>>>()?)?;
     Ok(dict)
 }
 
@@ -195,16 +191,11 @@ fn counts(py: Python<'_>, dict: &Bound<'_, PyDict>, counters: &Counters) -> PyRe
     let three = |counts: [u64; 3]| integers(py, counts.into_iter());
     dict.set_item("arrived", three(counters.arrived)?)?;
     dict.set_item("sent", three(counters.sent)?)?;
-    let drops = PyDict::new(py);
-    for (reason, packets) in counters.drops() {
-        drops.set_item(reason.name(), three(packets)?)?;
-    }
-    dict.set_item("dropped", drops)?;
-    let notifications = PyDict::new(py);
-    for (reason, packets) in counters.notifications() {
-        notifications.set_item(reason.name(), three(packets)?)?;
-    }
-    dict.set_item("notified", notifications)
+    let by_reason = |counts: &mut dyn Iterator<Item = (Reason, [u64; 3])>| {
+        named(py, counts.map(|(reason, packets)| (reason.name(), three(packets))))
+    };
+    dict.set_item("dropped", by_reason(&mut counters.drops())?)?;
+    dict.set_item("notified", by_reason(&mut counters.notifications())?)
 }
 
 /// What the users of a group measured, and the samples that it comes from.
@@ -213,17 +204,9 @@ fn application(py: Python<'_>, outcome: ApplicationOutcome) -> PyResult<Bound<'_
     dict.set_item("name", outcome.name)?;
     dict.set_item("model", outcome.model)?;
     dict.set_item("users", outcome.users)?;
-    let measures = PyDict::new(py);
-    for (name, value) in outcome.measures {
-        measures.set_item(name, value)?;
-    }
-    dict.set_item("measures", measures)?;
-    for (key, named) in [("samples", outcome.recorded.samples), ("open", outcome.recorded.open)] {
-        let arrays = PyDict::new(py);
-        for (name, values) in named {
-            arrays.set_item(name, array(py, values)?)?;
-        }
-        dict.set_item(key, arrays)?;
+    dict.set_item("measures", outcome.measures.into_py_dict(py)?)?;
+    for (key, samples) in [("samples", outcome.recorded.samples), ("open", outcome.recorded.open)] {
+        dict.set_item(key, named(py, samples.into_iter().map(|(name, values)| (name, array(py, values))))?)?;
     }
     Ok(dict)
 }
@@ -248,25 +231,29 @@ fn series<'py>(
     for queue in series.queues.into_iter().filter(|queue| scenario.has_results(&queue.link)) {
         let samples = PyDict::new(py);
         samples.set_item("queue_packets", array(py, queue.packets)?)?;
-        let gauges = PyDict::new(py);
-        for (name, values) in queue.gauges {
-            gauges.set_item(name, array(py, values)?)?;
-        }
-        samples.set_item("gauges", gauges)?;
-        let classes = PyDict::new(py);
-        for class in queue.classes {
-            let dict = PyDict::new(py);
-            for (key, values) in
-                [("packets", class.packets), ("arrived", class.arrived), ("dropped", class.dropped)]
-            {
-                dict.set_item(key, array(py, values)?)?;
-            }
-            classes.set_item(&class.name, dict)?;
-        }
-        samples.set_item("classes", classes)?;
+        let gauges = queue.gauges.into_iter().map(|(name, values)| (name, array(py, values)));
+        samples.set_item("gauges", named(py, gauges)?)?;
+        let classes = queue.classes.into_iter().map(|class| {
+            let sampled =
+                [("packets", class.packets), ("arrived", class.arrived), ("dropped", class.dropped)];
+            (class.name, named(py, sampled.into_iter().map(|(key, values)| (key, array(py, values)))))
+        });
+        samples.set_item("classes", named(py, classes)?)?;
         links.set_item(&queue.link, samples)?;
     }
     dict.set_item("links", links)?;
+    Ok(dict)
+}
+
+/// A dictionary of values by name.
+fn named<'py, V: IntoPyObject<'py>>(
+    py: Python<'py>,
+    values: impl IntoIterator<Item = (impl IntoPyObject<'py>, PyResult<V>)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in values {
+        dict.set_item(name, value?)?;
+    }
     Ok(dict)
 }
 

@@ -14,7 +14,7 @@ use perhop_scenario::{Notice, Scenario, notices_in};
 use perhop_sim::{FlowState, Stepping, Watch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
 use crate::classes::{self, Fault};
 use crate::{Cancel, driver, engine_of, files, fitting, in_json, outcome, raised, refused};
@@ -172,9 +172,8 @@ pub(crate) fn duration_ns(text: &str) -> PyResult<u64> {
 }
 
 /// The classes of packets of a queue, in order: names and counters.
-fn parts<'py>(py: Python<'py>, view: &PortView<'_>) -> PyResult<Bound<'py, PyList>> {
-    let classes = view.classes.iter().map(|(name, counters)| class(py, name, counters));
-    PyList::new(py, classes.collect::<PyResult<Vec<_>>>()?)
+fn parts<'py>(py: Python<'py>, view: &PortView<'_>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    view.classes.iter().map(|(name, counters)| class(py, name, counters)).collect()
 }
 
 /// A class of packets: its name and counters.

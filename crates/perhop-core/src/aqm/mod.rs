@@ -55,7 +55,7 @@ use crate::{
 };
 
 /// The decision of an AQM about a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Admit it.
     Pass,

@@ -19,8 +19,7 @@ pub(crate) struct ActionView(Chosen);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Chosen {
-    Request { connection: u32, bytes: u64 },
-    Respond { connection: u32, bytes: u64 },
+    Grant { connection: u32, direction: Direction, bytes: u64 },
     Wait { ns: u64 },
 }
 
@@ -40,14 +39,14 @@ impl ActionView {
     #[staticmethod]
     #[pyo3(signature = (size, connection = 0))]
     fn request(size: &Bound<'_, PyAny>, connection: u32) -> PyResult<Self> {
-        Ok(Self(Chosen::Request { connection, bytes: whole(size, "size in bytes", MOST_BYTES, 1)? }))
+        grant(connection, Direction::Request, size)
     }
 
     /// The server answers with so many bytes, without headers.
     #[staticmethod]
     #[pyo3(signature = (size, connection = 0))]
     fn respond(size: &Bound<'_, PyAny>, connection: u32) -> PyResult<Self> {
-        Ok(Self(Chosen::Respond { connection, bytes: whole(size, "size in bytes", MOST_BYTES, 1)? }))
+        grant(connection, Direction::Response, size)
     }
 
     /// `on_timer` is to be called after so many nanoseconds, in place of an earlier wish.
@@ -58,15 +57,18 @@ impl ActionView {
 
     fn __repr__(&self) -> String {
         match self.0 {
-            Chosen::Request { connection, bytes } => {
-                format!("Action.request({bytes}, connection={connection})")
-            }
-            Chosen::Respond { connection, bytes } => {
-                format!("Action.respond({bytes}, connection={connection})")
+            Chosen::Grant { connection, direction, bytes } => {
+                let name = if direction == Direction::Request { "request" } else { "respond" };
+                format!("Action.{name}({bytes}, connection={connection})")
             }
             Chosen::Wait { ns } => format!("Action.wait({ns})"),
         }
     }
+}
+
+fn grant(connection: u32, direction: Direction, size: &Bound<'_, PyAny>) -> PyResult<ActionView> {
+    let bytes = whole(size, "size in bytes", MOST_BYTES, 1)?;
+    Ok(ActionView(Chosen::Grant { connection, direction, bytes }))
 }
 
 struct UserMethods {
@@ -144,18 +146,14 @@ fn add_all(
 
 impl Chosen {
     fn action(self, connections: u32, now: Instant) -> PyResult<Action> {
-        let grant = |connection: u32, direction, bytes| {
-            if connection < connections {
-                return Ok(Action::Grant { connection, direction, bytes });
+        match self {
+            Self::Grant { connection, direction, bytes } if connection < connections => {
+                Ok(Action::Grant { connection, direction, bytes })
             }
-            Err(PyValueError::new_err(format!(
+            Self::Grant { connection, .. } => Err(PyValueError::new_err(format!(
                 "it used connection {connection}; a user has {connections}, numbered from 0: write CONNECTIONS = {} in the class",
                 connection.saturating_add(1),
-            )))
-        };
-        match self {
-            Self::Request { connection, bytes } => grant(connection, Direction::Request, bytes),
-            Self::Respond { connection, bytes } => grant(connection, Direction::Response, bytes),
+            ))),
             Self::Wait { ns } => Ok(Action::WakeAt(now.later(Duration::from_nanos(ns)))),
         }
     }

@@ -22,18 +22,19 @@ pub(super) type Lines = Vec<(&'static str, Option<String>)>;
 /// that can have its queue.
 #[pyfunction]
 pub(crate) fn check_aqm(py: Python<'_>, table: &str, sequences: u64) -> PyResult<Lines> {
-    let rule: AqmParams = serde_json::from_str(table).map_err(invalid)?;
+    // A table for each trial, so that each has its own fault.
+    let rule = || serde_json::from_str::<AqmParams>(table).map_err(invalid);
     let mut found = Findings(AQM_CHECKS.map(|check| (check, None)).into());
     for seed in 0..sequences {
         py.check_signals()?;
         let operations = operations(seed);
-        let fifo = trial(py, SchedulerParams::from(rule.clone()), seed, &operations);
+        let fifo = trial(py, rule()?.into(), seed, &operations);
         found.runs(py, &fifo)?;
         found.in_order(&fifo);
-        let again = trial(py, SchedulerParams::from(rule.clone()), seed, &operations);
+        let again = trial(py, rule()?.into(), seed, &operations);
         found.runs(py, &again)?;
         found.alike_trials(seed, &fifo, &again);
-        for under in schedulers(&rule) {
+        for under in schedulers(&rule()?) {
             found.runs(py, &trial(py, under, seed, &operations))?;
         }
         found.numeric(&fifo);
@@ -159,16 +160,11 @@ fn step(
 
 /// The schedulers that can have the rule's queue, with one queue each.
 fn schedulers(rule: &AqmParams) -> Vec<SchedulerParams> {
-    let rule = serde_json::to_value(rule).expect("a table has a form in JSON");
-    let one = |extra: serde_json::Value| {
-        let mut queue = json!({"name": "all", "rule": rule});
-        queue.as_object_mut().expect("a table").extend(extra.as_object().cloned().unwrap_or_default());
-        json!([queue])
-    };
+    let queues = json!([{"name": "all", "rule": rule}]);
     let tables = [
-        json!({"scheduler": "priority", "queues": one(json!({}))}),
-        json!({"scheduler": "drr", "queues": one(json!({}))}),
-        json!({"scheduler": "wfq", "queues": one(json!({}))}),
+        json!({"scheduler": "priority", "queues": queues}),
+        json!({"scheduler": "drr", "queues": queues}),
+        json!({"scheduler": "wfq", "queues": queues}),
         json!({"scheduler": "edf", "rule": rule}),
         json!({"scheduler": "shaper", "rate": "7Mbps", "burst": "70kB", "queue": rule}),
     ];

@@ -39,19 +39,7 @@ impl AckView {
     fn of(needs: &[Need], packet: f64) -> Self {
         let has = |need| needs.contains(&need);
         let (marks, delivery, recovery) = (has(Need::Marks), has(Need::Delivery), has(Need::Recovery));
-        let sample = AckSample {
-            now: Instant::ZERO,
-            delivered: 0,
-            marked: 0,
-            acked: 0,
-            in_flight: 0,
-            pipe: 0,
-            lost: 0,
-            recovering: false,
-            smoothed_rtt: 0.0,
-            delivery: None,
-        };
-        Self { sample, marks, delivery, recovery, packet }
+        Self { sample: AckSample::default(), marks, delivery, recovery, packet }
     }
 
     fn delivered_since(&self, what: &str) -> PyResult<Option<DeliverySample>> {

@@ -11,15 +11,8 @@ use crate::invalid;
 /// A decision about a packet: `Verdict.PASS`, `.DROP`, `.NOTIFY`, `.OVERFLOW`, or with another reason
 /// `Verdict.drop(…)`, `.notify(…)`.
 #[pyclass(frozen, eq, hash, module = "perhop._engine")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Verdict(pub(super) aqm::Verdict);
-
-impl std::hash::Hash for Verdict {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        let (kind, reason) = self.parts();
-        (kind, reason.map(|reason| reason as u8)).hash(state);
-    }
-}
 
 impl Verdict {
     fn parts(self) -> (&'static str, Option<Reason>) {

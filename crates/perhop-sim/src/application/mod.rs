@@ -36,7 +36,7 @@ pub use web::{Web, WebParams};
 use crate::transport::udp::UdpParams;
 
 /// A direction of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the client to the server.
     Request,

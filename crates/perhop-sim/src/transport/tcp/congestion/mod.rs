@@ -233,7 +233,7 @@ pub struct Setup {
 }
 
 /// An ACK of new data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {
     /// The time at which the ACK came.
     pub now: Instant,
