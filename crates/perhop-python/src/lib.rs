@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::disallowed_macros,
-    reason = "a thread that forks is asked whether it is in a class (`classes::inside`), and Clippy takes no narrower exception of `thread_local!`"
+    reason = "a thread that forks is asked whether it is in a class (`classes::instance`), and Clippy takes no narrower exception of `thread_local!`"
 )]
 
 mod arrays;

@@ -234,9 +234,9 @@ fn series<'py>(
         let gauges = queue.gauges.into_iter().map(|(name, values)| (name, array(py, values)));
         samples.set_item("gauges", named(py, gauges)?)?;
         let classes = queue.classes.into_iter().map(|class| {
-            let sampled =
+            let columns =
                 [("packets", class.packets), ("arrived", class.arrived), ("dropped", class.dropped)];
-            (class.name, named(py, sampled.into_iter().map(|(key, values)| (key, array(py, values)))))
+            (class.name, named(py, columns.into_iter().map(|(key, values)| (key, array(py, values)))))
         });
         samples.set_item("classes", named(py, classes)?)?;
         links.set_item(&queue.link, samples)?;

@@ -8,10 +8,9 @@
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use perhop_core::measure::PortView;
 use perhop_core::{ClassCounters, Duration, Instant, Reason};
 use perhop_scenario::{Notice, Scenario, notices_in};
-use perhop_sim::{FlowState, Stepping, Watch};
+use perhop_sim::{Stepping, Watch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -108,14 +107,29 @@ impl Stepper {
         dict.set_item("capacity_bits", capacity)?;
         dict.set_item("delay_s", delay)?;
         dict.set_item("gauges", view.gauges.clone())?;
-        dict.set_item("classes", parts(py, &view)?)?;
+        let classes = view.classes.iter().map(|(name, counters)| class(py, name, counters));
+        dict.set_item("classes", classes.collect::<PyResult<Vec<_>>>()?)?;
         self.check()?;
         Ok(Some(dict))
     }
 
     /// The flow of this number as it is now.
     fn flow<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyDict>> {
-        flow(py, &self.stepping.flow(number).map_err(refused)?)
+        let state = self.stepping.flow(number).map_err(refused)?;
+        let dict = PyDict::new(py);
+        dict.set_item("window", state.window)?;
+        dict.set_item("smoothed_rtt_s", state.smoothed_rtt_s)?;
+        dict.set_item("sent", state.sent)?;
+        dict.set_item("retransmitted", state.retransmitted)?;
+        dict.set_item("timeouts", state.timeouts)?;
+        dict.set_item("delivered_packets", state.delivered_packets)?;
+        dict.set_item("delivered_bytes", state.delivered_bytes)?;
+        dict.set_item("dropped", state.dropped)?;
+        dict.set_item("lost", state.lost)?;
+        dict.set_item("marked", state.marked)?;
+        dict.set_item("congested", state.congested)?;
+        dict.set_item("last_transit_s", state.last_transit.map(Duration::as_secs_f64))?;
+        Ok(dict)
     }
 
     /// The run goes on with this scenario, which is returned as canonical JSON.
@@ -171,11 +185,6 @@ pub(crate) fn duration_ns(text: &str) -> PyResult<u64> {
     text.parse::<Duration>().map(Duration::as_nanos).map_err(refused)
 }
 
-/// The classes of packets of a queue, in order: names and counters.
-fn parts<'py>(py: Python<'py>, view: &PortView<'_>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    view.classes.iter().map(|(name, counters)| class(py, name, counters)).collect()
-}
-
 /// A class of packets: its name and counters.
 pub(crate) fn class<'py>(
     py: Python<'py>,
@@ -194,22 +203,5 @@ pub(crate) fn class<'py>(
     };
     dict.set_item("dropped", by_reason(through.drops().collect()))?;
     dict.set_item("notified", by_reason(through.notifications().collect()))?;
-    Ok(dict)
-}
-
-fn flow<'py>(py: Python<'py>, state: &FlowState) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("window", state.window)?;
-    dict.set_item("smoothed_rtt_s", state.smoothed_rtt_s)?;
-    dict.set_item("sent", state.sent)?;
-    dict.set_item("retransmitted", state.retransmitted)?;
-    dict.set_item("timeouts", state.timeouts)?;
-    dict.set_item("delivered_packets", state.delivered_packets)?;
-    dict.set_item("delivered_bytes", state.delivered_bytes)?;
-    dict.set_item("dropped", state.dropped)?;
-    dict.set_item("lost", state.lost)?;
-    dict.set_item("marked", state.marked)?;
-    dict.set_item("congested", state.congested)?;
-    dict.set_item("last_transit_s", state.last_transit.map(Duration::as_secs_f64))?;
     Ok(dict)
 }

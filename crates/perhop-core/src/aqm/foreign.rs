@@ -1,11 +1,12 @@
 //! An AQM that is implemented outside this crate: see [`Implementation`](crate::Implementation).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use ambassador::delegate_to_methods;
 use dyn_clone::{DynClone, clone_trait_object};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,18 +29,36 @@ pub trait ForeignAqm: Aqm + DynClone + fmt::Debug + Send + Sync {
 clone_trait_object!(ForeignAqm);
 
 /// The table of an AQM that is implemented outside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForeignParams {
-    /// The class, as `module:Class`; the other keys are its parameters.
-    #[schemars(regex(pattern = r"^[\w.]+:\w+$"))]
+    /// The class, as `module:Class`.
     pub class: String,
     /// Its parameters.
     #[serde(flatten)]
-    #[schemars(skip)]
     pub parameters: Map<String, Value>,
     /// Makes its AQMs.
     #[serde(skip)]
     pub implementation: Implementation<Environment, dyn ForeignAqm>,
+}
+
+impl JsonSchema for ForeignParams {
+    fn schema_name() -> Cow<'static, str> {
+        "ForeignParams".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "class": {
+                    "type": "string",
+                    "pattern": "^[\\w.]+:\\w+$",
+                    "description": "The class, as `module:Class`; the other keys are its parameters.",
+                },
+            },
+            "required": ["class"],
+            "additionalProperties": true,
+        })
+    }
 }
 
 /// Decides as its implementation does.

@@ -1,5 +1,6 @@
 //! Objects of classes in a run: how they are made, called and copied, and what becomes of their errors.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::MODULE;
-use super::inside::INSIDE;
 use crate::Cancelled;
 
 /// The first failure of a class in a run, which ends it.
@@ -132,6 +132,11 @@ impl ClassPlace {
 
 /// A class has forked this process, or this is its child; `perhop.forks` knows more.
 static FORKED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// How many calls of classes this thread is in.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
 
 /// Whether this thread is in a call of a class.
 #[pyfunction]

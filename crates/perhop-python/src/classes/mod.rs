@@ -9,7 +9,6 @@ mod aqm;
 mod check;
 mod check_ends;
 mod congestion;
-mod inside;
 mod instance;
 mod meter;
 mod views;

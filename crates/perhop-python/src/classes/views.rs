@@ -28,32 +28,23 @@ impl Verdict {
 type Reduced<'py, A> = (Bound<'py, PyAny>, A);
 
 #[pymethods]
-#[expect(non_snake_case, reason = "constants of the class in Python")]
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "methods in Python are called on an object")]
 impl Verdict {
     /// Admit the packet.
     #[classattr]
-    fn PASS() -> Self {
-        Self(aqm::Verdict::Pass)
-    }
+    const PASS: Self = Self(aqm::Verdict::Pass);
 
     /// Drop the packet, for the reason `controller`.
     #[classattr]
-    fn DROP() -> Self {
-        Self(aqm::Verdict::Drop(Reason::Controller))
-    }
+    const DROP: Self = Self(aqm::Verdict::Drop(Reason::Controller));
 
     /// Mark the packet and admit it if it is ECN-capable, otherwise drop it; for the reason `controller`.
     #[classattr]
-    fn NOTIFY() -> Self {
-        Self(aqm::Verdict::Notify(Reason::Controller))
-    }
+    const NOTIFY: Self = Self(aqm::Verdict::Notify(Reason::Controller));
 
     /// Drop the packet because the queue has no room.
     #[classattr]
-    fn OVERFLOW() -> Self {
-        Self(aqm::Verdict::Drop(Reason::Overflow))
-    }
+    const OVERFLOW: Self = Self(aqm::Verdict::Drop(Reason::Overflow));
 
     /// Drop the packet for a reason, such as `early`.
     #[staticmethod]
@@ -81,7 +72,7 @@ impl Verdict {
         match (kind, reason) {
             ("drop", Some(reason)) => Self::drop(reason),
             ("notify", Some(reason)) => Self::notify(reason),
-            _ => Ok(Self::PASS()),
+            _ => Ok(Self::PASS),
         }
     }
 
