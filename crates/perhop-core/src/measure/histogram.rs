@@ -65,7 +65,7 @@ struct Bin {
 const WIDE: usize = 24 * BINS_PER_OCTAVE as usize;
 
 impl Bin {
-    #[inline(always)]
+    #[inline]
     fn raise(&mut self, delay: u32) {
         self.largest = self.largest.max(delay);
     }

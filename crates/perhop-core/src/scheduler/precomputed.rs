@@ -66,7 +66,7 @@ impl Default for Waiting {
 impl Waiting {
     const EMPTY: Departure = Departure { service: Instant::NEVER, size: 0, color: Color::Green };
 
-    #[inline(always)]
+    #[inline]
     fn slot(&self, number: usize) -> usize {
         number & (self.slots.len() - 1)
     }
