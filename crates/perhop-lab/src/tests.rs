@@ -3,7 +3,7 @@
 use etherparse::PacketBuilder;
 use perhop_core::measure::{Counted, LinkOutcome};
 use perhop_core::{Color, Dscp, Duration, Instant};
-use perhop_live::{Coloring, Plane, Sink};
+use perhop_live::{Coloring, Head, Plane, Sink};
 use perhop_scenario::Scenario;
 use perhop_sim::{Simulation, TransportSpec, Watch};
 
@@ -44,7 +44,7 @@ fn scenario(text: &str) -> Scenario {
 struct Delivered(Vec<(usize, Instant)>);
 
 impl Sink for Delivered {
-    fn deliver(&mut self, device: usize, _: &[u8], due: Instant) {
+    fn deliver(&mut self, device: usize, _: &Head, _: &[u8], due: Instant) {
         self.0.push((device, due));
     }
 }
@@ -91,7 +91,7 @@ fn the_laboratorys_network_is_the_simulators() {
                 plane.advance(warmup, &mut delivered);
                 at_warmup = Some(plane.ports().map(|(_, _, port)| port.counted()).collect());
             }
-            let (slot, room) = plane.room().unwrap();
+            let (slot, _, room) = plane.room().unwrap();
             room[..packet.len()].copy_from_slice(&packet);
             plane.arrive(topology::SENDERS, slot, packet.len(), at, &mut delivered);
         }

@@ -39,16 +39,9 @@ impl Buffers {
         self.free.push(slot);
     }
 
-    /// Returns all of a place.
-    #[inline]
-    pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
-        let begin = slot.0 as usize * self.size;
-        &mut self.memory[begin..begin + self.size]
-    }
-
     /// Returns what is kept with the packet of a place, and all of the place.
     #[inline]
-    pub fn framed_mut(&mut self, slot: Slot) -> (&mut Head, &mut [u8]) {
+    pub fn packet_mut(&mut self, slot: Slot) -> (&mut Head, &mut [u8]) {
         let begin = slot.0 as usize * self.size;
         (&mut self.heads[slot.0 as usize], &mut self.memory[begin..begin + self.size])
     }
@@ -68,10 +61,10 @@ mod tests {
         let mut buffers = Buffers::new(2, 4);
         let (a, b) = (buffers.take().unwrap(), buffers.take().unwrap());
         assert_eq!((buffers.take(), buffers.taken()), (None, 2));
-        buffers.bytes_mut(a).fill(1);
-        buffers.bytes_mut(b).fill(2);
-        assert_eq!(buffers.bytes_mut(a), [1; 4]);
-        assert_eq!(buffers.bytes_mut(b), [2; 4]);
+        buffers.packet_mut(a).1.fill(1);
+        buffers.packet_mut(b).1.fill(2);
+        assert_eq!(buffers.packet_mut(a).1, [1; 4]);
+        assert_eq!(buffers.packet_mut(b).1, [2; 4]);
         buffers.give_back(a);
         assert_eq!((buffers.take(), buffers.taken()), (Some(a), 2));
     }

@@ -5,12 +5,12 @@
 //!
 //! ```
 //! use perhop_core::{Color, Dscp, FlowId, Instant, ServiceLevel};
-//! use perhop_live::{Coloring, Plane, PlaneSpec, Selector, Sink, StreamSpec};
+//! use perhop_live::{Coloring, Head, Plane, PlaneSpec, Selector, Sink, StreamSpec};
 //!
 //! struct Sent(usize);
 //!
 //! impl Sink for Sent {
-//!     fn deliver(&mut self, _device: usize, _packet: &[u8], _due: Instant) {
+//!     fn deliver(&mut self, _device: usize, _head: &Head, _packet: &[u8], _due: Instant) {
 //!         self.0 += 1;
 //!     }
 //! }
@@ -23,7 +23,7 @@
 //! let (mut plane, mut sent) = (Plane::new(spec, 1), Sent(0));
 //!
 //! let packet = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0x66, 0xd7, 10, 0, 0, 1, 10, 0, 0, 2];
-//! let (slot, room) = plane.room().unwrap();
+//! let (slot, _, room) = plane.room().unwrap();
 //! room[..20].copy_from_slice(&packet);
 //! plane.arrive(0, slot, 20, Instant::ZERO, &mut sent);
 //! assert_eq!((sent.0, plane.counters().devices()[1].1.packets), (1, 1));
@@ -51,7 +51,7 @@ pub use classifier::{Prefix, Selector};
 pub use clock::Clock;
 pub use counts::{Amount, Loss, PlaneCounters, StreamCounts};
 pub use lateness::Lateness;
-pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Plane, Sink, Unbalanced, color_of};
+pub use plane::{Changed, ClassTotals, Fixed, LinkTotals, Lost, Plane, Sink, Unbalanced, color_of};
 #[cfg(target_os = "linux")]
 pub use priority::set_fifo;
 #[cfg(target_os = "linux")]

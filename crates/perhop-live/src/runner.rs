@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::counts::Loss;
 use crate::device::{Aside, Device};
 use crate::lateness::Lateness;
-use crate::plane::{Plane, Sink};
+use crate::plane::{Lost, Plane, Sink};
 
 /// Packets read from one device before the others have their turn.
 const BURST: usize = 64;
@@ -79,12 +79,7 @@ struct Output<'a, D, W> {
 
 impl<D: Device, W: Watcher> Sink for Output<'_, D, W> {
     #[inline]
-    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
-        self.deliver_framed(device, &[0; HEAD], packet, due);
-    }
-
-    #[inline]
-    fn deliver_framed(&mut self, device: usize, head: &Head, packet: &[u8], due: Instant) {
+    fn deliver(&mut self, device: usize, head: &Head, packet: &[u8], due: Instant) {
         // A device that is not up takes nothing; that is the network's matter, and no reason to stop.
         self.report.unsent += u64::from(self.devices[device].send(head, packet).is_err());
         let now = self.clock.now();
@@ -93,8 +88,8 @@ impl<D: Device, W: Watcher> Sink for Output<'_, D, W> {
     }
 
     #[inline]
-    fn lose_from(&mut self, device: usize, packet: &[u8], why: Loss, now: Instant) {
-        self.watcher.lost(device, packet, why, now);
+    fn lose(&mut self, lost: &Lost<'_>, now: Instant) {
+        self.watcher.lost(lost.device, lost.packet, lost.why, now);
     }
 }
 
@@ -157,7 +152,7 @@ impl<D: Device, const N: usize> Runner<D, N> {
         for _ in 0..BURST {
             let Self { plane, devices, clock, report, spare } = self;
             let mut output = Output { devices, clock: *clock, report, watcher };
-            if let Some((slot, head, room)) = plane.framed_room() {
+            if let Some((slot, head, room)) = plane.room() {
                 match devices[device].receive(head, room) {
                     Ok(Some(length)) => plane.arrive(device, slot, length, clock.now(), &mut output),
                     nothing => {

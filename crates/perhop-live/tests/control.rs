@@ -11,8 +11,8 @@ use perhop_core::measure::LinkOutcome;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Serializer, ServiceLevel};
 use perhop_live::{
-    Coloring, ControlSpec, Hop, LinkSpec, Member, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec,
-    wire,
+    Coloring, ControlSpec, Head, Hop, LinkSpec, Member, MeterSpec, Plane, PlaneSpec, Selector, Sink,
+    StreamSpec, wire,
 };
 use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::{Engine, FlowSpec, Marking, Network, NodeId, PathSpec, Simulation, TransportSpec};
@@ -144,7 +144,7 @@ struct Hosts {
 }
 
 impl Sink for Hosts {
-    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+    fn deliver(&mut self, device: usize, _: &Head, packet: &[u8], due: Instant) {
         if device == 1 {
             let flow = usize::from(wire::parse(packet).unwrap().tuple.source_port);
             self.acks.push_back((self.back.transmit(HEADERS as u16, due) + DELAY, flow));

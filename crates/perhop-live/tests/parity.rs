@@ -18,7 +18,7 @@ use perhop_core::{
     Bitrate, Bytes, Color, Dscp, Duration, Ecn, FlowId, Instant, Reason, Rng, Role, ServiceLevel, registry,
 };
 use perhop_live::{
-    Coloring, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec, wire,
+    Coloring, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamSpec, wire,
 };
 use perhop_sim::transport::udp::UdpParams;
 use perhop_sim::{
@@ -214,7 +214,7 @@ struct Log<'a> {
 }
 
 impl Sink for Log<'_> {
-    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+    fn deliver(&mut self, device: usize, _: &Head, packet: &[u8], due: Instant) {
         assert_eq!(device, 1);
         let number = number_of(packet);
         assert_eq!(self.fates[number], Fate::Inside, "it leaves once");
@@ -222,9 +222,9 @@ impl Sink for Log<'_> {
         self.left[number] = Some(packet.to_vec());
     }
 
-    fn lose(&mut self, packet: &[u8], why: Loss, _now: Instant) {
-        let number = number_of(packet);
-        self.losses.push((why, number));
+    fn lose(&mut self, lost: &Lost<'_>, _now: Instant) {
+        let number = number_of(lost.packet);
+        self.losses.push((lost.why, number));
         self.fates[number] = Fate::Dropped(self.script[number].color);
     }
 }

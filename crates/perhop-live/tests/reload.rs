@@ -6,7 +6,8 @@ use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::{Color, Dscp, Duration, FlowId, Instant, ServiceLevel};
 use perhop_live::{
-    Coloring, Fixed, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Prefix, Selector, Sink, StreamSpec,
+    Coloring, Fixed, Head, Hop, LinkSpec, Lost, MeterSpec, Plane, PlaneSpec, Prefix, Selector, Sink,
+    StreamSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -73,12 +74,12 @@ struct Far {
 }
 
 impl Sink for Far {
-    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+    fn deliver(&mut self, device: usize, _: &Head, packet: &[u8], due: Instant) {
         assert_eq!(device, 1);
         let number = u16::from_be_bytes([packet[28], packet[29]]);
         self.left.push((packet[15], number, due));
     }
-    fn lose(&mut self, _: &[u8], _: Loss, _: Instant) {
+    fn lose(&mut self, _: &Lost<'_>, _: Instant) {
         self.lost += 1;
     }
 }
@@ -89,7 +90,7 @@ fn send(plane: &mut Plane, far: &mut Far, sender: u8, number: u16, now: Instant)
     let mut payload = [0; 972];
     payload[..2].copy_from_slice(&number.to_be_bytes());
     builder.write(&mut packet, &payload).unwrap();
-    let (slot, room) = plane.room().unwrap();
+    let (slot, _, room) = plane.room().unwrap();
     room[..packet.len()].copy_from_slice(&packet);
     plane.arrive(0, slot, packet.len(), now, far);
     plane.balance().unwrap();

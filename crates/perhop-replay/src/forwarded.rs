@@ -2,10 +2,11 @@
 
 use perhop_core::marker::AfClass;
 use perhop_core::measure::PortView;
-use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
+use perhop_core::{Bitrate, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
 use perhop_live::wire;
 use perhop_live::{
-    Coloring, Head, Hop, LinkSpec, Loss, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamFlow, StreamSpec,
+    Coloring, Head, Hop, LinkSpec, Loss, Lost, MeterSpec, Plane, PlaneSpec, Selector, Sink, StreamFlow,
+    StreamSpec,
 };
 
 use crate::arrivals::Arrival;
@@ -65,7 +66,7 @@ impl Driver for Through {
         let mut sink = Counting { ledger, metered: self.metered };
         // What is due gives buffers back.
         self.plane.advance(arrival.at, &mut sink);
-        let Some((slot, head, room)) = self.plane.framed_room() else {
+        let Some((slot, head, room)) = self.plane.room() else {
             let text = format!(
                 "more than {BUFFERS} packets wait, and the data plane has room for so many; shorten the queue"
             );
@@ -120,25 +121,16 @@ struct Counting<'a> {
 }
 
 impl Sink for Counting<'_> {
-    fn deliver(&mut self, _device: usize, _packet: &[u8], _due: Instant) {}
-
-    fn deliver_framed(&mut self, _device: usize, head: &Head, packet: &[u8], due: Instant) {
+    fn deliver(&mut self, _device: usize, head: &Head, packet: &[u8], due: Instant) {
         let Ok(fields) = wire::parse(packet) else { return };
         // The meter's marker has written the color.
         let color = AfClass::of(fields.dscp).map(|(_, color)| color).filter(|_| self.metered);
         self.ledger.forward(&tag_of(head), &Forwarded { at: due, dscp: fields.dscp, ecn: fields.ecn, color });
     }
 
-    fn lose_framed(
-        &mut self,
-        _device: usize,
-        head: &Head,
-        (_, color): (&[u8], Option<Color>),
-        why: Loss,
-        now: Instant,
-    ) {
-        if let Loss::Dropped(reason) = why {
-            self.ledger.lose(&tag_of(head), now, reason, color.filter(|_| self.metered));
+    fn lose(&mut self, lost: &Lost<'_>, now: Instant) {
+        if let Loss::Dropped(reason) = lost.why {
+            self.ledger.lose(&tag_of(lost.head), now, reason, lost.color.filter(|_| self.metered));
         }
     }
 }

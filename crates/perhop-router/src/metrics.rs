@@ -373,7 +373,7 @@ mod tests {
     use crate::plan;
     use etherparse::PacketBuilder;
     use perhop_core::{Duration, Instant};
-    use perhop_live::Sink;
+    use perhop_live::{Head, Sink};
 
     const CONFIG: &str = r#"
 inside = { device = "in0", kind = "packet" }
@@ -387,7 +387,7 @@ profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
 
     struct Nowhere;
     impl Sink for Nowhere {
-        fn deliver(&mut self, _: usize, _: &[u8], _: Instant) {}
+        fn deliver(&mut self, _: usize, _: &Head, _: &[u8], _: Instant) {}
     }
 
     #[test]
@@ -397,7 +397,7 @@ profile = { marker = "token-bucket", rate = "1Mbps", burst = "4kB" }
         let mut packet = Vec::new();
         PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2).write(&mut packet, &[0; 972]).unwrap();
         for _ in 0..12 {
-            let (slot, room) = plane.room().unwrap();
+            let (slot, _, room) = plane.room().unwrap();
             room[..1000].copy_from_slice(&packet);
             plane.arrive(0, slot, 1000, Instant::ZERO, &mut Nowhere);
         }
@@ -471,7 +471,7 @@ color = "green"
         let mut packet = Vec::new();
         PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(1, 2).write(&mut packet, &[0; 972]).unwrap();
         for _ in 0..10 {
-            let (slot, room) = plane.room().unwrap();
+            let (slot, _, room) = plane.room().unwrap();
             room[..1000].copy_from_slice(&packet);
             plane.arrive(0, slot, 1000, at, &mut Nowhere);
         }

@@ -94,7 +94,7 @@ mod tests {
         };
         let mut plane = Plane::new(spec, 1);
         assert_eq!(plane.balance(), Ok(()));
-        let (slot, _) = plane.room().unwrap();
+        let (slot, ..) = plane.room().unwrap();
         let unbalanced = Unbalanced::Plane { read: 0, known: 1 };
         assert_eq!(plane.balance(), Err(unbalanced.clone()));
         assert_eq!(unbalanced.to_string(), "0 packets came, but 1 are accounted for");

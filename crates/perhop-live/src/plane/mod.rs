@@ -28,7 +28,7 @@ use self::line::{Line, Wire};
 use self::link::Link;
 use self::route::{Frame, RouteEntry};
 use self::stream::{Metering, Stream};
-use crate::buffers::{Buffers, Head, Slot};
+use crate::buffers::{Buffers, HEAD, Head, Slot};
 use crate::classifier::Classifier;
 use crate::counts::{Loss, PlaneCounters, StreamCounts};
 use crate::spec::Hop;
@@ -38,7 +38,7 @@ use crate::wire;
 pub use balance::Unbalanced;
 pub use link::{ClassTotals, LinkTotals};
 pub use reload::{Changed, Fixed};
-pub use sink::Sink;
+pub use sink::{Lost, Sink};
 pub use stream::color_of;
 
 /// A running data plane.
@@ -79,19 +79,12 @@ impl Plane {
         Arc::clone(&self.windows)
     }
 
-    /// Returns a buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet.
-    /// `None` while every buffer is taken.
+    /// Returns a buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet, with
+    /// room for what its device keeps with it. `None` while every buffer is taken.
     #[inline]
-    pub fn room(&mut self) -> Option<(Slot, &mut [u8])> {
+    pub fn room(&mut self) -> Option<(Slot, &mut Head, &mut [u8])> {
         let slot = self.buffers.take()?;
-        Some((slot, self.buffers.bytes_mut(slot)))
-    }
-
-    /// Returns a buffer as [`room`](Self::room) does, with room for the device's link-layer data.
-    #[inline]
-    pub fn framed_room(&mut self) -> Option<(Slot, &mut Head, &mut [u8])> {
-        let slot = self.buffers.take()?;
-        let (head, room) = self.buffers.framed_mut(slot);
+        let (head, room) = self.buffers.packet_mut(slot);
         Some((slot, head, room))
     }
 
@@ -104,7 +97,8 @@ impl Plane {
     pub fn overrun(&mut self, device: usize, packet: &[u8], sink: &mut impl Sink) {
         self.counters.read(device, packet.len());
         self.counters.lose(Loss::NoBuffer);
-        sink.lose_from(device, packet, Loss::NoBuffer, self.now);
+        let lost = Lost { device, head: &[0; HEAD], packet, color: None, why: Loss::NoBuffer };
+        sink.lose(&lost, self.now);
     }
 
     /// Takes a packet, `length` bytes in `slot`, that comes from a device at `now`, which must not be earlier
@@ -114,7 +108,7 @@ impl Plane {
         self.advance_up_to((now, Kind::Reach), sink);
         self.counters.read(device, length);
         let length = length.min(self.mtu);
-        let parsed = wire::parse(&self.buffers.bytes_mut(slot)[..length]);
+        let parsed = wire::parse(&self.buffers.packet_mut(slot).1[..length]);
         let fields = match parsed {
             Ok(fields) => fields,
             Err(why) => return self.discard(device, slot, length, Loss::Malformed(why), sink),
@@ -257,10 +251,10 @@ impl Plane {
 
     fn leave(&mut self, device: usize, frame: &Frame, now: Instant, sink: &mut impl Sink) {
         let Header { size, dscp, ecn, .. } = frame.header;
-        let (head, room) = self.buffers.framed_mut(frame.slot);
+        let (head, room) = self.buffers.packet_mut(frame.slot);
         let packet = &mut room[..usize::from(size)];
         wire::mark(packet, dscp, ecn);
-        sink.deliver_framed(device, head, packet, now);
+        sink.deliver(device, head, packet, now);
         self.counters.deliver(device, size);
         self.streams[frame.stream as usize].counts.deliver(size);
         self.buffers.give_back(frame.slot);
@@ -278,15 +272,16 @@ impl Plane {
         self.counters.lose(why);
         let device = self.streams[frame.stream as usize].device;
         let Header { size, color, .. } = frame.header;
-        let (head, room) = self.buffers.framed_mut(frame.slot);
-        sink.lose_framed(device, head, (&room[..usize::from(size)], Some(color)), why, now);
+        let (head, room) = self.buffers.packet_mut(frame.slot);
+        let packet = &room[..usize::from(size)];
+        sink.lose(&Lost { device, head, packet, color: Some(color), why }, now);
         self.buffers.give_back(frame.slot);
     }
 
     fn discard(&mut self, device: usize, slot: Slot, length: usize, why: Loss, sink: &mut impl Sink) {
         self.counters.lose(why);
-        let (head, room) = self.buffers.framed_mut(slot);
-        sink.lose_framed(device, head, (&room[..length], None), why, self.now);
+        let (head, room) = self.buffers.packet_mut(slot);
+        sink.lose(&Lost { device, head, packet: &room[..length], color: None, why }, self.now);
         self.buffers.give_back(slot);
     }
 

@@ -7,8 +7,8 @@ use perhop_core::scheduler::{Match, SchedulerParams};
 use perhop_core::{Bitrate, Color, Dscp, Duration, Ecn, FlowId, Instant, ServiceLevel};
 use perhop_live::wire::Fields;
 use perhop_live::{
-    Coloring, ControlSpec, Hop, LinkSpec, Loss, Member, MeterSpec, Plane, PlaneSpec, Prefix, Selector, Sink,
-    StreamSpec, WireSpec, wire,
+    Coloring, ControlSpec, Head, Hop, LinkSpec, Lost, Member, MeterSpec, Plane, PlaneSpec, Prefix, Selector,
+    Sink, StreamSpec, WireSpec, wire,
 };
 
 use super::parameters::{AQMS, METERS, SCHEDULERS};
@@ -337,7 +337,7 @@ pub struct Checked {
 }
 
 impl Sink for Checked {
-    fn deliver(&mut self, device: usize, packet: &[u8], due: Instant) {
+    fn deliver(&mut self, device: usize, _: &Head, packet: &[u8], due: Instant) {
         assert!(device < DEVICES && due >= self.last);
         self.last = due;
         let fields = wire::parse(packet).expect("what leaves is a packet");
@@ -345,7 +345,7 @@ impl Sink for Checked {
         self.delivered += 1;
     }
 
-    fn lose(&mut self, _packet: &[u8], _why: Loss, now: Instant) {
+    fn lose(&mut self, _: &Lost<'_>, now: Instant) {
         assert!(now >= self.last);
         self.lost += 1;
     }
@@ -353,7 +353,7 @@ impl Sink for Checked {
 
 /// Offers a packet as a driver does: reads it into the plane's room, or loses it if there is none.
 pub fn offer(plane: &mut Plane, device: usize, packet: &[u8], now: Instant, sink: &mut impl Sink) {
-    if let Some((slot, room)) = plane.room() {
+    if let Some((slot, _, room)) = plane.room() {
         let length = packet.len().min(room.len());
         room[..length].copy_from_slice(&packet[..length]);
         plane.arrive(device, slot, length, now, sink);
@@ -405,7 +405,7 @@ pub fn live_through(bytes: &[u8]) -> Checked {
             }
             14 => windows.set(choices.below(4), choices.one_in(2).then(|| u32::from(choices.word()))),
             _ => {
-                if let Some((slot, _)) = plane.room() {
+                if let Some((slot, ..)) = plane.room() {
                     plane.release(slot);
                 }
             }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use etherparse::PacketBuilder;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use perhop_core::{Duration, Instant};
-use perhop_live::{Loss, Plane, Sink};
+use perhop_live::{Head, Lost, Plane, Sink};
 use perhop_pcap::write::{Blocks, Captured, PacketDirection};
 use perhop_router::config::Config;
 use perhop_router::plan;
@@ -68,7 +68,7 @@ impl Router {
         for number in 0..24_u8 {
             let packet = packet(number);
             let mut sink = Counting(&mut self.gone);
-            if let Some((slot, room)) = self.plane.room() {
+            if let Some((slot, _, room)) = self.plane.room() {
                 room[..packet.len()].copy_from_slice(&packet);
                 self.plane.arrive(usize::from(number % 2), slot, packet.len(), self.now, &mut sink);
             } else {
@@ -95,10 +95,10 @@ impl Router {
 struct Counting<'a>(&'a mut u64);
 
 impl Sink for Counting<'_> {
-    fn deliver(&mut self, _: usize, _: &[u8], _: Instant) {
+    fn deliver(&mut self, _: usize, _: &Head, _: &[u8], _: Instant) {
         *self.0 += 1;
     }
-    fn lose(&mut self, _: &[u8], _: Loss, _: Instant) {
+    fn lose(&mut self, _: &Lost<'_>, _: Instant) {
         *self.0 += 1;
     }
 }
