@@ -43,7 +43,7 @@ pub(crate) struct Post<'a, Q> {
 }
 
 impl Channels {
-    /// No channel yet; the first will be this source of events.
+    /// Makes a store without a channel; the first one will be this source of events.
     pub(crate) fn new(SourceId(first): SourceId) -> Self {
         Self { first, all: Vec::new() }
     }
@@ -54,18 +54,18 @@ impl Channels {
         self.all.len() - 1
     }
 
-    /// How many there are.
+    /// Returns how many channels there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The receiver at the end of a channel.
+    /// Returns the receiver at the end of a channel.
     pub(crate) fn destination(&self, channel: usize) -> Destination {
         self.all[channel].destination
     }
 
-    /// When the next message of a channel arrives.
+    /// Returns when the next message of a channel arrives.
     #[inline]
     pub(crate) fn next(&self, channel: usize) -> Instant {
         self.all[channel].in_transit.front().map_or(Instant::NEVER, |&(at, _)| at)

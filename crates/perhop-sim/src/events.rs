@@ -65,7 +65,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// What has this number.
+    /// Returns the source that has this number.
     #[inline]
     pub(crate) fn source(self, SourceId(id): SourceId) -> EventSource {
         let number = id as usize;
@@ -88,27 +88,27 @@ impl Sources {
         }
     }
 
-    /// The number of a population.
+    /// Returns the number of a population.
     pub(crate) fn population(population: usize) -> SourceId {
         SourceId((BEYOND_FLOWS + population) as u32)
     }
 
-    /// The number of a user.
+    /// Returns the number of a user.
     pub(crate) fn user(self, user: usize) -> SourceId {
         SourceId((BEYOND_FLOWS + self.populations + user) as u32)
     }
 
-    /// The number of a channel; the populations and the users are so many.
+    /// Returns the number of a channel, where there are so many populations and users.
     pub(crate) fn channel((populations, users): (usize, usize), channel: usize) -> SourceId {
         SourceId((BEYOND_FLOWS + populations + users + channel) as u32)
     }
 
-    /// The number of a window control.
+    /// Returns the number of a window control.
     pub(crate) fn control(self, control: usize) -> SourceId {
         Self::channel((self.populations, self.users), self.channels + control)
     }
 
-    /// The number of the probe.
+    /// Returns the number of the probe.
     pub(crate) fn probe(self) -> SourceId {
         self.control(self.controls)
     }

@@ -24,8 +24,10 @@
 //!
 //! ## In the batched engine
 //!
-//! Senders, queues and receivers are those of the reference engine. Over one link, a packet and its ACK
-//! pass nine places:
+//! Both engines have the same flows with their senders, receivers and wires, the same schedulers, AQMs and
+//! meters, and the same media; but a FIFO whose AQM decides on arrival is computed ahead in the batched one,
+//! around the same AQM. Each has its own links and queues of events, and its own order of work. Over one
+//! link, a packet and its ACK pass nine places:
 //!
 //! 1. `Batched::run_links` in [the batched engine](crate::engine::batched) runs all links that are due in a
 //!    window of the look-ahead.

@@ -53,7 +53,7 @@ pub enum Value<O> {
 }
 
 impl<O> Value<O> {
-    /// The kind's name in the catalogue's JSON.
+    /// Returns the kind's name in the catalogue's JSON.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Count(_) => "count",
@@ -65,8 +65,8 @@ impl<O> Value<O> {
         }
     }
 
-    /// The number that an outcome has; the sum over colors where there is one for each. `None` where it has
-    /// none.
+    /// Returns the number that an outcome has; the sum over colors where there is one for each. `None` where
+    /// it has none.
     pub fn of(&self, outcome: &O) -> Option<f64> {
         let sum = |by_color: [u64; 3]| by_color.into_iter().sum::<u64>() as f64;
         match self {
@@ -101,7 +101,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The mean over a class's flows that have a value, in the last columns of all tables.
+    /// Returns the number that an outcome has; the sum over colors where there is one for each. `None` where
+    /// it has none.
     pub const fn of(label: &'static str) -> Self {
         Self {
             label,
@@ -188,7 +189,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit's symbol.
+    /// Returns the unit's symbol.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::BitsPerSecond => "bit/s",

@@ -6,7 +6,7 @@ mod state;
 use std::sync::Arc;
 
 use perhop_core::measure::{RateChange, RateHistory};
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, defaults, require};
 use perhop_core::{Bitrate, Bytes, Duration, Instant, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,8 @@ impl Medium {
         }
     }
 
-    /// The least and the greatest rate at which a link of this rate sends within this time, outages aside.
+    /// Returns the least and the greatest rate at which a link of this rate sends within this time, outages
+    /// aside.
     pub fn rates_within(&self, rate: Bitrate, time: Duration) -> (Bitrate, Bitrate) {
         let mut rates: Vec<Bitrate> = if let Some(trace) = &self.trace {
             trace.rates_by(time).filter_map(|bps| Bitrate::from_bps(bps).ok()).collect()
@@ -60,23 +61,23 @@ impl Medium {
         (rates.first().copied().unwrap_or(rate), rates.last().copied().unwrap_or(rate))
     }
 
-    /// It never changes, loses nothing and delays all packets alike.
+    /// Returns whether the link never changes, loses nothing and delays all packets alike.
     pub fn is_constant(&self) -> bool {
         *self == Self::default()
     }
 
-    /// It loses packets.
+    /// Returns whether the link loses packets.
     pub fn is_lossy(&self) -> bool {
         self.loss.is_some() || self.burst_loss.is_some()
     }
 
-    /// Its rate and its delay are always the same, but for jitter.
+    /// Returns whether rate and delay are always the same, but for jitter.
     pub(crate) fn is_steady(&self) -> bool {
         self.trace.is_none() && self.changes.is_empty() && self.outages.is_empty()
     }
 
-    /// No packet of at least this size passes a link of this rate and this delay in less time, whatever these
-    /// change to.
+    /// Returns the least time in which a packet of at least this size passes a link of this rate and this
+    /// delay, whatever these change to.
     pub(crate) fn least_passage(&self, (rate, delay): (Bitrate, Duration), smallest: Bytes) -> Duration {
         let delay = self.changes.iter().filter_map(|change| change.delay).fold(delay, Duration::min);
         if self.trace.is_some() {
@@ -86,12 +87,12 @@ impl Medium {
         delay + rate.time_of(smallest)
     }
 
-    /// Two packets arrive no closer to one another than the link takes to send the later one.
+    /// Returns whether two packets arrive no closer to one another than the link takes to send the later one.
     pub(crate) fn keeps_intervals(&self) -> bool {
         self.is_steady() && self.jitter.is_none()
     }
 
-    /// A packet can arrive before one that was sent earlier.
+    /// Returns whether a packet can arrive before one that was sent earlier.
     pub(crate) fn reorders(&self) -> bool {
         match self.jitter {
             Some(jitter) => jitter.reorder,
@@ -140,10 +141,10 @@ pub struct GilbertElliott {
     /// Probability that the good state follows a packet that met the bad state; above 0.
     pub bad_to_good: Probability,
     /// Loss probability of a packet in the good state.
-    #[serde(default = "never", skip_serializing_if = "is_never")]
+    #[serde(default = "defaults::probability::<0, 1>", skip_serializing_if = "is_never")]
     pub loss_good: Probability,
     /// Loss probability of a packet in the bad state.
-    #[serde(default = "always")]
+    #[serde(default = "defaults::probability::<1, 1>")]
     pub loss_bad: Probability,
 }
 
@@ -186,7 +187,7 @@ impl Jitter {
     ///
     /// # Errors
     /// The key that does not fit, and what would.
-    pub fn check(&self) -> Result<(), (&'static str, UnitError)> {
+    pub fn check(&self) -> Result<(), UnitError> {
         let Self { distribution, max, mean, sd, .. } = *self;
         let (name, wanted) = match distribution {
             Distribution::Uniform => ("uniform", [true, false, false]),
@@ -194,49 +195,30 @@ impl Jitter {
             Distribution::Normal => ("normal", [max.is_some(), true, true]),
         };
         for ((key, given), wanted) in [("max", max), ("mean", mean), ("sd", sd)].into_iter().zip(wanted) {
-            let refuse = |text: String| Err((key, UnitError::new(text)));
-            match given {
-                None if wanted => {
-                    return refuse(format!("a jitter that is `{name}` needs `{key}`, such as 5ms"));
-                }
-                Some(_) if !wanted => {
-                    return refuse(format!("a jitter that is `{name}` has no `{key}`: leave this key out"));
-                }
-                Some(given) if given.is_zero() => {
-                    return refuse(format!(
-                        "`{key}` is above 0, such as 5ms; without jitter, leave `jitter` out"
-                    ));
-                }
-                _ => {}
-            }
+            let why = format!("a jitter that is `{name}` needs `{key}`, such as 5ms");
+            require(given.is_some() || !wanted, key, why)?;
+            let why = format!("a jitter that is `{name}` has no `{key}`: leave this key out");
+            require(given.is_none() || wanted, key, why)?;
+            let why = format!("`{key}` is above 0, such as 5ms; without jitter, leave `jitter` out");
+            require(given.is_none_or(|given| !given.is_zero()), key, why)?;
         }
         // So a draw lies within the bounds soon.
-        if let Some((_, mean)) = max.zip(mean).filter(|(max, mean)| max < mean) {
-            return Err((
-                "max",
-                UnitError::new(format!("no delay is longer than `max`: at least the mean, {mean}")),
-            ));
+        if let Some((max, mean)) = max.zip(mean) {
+            let why = format!("no delay is longer than `max`: at least the mean, {mean}");
+            require(max >= mean, "max", why)?;
         }
-        if let Some((_, mean)) = sd.zip(mean).filter(|(sd, mean)| sd > mean) {
-            let text =
+        if let Some((sd, mean)) = sd.zip(mean) {
+            let why =
                 format!("no delay is below 0, so `sd` is at most the mean, {mean}; or take `exponential`");
-            return Err(("sd", UnitError::new(text)));
+            require(sd <= mean, "sd", why)?;
         }
         Ok(())
     }
 }
 
-fn never() -> Probability {
-    Probability::new(0.0).expect("a probability")
-}
-
-fn always() -> Probability {
-    Probability::new(1.0).expect("a probability")
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_never(probability: &Probability) -> bool {
-    *probability == never()
+    probability.get() == 0.0
 }
 
 #[cfg(test)]
@@ -255,7 +237,7 @@ mod tests {
             (r#""distribution": "normal", "mean": "2ms", "sd": "3ms""#, "sd"),
         ] {
             let jitter: Jitter = serde_json::from_str(&format!(r#"{{{keys}, "reorder": true}}"#)).unwrap();
-            assert_eq!(jitter.check().unwrap_err().0, refused, "{keys}");
+            assert_eq!(jitter.check().unwrap_err().key(), refused, "{keys}");
         }
     }
 

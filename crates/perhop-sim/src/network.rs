@@ -1,5 +1,7 @@
 //! The network of a run: nodes, links, flows and their routes.
 
+mod transport_spec;
+
 use std::cmp::Ordering;
 
 use perhop_core::aqm::AqmParams;
@@ -12,17 +14,11 @@ use perhop_core::{Bitrate, Bytes, Color, Dscp, Duration, Ecn, Instant, Rng};
 use crate::application::{AnyUser, ApplicationParams, ForeignApplicationParams, Recorded};
 use crate::medium::Medium;
 use crate::outcome::{ApplicationOutcome, FlowRecord};
-use crate::transport::metadata::Metadata;
-use crate::transport::packet_trace::PacketTrace;
-use crate::transport::rap::{RapParams, RapSender};
+use crate::transport::tcp::TcpEcn;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
-use crate::transport::tcp::{TcpEcn, TcpParams, TcpReceiver, TcpSender};
-use crate::transport::tfrc::{TfrcParams, TfrcReceiver, TfrcSender};
-use crate::transport::transit::TransitMeter;
-use crate::transport::udp::{UdpParams, UdpSender};
-use crate::transport::{Counted, Receiver, Sender};
 pub use crate::wire::AccessSpec;
 use crate::workload::{Draws, Packets, Workload};
+pub use transport_spec::TransportSpec;
 
 /// A router's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +62,7 @@ pub struct ApplicationSpec {
 }
 
 impl ApplicationSpec {
-    /// The user of this number in a run with this seed, who has not begun, and when the user begins.
+    /// Returns the user of this number in a run with this seed, who has not begun, and when the user begins.
     pub fn user(&self, member: usize, seed: u64) -> (Instant, AnyUser) {
         let mut rng = Rng::stream(seed, &format!("applications/{}/{member}", self.name));
         let (first, last) = self.start;
@@ -77,7 +73,7 @@ impl ApplicationSpec {
         }
     }
 
-    /// What the group measured.
+    /// Returns what the group measured.
     pub fn outcome(&self, recorded: Recorded) -> ApplicationOutcome {
         let Self { name, params, users, .. } = self;
         let measures = params.measures().iter().map(|measure| (measure.name, measure.value.of(&recorded)));
@@ -161,8 +157,8 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
-    /// Its mean rate between two times, in bit/s: by its trace or its changes, zero in outages. Its own rate
-    /// where nothing is between them.
+    /// Returns the link's mean rate between two times, in bit/s: by its trace or its changes, zero in
+    /// outages; its own rate where nothing is between them.
     pub fn mean_rate(&self, from: Instant, to: Instant) -> f64 {
         let mut rates = RateHistory::new(self.rate);
         self.medium.note_rates(&mut rates);
@@ -177,12 +173,13 @@ impl LinkSpec {
         (parts / nanos) as f64 + (parts % nanos) as f64 / nanos as f64
     }
 
-    /// A FIFO queue without a limit: that of a link without a `queue`, where it is measured or changes.
+    /// Returns a FIFO queue without a limit: the queue of a link without a `queue`, where it is measured or
+    /// changes.
     pub fn unlimited() -> SchedulerParams {
         AqmParams::unlimited().into()
     }
 
-    /// The queue, if it has a limit or a rule: what a user gave the link.
+    /// Returns the queue, if it has a limit or a rule: what a user gave the link.
     pub fn limited(&self) -> Option<&SchedulerParams> {
         self.queue.as_ref().filter(|queue| **queue != Self::unlimited())
     }
@@ -246,136 +243,6 @@ impl FlowSpec {
     }
 }
 
-/// How a flow sends. What the hosts of a transport do depends only on the packets, ACKs, timers and messages of
-/// the flow, each at its own time: so the batched engine may let them act ahead of the clock.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TransportSpec {
-    /// TCP.
-    Tcp(TcpParams),
-    /// UDP.
-    Udp(UdpParams),
-    /// RAP.
-    Rap(RapParams),
-    /// TFRC.
-    Tfrc(TfrcParams),
-}
-
-impl TransportSpec {
-    /// The two ends of a flow that has this much to send, and contracted this rate. What a congestion control
-    /// decides by chance begins with `seed`.
-    pub(crate) fn ends(
-        &self,
-        volume: Option<Bytes>,
-        reserved: Option<Bitrate>,
-        ecn: TcpEcn,
-        seed: u64,
-    ) -> (Sender, Receiver) {
-        match self {
-            Self::Tcp(params) => (
-                Sender::Tcp(TcpSender::new(params.clone(), volume, reserved, ecn, seed)),
-                Receiver::Tcp(TcpReceiver::new(params, ecn)),
-            ),
-            Self::Udp(params) => (Sender::Udp(Box::new(UdpSender::new(params, volume))), Receiver::Sink),
-            Self::Rap(params) => (Sender::Rap(Box::new(RapSender::new(params, volume))), Receiver::Echo),
-            Self::Tfrc(params) => (
-                Sender::Tfrc(Box::new(TfrcSender::new(params, volume))),
-                Receiver::Tfrc(Box::new(TfrcReceiver::new(params))),
-            ),
-        }
-    }
-
-    /// The two ends of a flow that never sends a packet twice, which has this much to send; `None` for TCP.
-    pub fn datagram_ends(&self, volume: Option<Bytes>) -> Option<(Sender, Receiver)> {
-        (!matches!(self, Self::Tcp(_))).then(|| self.ends(volume, None, TcpEcn::Off, 0))
-    }
-
-    /// Returns the place for what packets of a flow carry besides their headers.
-    pub(crate) fn metadata(&self, transit: TransitMeter) -> Metadata {
-        match self {
-            Self::Tcp(params) if params.sack => Metadata::acks(),
-            Self::Tcp(_) => Metadata::none(),
-            Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => Metadata::datagrams(transit),
-        }
-    }
-
-    /// A source that sends a certain number of packets once each, none again if it was lost.
-    pub(crate) fn is_finite(&self, volume: Option<Bytes>) -> bool {
-        match self {
-            Self::Tcp(_) => false,
-            Self::Udp(UdpParams { trace: Some(_), .. }) => true,
-            Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => volume.is_some(),
-        }
-    }
-
-    /// Which of its statistics a sender of a flow with this ECN counts.
-    pub fn counted(&self, ecn: TcpEcn) -> Counted {
-        match self {
-            Self::Tcp(_) => Counted::Segments { ecn: !ecn.is_off() },
-            Self::Udp(_) => Counted::Sent,
-            Self::Rap(_) | Self::Tfrc(_) => Counted::LossEvents,
-        }
-    }
-
-    /// Something goes back to the sender.
-    pub(crate) fn is_acknowledged(&self) -> bool {
-        !matches!(self, Self::Udp(_))
-    }
-
-    /// Its receiver acknowledges each packet as it comes, or none.
-    pub(crate) fn acknowledges_at_once(&self) -> bool {
-        match self {
-            Self::Tcp(params) => params.delayed_ack.is_zero(),
-            Self::Udp(_) | Self::Rap(_) => true,
-            // Its reports have their own time.
-            Self::Tfrc(_) => false,
-        }
-    }
-
-    /// It opens its connection with a packet that carries no data.
-    pub(crate) fn opens(&self) -> bool {
-        matches!(self, Self::Tcp(TcpParams { handshake: true, .. }))
-    }
-
-    /// How many data packets a volume in bytes on the wire takes: the last one is full, too.
-    pub fn packets_of(&self, volume: Bytes) -> u64 {
-        volume.get().div_ceil(u64::from(self.packet_sizes().0))
-    }
-
-    /// What each packet of data carries besides payload: the headers of TCP are as large as an ACK, the
-    /// others have those of IPv4 and UDP.
-    pub fn headers(&self) -> u16 {
-        match self {
-            Self::Tcp(_) => self.packet_sizes().1,
-            Self::Udp(_) | Self::Rap(_) | Self::Tfrc(_) => 28,
-        }
-    }
-
-    /// The bytes on the wire of so much payload, in whole packets: the last one is full, too. `None` if
-    /// packets have no room for payload.
-    pub fn on_wire(&self, payload: Bytes) -> Option<Bytes> {
-        let full = u64::from(self.packet_sizes().0);
-        let room = full.checked_sub(u64::from(self.headers())).filter(|&room| room > 0)?;
-        Some(Bytes::new(payload.get().div_ceil(room).saturating_mul(full)))
-    }
-
-    /// The trace whose packets it sends, if it does.
-    pub fn trace(&self) -> Option<&PacketTrace> {
-        let Self::Udp(params) = self else { return None };
-        params.trace.as_deref()
-    }
-
-    /// The sizes of its data and of its ACKs on the wire, in bytes; 0 if there are no ACKs.
-    pub fn packet_sizes(&self) -> (u16, u16) {
-        let (data, ack) = match self {
-            Self::Tcp(params) => (params.packet, params.ack),
-            Self::Udp(params) => (params.packet, Bytes::new(0)),
-            Self::Rap(params) => (params.packet, params.ack),
-            Self::Tfrc(params) => (params.packet, params.ack),
-        };
-        (data.get() as u16, ack.get() as u16)
-    }
-}
-
 /// A flow's endpoints are not connected, or not by its path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("flow {flow}: no path leads from node {} to node {}", .from.0, .to.0)]
@@ -389,20 +256,20 @@ pub struct NoRoute {
 }
 
 impl Network {
-    /// An empty network that runs for `duration`.
+    /// Makes an empty network that runs for `duration`.
     pub fn new(duration: Duration) -> Self {
         Self { duration, ..Self::default() }
     }
 
-    /// The longest time from when a packet leaves a link, or its host, to when it or its acknowledgement
-    /// comes to another link, without the times that it takes to be sent.
+    /// Returns the longest time from when a packet leaves a link, or its host, to when it or its
+    /// acknowledgement comes to another link, without the times that it takes to be sent.
     pub(crate) fn longest_delay(&self) -> Duration {
         let hosts = self.flows.iter().flat_map(|flow| [&flow.access, &flow.egress]).flatten();
         let there_and_back = hosts.map(|host| host.delay.saturating_mul(2));
         self.links.iter().map(|link| link.delay).chain(there_and_back).max().unwrap_or(Duration::ZERO)
     }
 
-    /// The profile by which a flow's packets are metered.
+    /// Returns the profile by which a flow's packets are metered.
     pub fn meter_of<'a>(&'a self, flow: &'a FlowSpec) -> Option<&'a MeterParams> {
         match &flow.marking {
             Marking::None => None,
@@ -411,8 +278,8 @@ impl Network {
         }
     }
 
-    /// The meters that are implemented outside, each with its place in words. Flows of a group share one
-    /// table.
+    /// Returns the meters that are implemented outside, each with its place in words. Flows of a group share
+    /// one table.
     pub fn foreign_meters(&self) -> Vec<(String, &ForeignMeterParams)> {
         let of_flow = |flow: &FlowSpec| match &flow.marking {
             Marking::Host(_) => "its host".to_owned(),
@@ -439,7 +306,7 @@ impl Network {
         })
     }
 
-    /// The applications that are implemented outside, each with the name of its group.
+    /// Returns the applications that are implemented outside, each with the name of its group.
     pub fn foreign_users(&self) -> impl Iterator<Item = (&str, &ForeignApplicationParams)> {
         self.applications.iter().filter_map(|spec| match &spec.params {
             ApplicationParams::Foreign(params) => Some((&*spec.name, params)),
@@ -468,14 +335,14 @@ impl Network {
         queues.chain(meters).chain(controls).chain(users)
     }
 
-    /// Whether packets of a flow that passes these links may be policed.
+    /// Returns whether packets of a flow that passes these links may be policed.
     pub fn polices(&self, flow: &FlowSpec, links: &[usize]) -> bool {
         let at_links = links.iter().flat_map(|&link| &self.links[link].meters).map(|meter| &meter.profile);
         self.meter_of(flow).into_iter().chain(at_links).any(|profile| profile.actions().drop_any())
     }
 
-    /// The route of a flow's data, or of its acknowledgements: its path if it has one, else one with the
-    /// fewest hops.
+    /// Returns the route of a flow's data, or of its acknowledgements: its path if it has one, else one with
+    /// the fewest hops.
     pub fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
         let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let Some(path) = flow.path else { return self.route(from, to) };
@@ -488,15 +355,15 @@ impl Network {
         (end? == to).then(|| links.clone())
     }
 
-    /// Whether one of these links loses packets.
+    /// Returns whether one of these links loses packets.
     pub fn loses(&self, links: &[usize]) -> bool {
         links.iter().any(|&link| self.links[link].medium.is_lossy())
     }
 
-    /// The least time that a flow's volume takes over these links, with all of its packets ready at its start
-    /// and no other traffic: the propagation delay, the transmission of one packet at each hop, and the
-    /// transmission of all others at the slowest hop. The private links of the hosts are hops. Links have the
-    /// rates and delays with which they begin. `None` for a flow without a volume.
+    /// Returns the least time that a flow's volume takes over these links, with all of its packets ready at
+    /// its start and no other traffic: the propagation delay, the transmission of one packet at each hop, and
+    /// the transmission of all others at the slowest hop. The private links of the hosts are hops. Links have
+    /// the rates and delays with which they begin. `None` for a flow without a volume.
     pub fn idle_time(&self, flow: &FlowSpec, route: &[usize]) -> Option<Duration> {
         let packets = flow.transport.packets_of(flow.volume?);
         let size = Bytes::new(u64::from(flow.transport.packet_sizes().0));
@@ -507,9 +374,9 @@ impl Network {
         Some(slowest.map_or(first, |rate| first + rate.time_of(others)))
     }
 
-    /// When the first data of a flow can leave and arrive on these links at the earliest, `back` being those
-    /// of its acknowledgements: behind the exchange that opens its connection, if there is one. Links have
-    /// the rates and delays with which they begin.
+    /// Returns when the first data of a flow can leave and arrive on these links at the earliest, `back`
+    /// being those of its acknowledgements: behind the exchange that opens its connection, if there is one.
+    /// Links have the rates and delays with which they begin.
     pub fn first_data(&self, flow: &FlowSpec, route: &[usize], back: &[usize]) -> FirstData {
         let (data, feedback) = flow.transport.packet_sizes();
         let time = |links: &[usize], size: u16| {
@@ -522,9 +389,9 @@ impl Network {
         FirstData { leaves, arrives: leaves + time(route, data) }
     }
 
-    /// The flows that begin in a run with this seed of the population that a flow represents, in order, none
-    /// completed: what a run records, before it knows how long they take. `None` for a flow that represents
-    /// no population.
+    /// Returns the flows that begin in a run with this seed of the population that a flow represents, in
+    /// order, none completed: what a run records, before it knows how long they take. `None` for a flow that
+    /// represents no population.
     pub fn flows_of(&self, spec: &FlowSpec, seed: u64) -> Option<impl Iterator<Item = FlowRecord> + use<>> {
         let workload = spec.population.as_ref()?;
         let (full, headers) = (spec.transport.packet_sizes().0, workload.headers);
@@ -538,21 +405,22 @@ impl Network {
         }))
     }
 
-    /// The rates and delays of the links that a flow's data pass, in order, those of the hosts included.
+    /// Returns the rates and delays of the links that a flow's data pass, in order, those of the hosts
+    /// included.
     fn hops(&self, flow: &FlowSpec, route: &[usize]) -> Vec<(Bitrate, Duration)> {
         let private = |access: &Option<AccessSpec>| access.as_ref().map(|access| (access.rate, access.delay));
         let shared = route.iter().map(|&link| (self.links[link].rate, self.links[link].delay));
         private(&flow.access).into_iter().chain(shared).chain(private(&flow.egress)).collect()
     }
 
-    /// The path of a flow over these links without other traffic.
+    /// Returns the path of a flow over these links without other traffic.
     pub(crate) fn idle_path(&self, flow: &FlowSpec, route: &[usize]) -> IdlePath {
         let hops = self.hops(flow, route);
         let delay = hops.iter().fold(Duration::ZERO, |sum, &(_, delay)| sum + delay);
         IdlePath { delay, rates: hops.into_iter().map(|(rate, _)| rate).collect() }
     }
 
-    /// The link from one router straight to another, the first named where there are several.
+    /// Returns the link from one router straight to another, the first named where there are several.
     pub fn link_between(&self, from: NodeId, to: NodeId) -> Option<usize> {
         self.links.iter().position(|link| (link.from, link.to) == (from, to))
     }
@@ -567,7 +435,7 @@ pub struct FirstData {
 }
 
 impl FirstData {
-    /// Data of a flow that began then and sends until `stops` can arrive by `end`.
+    /// Returns whether data of a flow that began then and sends until `stops` can arrive by `end`.
     pub fn can_arrive(self, started: Instant, stops: Instant, end: Instant) -> bool {
         stops.since(started) >= self.leaves && end.since(started) >= self.arrives
     }
@@ -582,8 +450,8 @@ pub(crate) struct IdlePath {
 }
 
 impl IdlePath {
-    /// The least time that packets take: the propagation delay, the transmission of all at the slowest hop,
-    /// of the first packet at the hops before it, and of the last at those behind it.
+    /// Returns the least time that packets take: the propagation delay, the transmission of all at the
+    /// slowest hop, of the first packet at the hops before it, and of the last at those behind it.
     pub(crate) fn time(&self, packets: Packets) -> Duration {
         let Packets { all, first, last } = packets;
         let slowest = self.rates.iter().enumerate().min_by_key(|&(_, rate)| rate).map_or(0, |(hop, _)| hop);

@@ -40,7 +40,7 @@ const CODEPOINT: u32 = 56;
 const ECN: u32 = 62;
 
 impl SimPacket {
-    /// A packet with this header, which comes to the step at its `arrived`.
+    /// Makes a packet with this header, which comes to the step at its `arrived`.
     pub fn new(header: &Header, step: u32, sequence: u32) -> Self {
         Self {
             at: header.arrived,
@@ -54,7 +54,7 @@ impl SimPacket {
         }
     }
 
-    /// What blocks see.
+    /// Returns what blocks see.
     #[inline]
     pub fn header(self) -> Header {
         Header {
@@ -70,48 +70,48 @@ impl SimPacket {
         }
     }
 
-    /// The packet, of a flow with this contracted rate.
+    /// Returns the packet, of a flow with this contracted rate.
     pub(crate) fn contracted(self, service: ServiceLevel) -> Self {
         Self { contract: self.contract & !0xffff | u64::from(service.get()), ..self }
     }
 
-    /// When it comes to the next step of its route.
+    /// Returns when the packet comes to the next step of its route.
     #[inline]
     pub fn at(self) -> Instant {
         self.at
     }
 
-    /// The number of its flow.
+    /// Returns the number of its flow.
     #[inline]
     pub fn flow(self) -> usize {
         (self.place >> 32) as usize
     }
 
-    /// The step of its route that it takes next.
+    /// Returns the step of its route that the packet takes next.
     #[inline]
     pub fn step(self) -> usize {
         (self.place as u32 & !ACK) as usize
     }
 
-    /// It goes back to the sender.
+    /// Returns whether the packet goes back to the sender.
     #[inline]
     pub fn is_ack(self) -> bool {
         self.place as u32 & ACK != 0
     }
 
-    /// All that it carries of its own: the rest is its flow's.
+    /// Returns all that the packet carries of its own: the rest is its flow's.
     #[inline]
     pub fn content(self) -> Content {
         Content(self.content)
     }
 
-    /// The packet, carrying this.
+    /// Returns the packet, carrying this.
     #[inline]
     pub fn carrying(self, content: Content) -> Self {
         Self { content: content.0, ..self }
     }
 
-    /// Data: the segment's number. Acknowledgement: the number of the segment expected next.
+    /// Returns the segment's number of data, the number of the segment expected next of an acknowledgement.
     #[inline]
     pub fn sequence(self) -> u32 {
         self.content().sequence()
@@ -123,111 +123,112 @@ impl SimPacket {
         self.content().size()
     }
 
-    /// Its drop precedence.
+    /// Returns its drop precedence.
     #[inline]
     pub fn color(self) -> Color {
         const COLORS: [Color; 4] = [Color::Green, Color::Yellow, Color::Red, Color::Red];
         COLORS[(self.content >> COLOR) as usize & 3]
     }
 
-    /// The packet, as it comes to the next step of its route at `at`.
+    /// Returns the packet, as it comes to the next step of its route at `at`.
     #[inline]
     pub fn due(self, at: Instant) -> Self {
         Self { at, ..self }
     }
 
-    /// It comes to the next step of its route at `at`.
+    /// Sets the time at which the packet comes to the next step of its route.
     #[inline]
     pub fn put_off(&mut self, at: Instant) {
         self.at = at;
     }
 
-    /// A queue drops it: it comes nowhere.
+    /// Has a queue drop the packet: it comes nowhere.
     #[inline]
     pub fn lose(&mut self) {
         self.at = Instant::NEVER;
     }
 
-    /// A link loses it that has sent it: it comes nowhere.
+    /// Has a link lose the packet that it has sent: it comes nowhere.
     #[inline]
     pub fn lose_in_transit(&mut self) {
         self.at = IN_TRANSIT;
     }
 
-    /// A queue dropped it, or a link lost it.
+    /// Returns whether a queue dropped the packet, or a link lost it.
     #[inline]
     pub fn is_lost(self) -> bool {
         self.at >= IN_TRANSIT
     }
 
-    /// A link lost it that had sent it.
+    /// Returns whether a link lost the packet that it had sent.
     #[inline]
     pub fn is_lost_in_transit(self) -> bool {
         self.at == IN_TRANSIT
     }
 
-    /// The packet before the step after this.
+    /// Returns the packet before the step after this.
     #[inline]
     pub fn onward(self) -> Self {
         Self { place: self.place + 1, ..self }
     }
 
-    /// The packet before that step.
+    /// Returns the packet before that step.
     #[inline]
     pub fn before(self, step: u32) -> Self {
         Self { place: self.place >> 32 << 32 | u64::from(step), ..self }
     }
 
-    /// The packet as one of the flow of this number, before that step; its direction stays.
+    /// Returns the packet as one of the flow of this number, before that step; its direction stays.
     #[inline]
     pub(crate) fn renumbered(self, flow: u32, step: u32) -> Self {
         let direction = self.place & u64::from(ACK);
         Self { place: u64::from(flow) << 32 | direction | u64::from(step), ..self }
     }
 
-    /// The packet with this number.
+    /// Returns the packet with this number.
     #[inline]
     pub fn numbered(self, sequence: u32) -> Self {
         Self { content: self.content >> 32 << 32 | u64::from(sequence), ..self }
     }
 
-    /// The packet with this size.
+    /// Returns the packet with this size.
     #[inline]
     pub fn sized(self, size: u16) -> Self {
         Self { content: self.content & !(0xffff << SIZE) | u64::from(size) << SIZE, ..self }
     }
 
-    /// The packet marked as having met congestion (CE).
+    /// Returns the packet marked as having met congestion (CE).
     #[inline]
     pub fn notified(self) -> Self {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
-    /// The packet, which is not ECN-capable, with this ECN field; or as it is, if this one is not capable either.
+    /// Returns the packet, which is not ECN-capable, with this ECN field; as it is, if that is not capable
+    /// either.
     #[inline]
     pub fn with_ecn(self, ecn: Ecn) -> Self {
         Self { content: self.content | (ecn as u64) << ECN, ..self }
     }
 
-    /// The packet with or without its flag: CWR of data, ECN-Echo of an ACK.
+    /// Returns the packet with or without its flag: CWR of data, ECN-Echo of an ACK.
     #[inline]
     pub fn flagged(self, flag: bool) -> Self {
         Self { content: self.content & !(1 << FLAG) | u64::from(flag) << FLAG, ..self }
     }
 
-    /// The packet with this codepoint, and the color that it means in Assured Forwarding (RFC 2597); any
-    /// other leaves the color.
+    /// Returns the packet with this codepoint, and the color that it means in Assured Forwarding (RFC 2597);
+    /// any other leaves the color.
     pub fn with_codepoint(self, dscp: Dscp) -> Self {
         self.with_marks((color_of(dscp, self.color()) as u64) << COLOR | u64::from(dscp.get()) << CODEPOINT)
     }
 
-    /// The packet with the color and the codepoint of this header.
+    /// Returns the packet with the color and the codepoint of this header.
     #[inline]
     pub fn remarked(self, header: &Header) -> Self {
         self.with_marks((header.color as u64) << COLOR | u64::from(header.dscp.get()) << CODEPOINT)
     }
 
-    /// The packet with this color, and the codepoint that goes with it.
+    /// Returns the packet with this color, and the codepoint that goes with it.
     #[inline]
     pub fn marked(self, color: Color, marks: &Marks) -> Self {
         self.with_marks(marks.0[color.index()])
@@ -257,7 +258,7 @@ static ASSURED: [Marks; 4] = {
 };
 
 impl Marks {
-    /// The marks of an Assured Forwarding class.
+    /// Returns the marks of an Assured Forwarding class.
     pub fn of(class: AfClass) -> &'static Self {
         &ASSURED[class.index()]
     }
@@ -291,7 +292,7 @@ impl Content {
         (self.0 >> SIZE) as u16
     }
 
-    /// Its ECN field.
+    /// Returns its ECN field.
     #[inline]
     pub fn ecn(self) -> Ecn {
         match self.0 >> ECN {

@@ -87,7 +87,7 @@ impl Rates {
         (begins && rises && sends).then_some(rates)
     }
 
-    /// What they send within this time of a period.
+    /// Returns what the rates send within this time of a period.
     fn work_within(&self, time: Duration) -> u128 {
         let ends = self.rows[1..].iter().map(|&(time, _)| time).chain([Duration::from_nanos(u64::MAX)]);
         let spans = self.rows.iter().zip(ends).take_while(|((begin, _), _)| *begin < time);
@@ -96,7 +96,7 @@ impl Rates {
             .sum()
     }
 
-    /// What they send up to this time.
+    /// Returns what the rates send up to this time.
     fn work_by(&self, time: Duration) -> u128 {
         let Some(period) = self.period else { return self.work_within(time) };
         let (whole, rest) = divide(time, period);
@@ -104,7 +104,7 @@ impl Rates {
     }
 }
 
-/// How often this time contains a period, and the rest.
+/// Returns how often this time contains a period, and the rest.
 fn divide(time: Duration, period: Duration) -> (u64, Duration) {
     let (time, period) = (time.as_nanos(), period.as_nanos());
     (time / period, Duration::from_nanos(time % period))
@@ -123,8 +123,8 @@ impl RateTrace {
         }
     }
 
-    /// The rates that it has up to this time, in bit/s: of opportunities, the time between which is no rate,
-    /// none.
+    /// Returns the rates that the trace has up to this time, in bit/s; none for opportunities, the time
+    /// between which is no rate.
     pub fn rates_by(&self, end: Duration) -> impl Iterator<Item = u64> {
         let rows = match self {
             Self::Opportunities(_) => &[][..],
@@ -133,12 +133,13 @@ impl RateTrace {
         rows.iter().filter(move |(from, _)| *from < end).map(|&(_, rate)| rate)
     }
 
-    /// An opportunity sends its bytes at one time.
+    /// Returns whether the trace sends its bytes at single times, as opportunities do.
     pub(crate) fn is_at_once(&self) -> bool {
         matches!(self, Self::Opportunities(_))
     }
 
-    /// What can be sent between two times, in 10⁻⁹ bit: opportunities after the first and up to the second.
+    /// Returns what can be sent between two times, in 10⁻⁹ bit: opportunities after the first and up to the
+    /// second.
     pub fn capacity(&self, from: Instant, to: Instant) -> u128 {
         let by = |at: Instant| {
             let time = at.since(Instant::ZERO);
@@ -175,7 +176,8 @@ impl Timetable {
         Self { trace: Arc::clone(trace), place: 0, base, busy_until, rest: 0, asked }
     }
 
-    /// The earliest time from `now` on at which it can begin to send a packet; `None` for never.
+    /// Returns the earliest time from `now` on at which the link can begin to send a packet; `None` for
+    /// never.
     pub(crate) fn opens(&mut self, now: Instant) -> Option<Instant> {
         if now < self.busy_until {
             return Some(self.busy_until);
@@ -199,8 +201,8 @@ impl Timetable {
         }
     }
 
-    /// The queue was empty up to `now`: opportunities are lost. A packet that comes at the time of an
-    /// opportunity misses it.
+    /// Notes that the queue was empty up to `now`: opportunities are lost. A packet that comes at the time of
+    /// an opportunity misses it.
     pub(crate) fn idle(&mut self, now: Instant) {
         let trace = Arc::clone(&self.trace);
         if let RateTrace::Opportunities(opportunities) = &*trace {
@@ -255,7 +257,7 @@ impl Timetable {
         }
     }
 
-    /// A packet takes what it needs of one opportunity after another.
+    /// Sends a packet in one opportunity after another.
     fn fill(&mut self, opportunities: &Opportunities, size: u64, now: Instant) -> Instant {
         let (mut at, mut missing) = (now, size);
         loop {
@@ -285,7 +287,7 @@ impl Timetable {
         }
     }
 
-    /// A packet takes the time that its bits need at the rates from now on.
+    /// Sends a packet at the rates from now on.
     fn serialize(&mut self, rates: &Rates, size: u16, now: Instant) -> Instant {
         let (mut at, mut missing) = (now, u128::from(size) * 8_000_000_000 + u128::from(self.rest));
         loop {

@@ -19,18 +19,19 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// The route of a flow's data, or of its acknowledgements.
+    /// Returns the route of a flow's data, or of its acknowledgements.
     pub fn of(&self, flow: usize, acknowledges: bool) -> Option<Vec<usize>> {
         let (begin, end) = self.spans[self.number(flow, acknowledges)]?;
         Some(self.links[begin as usize..end as usize].iter().map(|&link| link as usize).collect())
     }
 
-    /// The number of a route: flows with the same number have the same one.
+    /// Returns the number of a route: flows with the same number have the same one.
     pub(crate) fn number(&self, flow: usize, acknowledges: bool) -> usize {
         self.flows[flow][usize::from(acknowledges)] as usize
     }
 
-    /// The links of the route of a flow's data, or of its acknowledgements; none if there is no route.
+    /// Returns the links of the route of a flow's data, or of its acknowledgements; none if there is no
+    /// route.
     pub(crate) fn links(&self, flow: usize, acknowledges: bool) -> &[u32] {
         let (begin, end) = self.spans[self.number(flow, acknowledges)].unwrap_or_default();
         &self.links[begin as usize..end as usize]
@@ -47,8 +48,8 @@ impl Network {
         Some(links.into_iter().map(|link| link as usize).collect())
     }
 
-    /// The routes of all flows. Time grows with the routers at which routes begin times the links, and with
-    /// the lengths of routes; memory with the lengths of routes alone.
+    /// Returns the routes of all flows. Time grows with the routers at which routes begin times the links,
+    /// and with the lengths of routes; memory with the lengths of routes alone.
     pub fn routes(&self) -> Routes {
         let mut numbers: BTreeMap<(NodeId, NodeId), u32> = BTreeMap::new();
         let mut own: BTreeMap<(usize, bool), u32> = BTreeMap::new();
@@ -155,7 +156,7 @@ impl Search {
         }
     }
 
-    /// Adds the links to a router; where they stand, or `None` if it is not reached.
+    /// Adds the links to a router. Returns their place, or `None` if it is not reached.
     fn add_route(&self, network: &Network, to: NodeId, links: &mut Vec<u32>) -> Option<(u32, u32)> {
         let begin = links.len();
         let mut node = to;

@@ -35,32 +35,32 @@ impl SampleTimes {
         }
     }
 
-    /// The number of flows, each with a column in tables of samples.
+    /// Returns the number of flows, each with a column in tables of samples.
     pub(crate) fn flows(&self) -> usize {
         self.flows
     }
 
-    /// The end of the run.
+    /// Returns the end of the run.
     pub(crate) fn end(&self) -> Instant {
         self.end
     }
 
-    /// All measurements lie between these times.
+    /// Returns the times between which all measurements lie.
     pub(crate) fn measured(&self) -> (Instant, Instant) {
         (self.warmup, self.end)
     }
 
-    /// The values in each table of samples of flows.
+    /// Returns the number of values in each table of samples of flows.
     pub(crate) fn values(&self) -> usize {
         self.rows * self.flows
     }
 
-    /// The first sample. Nothing has happened by time zero, so there is none.
+    /// Returns the time of the first sample. Nothing has happened by time zero, so there is none.
     pub(crate) fn first(&self) -> Instant {
         self.after(Instant::ZERO)
     }
 
-    /// The first sample after that time.
+    /// Returns the time of the first sample after `last`.
     pub(crate) fn after(&self, last: Instant) -> Instant {
         let probe = self.interval.map_or(Instant::NEVER, |interval| {
             let samples = last.as_nanos() / interval.as_nanos();
@@ -69,12 +69,12 @@ impl SampleTimes {
         if self.warmup > last { probe.min(self.warmup) } else { probe }
     }
 
-    /// Whether this sample ends the warm-up.
+    /// Returns whether this sample ends the warm-up.
     pub(crate) fn ends_warmup(&self, sample: Instant) -> bool {
         sample == self.warmup
     }
 
-    /// If this sample is the probe's, its row in the series, and the probe's interval.
+    /// Returns the sample's row in the series, if it is the probe's, and the probe's interval.
     pub(crate) fn row(&self, sample: Instant) -> Option<(usize, Duration)> {
         let interval = self.interval?;
         let (number, rest) =
@@ -82,13 +82,13 @@ impl SampleTimes {
         (rest == 0).then(|| (number as usize - 1, interval))
     }
 
-    /// The first sample at that time or after it.
+    /// Returns the time of the first sample at `at` or after it.
     pub(crate) fn from(&self, at: Instant) -> Instant {
         let before = at.as_nanos().saturating_sub(1);
         self.after(Instant::from_nanos(before))
     }
 
-    /// The row of the probe's first sample at that time or after it.
+    /// Returns the row of the probe's first sample at `at` or after it.
     pub(crate) fn row_from(&self, at: Instant) -> Option<usize> {
         let interval = self.interval?.as_nanos();
         Some(at.as_nanos().div_ceil(interval).max(1) as usize - 1)
@@ -108,7 +108,7 @@ impl SampleTimes {
         }
     }
 
-    /// The bytes that have been [added](Self::add) for a flow in each row become rates in bit/s.
+    /// Makes rates in bit/s of the bytes that have been [added](Self::add) for a flow in each row.
     pub(crate) fn bytes_to_rates(&self, table: &mut [f64], flow: usize) {
         let Some(interval) = self.interval else { return };
         for bytes in table.iter_mut().skip(flow).step_by(self.flows) {
@@ -130,10 +130,10 @@ impl SampleTimes {
 
 /// The links of an engine, as measurements see them.
 pub(crate) trait Ports {
-    /// A sample of a link with a queue under an AQM. Its counters are those of `now`.
+    /// Returns a sample of a link with a queue under an AQM. Its counters are those of `now`.
     fn view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 
-    /// The view at the end of the run: packets that still wait have waited until `now`.
+    /// Returns the view at the end of the run: packets that still wait have waited until `now`.
     fn final_view(&mut self, link: usize, now: Instant) -> PortView<'_>;
 }
 

@@ -26,12 +26,12 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The watch of a thread of a run whose progress another thread reports.
+    /// Returns the watch of a thread of a run whose progress another thread reports.
     pub(crate) fn unreported(&self) -> Self {
         Self { under_way: Arc::default(), ..self.clone() }
     }
 
-    /// The watch of one run, which can be ended alone.
+    /// Returns the watch of one run, which can be ended alone.
     #[must_use]
     pub fn of_one_run(&self) -> Self {
         Self { stop_one: Arc::default(), ..self.clone() }
@@ -42,14 +42,14 @@ impl Watch {
         self.stop_one.store(true, Ordering::Relaxed);
     }
 
-    /// The runs are to end.
+    /// Returns whether the runs are to end.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.stop_one.load(Ordering::Relaxed)
     }
 
-    /// The runs that are on, each by the part of it that has been simulated: 0.7 for one at a quarter and one
-    /// at 45 %.
+    /// Returns how many runs are on, each by the part of it that has been simulated: 0.7 for one at a quarter
+    /// and one at 45 %.
     pub fn under_way(&self) -> f64 {
         self.under_way.load(Ordering::Relaxed) as f64 / WHOLE as f64
     }
@@ -67,7 +67,7 @@ pub(crate) const WATCH_INTERVAL: u64 = 4096;
 pub(crate) struct Progress(u64);
 
 impl Progress {
-    /// The run has come to `now`.
+    /// Reports that the run has come to `now`.
     pub(crate) fn report(&mut self, watch: &Watch, now: Instant, end: Instant) {
         let whole = u128::from(WHOLE);
         let parts = (u128::from(now.as_nanos()) * whole).checked_div(u128::from(end.as_nanos()));
@@ -78,7 +78,7 @@ impl Progress {
         }
     }
 
-    /// The run is over.
+    /// Reports that the run is over.
     pub(crate) fn end(&mut self, watch: &Watch) {
         watch.under_way.fetch_sub(std::mem::take(&mut self.0), Ordering::Relaxed);
     }

@@ -61,22 +61,22 @@ impl WindowControls {
         self.0.len()
     }
 
-    /// The control of this number, as its path's packets and ACKs pass it.
+    /// Returns the control of this number, as its path's packets and ACKs pass it.
     pub(crate) fn steering(&mut self, control: usize) -> &mut Steering {
         &mut self.0[control].steering
     }
 
-    /// Whether a control reads the windows at the senders.
+    /// Returns whether a control reads the windows at the senders.
     pub(crate) fn reads_senders(&self, control: usize) -> bool {
         self.0[control].reads_senders
     }
 
-    /// The next time at which a control samples the windows.
+    /// Returns the next time at which a control samples the windows.
     pub(crate) fn next(&self, control: usize) -> Instant {
         self.0[control].steering.next()
     }
 
-    /// A control samples the windows; `windows` knows the congestion windows of the flows that send.
+    /// Has a control sample the windows; `windows` knows the congestion windows of the flows that send.
     pub(crate) fn sample(
         &mut self,
         control: usize,
@@ -90,12 +90,13 @@ impl WindowControls {
         Decision { shares: decision.shares, messages }
     }
 
-    /// A flow's window in packets as the control of its path last sampled it; `None` without a control.
+    /// Returns a flow's window in packets as the control of its path last sampled it; `None` without a
+    /// control.
     pub(crate) fn seen(&self, flow: &Flow) -> Option<f64> {
         flow.control().map(|(control, member)| self.0[control].steering.seen(member))
     }
 
-    /// For each control, the round trip of its path as last measured.
+    /// Returns for each control the round trip of its path as last measured.
     pub(crate) fn round_trips(&self) -> impl Iterator<Item = Option<Duration>> {
         self.0.iter().map(|control| control.steering.round_trip())
     }

@@ -59,7 +59,7 @@ const _: () = assert!(size_of::<Wire>() == 32);
 const LATEST: Instant = Instant::from_nanos(1 << 63);
 
 impl Wire {
-    /// An idle one.
+    /// Makes an idle wire.
     pub(crate) fn new(rate: Bitrate, delay: Duration) -> Self {
         Self {
             delay: delay.min(Duration::AGES),
@@ -68,29 +68,29 @@ impl Wire {
         }
     }
 
-    /// The wire of a host with this private link to its router, if it has one.
+    /// Makes the wire of a host with this private link to its router, if it has one.
     pub(crate) fn of_access(access: Option<&AccessSpec>) -> Self {
         access.map_or_else(Self::none, |access| Self::new(access.rate, access.delay))
     }
 
-    /// In place of a wire: the host sits at its router.
+    /// Makes what a host has in place of a wire that sits at its router.
     pub(crate) fn none() -> Self {
         Self { busy_until: Instant::ZERO, delay: Duration::ZERO, size: 0, nanos: 0, slow: None }
     }
 
-    /// The wire of a host that hands over each packet after a random time of at most `most`.
+    /// Has the host hand over each packet after a random time of at most `most`.
     pub(crate) fn after(mut self, most: Duration, rng: Rng) -> Self {
         let slow = self.slow.get_or_insert_with(|| Box::new(Slow { serializer: None, dispatch: None }));
         slow.dispatch = Some(Dispatch { most: most.min(Duration::AGES), rng, last: Instant::ZERO });
         self
     }
 
-    /// One of another rate and delay, for the packets that come from now on.
+    /// Returns the wire with another rate and delay, for the packets that come from now on.
     pub(crate) fn changed(&self, rate: Bitrate, delay: Duration) -> Self {
         Self { busy_until: self.busy_until, ..Self::new(rate, delay) }
     }
 
-    /// When everything is sent that was put on it.
+    /// Returns when everything is sent that was put on the wire.
     #[inline(always)]
     pub(crate) fn busy_until(&self) -> Instant {
         self.busy_until

@@ -1,7 +1,7 @@
 //! A class in Python as the users of an application.
 
 use perhop_core::{Duration, Instant, Rng};
-use perhop_sim::application::{Action, Direction, Event, ForeignUser};
+use perhop_sim::application::{Action, Direction, ForeignUser, UserEvent};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -95,17 +95,17 @@ pub(super) struct PythonUser {
 const MOST_WAKES: u32 = 100_000;
 
 /// The method for an event, and the connection that it is about.
-fn method_for(event: Event) -> Option<(&'static str, Option<u32>)> {
+fn method_for(event: UserEvent) -> Option<(&'static str, Option<u32>)> {
     match event {
-        Event::Begins => Some(("on_start", None)),
-        Event::Wakes => Some(("on_timer", None)),
-        Event::Arrived { connection, direction: Direction::Request } => {
+        UserEvent::Begins => Some(("on_start", None)),
+        UserEvent::Wakes => Some(("on_timer", None)),
+        UserEvent::Arrived { connection, direction: Direction::Request } => {
             Some(("on_request", Some(connection)))
         }
-        Event::Arrived { connection, direction: Direction::Response } => {
+        UserEvent::Arrived { connection, direction: Direction::Response } => {
             Some(("on_response", Some(connection)))
         }
-        Event::Datagram { .. } => None,
+        UserEvent::Datagram { .. } => None,
     }
 }
 
@@ -167,11 +167,11 @@ fn nonsense(returned: &Bound<'_, PyAny>) -> PyErr {
 }
 
 impl ForeignUser for PythonUser {
-    fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>) {
+    fn on_event(&mut self, event: UserEvent, now: Instant, actions: &mut Vec<Action>) {
         let Some((name, connection)) = method_for(event) else { return };
         let before = actions.len();
         self.woken = match event {
-            Event::Wakes if self.woken.0 == now => (now, self.woken.1 + 1),
+            UserEvent::Wakes if self.woken.0 == now => (now, self.woken.1 + 1),
             _ => (now, 0),
         };
         let chosen = self.instance.call(name, Some(now), None, |object, UserMethods { random }| {

@@ -4,7 +4,7 @@
 use perhop_core::{Bytes, Color, Duration, Instant, Rng};
 use perhop_sim::Watch;
 use perhop_sim::application::{
-    Action, ApplicationParams, Commands, Direction, Event, Foreign, Recorded, User,
+    Action, ApplicationParams, Commands, Direction, Foreign, Recorded, User, UserEvent,
 };
 use perhop_sim::transport::tcp::congestion::{
     AckSample, CongestionControl, CongestionEvent, DeliverySample, ForeignCongestionParams, LostSegment,
@@ -200,7 +200,7 @@ fn actions(mut user: Foreign, seed: u64, copied: bool) -> Vec<(u64, Action)> {
     let mut rng = Rng::stream(seed, "events");
     let (mut recorded, mut taken) = (Recorded::default(), Vec::new());
     let (mut now, mut wake, mut open) = (Instant::ZERO, None, Vec::new());
-    let mut next = Event::Begins;
+    let mut next = UserEvent::Begins;
     let calls = length(seed, &mut rng);
     for call in 0..calls {
         if copied && call == calls / 2 {
@@ -223,10 +223,10 @@ fn actions(mut user: Foreign, seed: u64, copied: bool) -> Vec<(u64, Action)> {
             let place = rng.up_to(open.len() as u64 - 1) as usize;
             let (connection, direction): (u32, Direction) = open.remove(place);
             now += Duration::from_nanos(rng.up_to(50_000_000));
-            next = Event::Arrived { connection, direction };
+            next = UserEvent::Arrived { connection, direction };
         } else if let Some(at) = wake.take() {
             now = now.max(at);
-            next = Event::Wakes;
+            next = UserEvent::Wakes;
         } else {
             break;
         }

@@ -160,7 +160,7 @@ fn check_loss(medium: &Medium) -> Result<(), Refused> {
 
 fn check_jitter(medium: &Medium) -> Result<(), Refused> {
     let Some(jitter) = &medium.jitter else { return Ok(()) };
-    jitter.check().map_err(|(key, problem)| (format!("jitter.{key}"), problem.to_string()))
+    jitter.check().map_err(|problem| (format!("jitter.{}", problem.key()), problem.text().to_owned()))
 }
 
 /// Returns the first key of a direction that makes its medium other than constant.

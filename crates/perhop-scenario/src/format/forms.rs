@@ -158,10 +158,10 @@ impl<'de> Deserialize<'de> for Transport {
 /// Reads a transport's table, with the checks that no single key can make.
 fn read_transport<T: DeserializeOwned, E: de::Error>(
     table: Value,
-    check: impl FnOnce(&T) -> Result<(), (&'static str, UnitError)>,
+    check: impl FnOnce(&T) -> Result<(), UnitError>,
 ) -> Result<T, E> {
     let params = nested(table, |table| Some(T::deserialize(table))).expect("always read")?;
-    check(&params).map_err(|(key, problem)| de::Error::custom(UnitError::at(key, problem)))?;
+    check(&params).map_err(de::Error::custom)?;
     Ok(params)
 }
 

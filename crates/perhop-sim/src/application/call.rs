@@ -5,7 +5,7 @@ use perhop_core::{Bitrate, Block, Bytes, Duration, Origin, Probability, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Carrier, Commands, Event, User, UserMeasure};
+use super::{Application, Carrier, Commands, User, UserEvent, UserMeasure};
 use crate::transport::udp::{Pattern, UdpParams};
 
 /// Two people who speak in turns and fall silent, each a source over UDP that is on and off.
@@ -65,7 +65,7 @@ impl Block for Call {
     const BATCHED: bool = true;
 
     fn check(params: &CallParams) -> Result<(), UnitError> {
-        params.source().check().map_err(|(key, problem)| UnitError::at(key, problem))
+        params.source().check()
     }
 }
 
@@ -83,7 +83,7 @@ impl Application for Call {
 
 /// The sources act by themselves, and the E-model rates what becomes of their packets.
 impl User for Call {
-    fn on_event(&mut self, _: Event, _: &mut Commands<'_>) {}
+    fn on_event(&mut self, _: UserEvent, _: &mut Commands<'_>) {}
     fn finish(&mut self, _: &mut Commands<'_>) {}
 }
 

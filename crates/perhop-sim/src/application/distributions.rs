@@ -1,12 +1,10 @@
 //! Distributions of sizes and numbers, in portable arithmetic.
 
 use perhop_core::portable::{exp, ln};
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Bytes, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::refuse;
 
 /// Sizes: lognormal between two bounds. A size beyond them is drawn again.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,21 +37,16 @@ impl Lognormal {
 
     /// Checks that sizes within the bounds are found soon.
     pub(super) fn check(&self, key: &str) -> Result<(), UnitError> {
-        if self.least.get() == 0 || self.least >= self.most {
-            return refuse(key, "the sizes are at least 1B, and `least` is below `most`");
-        }
-        if !(0.0..=10.0).contains(&self.sigma) {
-            return refuse(key, "`sigma`, of the logarithm of bytes, is from 0 to 10");
-        }
+        let ascends = self.least.get() > 0 && self.least < self.most;
+        require(ascends, key, "the sizes are at least 1B, and `least` is below `most`")?;
+        let is_usual = (0.0..=10.0).contains(&self.sigma);
+        require(is_usual, key, "`sigma`, of the logarithm of bytes, is from 0 to 10")?;
         let (least, most) = (ln(self.least.get() as f64), ln(self.most.get() as f64));
-        if !(least..=most).contains(&self.mu) {
-            let text = format!(
-                "`mu`, of the logarithm of bytes, lies between those of `least` and `most`, {least:.2} and {most:.2}, not at {}",
-                self.mu
-            );
-            return refuse(key, &text);
-        }
-        Ok(())
+        let why = format!(
+            "`mu`, of the logarithm of bytes, lies between those of `least` and `most`, {least:.2} and {most:.2}, not at {}",
+            self.mu
+        );
+        require((least..=most).contains(&self.mu), key, why)
     }
 }
 
@@ -87,16 +80,11 @@ impl Pareto {
 
     pub(super) fn check(&self, key: &str) -> Result<(), UnitError> {
         let is_positive = |value: f64| value.is_finite() && value > 0.0;
-        if !is_positive(self.alpha) || !is_positive(self.least) {
-            return refuse(key, "`alpha` and `least` are above 0");
-        }
-        if !(self.least..=MOST_OBJECTS).contains(&self.most) {
-            return refuse(key, "`most` is at least `least`, and at most 10000");
-        }
-        if !(0.0..=self.least).contains(&self.less) {
-            return refuse(key, "`less` is from 0 to `least`");
-        }
-        Ok(())
+        let are_positive = is_positive(self.alpha) && is_positive(self.least);
+        require(are_positive, key, "`alpha` and `least` are above 0")?;
+        let is_usual = (self.least..=MOST_OBJECTS).contains(&self.most);
+        require(is_usual, key, "`most` is at least `least`, and at most 10000")?;
+        require((0.0..=self.least).contains(&self.less), key, "`less` is from 0 to `least`")
     }
 }
 

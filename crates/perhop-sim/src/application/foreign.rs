@@ -6,21 +6,19 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use dyn_clone::{DynClone, clone_trait_object};
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Bytes, Implementation, Instant, Origin, Rng, Unimplemented};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::request_response::RequestResponse;
-use super::{
-    Action, Application, Carrier, Commands, Direction, Event, User, UserMeasure, check_request, refuse,
-};
+use super::{Action, Application, Carrier, Commands, Direction, User, UserEvent, UserMeasure, check_request};
 
 /// The decisions of a user that is implemented outside.
 pub trait ForeignUser: DynClone + fmt::Debug + Send + Sync {
     /// Something happens to the user. Commands are added to `actions`.
-    fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>);
+    fn on_event(&mut self, event: UserEvent, now: Instant, actions: &mut Vec<Action>);
 }
 
 clone_trait_object!(ForeignUser);
@@ -77,7 +75,7 @@ pub struct Foreign {
 }
 
 impl ForeignUser for Unimplemented {
-    fn on_event(&mut self, _: Event, _: Instant, _: &mut Vec<Action>) {
+    fn on_event(&mut self, _: UserEvent, _: Instant, _: &mut Vec<Action>) {
         self.refuse()
     }
 }
@@ -91,9 +89,8 @@ impl Block for Foreign {
     const IS_OUTSIDE: bool = true;
 
     fn check(params: &ForeignApplicationParams) -> Result<(), UnitError> {
-        if !(1..=MOST_CONNECTIONS).contains(&params.connections) {
-            return refuse("connections", &format!("a user has 1 to {MOST_CONNECTIONS} connections"));
-        }
+        let is_usual = (1..=MOST_CONNECTIONS).contains(&params.connections);
+        require(is_usual, "connections", format_args!("a user has 1 to {MOST_CONNECTIONS} connections"))?;
         check_request(params.request)
     }
 }
@@ -115,8 +112,8 @@ impl Application for Foreign {
 }
 
 impl User for Foreign {
-    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
-        if let Event::Arrived { connection, direction: Direction::Response } = event
+    fn on_event(&mut self, event: UserEvent, commands: &mut Commands<'_>) {
+        if let UserEvent::Arrived { connection, direction: Direction::Response } = event
             && let Some(began) = self.open[connection as usize].pop_front()
             && commands.counts(began)
         {
@@ -154,12 +151,12 @@ mod tests {
     struct Asks(u32);
 
     impl ForeignUser for Asks {
-        fn on_event(&mut self, event: Event, now: Instant, actions: &mut Vec<Action>) {
+        fn on_event(&mut self, event: UserEvent, now: Instant, actions: &mut Vec<Action>) {
             self.0 += 1;
             let grant = |connection, direction, bytes| Action::Grant { connection, direction, bytes };
             match event {
-                Event::Begins => actions.extend([0, 1].map(|one| grant(one, Direction::Request, 100))),
-                Event::Arrived { connection, direction: Direction::Request } => {
+                UserEvent::Begins => actions.extend([0, 1].map(|one| grant(one, Direction::Request, 100))),
+                UserEvent::Arrived { connection, direction: Direction::Request } => {
                     actions.push(grant(connection, Direction::Response, 5000));
                 }
                 _ => actions.push(Action::WakeAt(now + Duration::from_secs(1))),
@@ -191,14 +188,14 @@ mod tests {
         let mut user = params.user(7, Rng::stream(1, "test"));
         let (mut recorded, mut actions) = (Recorded::default(), Vec::new());
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
-        let mut tell = |user: &mut Foreign, event: Event, seconds: u64| {
+        let mut tell = |user: &mut Foreign, event: UserEvent, seconds: u64| {
             actions.clear();
             let (actions, recorded, now) = (&mut actions, &mut recorded, at(seconds));
             user.on_event(event, &mut Commands { now, warmup: at(1), actions, recorded });
             actions.len()
         };
-        let arrived = |connection, direction| Event::Arrived { connection, direction };
-        assert_eq!(tell(&mut user, Event::Begins, 2), 2);
+        let arrived = |connection, direction| UserEvent::Arrived { connection, direction };
+        assert_eq!(tell(&mut user, UserEvent::Begins, 2), 2);
         assert_eq!(tell(&mut user, arrived(1, Direction::Request), 3), 1);
         let mut copy = user.clone();
         assert_eq!(tell(&mut user, arrived(1, Direction::Response), 6), 1);

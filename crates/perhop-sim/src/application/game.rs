@@ -1,12 +1,12 @@
 //! Online games: small datagrams in both directions.
 
 use perhop_core::portable::ln;
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Carrier, Commands, Direction, Event, User, UserMeasure, refuse};
+use super::{Application, Carrier, Commands, Direction, User, UserEvent, UserMeasure};
 use crate::measure::Unit;
 use crate::measure::Value::Optional;
 
@@ -62,11 +62,8 @@ impl ExtremeValue {
     }
 
     fn check(self, key: &str, most: f64) -> Result<(), UnitError> {
-        let is_good = (0.0..=most).contains(&self.a) && (0.0..=most).contains(&self.b);
-        if is_good && self.a > 0.0 {
-            return Ok(());
-        }
-        refuse(key, &format!("`a` is above 0 and `b` at least 0, both at most {most}"))
+        let is_good = (0.0..=most).contains(&self.a) && (0.0..=most).contains(&self.b) && self.a > 0.0;
+        require(is_good, key, format_args!("`a` is above 0 and `b` at least 0, both at most {most}"))
     }
 }
 
@@ -105,13 +102,8 @@ impl Block for Game {
         params.down_interval.check("down-interval", MOST_MILLIS)?;
         params.down_size.check("down-size", f64::from(LARGEST))?;
         params.up_size.check("up-size", f64::from(LARGEST))?;
-        if params.up_interval < SHORTEST_INTERVAL {
-            return refuse("up-interval", "an interval is at least 1ms");
-        }
-        if params.headers.get() >= u64::from(LARGEST) {
-            return refuse("headers", "headers have less than 1500B");
-        }
-        Ok(())
+        require(params.up_interval >= SHORTEST_INTERVAL, "up-interval", "an interval is at least 1ms")?;
+        require(params.headers.get() < u64::from(LARGEST), "headers", "headers have less than 1500B")
     }
 }
 
@@ -157,17 +149,17 @@ impl Application for Game {
 }
 
 impl User for Game {
-    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
+    fn on_event(&mut self, event: UserEvent, commands: &mut Commands<'_>) {
         match event {
-            Event::Begins => {
+            UserEvent::Begins => {
                 let first = self.rng.up_to(self.params.up_interval.as_nanos());
                 self.up = commands.now + Duration::from_nanos(first);
                 self.down = commands.now + self.interval();
                 commands.wake_at(self.up.min(self.down));
             }
-            Event::Wakes => self.send(commands),
-            Event::Datagram { direction, transit, .. } => self.record(direction, transit, commands),
-            Event::Arrived { .. } => {}
+            UserEvent::Wakes => self.send(commands),
+            UserEvent::Datagram { direction, transit, .. } => self.record(direction, transit, commands),
+            UserEvent::Arrived { .. } => {}
         }
     }
 
@@ -237,7 +229,7 @@ mod tests {
     #[test]
     fn a_player_sends_each_40_ms_and_the_server_each_58() {
         let mut bench = Bench::<Game>::new(&params::<Game>(""));
-        bench.event(Event::Begins, 1.0);
+        bench.event(UserEvent::Begins, 1.0);
         let mut sent = [Vec::new(), Vec::new()];
         loop {
             let now = bench.wakes();
@@ -264,7 +256,7 @@ mod tests {
         bench.warmup = Instant::from_nanos(1_000_000_000);
         let mut arrives = |direction, millis, at| {
             bench.event(
-                Event::Datagram { connection: 0, direction, transit: Duration::from_millis(millis) },
+                UserEvent::Datagram { connection: 0, direction, transit: Duration::from_millis(millis) },
                 at,
             );
         };

@@ -21,7 +21,8 @@ impl Recorded {
         extend(&mut self.samples, name, [value]);
     }
 
-    /// The run ends, and a time that would be a sample of this name has not: it is so long by now.
+    /// Adds a time that would be a sample of this name if it had ended before the run did: it is so long by
+    /// now.
     pub fn leave_open(&mut self, name: &'static str, value: f64) {
         extend(&mut self.open, name, [value]);
     }
@@ -43,12 +44,12 @@ impl Recorded {
         }
     }
 
-    /// The numbers of this name, in the order in which they came.
+    /// Returns the numbers of this name, in the order in which they came.
     pub fn samples_of(&self, name: &str) -> &[f64] {
         of_name(&self.samples, name)
     }
 
-    /// The times of this name that are open at the end of the run.
+    /// Returns the times of this name that are open at the end of the run.
     pub fn open_of(&self, name: &str) -> &[f64] {
         of_name(&self.open, name)
     }

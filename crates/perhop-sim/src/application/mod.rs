@@ -21,7 +21,7 @@ mod request_response;
 mod video;
 mod web;
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Bytes, Duration, Instant, Rng, Role, register_params};
 
 pub use call::{Call, CallParams};
@@ -46,7 +46,7 @@ pub enum Direction {
 
 /// What happens to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum UserEvent {
     /// It begins.
     Begins,
     /// All bytes of the first grant on this connection and in this direction that was still open have
@@ -109,12 +109,12 @@ pub struct Commands<'a> {
 }
 
 impl Commands<'_> {
-    /// The client asks for something, in so many bytes.
+    /// Has the client ask for something, in so many bytes.
     pub fn request(&mut self, connection: u32, bytes: Bytes) {
         self.actions.push(Action::Grant { connection, direction: Direction::Request, bytes: bytes.get() });
     }
 
-    /// The server answers with so many bytes.
+    /// Has the server answer with so many bytes.
     pub fn respond(&mut self, connection: u32, bytes: u64) {
         self.actions.push(Action::Grant { connection, direction: Direction::Response, bytes });
     }
@@ -124,7 +124,7 @@ impl Commands<'_> {
         self.actions.push(Action::Send { connection, direction, size });
     }
 
-    /// The user is to be woken then, in place of an earlier time.
+    /// Has the user woken then, in place of an earlier time.
     pub fn wake_at(&mut self, at: Instant) {
         self.actions.push(Action::WakeAt(at));
     }
@@ -143,7 +143,7 @@ impl Commands<'_> {
         }
     }
 
-    /// Whether what began then counts: no measure includes the warm-up.
+    /// Returns whether what began then counts: no measure includes the warm-up.
     pub fn counts(&self, began: Instant) -> bool {
         began >= self.warmup
     }
@@ -152,10 +152,10 @@ impl Commands<'_> {
 /// A user of an application, as the engine drives it.
 #[ambassador::delegatable_trait]
 pub trait User {
-    /// Something happens to the user.
-    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>);
+    /// Takes an event of the user.
+    fn on_event(&mut self, event: UserEvent, commands: &mut Commands<'_>);
 
-    /// The run ends: what is unfinished is recorded. Commands have no effect.
+    /// Records what is unfinished at the end of the run. Commands have no effect.
     fn finish(&mut self, commands: &mut Commands<'_>);
 }
 
@@ -182,15 +182,15 @@ pub trait Application: Block + User {
     /// The measures of the users of a group.
     const MEASURES: &'static [UserMeasure];
 
-    /// A user with this stream, which has not begun.
+    /// Makes a user with this stream, which has not begun.
     fn new(params: &Self::Params, rng: Rng) -> Self;
 
-    /// How many connections a user has.
+    /// Returns how many connections a user has.
     fn connections(_params: &Self::Params) -> u32 {
         1
     }
 
-    /// Over what it runs.
+    /// Returns the transport that the application runs over.
     fn carrier(params: &Self::Params) -> Carrier;
 }
 
@@ -207,28 +207,28 @@ macro_rules! register_applications {
         }
 
         impl ApplicationParams {
-            /// A user with this stream.
+            /// Makes a user with this stream.
             pub fn user(&self, rng: Rng) -> AnyUser {
                 match self { $(Self::$variant(params) => AnyUser::$variant(<$user as Application>::new(params, rng)),)+ }
             }
 
-            /// How many connections a user has.
+            /// Returns how many connections a user has.
             pub fn connections(&self) -> u32 {
                 match self { $(Self::$variant(params) => <$user as Application>::connections(params),)+ }
             }
 
-            /// Over what it runs.
+            /// Returns the transport that the application runs over.
             pub fn carrier(&self) -> Carrier {
                 match self { $(Self::$variant(params) => <$user as Application>::carrier(params),)+ }
             }
 
-            /// The measures of the users of a group.
+            /// Returns the measures of the users of a group.
             pub fn measures(&self) -> &'static [UserMeasure] {
                 match self { $(Self::$variant(_) => <$user as Application>::MEASURES,)+ }
             }
         }
 
-        /// The measures of each application, by its name.
+        /// Returns the measures of each application, by its name.
         pub fn all_measures() -> Vec<(&'static str, &'static [UserMeasure])> {
             vec![$((<$user as Block>::NAME, <$user as Application>::MEASURES)),+]
         }
@@ -244,20 +244,13 @@ register_applications! {
     Foreign(Foreign),
 }
 
-/// Refuses a key's value.
-fn refuse(key: &str, text: &str) -> Result<(), UnitError> {
-    Err(UnitError::at(key, text))
-}
-
 /// The longest request: more are a slip of the keyboard.
 const LONGEST_REQUEST: Bytes = Bytes::new(1_000_000);
 
 /// Checks the bytes of a request.
 fn check_request(request: Bytes) -> Result<(), UnitError> {
-    if request.get() == 0 || request > LONGEST_REQUEST {
-        return refuse("request", "a request has 1B to 1MB");
-    }
-    Ok(())
+    let is_usual = request.get() > 0 && request <= LONGEST_REQUEST;
+    require(is_usual, "request", "a request has 1B to 1MB")
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Requests and responses, one after another over one connection: remote calls, queries of a database.
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Carrier, Commands, Direction, Event, User, UserMeasure, check_request, refuse};
+use super::{Application, Carrier, Commands, Direction, User, UserEvent, UserMeasure, check_request};
 use crate::measure::Unit;
 use crate::measure::Value::{Number, Optional};
 
@@ -102,10 +102,8 @@ impl Block for RequestResponse {
 
     fn check(params: &RequestResponseParams) -> Result<(), UnitError> {
         check_request(params.request)?;
-        if params.response.get() == 0 || params.response > LARGEST_RESPONSE {
-            return refuse("response", "a response has 1B to 1TB");
-        }
-        Ok(())
+        let is_allowed = params.response.get() > 0 && params.response <= LARGEST_RESPONSE;
+        require(is_allowed, "response", "a response has 1B to 1TB")
     }
 }
 
@@ -155,21 +153,21 @@ impl Application for RequestResponse {
 }
 
 impl User for RequestResponse {
-    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
+    fn on_event(&mut self, event: UserEvent, commands: &mut Commands<'_>) {
         match (event, self.step) {
-            (Event::Begins, _) | (Event::Wakes, Step::Thinking) => self.ask(commands),
-            (Event::Arrived { direction: Direction::Request, .. }, Step::Waiting) => {
+            (UserEvent::Begins, _) | (UserEvent::Wakes, Step::Thinking) => self.ask(commands),
+            (UserEvent::Arrived { direction: Direction::Request, .. }, Step::Waiting) => {
                 if self.exchange.service.is_zero() {
                     return commands.respond(0, self.exchange.response);
                 }
                 self.step = Step::Serving;
                 commands.wake_at(commands.now + self.exchange.service);
             }
-            (Event::Wakes, Step::Serving) => {
+            (UserEvent::Wakes, Step::Serving) => {
                 self.step = Step::Waiting;
                 commands.respond(0, self.exchange.response);
             }
-            (Event::Arrived { direction: Direction::Response, .. }, Step::Waiting) => {
+            (UserEvent::Arrived { direction: Direction::Response, .. }, Step::Waiting) => {
                 commands.sample_time("response_s", self.exchange.began);
                 if self.exchange.think.is_zero() {
                     return self.ask(commands);
@@ -177,7 +175,7 @@ impl User for RequestResponse {
                 self.step = Step::Thinking;
                 commands.wake_at(commands.now + self.exchange.think);
             }
-            (Event::Wakes | Event::Arrived { .. } | Event::Datagram { .. }, _) => {}
+            (UserEvent::Wakes | UserEvent::Arrived { .. } | UserEvent::Datagram { .. }, _) => {}
         }
     }
 
@@ -214,7 +212,7 @@ mod tests {
     fn an_exchange_by_hand() {
         let text = r#""service": "300ms", "think": "2s", "times": "constant", "response": "5kB""#;
         let mut bench: Bench<RequestResponse> = Bench::new(&params::<RequestResponse>(text));
-        bench.event(Event::Begins, 1.0);
+        bench.event(UserEvent::Begins, 1.0);
         assert_eq!(bench.requested(), [0]);
         bench.arrives(0, Direction::Request, 1.25);
         assert!(bench.responded().is_empty());

@@ -2,7 +2,7 @@
 
 use perhop_core::{Block, Duration, Instant, Rng};
 
-use super::{Action, Application, Commands, Direction, Event, Recorded};
+use super::{Action, Application, Commands, Direction, Recorded, UserEvent};
 
 /// A user, its commands, and what it has recorded.
 pub(super) struct Bench<U> {
@@ -44,19 +44,19 @@ impl<U: Application> Bench<U> {
         }
     }
 
-    pub(super) fn event(&mut self, event: Event, seconds: f64) {
+    pub(super) fn event(&mut self, event: UserEvent, seconds: f64) {
         self.now = Instant::ZERO + Duration::from_nanos((seconds * 1e9 + 0.5) as u64);
         self.call(|user, commands| user.on_event(event, commands));
     }
 
     pub(super) fn arrives(&mut self, connection: u32, direction: Direction, seconds: f64) {
-        self.event(Event::Arrived { connection, direction }, seconds);
+        self.event(UserEvent::Arrived { connection, direction }, seconds);
     }
 
     /// Wakes it at the time that it named last; returns the time.
     pub(super) fn wakes(&mut self) -> f64 {
         let at = std::mem::replace(&mut self.wake, Instant::NEVER).as_secs_f64();
-        self.event(Event::Wakes, at);
+        self.event(UserEvent::Wakes, at);
         at
     }
 

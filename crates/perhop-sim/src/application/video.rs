@@ -1,11 +1,11 @@
 //! Adaptive video over HTTP: chunks whose rate follows the buffer.
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Bitrate, Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Carrier, Commands, Direction, Event, User, UserMeasure, check_request, refuse};
+use super::{Application, Carrier, Commands, Direction, User, UserEvent, UserMeasure, check_request};
 use crate::measure::Unit;
 use crate::measure::Value::{Number, Optional};
 
@@ -81,19 +81,14 @@ impl Block for Video {
 
     fn check(params: &VideoParams) -> Result<(), UnitError> {
         check_request(params.request)?;
-        if params.rates.is_empty() || !params.rates.is_sorted_by(|one, next| one < next) {
-            return refuse("rates", "name at least one rate, the lowest first and each once");
-        }
-        if !(SHORTEST_CHUNK..=LONGEST_CHUNK).contains(&params.chunk) {
-            return refuse("chunk", "a chunk plays for 100ms to 600s");
-        }
-        if params.buffer < params.chunk || params.buffer > LONGEST_BUFFER {
-            return refuse("buffer", "the buffer holds at least a chunk, and at most 10 hours");
-        }
-        if params.reservoir > params.buffer || params.cushion > params.buffer - params.reservoir {
-            return refuse("cushion", "`reservoir` and `cushion` together are at most `buffer`");
-        }
-        Ok(())
+        let ascends = !params.rates.is_empty() && params.rates.is_sorted_by(|one, next| one < next);
+        require(ascends, "rates", "name at least one rate, the lowest first and each once")?;
+        let is_usual = (SHORTEST_CHUNK..=LONGEST_CHUNK).contains(&params.chunk);
+        require(is_usual, "chunk", "a chunk plays for 100ms to 600s")?;
+        let has_room = params.buffer >= params.chunk && params.buffer <= LONGEST_BUFFER;
+        require(has_room, "buffer", "the buffer holds at least a chunk, and at most 10 hours")?;
+        let fits = params.reservoir <= params.buffer && params.cushion <= params.buffer - params.reservoir;
+        require(fits, "cushion", "`reservoir` and `cushion` together are at most `buffer`")
     }
 }
 
@@ -156,21 +151,21 @@ impl Application for Video {
 }
 
 impl User for Video {
-    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
+    fn on_event(&mut self, event: UserEvent, commands: &mut Commands<'_>) {
         match event {
-            Event::Begins => {
+            UserEvent::Begins => {
                 self.began = commands.now;
                 self.ask(commands);
             }
-            Event::Wakes => {
+            UserEvent::Wakes => {
                 self.play(commands);
                 self.ask(commands);
             }
-            Event::Arrived { direction: Direction::Request, .. } => {
+            UserEvent::Arrived { direction: Direction::Request, .. } => {
                 commands.respond(0, self.params.bytes(self.rate));
             }
-            Event::Arrived { direction: Direction::Response, .. } => self.on_chunk(commands),
-            Event::Datagram { .. } => {}
+            UserEvent::Arrived { direction: Direction::Response, .. } => self.on_chunk(commands),
+            UserEvent::Datagram { .. } => {}
         }
     }
 
@@ -287,7 +282,7 @@ mod tests {
     fn the_published_quality_of_experience() {
         // 750 1200 1200 2850 1850 with stalls of 0 0 0.4 0 1 s: 7.85 - 4.3 x 1.4 - 3.1 = -1.27.
         let mut bench = Bench::<Video>::new(&params::<Video>(""));
-        bench.event(Event::Begins, 0.0);
+        bench.event(UserEvent::Begins, 0.0);
         let mut now = 0.0;
         for (kbps, stall) in [(750, 0.0), (1200, 0.0), (1200, 0.4), (2850, 0.0), (1850, 1.0)] {
             now = chunk_of(&mut bench, kbps, stall, now);
@@ -302,7 +297,7 @@ mod tests {
     #[test]
     fn the_next_chunk_waits_until_the_buffer_has_room() {
         let mut bench = Bench::<Video>::new(&params::<Video>(r#""buffer": "16s""#));
-        bench.event(Event::Begins, 0.0);
+        bench.event(UserEvent::Begins, 0.0);
         assert_eq!(bench.requested(), [0]);
         bench.arrives(0, Direction::Request, 0.5);
         assert_eq!(bench.responded(), [(0, 150_000)]);
@@ -324,12 +319,12 @@ mod tests {
     fn a_viewer_to_whom_nothing_comes_has_not_started() {
         let mut bench = Bench::<Video>::new(&params::<Video>(""));
         bench.warmup = Instant::ZERO + seconds(10.0);
-        bench.event(Event::Begins, 0.0);
+        bench.event(UserEvent::Begins, 0.0);
         bench.now_finish(20.0);
         assert_eq!(bench.recorded.sum_of("not_started"), 1.0);
         assert!(bench.recorded.open_of("startup_s").is_empty(), "it began in the warm-up");
         let mut counted = Bench::<Video>::new(&params::<Video>(""));
-        counted.event(Event::Begins, 2.0);
+        counted.event(UserEvent::Begins, 2.0);
         counted.now_finish(20.0);
         assert_eq!(counted.recorded.open_of("startup_s"), [18.0]);
         assert_eq!((bench.recorded.sum_of("watched_s"), bench.recorded.sum_of("stalls")), (0.0, 0.0));
@@ -339,7 +334,7 @@ mod tests {
     fn only_what_lies_after_the_warm_up_counts() {
         let mut bench = Bench::<Video>::new(&params::<Video>(""));
         bench.warmup = Instant::ZERO + seconds(10.0);
-        bench.event(Event::Begins, 0.0);
+        bench.event(UserEvent::Begins, 0.0);
         bench.arrives(0, Direction::Response, 1.0);
         // It plays until 5 s and stalls until 12 s, two seconds of which count; the chunk was asked for
         // before.
@@ -348,7 +343,7 @@ mod tests {
         assert!(
             bench.recorded.samples_of("qoe").is_empty() && bench.recorded.samples_of("startup_s").is_empty()
         );
-        bench.event(Event::Wakes, 13.0);
+        bench.event(UserEvent::Wakes, 13.0);
         bench.now_finish(20.0);
         // The last stall lasts from 16 s to the end.
         assert_eq!((bench.recorded.sum_of("watched_s"), bench.recorded.sum_of("stall_s")), (10.0, 6.0));

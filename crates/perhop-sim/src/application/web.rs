@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Bytes, Duration, Instant, Origin, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Application, Carrier, Commands, Direction, Event, Lognormal, Pareto, User, UserMeasure, check_request,
-    refuse,
+    Application, Carrier, Commands, Direction, Lognormal, Pareto, User, UserEvent, UserMeasure, check_request,
 };
 use crate::measure::Unit;
 use crate::measure::Value::{Number, Optional};
@@ -106,12 +105,10 @@ impl Block for Web {
     const BATCHED: bool = true;
 
     fn check(params: &WebParams) -> Result<(), UnitError> {
-        if !(1..=MOST_CONNECTIONS).contains(&params.connections) {
-            return refuse("connections", "a user has 1 to 100 connections");
-        }
-        if !(params.scale > 0.0 && params.scale <= MOST_SCALE) {
-            return refuse("scale", "the factor is above 0 and at most 10000");
-        }
+        let is_usual = (1..=MOST_CONNECTIONS).contains(&params.connections);
+        require(is_usual, "connections", "a user has 1 to 100 connections")?;
+        let is_usual = params.scale > 0.0 && params.scale <= MOST_SCALE;
+        require(is_usual, "scale", "the factor is above 0 and at most 10000")?;
         check_request(params.request)?;
         params.main.check("main")?;
         params.embedded.check("embedded")?;
@@ -171,24 +168,24 @@ impl Application for Web {
 }
 
 impl User for Web {
-    fn on_event(&mut self, event: Event, commands: &mut Commands<'_>) {
+    fn on_event(&mut self, event: UserEvent, commands: &mut Commands<'_>) {
         match (event, self.step) {
-            (Event::Begins, _) | (Event::Wakes, Step::Reading) => self.open_page(commands),
-            (Event::Wakes, Step::Parsing) => self.ask_for_objects(commands),
-            (Event::Arrived { connection, direction: Direction::Request }, _) => {
+            (UserEvent::Begins, _) | (UserEvent::Wakes, Step::Reading) => self.open_page(commands),
+            (UserEvent::Wakes, Step::Parsing) => self.ask_for_objects(commands),
+            (UserEvent::Arrived { connection, direction: Direction::Request }, _) => {
                 if let Some(bytes) = self.asked[connection as usize].pop_front() {
                     commands.respond(connection, bytes);
                 }
             }
-            (Event::Arrived { direction: Direction::Response, .. }, Step::Main) => self.parse(commands),
-            (Event::Arrived { connection, direction: Direction::Response }, Step::Objects(under_way)) => {
+            (UserEvent::Arrived { direction: Direction::Response, .. }, Step::Main) => self.parse(commands),
+            (UserEvent::Arrived { connection, direction: Direction::Response }, Step::Objects(under_way)) => {
                 self.step = Step::Objects(under_way - 1);
                 self.ask(connection, commands);
                 if self.step == Step::Objects(0) {
                     self.end_page(commands);
                 }
             }
-            (Event::Wakes | Event::Arrived { .. } | Event::Datagram { .. }, _) => {}
+            (UserEvent::Wakes | UserEvent::Arrived { .. } | UserEvent::Datagram { .. }, _) => {}
         }
     }
 
@@ -300,7 +297,7 @@ mod tests {
     fn a_page_over_two_connections_by_hand() {
         let mut bench =
             web(r#""connections": 2, "objects": {"alpha": 1.0, "least": 3.0, "most": 3.0, "less": 0.0}"#);
-        bench.event(Event::Begins, 1.0);
+        bench.event(UserEvent::Begins, 1.0);
         assert_eq!(bench.requested(), [0], "the main object, on the first connection");
         bench.arrives(0, Direction::Request, 1.1);
         assert_eq!(bench.responded(), [(0, bench.user.page.main)]);
@@ -331,7 +328,7 @@ mod tests {
     fn one_connection_asks_for_all_objects_at_once() {
         let mut bench =
             web(r#""connections": 1, "objects": {"alpha": 1.0, "least": 4.0, "most": 4.0, "less": 0.0}"#);
-        bench.event(Event::Begins, 0.0);
+        bench.event(UserEvent::Begins, 0.0);
         bench.arrives(0, Direction::Request, 0.1);
         bench.arrives(0, Direction::Response, 0.2);
         bench.requested();
@@ -355,7 +352,7 @@ mod tests {
     fn pages_begun_during_the_warm_up_count_nowhere() {
         let mut bench = web(r#""objects": {"alpha": 1.0, "least": 1.0, "most": 1.0, "less": 1.0}"#);
         bench.warmup = Instant::from_nanos(2_000_000_000);
-        bench.event(Event::Begins, 1.0);
+        bench.event(UserEvent::Begins, 1.0);
         bench.arrives(0, Direction::Request, 1.5);
         bench.arrives(0, Direction::Response, 2.5);
         bench.finish();
@@ -367,7 +364,7 @@ mod tests {
         let drawn = [0.01, 3.0].map(|delay| {
             let mut bench = web(r#""connections": 1"#);
             let (mut now, mut drawn) = (0.0, Vec::new());
-            bench.event(Event::Begins, now);
+            bench.event(UserEvent::Begins, now);
             for _ in 0..20 {
                 drawn.push((bench.user.page.main, bench.user.page.objects.clone(), bench.user.page.reading));
                 now += delay;

@@ -12,7 +12,7 @@
 use perhop_core::Instant;
 
 use crate::engine::setup::PopulationPlace;
-use crate::flow::{Counts, Flow, Place};
+use crate::flow::{Counts, Flow, FlowPlace};
 use crate::network::{FlowSpec, Network};
 use crate::observer::Origin;
 use crate::outcome::{FlowOutcome, FlowRecord, PopulationOutcome};
@@ -320,7 +320,7 @@ impl Population {
             ..spec.clone()
         };
         let idle = home.idle.time(packets);
-        let place = Place { number, idle_time: Some(idle), ..home.place.clone() };
+        let place = FlowPlace { number, idle_time: Some(idle), ..home.place.clone() };
         let mut flow = Flow::new(&spec, &place, seed, times);
         flow.join_population(origin, packets.last.get() as u16);
         records.push(FlowRecord { started: at, size, idle, completed: Instant::NEVER });

@@ -4,7 +4,7 @@ use perhop_core::{Bytes, Instant};
 
 use crate::control::{Channels, Destination};
 use crate::events::{Event, Schedule, Sources};
-use crate::flow::{Flow, Marker, Place};
+use crate::flow::{Flow, FlowPlace, Marker};
 use crate::network::{FlowSpec, IdlePath, Marking, Network, NoRoute, TransportSpec};
 use crate::routing::Routes as AllRoutes;
 use crate::sampling::{Recorder, SampleTimes};
@@ -55,7 +55,7 @@ pub(crate) struct Routes {
 #[derive(Clone, Debug)]
 pub(crate) struct PopulationPlace {
     /// The place of the flow that represents them.
-    pub(crate) place: Place,
+    pub(crate) place: FlowPlace,
     pub(crate) idle: IdlePath,
 }
 
@@ -146,7 +146,7 @@ fn route_of(
     number: usize,
     spec: &FlowSpec,
     steps: &mut Vec<Step>,
-) -> Result<(Routes, Vec<usize>, Place), Failure> {
+) -> Result<(Routes, Vec<usize>, FlowPlace), Failure> {
     let links_of = |acks| {
         let refused = NoRoute { flow: number, from: spec.from, to: spec.to };
         all.of(number, acks).ok_or(Failure::NoRoute(refused))
@@ -166,7 +166,7 @@ fn route_of(
         (_, true) => add(steps, &back, false, &[Step::Ingress, Step::SenderWire, Step::Sender]),
         (_, false) => add(steps, &back, false, &[Step::SenderWire, Step::Sender]),
     };
-    let place = Place {
+    let place = FlowPlace {
         number,
         label: spec.path.map_or(0, |path| network.paths[path].label),
         first_steps: (data.first_step, acks.first_step),

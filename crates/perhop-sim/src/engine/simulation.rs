@@ -20,6 +20,7 @@ pub struct Simulation {
     used: EngineUsed,
     pub(super) watch: Watch,
     progress: Progress,
+    end: Instant,
 }
 
 /// The engine of a run, at the time that the run has come to.
@@ -126,7 +127,8 @@ impl Simulation {
         let partition = Partition::by(network, &setup, of_node).map_err(Failure::Undivided)?;
         let engine = Parallel::new(network, seed, setup, accepted, &partition, &watch)?.alternating();
         let run = Run::Parallel(Box::new(engine));
-        Self { run, used: EngineUsed::Batched, watch, progress: Progress::default() }.complete()
+        let end = Instant::ZERO + network.duration;
+        Self { run, used: EngineUsed::Batched, watch, progress: Progress::default(), end }.complete()
     }
 
     fn complete(mut self) -> Result<Outcome, Failure> {
@@ -166,7 +168,8 @@ impl Simulation {
             }
             Err(used) => (Run::Reference(Box::new(Reference::new(network, seed, setup))), used),
         };
-        Ok(Self { run, used, watch, progress: Progress::default() })
+        let end = Instant::ZERO + network.duration;
+        Ok(Self { run, used, watch, progress: Progress::default(), end })
     }
 
     /// The engine that runs a network if none is requested, and why. It does not depend on the seed.
@@ -222,7 +225,7 @@ impl Simulation {
 
     /// When the run ends.
     pub fn end(&self) -> Instant {
-        engine!(&self.run, engine => engine.end())
+        self.end
     }
 
     /// Returns for each window control the round trip of its path as last measured; `None` where the interval

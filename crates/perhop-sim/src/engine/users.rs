@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use perhop_core::Instant;
 
-use crate::application::{Action, AnyUser, Carrier, Commands, Direction, Event, Recorded, User};
+use crate::application::{Action, AnyUser, Carrier, Commands, Direction, Recorded, User, UserEvent};
 use crate::flow::Flow;
 use crate::network::{ApplicationSpec, Connection, Network};
 use crate::outcome::ApplicationOutcome;
@@ -54,7 +54,7 @@ struct Owner {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notification {
     pub(super) user: usize,
-    pub(super) event: Event,
+    pub(super) event: UserEvent,
     pub(super) times: usize,
 }
 
@@ -97,9 +97,9 @@ impl Users {
     }
 
     /// Returns the event of a user that wakes.
-    pub(super) fn wake(&mut self, user: usize) -> Event {
+    pub(super) fn wake(&mut self, user: usize) -> UserEvent {
         let has_begun = std::mem::replace(&mut self.members[user].has_begun, true);
-        if has_begun { Event::Wakes } else { Event::Begins }
+        if has_begun { UserEvent::Wakes } else { UserEvent::Begins }
     }
 
     /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one
@@ -118,18 +118,22 @@ impl Users {
             let transit = flow.last_transit()?;
             return Some(Notification {
                 user,
-                event: Event::Datagram { connection, direction, transit },
+                event: UserEvent::Datagram { connection, direction, transit },
                 times: 1,
             });
         }
         let (_, arrived) = flow.granted();
         let times = open.iter().take_while(|&&end| end <= arrived).count();
         open.drain(..times);
-        (times > 0).then_some(Notification { user, event: Event::Arrived { connection, direction }, times })
+        (times > 0).then_some(Notification {
+            user,
+            event: UserEvent::Arrived { connection, direction },
+            times,
+        })
     }
 
     /// Hands an event to a user; returns its commands. [`Users::done`] takes back the memory.
-    pub(super) fn tell(&mut self, user: usize, event: Event, now: Instant) -> Vec<Action> {
+    pub(super) fn tell(&mut self, user: usize, event: UserEvent, now: Instant) -> Vec<Action> {
         self.call(user, now, |user, commands| user.on_event(event, commands));
         std::mem::take(&mut self.actions)
     }

@@ -38,7 +38,7 @@ pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
 pub(crate) use replica::Ends;
 use riding::Riding;
-pub(crate) use sending::{PacketSink, SendingHost, Turn};
+pub(crate) use sending::{ActingSpan, PacketSink, SendingHost};
 pub use state::FlowState;
 
 /// In place of a volume: more packets than any run delivers.
@@ -124,7 +124,7 @@ struct Grants {
 
 /// What a flow is made from, besides its specification.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FlowPlace {
     /// Its number.
     pub(crate) number: usize,
     /// The label of its path, or 0.
@@ -143,7 +143,7 @@ pub(crate) struct Place {
 
 impl Flow {
     /// Makes the flow at time zero; its random streams derive from `seed`.
-    pub(crate) fn new(spec: &FlowSpec, place: &Place, seed: u64, times: &SampleTimes) -> Self {
+    pub(crate) fn new(spec: &FlowSpec, place: &FlowPlace, seed: u64, times: &SampleTimes) -> Self {
         let stream = |part| Rng::stream(seed, &format!("flows/{}/{part}", spec.name));
         let seed = stream("congestion").next_u64();
         let (sender, receiver) = spec.transport.ends(spec.volume, spec.reserved, spec.tcp_ecn, seed);
@@ -304,7 +304,7 @@ impl Flow {
     /// packets. Returns how many timers expired.
     pub(crate) fn act<Q: Schedule>(
         &mut self,
-        turn: Turn<'_>,
+        turn: ActingSpan<'_>,
         mut post: Post<'_, Q>,
         out: &mut impl PacketSink,
     ) -> u64 {
@@ -449,7 +449,7 @@ impl Flow {
 }
 
 impl Rare {
-    fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, place: &Place) -> Self {
+    fn new(spec: &FlowSpec, metadata: Metadata, rng: &mut Rng, place: &FlowPlace) -> Self {
         let (first, last) = spec.start;
         let volume = spec.volume.map_or(UNLIMITED, |volume| spec.transport.packets_of(volume));
         let is_quiet = spec.stop.is_none() && !spec.transport.is_finite(spec.volume);

@@ -26,7 +26,7 @@ pub(crate) trait PacketSink {
 }
 
 /// A part of the time in which a sender acts without its driver's events.
-pub(crate) struct Turn<'a> {
+pub(crate) struct ActingSpan<'a> {
     /// ACKs that have come to the host, each with its time, in order. No other comes before `limit`, nor
     /// before any of these.
     pub(crate) held: &'a mut VecDeque<(Instant, Ack)>,
@@ -224,7 +224,7 @@ impl SendingHost {
         &mut self,
         source: &mut S,
         metadata: &mut Metadata,
-        Turn { held, limit, until }: Turn<'_>,
+        ActingSpan { held, limit, until }: ActingSpan<'_>,
         post: &mut Post<'_, Q>,
         out: &mut impl PacketSink,
     ) -> u64 {

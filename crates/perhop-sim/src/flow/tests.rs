@@ -70,7 +70,7 @@ impl Bench {
         let times = SampleTimes::new(&network);
         let idle_time = spec.volume.map(|_| Duration::from_millis(1));
         let first_data = network.first_data(spec, &[], &[]);
-        let place = Place {
+        let place = FlowPlace {
             number: 0,
             label: 7,
             first_steps: (3, 8),

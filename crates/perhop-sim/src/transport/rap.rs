@@ -25,17 +25,14 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, defaults, require};
 use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Weight};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::datagram::Envelope;
 use super::metadata::Metadata;
-use super::pacing::{
-    Fraction, Gaps, MOST_PACKETS_PER_SECOND, Refusal, check_rate, check_size, default_ack, default_jitter,
-    default_packet, packets,
-};
+use super::pacing::{Fraction, Gaps, MOST_PACKETS_PER_SECOND, check_rate, check_size, packets};
 use super::{Ack, SenderStatistics, Source, Transmit};
 
 /// How the rate adapts.
@@ -53,40 +50,28 @@ pub struct RapParams {
     /// How the rate adapts.
     pub rap: Adaptation,
     /// Packet size on the wire.
-    #[serde(default = "default_packet")]
+    #[serde(default = "defaults::bytes::<1000>")]
     pub packet: Bytes,
     /// Size of an acknowledgement on the wire.
-    #[serde(default = "default_ack")]
+    #[serde(default = "defaults::bytes::<40>")]
     pub ack: Bytes,
     /// The assumed round-trip time before the first measurement; it is also the first gap (ns-2's `srtt_` and
     /// `ipg_`).
-    #[serde(default = "default_initial_rtt")]
+    #[serde(default = "defaults::secs::<2>")]
     pub initial_rtt: Duration,
     /// The newest sample's weight in the smoothed round-trip time and in its variation (ns-2's `delta_`).
-    #[serde(default = "default_gain")]
+    #[serde(default = "defaults::weight::<1, 2>")]
     pub gain: Weight,
     /// The shortest timeout after which a packet counts as lost.
-    #[serde(default = "default_min_rto")]
+    #[serde(default = "defaults::millis::<200>")]
     pub min_rto: Duration,
     /// The highest rate of the application. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Bitrate>,
     /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid
     /// phase effects.
-    #[serde(default = "default_jitter")]
+    #[serde(default = "defaults::probability::<1, 100>")]
     pub jitter: Fraction,
-}
-
-const fn default_initial_rtt() -> Duration {
-    Duration::from_secs(2)
-}
-
-fn default_gain() -> Weight {
-    Weight::new(0.5).expect("0.5 is a weight")
-}
-
-const fn default_min_rto() -> Duration {
-    Duration::from_millis(200)
 }
 
 /// A packet is lost when one so many numbers later, or more, is acknowledged.
@@ -100,13 +85,12 @@ impl RapParams {
     ///
     /// # Errors
     /// The key that does not fit, and what would.
-    pub fn check(&self) -> Result<(), Refusal> {
+    pub fn check(&self) -> Result<(), UnitError> {
         check_size("packet", self.packet)?;
         check_size("ack", self.ack)?;
         for (key, time) in [("initial-rtt", self.initial_rtt), ("min-rto", self.min_rto)] {
-            if time < Duration::from_millis(1) || time > LONGEST_GAP {
-                return Err((key, UnitError::new("this time lies between 1ms and 64s")));
-            }
+            let is_usual = (Duration::from_millis(1)..=LONGEST_GAP).contains(&time);
+            require(is_usual, key, "this time lies between 1ms and 64s")?;
         }
         self.max_rate.map_or(Ok(()), |rate| check_rate("max-rate", rate, self.packet))
     }
@@ -558,7 +542,7 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let refused = |extra: &str| {
             let params: RapParams = serde_json::from_str(&format!(r#"{{"rap": "aimd", {extra}}}"#)).unwrap();
-            params.check().unwrap_err().0
+            params.check().unwrap_err().key().to_owned()
         };
         assert_eq!(refused(r#""packet": "0B""#), "packet");
         assert_eq!(refused(r#""ack": "70kB""#), "ack");

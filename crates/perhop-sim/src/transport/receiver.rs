@@ -87,13 +87,11 @@ impl Receiver {
 
     /// Returns the acknowledgement that is due by `now`, if one is.
     pub fn on_wake(&mut self, now: Instant, metadata: &mut Metadata) -> Option<Ack> {
-        match self {
-            Self::Tcp(tcp) => tcp.on_wake(now, metadata),
-            _ => {
-                let feedback = self.late_feedback(now)?;
-                Some(Ack::plain(metadata.of_datagrams().post(feedback)))
-            }
+        if let Self::Tcp(tcp) = self {
+            return tcp.on_wake(now, metadata);
         }
+        let feedback = self.late_feedback(now)?;
+        Some(Ack::plain(metadata.of_datagrams().post(feedback)))
     }
 
     /// Returns the feedback that is due by now without a packet having come, unless it is TCP.

@@ -4,16 +4,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, defaults, require};
 use perhop_core::{Bitrate, Bytes, Context, Dscp, Duration, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::datagram::Envelope;
 use super::metadata::Metadata;
-use super::pacing::{
-    Fraction, Gaps, Refusal, check_rate, check_size, default_jitter, default_packet, packets,
-};
+use super::pacing::{Fraction, Gaps, check_rate, check_size, packets};
 use super::packet_trace::{PacketTrace, Replayed};
 use super::{Ack, SenderStatistics, Source, Transmit};
 
@@ -47,11 +45,11 @@ pub struct UdpParams {
     /// Sending rate (of an on-off source: while it is on), IP headers included.
     pub rate: Bitrate,
     /// Packet size on the wire.
-    #[serde(default = "default_packet")]
+    #[serde(default = "defaults::bytes::<1000>")]
     pub packet: Bytes,
     /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid
     /// phase effects.
-    #[serde(default = "default_jitter")]
+    #[serde(default = "defaults::probability::<1, 100>")]
     pub jitter: Fraction,
     /// On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +73,7 @@ impl UdpParams {
             udp: Pattern::Cbr,
             rate: Bitrate::MAX,
             packet: largest,
-            jitter: default_jitter(),
+            jitter: defaults::probability::<1, 100>(),
             on: None,
             off: None,
             periods: None,
@@ -92,7 +90,7 @@ impl UdpParams {
     ///
     /// # Errors
     /// The key that does not fit, and what would.
-    pub fn check(&self) -> Result<(), Refusal> {
+    pub fn check(&self) -> Result<(), UnitError> {
         check_size("packet", self.packet)?;
         check_rate("rate", self.rate, self.packet)?;
         match self.udp {
@@ -101,32 +99,22 @@ impl UdpParams {
         }
     }
 
-    fn check_always_on(&self) -> Result<(), Refusal> {
+    fn check_always_on(&self) -> Result<(), UnitError> {
         let given =
             [("on", self.on.is_some()), ("off", self.off.is_some()), ("periods", self.periods.is_some())];
-        match given.into_iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((key, _)) => {
-                Err((key, UnitError::new("a source of udp = \"cbr\" is always on; write udp = \"on-off\"")))
-            }
-        }
-    }
-
-    fn check_on_off(&self) -> Result<(), Refusal> {
-        for (key, period) in [("on", self.on), ("off", self.off)] {
-            if period.is_none() {
-                let text = "an on-off source needs `on` and `off`, its mean times, such as 1.004s and 1.587s";
-                return Err((key, UnitError::new(text)));
-            }
-        }
-        let gap = self.gap();
-        if self.on.is_some_and(|on| on < gap) {
-            return Err((
-                "on",
-                UnitError::new(format!("the source is on for at least a packet's time, {gap}")),
-            ));
+        for (key, is_given) in given {
+            require(!is_given, key, "a source of udp = \"cbr\" is always on; write udp = \"on-off\"")?;
         }
         Ok(())
+    }
+
+    fn check_on_off(&self) -> Result<(), UnitError> {
+        let why = "an on-off source needs `on` and `off`, its mean times, such as 1.004s and 1.587s";
+        require(self.on.is_some(), "on", why)?;
+        require(self.off.is_some(), "off", why)?;
+        let gap = self.gap();
+        let why = format!("the source is on for at least a packet's time, {gap}");
+        require(self.on.is_none_or(|on| on >= gap), "on", why)
     }
 
     /// Returns the time from one packet to the next.
@@ -189,12 +177,19 @@ impl UdpSender {
         }
     }
 
+    /// Counts a packet that leaves now; returns its number.
+    #[inline]
+    fn number(&mut self) -> u32 {
+        self.statistics.sent += 1;
+        let number = self.sequence;
+        self.sequence = number.wrapping_add(1);
+        number
+    }
+
     /// Puts the next packet on the wire at the source's rate; returns its number.
     #[inline]
     fn send(&mut self, cx: &mut Context<'_>) -> u32 {
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        self.statistics.sent += 1;
+        let sequence = self.number();
         let next = cx.now + self.gaps.draw(cx.rng);
         self.next = self.spurts.as_mut().map_or(next, |spurts| spurts.skip_silence(cx.now, next, cx.rng));
         sequence
@@ -206,10 +201,7 @@ impl UdpSender {
             self.next = Instant::NEVER;
             return None;
         };
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        self.statistics.sent += 1;
-        Some(Transmit::plain(sequence, size))
+        Some(Transmit::plain(self.number(), size))
     }
 
     /// Sends the next packet of the trace.
@@ -218,10 +210,7 @@ impl UdpSender {
         let packet = replayed.take()?;
         self.next = replayed.due();
         self.finished = (self.next == Instant::NEVER).then_some(now);
-        let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
-        self.statistics.sent += 1;
-        Some(Transmit::plain(sequence, packet.size))
+        Some(Transmit::plain(self.number(), packet.size))
     }
 }
 
@@ -441,7 +430,7 @@ mod tests {
 
     #[test]
     fn only_an_on_off_source_has_periods() {
-        let refused = |extra: &str| params(extra).check().unwrap_err().0;
+        let refused = |extra: &str| params(extra).check().unwrap_err().key().to_owned();
         assert_eq!(refused(r#""udp": "cbr", "on": "1s""#), "on");
         assert_eq!(refused(r#""udp": "cbr", "periods": "constant""#), "periods");
         assert_eq!(refused(r#""udp": "on-off", "on": "1s""#), "off");

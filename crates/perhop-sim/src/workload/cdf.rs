@@ -84,7 +84,7 @@ pub enum NamedCdf {
 }
 
 impl NamedCdf {
-    /// Its points: bytes, and the share of flows that are no larger.
+    /// Returns the points of the distribution: bytes, and the share of flows that are no larger.
     const fn points(self) -> &'static [(f64, f64)] {
         match self {
             Self::WebSearch => &[
@@ -147,7 +147,7 @@ impl NamedCdf {
 pub struct Cdf(Vec<(f64, f64)>);
 
 impl Cdf {
-    /// A published one.
+    /// Returns a published distribution.
     pub(super) fn named(name: NamedCdf) -> Self {
         Self(name.points().to_vec())
     }
@@ -179,7 +179,7 @@ impl Cdf {
         Ok(Self(points.iter().map(|&[bytes, p]| (bytes, p)).collect()))
     }
 
-    /// The size that a share `p` of the flows does not exceed.
+    /// Returns the size that a share `p` of the flows does not exceed.
     pub(super) fn inverse(&self, p: f64) -> f64 {
         let Self(points) = self;
         let above = points.partition_point(|&(_, q)| q < p).clamp(1, points.len() - 1);
@@ -187,7 +187,7 @@ impl Cdf {
         if p1 == p0 { b1 } else { b0 + (b1 - b0) * ((p - p0) / (p1 - p0)) }
     }
 
-    /// The mean of the sizes, each cut to `most`.
+    /// Returns the mean of the sizes, each cut to `most`.
     pub(super) fn mean_of_least(&self, most: f64) -> f64 {
         let pieces = self.0.windows(2).map(|pair| {
             let ((b0, p0), (b1, p1)) = (pair[0], pair[1]);

@@ -51,7 +51,7 @@ pub enum ArrivalTrace {
 }
 
 impl ArrivalTrace {
-    /// How many flows begin.
+    /// Returns how many flows begin.
     pub fn len(&self) -> usize {
         match self {
             Self::Times(times) => times.len(),
@@ -59,17 +59,17 @@ impl ArrivalTrace {
         }
     }
 
-    /// No flow begins.
+    /// Returns whether no flow begins.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it says what each flow sends.
+    /// Returns whether the trace says what each flow sends.
     pub fn has_sizes(&self) -> bool {
         matches!(self, Self::Flows(_))
     }
 
-    /// How many flows begin before a time.
+    /// Returns how many flows begin before a time.
     pub fn before(&self, time: Duration) -> usize {
         match self {
             Self::Times(times) => times.partition_point(|&at| at < time),
@@ -77,7 +77,7 @@ impl ArrivalTrace {
         }
     }
 
-    /// When the first flow begins.
+    /// Returns when the first flow begins.
     pub fn first(&self) -> Option<Duration> {
         match self {
             Self::Times(times) => times.first().copied(),
@@ -92,14 +92,14 @@ impl ArrivalTrace {
 pub struct Listed(pub Duration, pub Bytes);
 
 impl Arrivals {
-    /// A Poisson process of this frequency.
+    /// Makes a Poisson process of this frequency.
     pub fn poisson(frequency: Frequency) -> Self {
         Self::Poisson(frequency.per_second())
     }
 }
 
 impl Workload {
-    /// How many flows are expected within a time.
+    /// Returns how many flows are expected within a time.
     pub fn expected(&self, time: Duration) -> f64 {
         match &self.arrivals {
             Arrivals::Poisson(per_second) => per_second * time.as_secs_f64(),
@@ -127,7 +127,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Of so much payload, in packets of at most `full` bytes, each with `headers`.
+    /// Divides so much payload into packets of at most `full` bytes, each with `headers`.
     pub(crate) fn of(size: Bytes, full: u16, headers: u16) -> Self {
         let (full, headers) = (u64::from(full), u64::from(headers));
         let packets = size.get().div_ceil(full - headers);

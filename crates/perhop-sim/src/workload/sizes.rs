@@ -77,7 +77,7 @@ enum Shape {
     Pareto(ParetoSizes),
 }
 
-/// The exponential; what is beyond e^700 and e^-700 becomes that.
+/// Returns the exponential; what is beyond e^700 and e^-700 becomes that.
 fn exp(x: f64) -> f64 {
     portable::exp(x.clamp(-700.0, 700.0))
 }
@@ -86,7 +86,7 @@ fn exp(x: f64) -> f64 {
 pub type Refused = (&'static str, String);
 
 impl Sizes {
-    /// All flows have this size.
+    /// Gives all flows this size.
     pub fn constant(size: Bytes) -> Self {
         Self { constant: Some(size), ..Self::default() }
     }
@@ -167,7 +167,7 @@ impl LognormalSizes {
 }
 
 impl Distribution {
-    /// The size that a share `p`, at least 0 and below 1, of the flows does not exceed.
+    /// Returns the size that a share `p`, at least 0 and below 1, of the flows does not exceed.
     fn quantile(&self, p: f64) -> f64 {
         let size = match &self.shape {
             Shape::Constant(size) => *size,
@@ -183,7 +183,7 @@ impl Distribution {
         (size * self.scale).min(self.most)
     }
 
-    /// The size of whole bytes, at least one, at that share.
+    /// Returns the size of whole bytes, at least one, at that share.
     pub(super) fn draw(&self, p: f64) -> Bytes {
         Bytes::new((self.quantile(p) + 0.5).max(1.0) as u64)
     }
@@ -210,7 +210,8 @@ impl Distribution {
 }
 
 impl ParetoSizes {
-    /// The mean of the sizes, each cut to `most`: the least, and the integral of the tail up to the cut.
+    /// Returns the mean of the sizes, each cut to `most`: the least, and the integral of the tail up to the
+    /// cut.
     fn mean_of_least(self, most: f64) -> f64 {
         let (least, shape) = (self.least.get() as f64, self.shape.get());
         if most <= least {

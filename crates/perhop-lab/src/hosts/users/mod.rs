@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::{Duration, Instant};
 use perhop_live::Windows;
-use perhop_sim::application::{Action, Direction, Event};
+use perhop_sim::application::{Action, Direction, UserEvent};
 use perhop_sim::transport::SenderStatistics;
 use socket2::Socket;
 
@@ -102,10 +102,10 @@ impl Role for Attendants<'_> {
 
     fn on_task(&mut self, host: &mut Host<'_, Task>, task: Task, due: Instant) -> io::Result<()> {
         let (user, event) = match task {
-            Task::Begin(user) => (user, Event::Begins),
+            Task::Begin(user) => (user, UserEvent::Begins),
             // A later command may have taken the place of this one.
             Task::Wake(user) if !self.users.with(user, |user| user.is_woken(due)) => return Ok(()),
-            Task::Wake(user) => (user, Event::Wakes),
+            Task::Wake(user) => (user, UserEvent::Wakes),
         };
         host.note_lateness(user, due);
         self.tell(host, user, event)
@@ -182,7 +182,7 @@ impl<'a> Attendants<'a> {
     }
 
     /// Hands an event to a user, and does what it commands.
-    fn tell(&mut self, host: &mut Host<'_, Task>, user: usize, event: Event) -> io::Result<()> {
+    fn tell(&mut self, host: &mut Host<'_, Task>, user: usize, event: UserEvent) -> io::Result<()> {
         let Common { side, setting, .. } = host.common;
         for action in self.users.tell(user, event, host.now()) {
             match action {
@@ -305,7 +305,7 @@ impl<'a> Attendants<'a> {
             let _ = set_low_water_mark(&end.socket, missing.clamp(1, WAKE_BYTES) as u32);
         }
         for _ in 0..found.complete {
-            self.tell(host, user, Event::Arrived { connection, direction })?;
+            self.tell(host, user, UserEvent::Arrived { connection, direction })?;
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ mod tests {
             let network = Scenario::from_toml(&text, "test").unwrap().network();
             let (_, mut user) = network.applications[0].user(0, 1);
             let (mut recorded, mut events) = (Recorded::default(), BTreeMap::new());
-            events.insert((Instant::ZERO, 0), (Event::Begins, Side::Receiving));
+            events.insert((Instant::ZERO, 0), (UserEvent::Begins, Side::Receiving));
             let (mut wake, mut serial, mut responses) = ((Instant::NEVER, Side::Receiving), 1, 0);
             while responses < 100 {
                 let first = events.first_key_value().map(|(key, _)| *key);
@@ -350,7 +350,7 @@ mod tests {
                     Some(key) if key.0 <= wake.0 => (key.0, events.remove(&key).unwrap()),
                     _ => {
                         let (at, side) = std::mem::replace(&mut wake, (Instant::NEVER, Side::Receiving));
-                        (at, (Event::Wakes, side))
+                        (at, (UserEvent::Wakes, side))
                     }
                 };
                 assert_ne!(now, Instant::NEVER, "{model} has nothing more to do");
@@ -370,7 +370,7 @@ mod tests {
                             };
                             assert_eq!(sender, here, "{model}: {event:?}");
                             responses += usize::from(direction == Direction::Response);
-                            let arrived = Event::Arrived { connection, direction };
+                            let arrived = UserEvent::Arrived { connection, direction };
                             events
                                 .insert((now + Duration::from_millis(10), serial), (arrived, sender.other()));
                             serial += 1;

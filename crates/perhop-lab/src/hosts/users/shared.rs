@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use perhop_core::Instant;
-use perhop_sim::application::{Action, AnyUser, Commands, Direction, Event, Recorded, User};
+use perhop_sim::application::{Action, AnyUser, Commands, Direction, Recorded, User, UserEvent};
 use perhop_sim::{ApplicationOutcome, Network};
 
 use crate::setting::{HostUser, Setting, on_wire};
@@ -140,7 +140,7 @@ impl Users {
     }
 
     /// Hands an event to a user, records its commands, and returns them.
-    pub(super) fn tell(&self, user: usize, event: Event, now: Instant) -> Vec<Action> {
+    pub(super) fn tell(&self, user: usize, event: UserEvent, now: Instant) -> Vec<Action> {
         let mut actions = Vec::new();
         self.with(user, |shared| {
             shared.has_begun = true;

@@ -406,7 +406,7 @@ impl Batched {
         self.now
     }
 
-    pub(super) fn end(&self) -> Instant {
+    fn end(&self) -> Instant {
         self.traffic.hosts.recorder.times.end()
     }
 

@@ -33,7 +33,7 @@ pub(super) struct UserQueue {
     /// The time at which the user wants to be woken.
     pub(super) wake: Instant,
     /// The events that have come for the user, in order, each with its time and the flow.
-    pending: VecDeque<(Instant, u32, application::Event)>,
+    pending: VecDeque<(Instant, u32, application::UserEvent)>,
     /// The time of the user's event in the queue of events.
     pub(super) scheduled: Instant,
     /// The user may act up to the end of a window: nothing else happens to its flows within it.
@@ -129,7 +129,7 @@ impl UserQueue {
     }
 
     /// Adds an event, which has come for the user at `at` to this flow, so many times.
-    pub(super) fn add(&mut self, at: Instant, flow: u32, event: application::Event, times: usize) {
+    pub(super) fn add(&mut self, at: Instant, flow: u32, event: application::UserEvent, times: usize) {
         let place = self.pending.partition_point(|&(before, of, _)| (before, of) <= (at, flow));
         (0..times).for_each(|_| self.pending.insert(place, (at, flow, event)));
     }
@@ -140,7 +140,7 @@ impl UserQueue {
         user: usize,
         limit: Moment,
         users: &mut Users,
-    ) -> Option<(Moment, application::Event)> {
+    ) -> Option<(Moment, application::UserEvent)> {
         let wakes = Moment { at: self.wake, wakes: Some(user as u32), flow: u32::MAX };
         match self.pending.front() {
             Some(&(at, flow, event)) if at <= self.wake => {

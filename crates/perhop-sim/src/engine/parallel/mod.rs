@@ -77,10 +77,6 @@ impl Parallel {
         self.now
     }
 
-    pub(super) fn end(&self) -> Instant {
-        self.times.end()
-    }
-
     /// Window controls: a network that has any is not divided.
     pub(super) fn controls(&self) -> &WindowControls {
         &self.controls
@@ -137,15 +133,10 @@ impl Samples {
     }
 
     /// Adds those of a part: of its queues, and of the hosts of flows that are there.
-    fn add(&mut self, part: Series, flows: &[(u32, Ends)], measured: &[usize]) {
+    fn add(&mut self, mut part: Series, flows: &[(u32, Ends)], measured: &[usize]) {
         let Self { series, flows: columns, queues } = self;
         let of_whole = part.times.len() * *columns;
-        let tables = [
-            (&mut series.throughput_bps, part.throughput_bps),
-            (&mut series.window_packets, part.window_packets),
-            (&mut series.rtt_s, part.rtt_s),
-            (&mut series.seen_packets, part.seen_packets),
-        ];
+        let tables = series.tables().into_iter().zip(part.tables());
         for (is_senders, (table, values)) in [false, true, true, true].into_iter().zip(tables) {
             table.resize(of_whole, f64::NAN);
             let rows = table.chunks_exact_mut((*columns).max(1)).zip(values.chunks_exact(flows.len().max(1)));

@@ -1,7 +1,7 @@
 //! Users of applications: what arrives for them, and what they command.
 
 use super::engine::Reference;
-use crate::application::Event;
+use crate::application::UserEvent;
 use crate::control::Post;
 use crate::engine::users::Notification;
 use crate::packet::SimPacket;
@@ -60,7 +60,7 @@ impl Reference {
         }
     }
 
-    fn tell_user(&mut self, user: usize, event: Event) {
+    fn tell_user(&mut self, user: usize, event: UserEvent) {
         let actions = self.users.tell(user, event, self.now);
         for &action in &actions {
             match self.users.order(user, action) {

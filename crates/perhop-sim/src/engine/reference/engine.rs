@@ -241,10 +241,6 @@ impl Reference {
         self.now
     }
 
-    pub(in crate::engine) fn end(&self) -> Instant {
-        self.recorder.times.end()
-    }
-
     pub(in crate::engine) fn controls(&self) -> &WindowControls {
         &self.controls
     }

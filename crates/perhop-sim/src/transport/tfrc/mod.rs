@@ -21,11 +21,12 @@ pub use loss::LossHistory;
 pub use receiver::{Report, TfrcReceiver};
 pub use sender::TfrcSender;
 
+use perhop_core::units::{UnitError, defaults};
 use perhop_core::{Bitrate, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pacing::{Fraction, Refusal, check_rate, check_size, default_ack, default_jitter, default_packet};
+use super::pacing::{Fraction, check_rate, check_size};
 
 /// Which specification the source follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,29 +46,25 @@ pub struct TfrcParams {
     /// Which specification the source follows.
     pub tfrc: Specification,
     /// Packet size on the wire.
-    #[serde(default = "default_packet")]
+    #[serde(default = "defaults::bytes::<1000>")]
     pub packet: Bytes,
     /// Size of a feedback packet on the wire.
-    #[serde(default = "default_ack")]
+    #[serde(default = "defaults::bytes::<40>")]
     pub ack: Bytes,
     /// Old loss intervals have less weight while the current one is more than twice their mean (section 5.5,
     /// where this is optional; on as in ns-2 and in Floyd, Handley, Padhye & Widmer 2000).
-    #[serde(default = "yes")]
+    #[serde(default = "defaults::on")]
     pub history_discounting: bool,
     /// Send less while the round-trip time is above its long-term mean (section 4.5, which recommends it).
-    #[serde(default = "yes")]
+    #[serde(default = "defaults::on")]
     pub oscillation_reduction: bool,
     /// The highest rate of the application. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Bitrate>,
     /// Each gap between packets is drawn uniformly from within this fraction of the nominal gap, to avoid
     /// phase effects.
-    #[serde(default = "default_jitter")]
+    #[serde(default = "defaults::probability::<1, 100>")]
     pub jitter: Fraction,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 impl TfrcParams {
@@ -75,7 +72,7 @@ impl TfrcParams {
     ///
     /// # Errors
     /// The key that does not fit, and what would.
-    pub fn check(&self) -> Result<(), Refusal> {
+    pub fn check(&self) -> Result<(), UnitError> {
         check_size("packet", self.packet)?;
         check_size("ack", self.ack)?;
         self.max_rate.map_or(Ok(()), |rate| check_rate("max-rate", rate, self.packet))

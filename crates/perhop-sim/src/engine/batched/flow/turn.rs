@@ -10,7 +10,7 @@ use perhop_core::Instant;
 
 use super::{BatchedFlow, FEW, SendContext};
 use crate::control::Post;
-use crate::flow::Turn;
+use crate::flow::ActingSpan;
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::Source;
@@ -30,7 +30,7 @@ impl BatchedFlow {
             if self.base.sending.feedback().is_none() {
                 let until = self.sender_sample.just_after().min(self.base.next_command());
                 let until = if self.is_owned() { until.min(limit) } else { until };
-                let turn = Turn { held: &mut self.rare.held, limit, until };
+                let turn = ActingSpan { held: &mut self.rare.held, limit, until };
                 happened += self.base.act(turn, Post { channels, events }, &mut first);
             }
             let message = self

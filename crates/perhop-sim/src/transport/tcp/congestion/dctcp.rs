@@ -2,7 +2,7 @@
 //!
 //! How the receiver echoes each mark (section 3.2) is the [receiver](crate::transport::tcp::TcpReceiver)'s.
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Origin, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,11 +51,8 @@ impl Block for Dctcp {
     const ORIGIN: Origin = Origin::published(2010, "RFC 8257").in_linux("dctcp", "3.18");
 
     fn check(params: &DctcpParams) -> Result<(), UnitError> {
-        if params.estimation_gain.get() == 0.0 {
-            let why = "the gain is above 0 and at most 1, such as 0.0625";
-            return Err(UnitError::at("estimation-gain", why));
-        }
-        Ok(())
+        let why = "the gain is above 0 and at most 1, such as 0.0625";
+        require(params.estimation_gain.get() > 0.0, "estimation-gain", why)
     }
 }
 

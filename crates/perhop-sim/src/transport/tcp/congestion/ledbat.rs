@@ -1,6 +1,6 @@
 //! LEDBAT, Low Extra Delay Background Transport: RFC 6817, section 2.
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Block, Duration, Instant, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,10 +63,8 @@ impl Block for Ledbat {
     const ORIGIN: Origin = Origin::published(2009, "RFC 6817");
 
     fn check(params: &LedbatParams) -> Result<(), UnitError> {
-        if !(LEAST_TARGET..=MOST_TARGET).contains(&params.target_delay) {
-            return Err(UnitError::at("target-delay", "a target is 1ms to 100ms (RFC 6817, section 2.5)"));
-        }
-        Ok(())
+        let is_allowed = (LEAST_TARGET..=MOST_TARGET).contains(&params.target_delay);
+        require(is_allowed, "target-delay", "a target is 1ms to 100ms (RFC 6817, section 2.5)")
     }
 }
 

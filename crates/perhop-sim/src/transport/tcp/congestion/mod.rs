@@ -26,6 +26,7 @@ mod scalable;
 mod two_windows;
 mod window;
 
+use std::borrow::BorrowMut;
 use std::ops::{Deref, DerefMut};
 
 use ambassador::{Delegate, delegatable_trait, delegate_to_remote_methods};
@@ -195,13 +196,13 @@ impl Needs {
         Self { colors: false, delivery: false, marks: false, pacing: false, recovery: false, l4s: false };
 
     /// Returns whether the sender's fast path meets these needs.
-    pub const fn allow_fast_path(self) -> bool {
-        self.take_plain_acks(false) && !self.pacing
+    pub const fn allow_plain(self) -> bool {
+        self.allow_noted(false) && !self.pacing
     }
 
     /// Returns whether an unmarked cumulative ACK can be handled with the number of delivered segments alone
     /// (a paced sender may also need a delivery-rate sample).
-    pub const fn take_plain_acks(self, is_paced: bool) -> bool {
+    pub const fn allow_noted(self, is_paced: bool) -> bool {
         !self.colors && (is_paced || !(self.delivery || self.recovery))
     }
 }
@@ -356,68 +357,51 @@ impl<C: CongestionControl + ?Sized> Box<C> {
 /// Makes the enums over the parameters and the states of all congestion controls. Dispatch is by `match`,
 /// which `ambassador` derives from the trait's definition: no vtable in the packet's path.
 ///
-/// The first control, the default, is stored beside the fields that each ACK uses. Every other one is boxed,
-/// so that it does not make the sender larger.
+/// The default control is stored beside the fields that each ACK uses. Every other one is boxed, so that it
+/// does not make the sender larger.
 macro_rules! register_congestion_controls {
-    ($first:ident($first_control:ty), $($(#[$when:meta])? $variant:ident($control:ty),)+) => {
+    ($default:ident: $($(#[$when:meta])? $variant:ident($control:ty) in $stored:ty,)+) => {
         register_params!(
-            Role::CongestionControl, "control", CongestionParams,
-            $first($first_control), $($(#[$when])? $variant($control),)+
+            Role::CongestionControl, "control", CongestionParams, $($(#[$when])? $variant($control),)+
         );
 
         impl Default for CongestionParams {
             fn default() -> Self {
-                Self::$first(Default::default())
+                Self::$default(Default::default())
             }
         }
 
         impl CongestionParams {
             /// Returns the declarations that do not depend on the parameters.
             pub const fn info(&self) -> CongestionInfo {
-                match self {
-                    Self::$first(_) => CongestionInfo::of::<$first_control>(),
-                    $($(#[$when])? Self::$variant(_) => CongestionInfo::of::<$control>(),)+
-                }
+                match self { $($(#[$when])? Self::$variant(_) => CongestionInfo::of::<$control>(),)+ }
             }
 
             /// Returns the needs of the control.
             pub fn needs(&self) -> Needs {
-                match self {
-                    Self::$first(params) => <$first_control>::needs_with(params),
-                    $($(#[$when])? Self::$variant(params) => <$control>::needs_with(params),)+
-                }
+                match self { $($(#[$when])? Self::$variant(params) => <$control>::needs_with(params),)+ }
             }
 
             /// See [`Algorithm::has_hystart`].
             pub(super) fn has_hystart(&self, tcp: Variant) -> bool {
-                match self {
-                    Self::$first(params) => <$first_control>::has_hystart(params, tcp),
-                    $($(#[$when])? Self::$variant(params) => <$control>::has_hystart(params, tcp),)+
-                }
+                match self { $($(#[$when])? Self::$variant(params) => <$control>::has_hystart(params, tcp),)+ }
             }
 
             /// See [`Algorithm::key_of_marks`].
             pub fn key_of_marks(&self) -> Option<&'static str> {
-                match self {
-                    Self::$first(params) => <$first_control>::key_of_marks(params),
-                    $($(#[$when])? Self::$variant(params) => <$control>::key_of_marks(params),)+
-                }
+                match self { $($(#[$when])? Self::$variant(params) => <$control>::key_of_marks(params),)+ }
             }
 
             /// See [`Algorithm::label`].
             pub fn label(&self) -> &str {
-                match self {
-                    Self::$first(params) => <$first_control>::label(params),
-                    $($(#[$when])? Self::$variant(params) => <$control>::label(params),)+
-                }
+                match self { $($(#[$when])? Self::$variant(params) => <$control>::label(params),)+ }
             }
 
             /// Returns the control of a new connection.
             pub(super) fn build(&self, setup: &Setup) -> AnyCongestion {
                 match self {
-                    Self::$first(params) => AnyCongestion::$first(Algorithm::new(setup, params)),
                     $($(#[$when])? Self::$variant(params) => {
-                        AnyCongestion::$variant(Box::new(Algorithm::new(setup, params)))
+                        AnyCongestion::$variant(<$control as Algorithm>::new(setup, params).into())
                     })+
                 }
             }
@@ -427,15 +411,14 @@ macro_rules! register_congestion_controls {
         #[derive(Clone, Debug, Delegate)]
         #[delegate(CongestionControl)]
         pub(super) enum AnyCongestion {
-            $first($first_control),
-            $($(#[$when])? $variant(Box<$control>),)+
+            $($(#[$when])? $variant($stored),)+
         }
 
         impl AnyCongestion {
             /// Returns whether it is the default control.
             #[inline(always)]
             pub(super) fn is_default(&self) -> bool {
-                matches!(self, Self::$first(_))
+                matches!(self, Self::$default(_))
             }
 
             /// Takes an ACK of new data and returns the window. `sample` makes the sample of the ACK that
@@ -443,8 +426,9 @@ macro_rules! register_congestion_controls {
             #[inline(always)] // It is a part of the sender's fast path.
             pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
-                    Self::$first(control) => take(control, sample),
-                    $($(#[$when])? Self::$variant(control) => take(&mut **control, sample),)+
+                    $($(#[$when])? Self::$variant(control) => {
+                        take(BorrowMut::<$control>::borrow_mut(control), sample)
+                    })+
                 }
             }
         }
@@ -452,18 +436,18 @@ macro_rules! register_congestion_controls {
 }
 
 register_congestion_controls! {
-    Reno(Reno),
-    Cubic(Cubic),
-    TwoWindows(TwoWindows),
-    Scalable(Scalable),
-    Dctcp(Dctcp),
-    Bbr(Bbr),
-    Bbr3(Bbr3),
-    Prague(Prague),
-    Ledbat(Ledbat),
+    Reno: Reno(Reno) in Reno,
+    Cubic(Cubic) in Box<Cubic>,
+    TwoWindows(TwoWindows) in Box<TwoWindows>,
+    Scalable(Scalable) in Box<Scalable>,
+    Dctcp(Dctcp) in Box<Dctcp>,
+    Bbr(Bbr) in Box<Bbr>,
+    Bbr3(Bbr3) in Box<Bbr3>,
+    Prague(Prague) in Box<Prague>,
+    Ledbat(Ledbat) in Box<Ledbat>,
     #[cfg(test)] // It needs all that a control may ask of the sender.
-    Paced(tests::Paced),
-    Foreign(Foreign),
+    Paced(tests::Paced) in Box<tests::Paced>,
+    Foreign(Foreign) in Box<Foreign>,
 }
 
 impl CongestionParams {

@@ -2,7 +2,7 @@
 //! `target-rtt = "0s"` it is version 0.5 of August 2020, too, which does not equalize round-trip times unless
 //! asked to (`RTT_CONTROL_NONE`).
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Bitrate, Block, Bytes, Duration, Instant, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,10 +86,8 @@ impl Block for Prague {
         Origin::published(2019, "RFC 9331, section 4, and L4S Linux").in_patched_linux("prague");
 
     fn check(params: &PragueParams) -> Result<(), UnitError> {
-        if params.target_rtt > LONGEST_TARGET {
-            return Err(UnitError::at("target-rtt", "at most 100ms, such as 25ms; 0s turns it off"));
-        }
-        Ok(())
+        let why = "at most 100ms, such as 25ms; 0s turns it off";
+        require(params.target_rtt <= LONGEST_TARGET, "target-rtt", why)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which keys of a TCP transport fit together. What a congestion control asks of its own parameters, it
 //! checks itself.
 
-use perhop_core::units::UnitError;
+use perhop_core::units::{UnitError, require};
 use perhop_core::{Depth, Duration};
 
 use super::{MOST_SEGMENTS, NEWRENO_KEYS, NewRenoTimer, PartialWindowDeflation, TcpParams, Variant};
@@ -16,210 +16,147 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
 pub(super) const NO_PARTIAL_ACKS: &str = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \
                                \"newreno\"` without `sack`";
 
-/// The key that does not fit, and the text that says what would.
-type Refused = (&'static str, UnitError);
-
-fn refuse(key: &'static str, why: &str) -> Result<(), Refused> {
-    Err((key, UnitError::new(why)))
-}
-
 impl TcpParams {
     /// Checks how the parameters fit together.
     ///
     /// # Errors
     /// The first that does not fit, and what would.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&self) -> Result<(), UnitError> {
         self.check_windows()?;
         self.check_timeouts()?;
         self.check_recovery()?;
         self.check_control()
     }
 
-    fn check_windows(&self) -> Result<(), Refused> {
-        if self.packet.get() == 0 || self.packet.get() > 65_535 {
-            return refuse("packet", "a segment has 1B to 65535B");
-        }
-        if self.ack.get() == 0 || self.ack.get() > 65_535 {
-            return refuse("ack", "an acknowledgement has 1B to 65535B");
-        }
-        for (key, size) in [("window", Some(self.window)), ("send-buffer", self.send_buffer)] {
-            let (least, amount) = match size {
-                None => continue,
-                Some(Depth::Packets(packets)) => (1, packets),
-                Some(Depth::Bytes(bytes)) => (self.payload(), bytes),
-            };
-            if amount < least || amount / least > MOST_SEGMENTS {
-                let why = match size {
-                    Some(Depth::Bytes(_)) => format!(
-                        "1 to {MOST_SEGMENTS} segments fit in, each of {least} bytes (`packet` less `ack`), such as 4MB"
-                    ),
-                    _ => format!("from 1p to {MOST_SEGMENTS}p, such as 1000p"),
-                };
-                return refuse(key, &why);
-            }
-        }
-        if self.initial_window.get() == 0 || self.initial_window.get() > u64::from(self.most_outstanding()) {
-            return refuse(
-                "initial-window",
-                "the initial window has at least 1p and at most what `window` and `send-buffer` allow",
-            );
-        }
-        if self.tick.is_zero() {
-            return refuse("tick", "the clock's tick is above zero; 1ns is as good as exact");
-        }
-        if self.initial_ssthresh.is_some_and(|ssthresh| ssthresh.get() == 0) {
-            return refuse("initial-ssthresh", "the slow-start threshold is at least 1p");
-        }
-        Ok(())
+    fn check_windows(&self) -> Result<(), UnitError> {
+        let sizes = 1..=65_535;
+        require(sizes.contains(&self.packet.get()), "packet", "a segment has 1B to 65535B")?;
+        require(sizes.contains(&self.ack.get()), "ack", "an acknowledgement has 1B to 65535B")?;
+        self.check_depth("window", self.window)?;
+        self.send_buffer.map_or(Ok(()), |size| self.check_depth("send-buffer", size))?;
+        require(
+            (1..=u64::from(self.most_outstanding())).contains(&self.initial_window.get()),
+            "initial-window",
+            "the initial window has at least 1p and at most what `window` and `send-buffer` allow",
+        )?;
+        require(!self.tick.is_zero(), "tick", "the clock's tick is above zero; 1ns is as good as exact")?;
+        let is_zero = self.initial_ssthresh.is_some_and(|ssthresh| ssthresh.get() == 0);
+        require(!is_zero, "initial-ssthresh", "the slow-start threshold is at least 1p")
     }
 
-    fn check_timeouts(&self) -> Result<(), Refused> {
-        for (key, timeout) in [("min-rto", self.min_rto), ("initial-rto", self.initial_rto)] {
-            if timeout < SHORTEST_TIMEOUT {
-                return refuse(key, "a timeout is at least 1ms");
-            }
-        }
-        if self.max_rto > LONGEST_TIMEOUT {
-            return refuse("max-rto", "a timeout is at most 3600s, such as 60s");
-        }
-        for (key, timeout) in [("min-rto", self.min_rto), ("initial-rto", self.initial_rto)] {
-            if timeout > self.max_rto {
+    fn check_depth(&self, key: &str, size: Depth) -> Result<(), UnitError> {
+        let (least, amount, why) = match size {
+            Depth::Packets(packets) => (1, packets, format!("from 1p to {MOST_SEGMENTS}p, such as 1000p")),
+            Depth::Bytes(bytes) => {
+                let each = self.payload();
                 let why = format!(
-                    "{timeout} is above `max-rto`, which is {}; lower this, or raise that",
-                    self.max_rto
+                    "1 to {MOST_SEGMENTS} segments fit in, each of {each} bytes (`packet` less `ack`), such as 4MB"
                 );
-                return refuse(key, &why);
+                (each, bytes, why)
             }
-        }
-        if self.tick > self.max_rto {
-            let why = format!("a clock that ticks each {} measures no round trip; 10ms is usual", self.tick);
-            return refuse("tick", &why);
-        }
-        Ok(())
+        };
+        require(amount >= least && amount / least <= MOST_SEGMENTS, key, why)
     }
 
-    fn check_recovery(&self) -> Result<(), Refused> {
-        if self.quick_acks.get() > u64::from(u16::MAX) {
-            return refuse("quick-acks", "at most 65535p are acknowledged at once");
+    fn check_timeouts(&self) -> Result<(), UnitError> {
+        let timeouts = [("min-rto", self.min_rto), ("initial-rto", self.initial_rto)];
+        for (key, timeout) in timeouts {
+            require(timeout >= SHORTEST_TIMEOUT, key, "a timeout is at least 1ms")?;
         }
-        if self.tcp == Variant::Ns1998 && self.prr {
-            return refuse(
-                "prr",
-                "it paces a recovery by SACK, and ns-1998 is a NewReno; leave this key out, or give `tcp = \"newreno\"` with `sack`",
-            );
+        let most = self.max_rto;
+        require(most <= LONGEST_TIMEOUT, "max-rto", "a timeout is at most 3600s, such as 60s")?;
+        for (key, timeout) in timeouts {
+            let why = format!("{timeout} is above `max-rto`, which is {most}; lower this, or raise that");
+            require(timeout <= most, key, why)?;
         }
+        let why = format!("a clock that ticks each {} measures no round trip; 10ms is usual", self.tick);
+        require(self.tick <= most, "tick", why)
+    }
+
+    fn check_recovery(&self) -> Result<(), UnitError> {
+        let is_brief = u16::try_from(self.quick_acks.get()).is_ok();
+        require(is_brief, "quick-acks", "at most 65535p are acknowledged at once")?;
+        let is_ns = self.tcp == Variant::Ns1998;
+        require(
+            !(is_ns && self.prr),
+            "prr",
+            "it paces a recovery by SACK, and ns-1998 is a NewReno; leave this key out, or give `tcp = \"newreno\"` with `sack`",
+        )?;
         // A preset sets these keys beside others that leave them without effect.
         if !matches!(self.tcp, Variant::Linux | Variant::Quic) {
             self.check_idle_keys()?;
         }
-        if self.prr && !self.sack {
-            return refuse("prr", "it paces the recovery of `sack`; set that to true, or this to false");
-        }
-        if self.has_rack() && !self.sack {
-            return refuse(
-                "loss-detection",
-                "`rack` and `quic` need to know which segments have arrived; set `sack` to true, or leave this key out",
-            );
-        }
-        if self.tcp == Variant::Ns1998 && self.sack {
-            return refuse(
-                "sack",
-                "ns-1998 is a NewReno; for SACK give `tcp = \"newreno\"` and its clock's keys",
-            );
-        }
-        if !self.has_partial_acks() {
-            if self.newreno_timer != NewRenoTimer::default() {
-                return refuse(NEWRENO_KEYS[0], NO_PARTIAL_ACKS);
-            }
-            if self.partial_window_deflation != PartialWindowDeflation::default() {
-                return refuse(NEWRENO_KEYS[1], NO_PARTIAL_ACKS);
-            }
+        let why = "it paces the recovery of `sack`; set that to true, or this to false";
+        require(self.sack || !self.prr, "prr", why)?;
+        require(
+            self.sack || !self.has_rack(),
+            "loss-detection",
+            "`rack` and `quic` need to know which segments have arrived; set `sack` to true, or leave this key out",
+        )?;
+        let why = "ns-1998 is a NewReno; for SACK give `tcp = \"newreno\"` and its clock's keys";
+        require(!(is_ns && self.sack), "sack", why)?;
+        let is_default = [
+            self.newreno_timer == NewRenoTimer::default(),
+            self.partial_window_deflation == PartialWindowDeflation::default(),
+        ];
+        for (key, is_default) in NEWRENO_KEYS.into_iter().zip(is_default) {
+            require(is_default || self.has_partial_acks(), key, NO_PARTIAL_ACKS)?;
         }
         Ok(())
     }
 
     /// Refuses keys that are given and cannot act.
-    fn check_idle_keys(&self) -> Result<(), Refused> {
-        if self.prr && self.needs().recovery {
-            let name = self.control().label();
-            let why = format!("`{name}` sets the window in recoveries itself; leave this key out");
-            return refuse("prr", &why);
-        }
-        if self.reduction.is_some() && self.reduces_itself() {
-            let why =
-                format!("`{}` carries out its reductions itself; leave this key out", self.control().label());
-            return refuse("reduction", &why);
-        }
-        if self.byte_counting && !self.control().info().byte_counting {
-            let name = self.control().name();
-            let why = format!("`{name}` does not count ACKs, with the key or without; leave it out");
-            return refuse("byte-counting", &why);
-        }
-        if self.quick_acks.get() > 0 && self.delayed_ack.is_zero() {
-            let why = "without `delayed-ack` every segment is acknowledged at once; give that, or leave this key out";
-            return refuse("quick-acks", why);
-        }
-        Ok(())
+    fn check_idle_keys(&self) -> Result<(), UnitError> {
+        let (control, name) = (self.control(), self.control().label());
+        let why = format!("`{name}` sets the window in recoveries itself; leave this key out");
+        require(!(self.prr && self.needs().recovery), "prr", why)?;
+        let why = format!("`{name}` carries out its reductions itself; leave this key out");
+        require(self.reduction.is_none() || !self.reduces_itself(), "reduction", why)?;
+        let why = format!("`{}` does not count ACKs, with the key or without; leave it out", control.name());
+        require(!self.byte_counting || control.info().byte_counting, "byte-counting", why)?;
+        let why =
+            "without `delayed-ack` every segment is acknowledged at once; give that, or leave this key out";
+        require(self.quick_acks.get() == 0 || !self.delayed_ack.is_zero(), "quick-acks", why)
     }
 
-    fn check_control(&self) -> Result<(), Refused> {
+    fn check_control(&self) -> Result<(), UnitError> {
         if !self.control().info().slow_start {
-            let given = [
-                ("slow-start", self.slow_start.is_some()),
-                ("initial-ssthresh", self.initial_ssthresh.is_some()),
-            ];
-            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
-                return refuse(key, "this congestion control has no slow start; leave this key out");
-            }
+            let why = "this congestion control has no slow start; leave this key out";
+            require(self.slow_start.is_none(), "slow-start", why)?;
+            require(self.initial_ssthresh.is_none(), "initial-ssthresh", why)?;
         }
         // The default of a preset gives way to the key.
-        if self.slow_start.is_some() && self.control().has_hystart(Variant::NewReno) {
-            return refuse(
-                "slow-start",
-                "`hystart` of `congestion` ends it already; leave one of the two out",
-            );
-        }
+        let ends_twice = self.slow_start.is_some() && self.control().has_hystart(Variant::NewReno);
+        let why = "`hystart` of `congestion` ends it already; leave one of the two out";
+        require(!ends_twice, "slow-start", why)?;
         self.check_pacing()?;
         self.check_granted()?;
         let is_plain =
             self.congestion.0 == CongestionParams::default() || self.congestion.0 == *self.control();
-        if self.tcp == Variant::TwoWindows && !is_plain {
-            return refuse(
-                "congestion",
-                "two-windows TCP has a rule of its own for losses; leave this key out",
-            );
-        }
-        Ok(())
+        let why = "two-windows TCP has a rule of its own for losses; leave this key out";
+        require(self.tcp != Variant::TwoWindows || is_plain, "congestion", why)
     }
 
-    fn check_pacing(&self) -> Result<(), Refused> {
-        let paces = self.needs().pacing;
-        if self.pacing.is_some() && paces {
-            let name = self.control().label();
-            let why = format!("`{name}` paces at a rate of its own; leave this key out");
-            return refuse("pacing", &why);
-        }
-        if paces && !self.send_jitter.is_zero() {
-            return refuse("send-jitter", "the congestion control paces its segments; leave this key out");
-        }
-        if self.is_paced() && !self.send_jitter.is_zero() {
-            return refuse("send-jitter", "`pacing` spaces the segments; leave one of the two keys out");
-        }
-        Ok(())
+    fn check_pacing(&self) -> Result<(), UnitError> {
+        let (paces, jitters) = (self.needs().pacing, !self.send_jitter.is_zero());
+        let why = format!("`{}` paces at a rate of its own; leave this key out", self.control().label());
+        require(!(paces && self.pacing.is_some()), "pacing", why)?;
+        let why = "the congestion control paces its segments; leave this key out";
+        require(!(paces && jitters), "send-jitter", why)?;
+        let why = "`pacing` spaces the segments; leave one of the two keys out";
+        require(!(self.is_paced() && jitters), "send-jitter", why)
     }
 
-    fn check_granted(&self) -> Result<(), Refused> {
+    fn check_granted(&self) -> Result<(), UnitError> {
         let given = [
             ("idle-restart", self.idle_restart.is_some()),
             ("cwnd-validation", self.cwnd_validation.is_some()),
         ];
-        let given = given.into_iter().find(|(_, given)| *given);
-        match given.filter(|_| self.needs().recovery) {
-            None => Ok(()),
-            Some((key, _)) => {
-                let name = self.control().label();
-                refuse(key, &format!("`{name}` has a model of the path instead; leave this key out"))
-            }
+        for (key, is_given) in given {
+            let name = self.control().label();
+            let why = format!("`{name}` has a model of the path instead; leave this key out");
+            require(!(is_given && self.needs().recovery), key, why)?;
         }
+        Ok(())
     }
 }

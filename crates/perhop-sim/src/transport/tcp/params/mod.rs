@@ -11,7 +11,7 @@ pub mod presets;
 mod tests;
 
 use perhop_core::table::nested;
-use perhop_core::units::{Packets, UnitError};
+use perhop_core::units::{Packets, UnitError, defaults};
 use perhop_core::{Bytes, Depth, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -35,10 +35,10 @@ pub struct TcpParams {
     /// How losses are recovered.
     pub tcp: Variant,
     /// Size of a full segment on the wire, headers included.
-    #[serde(default = "packet")]
+    #[serde(default = "defaults::bytes::<1000>")]
     pub packet: Bytes,
     /// Size of an acknowledgement (and of a SYN) on the wire.
-    #[serde(default = "ack")]
+    #[serde(default = "defaults::bytes::<40>")]
     pub ack: Bytes,
     /// The receiver's window, in packets or in bytes of payload, such as `"4MB"`; with `window-tuning` the
     /// most that it grows to. A packet's payload is `packet` less `ack`. An agent of ns-2 has 20 packets; the
@@ -53,29 +53,29 @@ pub struct TcpParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Depth>,
     /// The congestion window at the start.
-    #[serde(default = "initial_window")]
+    #[serde(default = "defaults::packets::<1>")]
     pub initial_window: Packets,
     /// The slow-start threshold at the start; the largest window that `window` and `send-buffer` allow unless
     /// given. Refused like `slow-start`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Packets>,
     /// The granularity of the clock that measures round trips.
-    #[serde(default = "tick")]
+    #[serde(default = "defaults::millis::<10>")]
     pub tick: Duration,
     /// The numbers in which the smoothed round trip and its variation are kept.
     #[serde(default)]
     pub rtt_arithmetic: RttArithmetic,
     /// The shortest retransmission timeout.
-    #[serde(default = "min_rto")]
+    #[serde(default = "defaults::millis::<200>")]
     pub min_rto: Duration,
     /// The quantity that `min-rto` bounds.
     #[serde(default)]
     pub min_rto_bounds: MinRtoBounds,
     /// The retransmission timeout before the first round trip is known.
-    #[serde(default = "initial_rto")]
+    #[serde(default = "defaults::secs::<3>")]
     pub initial_rto: Duration,
     /// The longest retransmission timeout.
-    #[serde(default = "max_rto")]
+    #[serde(default = "defaults::secs::<60>")]
     pub max_rto: Duration,
     /// How long an in-order segment may wait for a second one before it is acknowledged; `0s` acknowledges
     /// each at once.
@@ -83,7 +83,7 @@ pub struct TcpParams {
     pub delayed_ack: Duration,
     /// With `delayed-ack`: this many segments are acknowledged at once before the first one waits, as by
     /// Linux's quick mode, which has 16. Refused without, except with `tcp = "linux"`, which has it.
-    #[serde(default = "none")]
+    #[serde(default = "defaults::packets::<0>")]
     pub quick_acks: Packets,
     /// Which partial acknowledgements restart NewReno's timer. With `tcp` = `"reno"` or `"two-windows"` and
     /// with `sack`, which have none, the key is refused.
@@ -156,32 +156,8 @@ pub struct TcpParams {
     pub send_jitter: Duration,
 }
 
-const fn packet() -> Bytes {
-    Bytes::new(1000)
-}
-const fn ack() -> Bytes {
-    Bytes::new(40)
-}
 const fn window() -> Depth {
     Depth::Packets(1000)
-}
-const fn initial_window() -> Packets {
-    Packets::new(1)
-}
-const fn none() -> Packets {
-    Packets::new(0)
-}
-const fn tick() -> Duration {
-    Duration::from_millis(10)
-}
-const fn min_rto() -> Duration {
-    Duration::from_millis(200)
-}
-const fn initial_rto() -> Duration {
-    Duration::from_secs(3)
-}
-const fn max_rto() -> Duration {
-    Duration::from_secs(60)
 }
 
 /// The most segments that sequence numbers can distinguish.

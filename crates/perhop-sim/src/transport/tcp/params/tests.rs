@@ -41,7 +41,7 @@ fn windows_and_buffers_are_said_in_bytes_or_packets_and_refused_where_nothing_fi
         (r#""send-buffer": "0p""#, "send-buffer"),
         (r#""initial-window": "10p", "send-buffer": "9p""#, "initial-window"),
     ] {
-        assert_eq!(of(keys).check().unwrap_err().0, key, "{keys}");
+        assert_eq!(of(keys).check().unwrap_err().key(), key, "{keys}");
     }
     for keys in [r#""window": "10""#, r#""window": "10 ms""#, r#""send-buffer": "-1p""#, r#""window": 10"#] {
         let table = format!(r#"{{"tcp": "newreno", {keys}}}"#);
@@ -156,7 +156,7 @@ fn refuses_what_does_not_fit_together() {
         ),
         (r#"{"tcp": "two-windows", "congestion": {"control": "reno", "ecn-backoff": true}}"#, "congestion"),
     ] {
-        assert_eq!(read(table).check().unwrap_err().0, key);
+        assert_eq!(read(table).check().unwrap_err().key(), key);
     }
 }
 

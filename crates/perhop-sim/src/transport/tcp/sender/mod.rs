@@ -229,9 +229,9 @@ impl TcpSender {
     fn note_what_is_needed(&mut self, needs: Needs) {
         let is_simple = self.cold.early_exit.is_none() && self.cold.ecn.is_off() && !self.is_paced();
         self.notes = needs.delivery || needs.recovery || !is_simple;
-        self.shortest = if needs.allow_fast_path() && is_simple {
+        self.shortest = if needs.allow_plain() && is_simple {
             Mode::Plain
-        } else if needs.take_plain_acks(self.is_paced()) && self.cold.early_exit.is_none() {
+        } else if needs.allow_noted(self.is_paced()) && self.cold.early_exit.is_none() {
             Mode::Noted
         } else {
             Mode::General
