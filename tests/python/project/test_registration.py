@@ -12,6 +12,8 @@ EXCEPTIONS = {
     # The registrations, with ideas that one block is: a queue without a limit, a queue with an AQM alone.
     "perhop-core/src/aqm/mod.rs": {"DropTail"},
     "perhop-core/src/scheduler/mod.rs": {"Fifo"},
+    # The most frequent meter is compiled into the conditioner.
+    "perhop-core/src/meter/mod.rs": {"TokenBucket"},
     # Its queues are under CoDel, each with a state of its own.
     "perhop-core/src/scheduler/fq_codel/mod.rs": {"Codel"},
     # The measures of an application in Python are those of the built-in one that it resembles.
@@ -19,8 +21,6 @@ EXCEPTIONS = {
     # A preset of TCP is what a system does, its congestion control included; a variant of TCP has its own.
     "perhop-sim/src/transport/tcp/params/presets.rs": {"cubic"},
     "perhop-sim/src/transport/tcp/params/mod.rs": {"TwoWindows"},
-    # A word of other systems that a message explains.
-    "perhop-scenario/src/read.rs": {"fifo"},
     # The harness that tests a class in Python under several schedulers.
     "perhop-python/src/classes/check.rs": {"priority", "drr", "wfq", "edf", "shaper"},
 }
@@ -44,11 +44,14 @@ def sources() -> dict[Path, str]:
 def blocks(texts: dict[Path, str]) -> dict[str, tuple[str, Path]]:
     """The type of each block: its name in scenarios, and the file or the folder that is its own."""
     declared = re.compile(
-        r'impl(?:<[^>]*>)? Block for (\w+)(?:<\w+>)? \{.*?const NAME: &\'static str =\s*"([\w-]+)"', re.DOTALL
+        r"impl(?:<[^>]*>)? (?:Block for (\w+)(?:<\w+>)?|InOutRule for (\w+)Rule) \{.*?"
+        r'const NAME: &\'static str =\s*"([\w-]+)"',
+        re.DOTALL,
     )
     found = {}
     for path, text in texts.items():
-        for kind, name in declared.findall(text):
+        for block, rule, name in declared.findall(text):
+            kind = block or rule
             if kind != "Foreign":
                 found[kind] = (name, path.parent if path.name == "mod.rs" else path)
     return found
@@ -68,7 +71,7 @@ def named(text: str, kind: str, name: str) -> set[str]:
 def test_a_block_is_named_in_its_own_file_and_its_registration_alone() -> None:
     texts = sources()
     known = blocks(texts)
-    assert len(known) >= 38
+    assert len(known) >= 47
     registers = re.compile(r"^register_\w+! \{", re.MULTILINE)
     registrations = [path for path, text in texts.items() if registers.search(text)]
     assert len(registrations) >= 4

@@ -121,11 +121,7 @@ impl Conditioner {
     #[expect(clippy::inline_always, reason = "each metered packet comes through here")]
     pub fn judge(&mut self, packet: &Header, now: Instant) -> Verdict {
         let cx = &mut Context { now, rng: &mut self.rng };
-        let color = match &mut self.meter {
-            // The most frequent meter is compiled into the caller, which then needs no header in memory.
-            AnyMeter::TokenBucket(bucket) => bucket.color(packet, cx),
-            meter => meter.color(packet, cx),
-        };
+        let color = self.meter.color_inlined(packet, cx);
         let dropped = match self.actions.of(color) {
             Action::Mark => None,
             Action::Drop => Some(Reason::Policed),
