@@ -50,8 +50,8 @@ pub trait Block: Sized {
     /// with a block that does not declare this runs on the reference engine.
     const BATCHED: bool = false;
 
-    /// The rule as pseudo-code, where it has no branches. Every AQM has one, and so has a scheduler that drops
-    /// or marks packets itself.
+    /// The rule as pseudo-code, where it has no branches. Every AQM has one, and so has a scheduler that
+    /// drops or marks packets itself.
     const PSEUDO_CODE: Option<PseudoCode> = None;
 
     /// Checks combinations of fields; each field has checked its own value when it was parsed.

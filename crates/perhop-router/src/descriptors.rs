@@ -10,8 +10,8 @@ use nix::unistd::{close, dup2_stdin};
 const OWN: &str = "/proc/self/fd";
 
 /// Closes all inherited file descriptors, so that they cannot be reached through the router, except standard
-/// output and error; standard input becomes `/dev/null`. Call it before anything is opened. An error says what
-/// could not be closed: the router must not go on then.
+/// output and error; standard input becomes `/dev/null`. Call it before anything is opened. An error says
+/// what could not be closed: the router must not go on then.
 #[expect(clippy::disallowed_methods, reason = "the router's own descriptors are its business")]
 pub fn close_inherited() -> Result<(), String> {
     let explain = |error: io::Error| format!("cannot close inherited descriptors: {OWN}: {error}");

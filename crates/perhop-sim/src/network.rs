@@ -297,8 +297,8 @@ impl Network {
         meters.filter_map(|(place, params)| Some((place, params.foreign()?))).collect()
     }
 
-    /// The congestion controls that are implemented outside, each with the name of its flow, to give each flow
-    /// an implementation of its own.
+    /// The congestion controls that are implemented outside, each with the name of its flow, to give each
+    /// flow an implementation of its own.
     pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
             TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign_mut()?)),

@@ -60,8 +60,8 @@ impl Bucket {
         tokens - added
     }
 
-    /// Takes the tokens of a packet of `size` bytes if they are there, and returns whether they were; an exact
-    /// fit is enough.
+    /// Takes the tokens of a packet of `size` bytes if they are there, and returns whether they were; an
+    /// exact fit is enough.
     #[inline]
     pub(crate) fn take_if_held(&mut self, size: u16) -> bool {
         let price = u64::from(size) * 8 * SCALE;

@@ -79,8 +79,8 @@ impl Plane {
         Arc::clone(&self.windows)
     }
 
-    /// Returns a buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet, with
-    /// room for what its device keeps with it. `None` while every buffer is taken.
+    /// Returns a buffer to read a packet into, for [`arrive`](Self::arrive), as long as the longest packet,
+    /// with room for what its device keeps with it. `None` while every buffer is taken.
     #[inline]
     pub fn room(&mut self) -> Option<(Slot, &mut Head, &mut [u8])> {
         let slot = self.buffers.take()?;

@@ -7,8 +7,8 @@ use crate::counts::Loss;
 
 /// Receives the packets that leave a data plane, and those that it loses.
 pub trait Sink {
-    /// Takes a packet that leaves by this device, with what the device that it came from has kept with it; its
-    /// departure was scheduled at `due`.
+    /// Takes a packet that leaves by this device, with what the device that it came from has kept with it;
+    /// its departure was scheduled at `due`.
     fn deliver(&mut self, device: usize, head: &Head, packet: &[u8], due: Instant);
     /// Learns that a packet is lost.
     fn lose(&mut self, _lost: &Lost<'_>, _now: Instant) {}

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{Fault, implement_meter, implement_queue};
 use crate::{Cancelled, invalid};
 
-/// What is checked, and the first thing that is wrong, if anything is.
+/// The checks by name, each with the first thing that is wrong, if anything is.
 pub(super) type Lines = Vec<(&'static str, Option<String>)>;
 
 /// Drives a class through so many random sequences of arrivals, departures and pauses, under each scheduler

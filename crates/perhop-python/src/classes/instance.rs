@@ -65,8 +65,8 @@ pub(super) struct ClassPlace {
 }
 
 impl ClassPlace {
-    /// Calls a class; `method`, `at` and `packet` are for the message if it fails. Returns nothing then, or if
-    /// a class of this run has failed before: none is called any more.
+    /// Calls a class; `method`, `at` and `packet` are for the message if it fails. Returns nothing then, or
+    /// if a class of this run has failed before: none is called any more.
     #[inline]
     pub(super) fn call<R>(
         &self,

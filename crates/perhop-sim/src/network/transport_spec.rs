@@ -11,8 +11,8 @@ use crate::transport::transit::TransitMeter;
 use crate::transport::udp::{UdpParams, UdpSender};
 use crate::transport::{Counted, Receiver, Sender};
 
-/// How a flow sends. What the hosts of a transport do depends only on the packets, ACKs, timers and messages of
-/// the flow, each at its own time: so the batched engine may let them act ahead of the clock.
+/// How a flow sends. What the hosts of a transport do depends only on the packets, ACKs, timers and messages
+/// of the flow, each at its own time: so the batched engine may let them act ahead of the clock.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportSpec {
     /// TCP.
