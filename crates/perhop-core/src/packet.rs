@@ -393,12 +393,11 @@ impl Header {
 
 /// Anything that carries a [`Header`]: a simulated packet, or a real one in its buffer.
 pub trait Packet {
-    /// The header. A packet may keep it in any form, so whoever needs a part of it asks for that, and the
-    /// compiler makes no more.
+    /// Returns the header. Read single fields of the result: the compiler then decodes only those.
     fn header(&self) -> Header;
-    /// It comes to a queue at this time.
+    /// Notes that it comes to a queue now.
     fn arrive(&mut self, now: Instant);
-    /// It is marked as having met congestion (CE).
+    /// Marks it as having met congestion (CE).
     fn notify(&mut self);
 }
 

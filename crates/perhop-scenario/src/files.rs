@@ -1,5 +1,5 @@
-//! Files that a scenario names. The reader of scenarios does no I/O by itself: whoever calls it says where
-//! files come from.
+//! Files that a scenario names. The reader of scenarios does no I/O by itself: its caller says where files
+//! come from.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};

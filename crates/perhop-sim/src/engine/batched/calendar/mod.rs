@@ -233,9 +233,8 @@ impl<T: Timed> Calendar<T> {
         self.current.get(self.taken).filter(|entry| entry.at() < bound)
     }
 
-    /// Lends the entries of one bucket, some of which come next and before `bound`: how many are past, and
-    /// how many are not to be taken beyond. Hand them back with [`give_back`](Self::give_back) before
-    /// anything but [`push`](Self::push) is asked of the calendar.
+    /// Lends the entries of one bucket, with the range of those that come next and before `bound`. Hand them
+    /// back with [`give_back`](Self::give_back) before any call but [`push`](Self::push).
     #[inline]
     pub fn lend(&mut self, bound: Instant) -> Option<(Vec<T>, std::ops::Range<usize>)> {
         if self.taken == self.current.len() && !self.open_next(bound) {
@@ -250,8 +249,8 @@ impl<T: Timed> Calendar<T> {
         (ready > 0).then(|| (std::mem::take(&mut self.current), begin..begin + ready))
     }
 
-    /// Takes back lent entries, of which the first `taken` are past. Returns how many of them are past since
-    /// they were lent.
+    /// Takes back a lent bucket, of which the first `taken` entries are consumed. Returns the number consumed
+    /// since [`lend`](Self::lend).
     #[inline]
     pub fn give_back(&mut self, entries: Vec<T>, taken: usize) -> usize {
         let added = std::mem::replace(&mut self.current, entries);

@@ -195,7 +195,7 @@ impl Needs {
     pub const NOTHING: Self =
         Self { colors: false, delivery: false, marks: false, pacing: false, recovery: false, l4s: false };
 
-    /// Returns whether the sender's fast path meets these needs.
+    /// Returns whether the sender's short way meets these needs.
     pub const fn allow_plain(self) -> bool {
         self.allow_noted(false) && !self.pacing
     }
@@ -423,7 +423,7 @@ macro_rules! register_congestion_controls {
 
             /// Takes an ACK of new data and returns the window. `sample` makes the sample of the ACK that
             /// meets the needs.
-            #[inline(always)] // It is a part of the sender's fast path.
+            #[inline(always)] // It is a part of the sender's short way.
             pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {
                     $($(#[$when])? Self::$variant(control) => {

@@ -2,7 +2,7 @@
 //!
 //! How Reno and `NewReno` recover from losses is the sender's.
 
-#![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
+#![expect(clippy::inline_always, reason = "it is a part of the sender's short way")]
 
 use perhop_core::{Block, Origin};
 use schemars::JsonSchema;

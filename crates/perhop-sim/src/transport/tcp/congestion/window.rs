@@ -1,6 +1,6 @@
 //! A window with a slow-start threshold (RFC 5681, section 3.1): what most congestion controls are made of.
 
-#![expect(clippy::inline_always, reason = "it is a part of the sender's fast path")]
+#![expect(clippy::inline_always, reason = "it is a part of the sender's short way")]
 
 use super::Setup;
 
