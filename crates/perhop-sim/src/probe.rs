@@ -48,18 +48,6 @@ pub struct ClassSeries {
 }
 
 impl Series {
-    /// Makes room for so many values in each table of samples of flows, so that no table is ever copied to
-    /// make room for more.
-    pub(crate) fn reserve(&mut self, values: usize) {
-        self.tables().into_iter().for_each(|table| table.reserve_exact(values));
-    }
-
-    /// Removes values for samples that were never taken.
-    pub(crate) fn end(&mut self, flows: usize) {
-        let values = self.times.len() * flows;
-        self.tables().into_iter().for_each(|table| table.truncate(values));
-    }
-
     /// Returns the tables of samples of flows, the one that receivers fill first.
     pub(crate) fn tables(&mut self) -> [&mut Vec<f64>; 4] {
         [&mut self.throughput_bps, &mut self.window_packets, &mut self.rtt_s, &mut self.seen_packets]

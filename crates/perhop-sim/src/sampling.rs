@@ -16,8 +16,10 @@ use crate::rate_trace::RateTrace;
 pub(crate) struct SampleTimes {
     interval: Option<Duration>,
     warmup: Instant,
-    end: Instant,
-    flows: usize,
+    /// The end of the run.
+    pub(crate) end: Instant,
+    /// The number of flows, each with a column in tables of samples.
+    pub(crate) flows: usize,
     /// The number of the probe's samples within the run.
     rows: usize,
 }
@@ -35,24 +37,9 @@ impl SampleTimes {
         }
     }
 
-    /// Returns the number of flows, each with a column in tables of samples.
-    pub(crate) fn flows(&self) -> usize {
-        self.flows
-    }
-
-    /// Returns the end of the run.
-    pub(crate) fn end(&self) -> Instant {
-        self.end
-    }
-
     /// Returns the times between which all measurements lie.
     pub(crate) fn measured(&self) -> (Instant, Instant) {
         (self.warmup, self.end)
-    }
-
-    /// Returns the number of values in each table of samples of flows.
-    pub(crate) fn values(&self) -> usize {
-        self.rows * self.flows
     }
 
     /// Returns the time of the first sample. Nothing has happened by time zero, so there is none.
@@ -174,7 +161,8 @@ impl Recorder {
             Some(_) => links.iter().map(|link| QueueSeries::of(&link.name)).collect(),
         };
         let mut series = Series { queues, ..Series::default() };
-        series.reserve(times.values());
+        // No table is ever copied to make room for more.
+        series.tables().into_iter().for_each(|table| table.reserve_exact(times.rows * times.flows));
         Self { times, series, links }
     }
 
@@ -225,7 +213,8 @@ impl Recorder {
             }
             outcomes.push(outcome.after(at_warmup));
         }
-        self.series.end(self.times.flows);
+        let taken = self.series.times.len() * self.times.flows;
+        self.series.tables().into_iter().for_each(|table| table.truncate(taken));
         Ok((outcomes, self.series))
     }
 }

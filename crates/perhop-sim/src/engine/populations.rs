@@ -158,24 +158,14 @@ impl Populations {
         }
     }
 
-    /// Notes that something happened at a host of a flow at this time.
+    /// Notes that something happened at a host of a flow at this time. `ends` says whether nothing can happen
+    /// to it any more, by its packets in the network, as far as the engine counts them.
     #[inline]
-    pub(super) fn happened(&mut self, flow: usize, at: Instant) {
+    pub(super) fn happened(&mut self, flow: usize, at: Instant, ends: impl FnOnce(i64) -> bool) {
         let member = &mut self.members[flow - self.first];
         member.last = member.last.max(at);
-    }
-
-    /// Returns the packets of a flow that are in the network, as far as the engine counts them.
-    #[inline]
-    pub(super) fn packets(&self, flow: usize) -> i64 {
-        self.members[flow - self.first].packets
-    }
-
-    /// Notes that nothing can happen to a flow any more.
-    pub(super) fn end(&mut self, flow: usize) {
-        let Member { population, is_over, last, .. } = &mut self.members[flow - self.first];
-        if !std::mem::replace(is_over, true) {
-            self.all[*population].over.push((*last, flow));
+        if ends(member.packets) && !std::mem::replace(&mut member.is_over, true) {
+            self.all[member.population].over.push((member.last, flow));
         }
     }
 

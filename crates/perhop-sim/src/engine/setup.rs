@@ -134,7 +134,7 @@ pub(crate) fn schedule_samples(
 
 /// Adds a sample of the probe, unless it lies beyond the end of the run.
 pub(crate) fn schedule_probe(at: Instant, times: &SampleTimes, sources: Sources, events: &mut impl Schedule) {
-    if at <= times.end() {
+    if at <= times.end {
         events.add(Event { at, source: sources.probe() });
     }
 }
@@ -154,17 +154,15 @@ fn route_of(
     let has_control = spec.path.is_some_and(|path| network.paths[path].control.is_some());
     let is_metered = has_control || matches!(spec.marking, Marking::Edge(_) | Marking::Ingress(_));
     let links = links_of(false)?;
-    let add = |steps: &mut _, links: &[usize], is_metered, last: &[Step]| Route {
-        is_reordered: links.last().is_some_and(|&link| network.links[link].medium.reorders()),
-        ..add_route(steps, links, is_metered, last)
-    };
-    let data = add(steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
+    let data = add_route(network, steps, &links, is_metered, &[Step::ReceiverWire, Step::Receiver]);
     // Nothing goes back of UDP.
     let back = if spec.transport.is_acknowledged() { links_of(true)? } else { Vec::new() };
     let acks = match (&spec.transport, has_control) {
         (TransportSpec::Udp(_), _) => Route { first_step: data.last_step + 1, ..data },
-        (_, true) => add(steps, &back, false, &[Step::Ingress, Step::SenderWire, Step::Sender]),
-        (_, false) => add(steps, &back, false, &[Step::SenderWire, Step::Sender]),
+        (_, true) => {
+            add_route(network, steps, &back, false, &[Step::Ingress, Step::SenderWire, Step::Sender])
+        }
+        (_, false) => add_route(network, steps, &back, false, &[Step::SenderWire, Step::Sender]),
     };
     let place = FlowPlace {
         number,
@@ -179,7 +177,14 @@ fn route_of(
 }
 
 /// Adds the steps of a route over these links.
-fn add_route(steps: &mut Vec<Step>, links: &[usize], is_metered: bool, last: &[Step]) -> Route {
+fn add_route(
+    network: &Network,
+    steps: &mut Vec<Step>,
+    links: &[usize],
+    is_metered: bool,
+    last: &[Step],
+) -> Route {
+    let is_reordered = links.last().is_some_and(|&link| network.links[link].medium.reorders());
     let first_step = steps.len() as u32;
     steps.extend(links.iter().enumerate().map(|(hop, &link)| match hop {
         0 if is_metered => Step::Metered(link as u32),
@@ -187,14 +192,14 @@ fn add_route(steps: &mut Vec<Step>, links: &[usize], is_metered: bool, last: &[S
     }));
     steps.extend(last);
     let first_link = links.first().map(|&link| link as u32);
-    Route { first_step, first_link, last_step: steps.len() as u32 - 1, is_reordered: false }
+    Route { first_step, first_link, last_step: steps.len() as u32 - 1, is_reordered }
 }
 
 /// Opens the channels on which markers give senders feedback about OUT packets.
 pub(crate) fn open_feedback(network: &Network, flows: &mut [Flow], channels: &mut Channels) {
     for (number, (spec, flow)) in network.flows.iter().zip(flows).enumerate() {
         if let Some(delay) = spec.out_feedback {
-            flow.sending.set_feedback(channels.open(Destination::Sender(number), delay));
+            flow.sending.feedback = Some(channels.open(Destination::Sender(number), delay) as u32);
         }
     }
 }

@@ -148,7 +148,9 @@ impl Simulation {
         watch: Watch,
     ) -> Result<Self, Failure> {
         debug_assert!(network.duration < Duration::AGES);
-        check_implementations(network)?;
+        if let Some((place, class, _)) = network.classes().find(|(_, _, is_implemented)| !is_implemented) {
+            return Err(Failure::NotImplemented { class: class.into(), place });
+        }
         let setup = Setup::new(network, seed, &watch)?;
         let accepted = match requested {
             Some(Engine::Reference) => Err(EngineUsed::Requested),
@@ -242,13 +244,5 @@ impl Simulation {
     pub fn finish(self) -> Result<Outcome, Imbalance> {
         let outcome = engine!(self.run, engine => engine.finish())?;
         Ok(Outcome { engine: Some(self.used), ..outcome })
-    }
-}
-
-/// Checks that every block which is implemented outside has its implementation.
-fn check_implementations(network: &Network) -> Result<(), Failure> {
-    match network.classes().find(|(_, _, is_implemented)| !is_implemented) {
-        Some((place, class, _)) => Err(Failure::NotImplemented { class: class.into(), place }),
-        None => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ use crate::outcome::ApplicationOutcome;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     members: Vec<Member>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     /// The owner of each flow of the network, if it has one.
     owners: Vec<Option<Owner>>,
     warmup: Instant,
@@ -31,11 +31,12 @@ struct Member {
     has_begun: bool,
 }
 
+/// The users of one application.
 #[derive(Clone, Debug)]
-struct Group {
+pub(super) struct Group {
     spec: ApplicationSpec,
     /// The records of its users, in the order of time.
-    recorded: Recorded,
+    pub(super) recorded: Recorded,
 }
 
 /// The owner of a flow.
@@ -56,15 +57,6 @@ pub(super) struct Notification {
     pub(super) user: usize,
     pub(super) event: UserEvent,
     pub(super) times: usize,
-}
-
-/// A command for a flow, from its user.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Order {
-    /// Send so many bytes more.
-    Grant(u64),
-    /// Send a datagram of this size.
-    Send(u16),
 }
 
 impl Users {
@@ -115,21 +107,14 @@ impl Users {
         let Owner { user, connection, direction, open, .. } = self.owners.get_mut(number)?.as_mut()?;
         let (user, connection, direction) = (*user, *connection, *direction);
         if flow.is_datagrams() {
-            let transit = flow.last_transit()?;
-            return Some(Notification {
-                user,
-                event: UserEvent::Datagram { connection, direction, transit },
-                times: 1,
-            });
+            let event = UserEvent::Datagram { connection, direction, transit: flow.last_transit()? };
+            return Some(Notification { user, event, times: 1 });
         }
         let (_, arrived) = flow.granted();
         let times = open.iter().take_while(|&&end| end <= arrived).count();
         open.drain(..times);
-        (times > 0).then_some(Notification {
-            user,
-            event: UserEvent::Arrived { connection, direction },
-            times,
-        })
+        let event = UserEvent::Arrived { connection, direction };
+        (times > 0).then_some(Notification { user, event, times })
     }
 
     /// Hands an event to a user; returns its commands. [`Users::done`] takes back the memory.
@@ -147,16 +132,6 @@ impl Users {
         (!is_empty).then(|| (group, std::mem::take(recorded)))
     }
 
-    /// Sets what the users of a group have recorded so far.
-    pub(super) fn set_recorded(&mut self, group: usize, recorded: Recorded) {
-        self.groups[group].recorded = recorded;
-    }
-
-    /// Returns the number of groups.
-    pub(super) fn groups(&self) -> usize {
-        self.groups.len()
-    }
-
     /// Returns the flows of users, each with its user.
     pub(super) fn owned(&self) -> impl Iterator<Item = (usize, usize)> {
         let owners = self.owners.iter().enumerate();
@@ -169,32 +144,28 @@ impl Users {
         self.actions = actions;
     }
 
-    /// Returns the flow that a command of a user concerns, with its order; as an error, the time at which the
-    /// user wants to be woken.
-    pub(super) fn order(&self, user: usize, action: Action) -> Result<(usize, Order), Instant> {
-        let flow = |connection: u32, direction| {
-            let Connection { request, response } = self.members[user].connections[connection as usize];
-            match direction {
-                Direction::Request => request,
-                Direction::Response => response,
+    /// Returns the flow that a command of a user concerns; as an error, the time at which the user wants to be
+    /// woken.
+    pub(super) fn flow_of(&self, user: usize, action: Action) -> Result<usize, Instant> {
+        let (connection, direction) = match action {
+            Action::WakeAt(at) => return Err(at),
+            Action::Grant { connection, direction, .. } | Action::Send { connection, direction, .. } => {
+                (connection, direction)
             }
         };
-        match action {
-            Action::Grant { connection, direction, bytes } => {
-                Ok((flow(connection, direction), Order::Grant(bytes)))
-            }
-            Action::Send { connection, direction, size } => {
-                Ok((flow(connection, direction), Order::Send(size)))
-            }
-            Action::WakeAt(at) => Err(at),
-        }
+        let Connection { request, response } = self.members[user].connections[connection as usize];
+        Ok(match direction {
+            Direction::Request => request,
+            Direction::Response => response,
+        })
     }
 
-    /// Carries out the order of a flow's user. [`Flow::transmit`] comes next.
-    pub(super) fn carry_out(&mut self, number: usize, order: Order, flow: &mut Flow, now: Instant) {
-        match order {
-            Order::Send(size) => flow.send_datagram(size, now),
-            Order::Grant(bytes) => {
+    /// Carries out the command of a flow's user. [`Flow::transmit`] comes next.
+    pub(super) fn carry_out(&mut self, number: usize, action: Action, flow: &mut Flow, now: Instant) {
+        match action {
+            Action::WakeAt(_) => {}
+            Action::Send { size, .. } => flow.send_datagram(size, now),
+            Action::Grant { bytes, .. } => {
                 flow.grant(bytes, now);
                 if let Some(owner) = &mut self.owners[number] {
                     owner.open.push_back(flow.granted().0);

@@ -35,22 +35,20 @@ impl Marker {
         (self.conditioner.judge(&header, now), self.marks)
     }
 
-    /// Gives the meter these parameters; it keeps its tokens and what it has measured.
+    /// Gives the meter these parameters, and the rate at which packets can come to it; it keeps its tokens and
+    /// what it has measured.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
-    fn retune(&mut self, params: &MeterParams, rate: Bitrate, now: Instant) -> Result<(), UnitError> {
+    pub(crate) fn retune(
+        &mut self,
+        params: &MeterParams,
+        rate: Bitrate,
+        now: Instant,
+    ) -> Result<(), UnitError> {
         self.conditioner.retune(params, rate, now)?;
         self.marks = Marks::of(params.af());
         Ok(())
-    }
-
-    /// Gives these parameters to a meter that several flows share.
-    ///
-    /// # Errors
-    /// The key that cannot change; nothing has changed then.
-    pub(crate) fn retune_shared(&mut self, params: &MeterParams, now: Instant) -> Result<(), UnitError> {
-        self.retune(params, Bitrate::MAX, now)
     }
 
     /// Gives a control message to the meter.
@@ -95,10 +93,5 @@ impl MarkingPoint {
             (Self::FirstRouter(marker), Marking::Ingress(params)) => marker.retune(params, Bitrate::MAX, now),
             _ => Ok(()),
         }
-    }
-
-    /// Packets are marked at the first router.
-    pub(super) fn is_at_router(&self) -> bool {
-        matches!(self, Self::FirstRouter(_) | Self::Edge(_))
     }
 }

@@ -34,6 +34,7 @@ use crate::transport::{Ack, Counted, Received, Sender, Source};
 use crate::wire::Wire;
 
 pub(crate) use counts::Counts;
+use counts::PathCounts;
 pub(crate) use marker::{Marker, MarkingPoint};
 pub(crate) use receiving::ReceivingHost;
 pub(crate) use replica::Ends;
@@ -76,12 +77,9 @@ struct Rare {
     /// When a packet last arrived for the first time, of those that the receiving host
     /// [notes](ReceivingHost).
     last_arrival: Instant,
-    /// Data packets dropped, by color.
-    dropped: [u64; 3],
-    /// Data packets that the meters of links dropped, by color.
-    policed_at_links: [u64; 3],
-    /// Data packets that links lost after they had sent them; a link on the route loses packets.
-    lost: u64,
+    /// What routers and the receiver count.
+    path: PathCounts,
+    /// A link on the route loses packets.
     is_lossy: bool,
     at_warmup: Counts,
     /// Bytes delivered by the last sample.
@@ -97,15 +95,10 @@ struct Rare {
     first_data: FirstData,
     /// Its profile, or a meter on its route, drops packets of some color.
     is_policed: bool,
-    /// Its packets are capable of ECN, and those that came to the receiver marked (Congestion Experienced).
+    /// Its packets are capable of ECN.
     is_capable: bool,
     /// Which of its statistics its sender counts.
     counted: Counted,
-    congested: u64,
-    /// Packets of data that reached the receiver again.
-    repeated: u64,
-    /// Bytes by which packets that arrived were shorter than the flow's full packets.
-    short: u64,
     /// What its application has granted.
     grants: Grants,
     /// The ACKs that ride on its data, if it is a direction of a connection.
@@ -180,13 +173,13 @@ impl Flow {
     /// Returns the size of a full packet of data, in bytes.
     #[inline]
     pub(crate) fn data_size(&self) -> u16 {
-        self.sending.template().size()
+        self.sending.template.size()
     }
 
     /// Returns the smallest packet of the flow, in bytes.
     pub(crate) fn smallest_packet(&self) -> u16 {
         let data_size = self.sender.smallest().unwrap_or(self.data_size());
-        match self.receiving.template().size() {
+        match self.receiving.template.size() {
             0 => data_size,
             ack_size => data_size.min(ack_size),
         }
@@ -212,7 +205,7 @@ impl Flow {
     /// Takes so many bytes more from the application, in full packets. [`transmit`](Self::transmit) comes
     /// next.
     pub(crate) fn grant(&mut self, bytes: u64, now: Instant) {
-        let payload = u64::from(self.data_size() - self.receiving.template().size());
+        let payload = u64::from(self.data_size() - self.receiving.template.size());
         let packets = u32::try_from(bytes.div_ceil(payload)).unwrap_or(u32::MAX);
         self.rare.grants.packets = self.rare.grants.packets.saturating_add(packets);
         self.sender.grant(packets, now);
@@ -358,13 +351,13 @@ impl Flow {
             self.deliver(now);
         } else if first && !(self.rare.grants.opens && content.sequence() == 0) {
             // A smaller packet of data, or the first; one that opens a connection carries none.
-            self.rare.short += u64::from(self.data_size() - content.size());
+            self.rare.path.short += u64::from(self.data_size() - content.size());
             self.deliver(now);
         } else if !first {
-            self.rare.repeated += 1;
+            self.rare.path.repeated += 1;
         }
         if content.ecn() == Ecn::Congested {
-            self.rare.congested += 1;
+            self.rare.path.congested += 1;
         }
         ack
     }
@@ -423,21 +416,21 @@ impl Flow {
     /// Counts a data packet or an ACK that was dropped.
     pub(crate) fn lose(&mut self, packet: SimPacket) {
         let is_data = !packet.is_ack();
-        self.rare.dropped[packet.color().index()] += u64::from(is_data);
+        self.rare.path.dropped[packet.color().index()] += u64::from(is_data);
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
     /// Counts a data packet or an ACK that a meter of a link dropped, to which it gave this color.
     pub(crate) fn police(&mut self, packet: SimPacket, color: Color) {
         let is_data = !packet.is_ack();
-        self.rare.policed_at_links[color.index()] += u64::from(is_data);
+        self.rare.path.policed_at_links[color.index()] += u64::from(is_data);
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
     /// Counts a data packet or an ACK that a link lost after it had sent it.
     pub(crate) fn lose_in_transit(&mut self, packet: SimPacket) {
         let is_data = !packet.is_ack();
-        self.rare.lost += u64::from(is_data);
+        self.rare.path.lost += u64::from(is_data);
         self.rare.metadata.lose(packet.sequence(), is_data);
     }
 
@@ -466,9 +459,7 @@ impl Rare {
             started: None,
             stops: spec.stop.unwrap_or(Instant::NEVER),
             last_arrival: Instant::ZERO,
-            dropped: [0; 3],
-            policed_at_links: [0; 3],
-            lost: 0,
+            path: PathCounts::default(),
             is_lossy: place.is_lossy,
             at_warmup: Counts::default(),
             at_last_sample: 0,
@@ -480,9 +471,6 @@ impl Rare {
             is_policed: place.is_policed,
             is_capable: spec.ecn.is_capable() || !spec.tcp_ecn.is_off(),
             counted: spec.transport.counted(spec.tcp_ecn),
-            congested: 0,
-            repeated: 0,
-            short: 0,
             grants: Grants { opens: spec.transport.opens(), ..Grants::default() },
             riding: Riding::default(),
         }

@@ -17,7 +17,7 @@ pub(crate) struct ReceivingHost {
     /// each arrival is noted.
     pub(super) missing: u64,
     /// What its ACKs have in common.
-    template: SimPacket,
+    pub(crate) template: SimPacket,
     /// The wires from it and to it.
     pub(crate) outward: Wire,
     pub(crate) inward: Wire,
@@ -39,17 +39,6 @@ impl ReceivingHost {
             outward,
             inward: Wire::of_access(spec.egress.as_ref()),
         }
-    }
-
-    /// Gives the flow this number, and its ACKs this first step.
-    pub(super) fn renumber(&mut self, flow: u32, first_step: u32) {
-        self.template = self.template.renumbered(flow, first_step);
-    }
-
-    /// Returns what its ACKs have in common.
-    #[inline]
-    pub(crate) fn template(&self) -> SimPacket {
-        self.template
     }
 
     /// Puts the ACK on the wire now; returns its packet, at the time when it leaves the wire.

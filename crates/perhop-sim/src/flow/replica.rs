@@ -1,6 +1,8 @@
 //! A flow in a part of the network: when a run is divided among threads, each part that packets of a flow
 //! pass has a replica of it, and its two hosts are active in one replica each.
 
+use std::ops::Add;
+
 use perhop_core::Instant;
 
 use super::Flow;
@@ -18,8 +20,8 @@ impl Flow {
     /// Makes the flow as it is in a part of the network at time zero: with its number and its first steps of
     /// data and ACKs there. A host that is elsewhere never begins.
     pub(crate) fn replica(mut self, number: u32, first_steps: (u32, u32), ends: Ends) -> Self {
-        self.sending.renumber(number, first_steps.0);
-        self.receiving.renumber(number, first_steps.1);
+        self.sending.template = self.sending.template.renumbered(number, first_steps.0);
+        self.receiving.template = self.receiving.template.renumbered(number, first_steps.1);
         if !ends.sends {
             (self.rare.start, self.rare.stop) = (Instant::NEVER, Instant::NEVER);
         }
@@ -31,14 +33,7 @@ impl Flow {
         let Self { sender, sending, receiving, mut rare } = other;
         let own = &mut self.rare;
         own.at_warmup.add(&rare.at_warmup);
-        own.lost += rare.lost;
-        own.repeated += rare.repeated;
-        own.congested += rare.congested;
-        own.short += rare.short;
-        for color in 0..3 {
-            own.dropped[color] += rare.dropped[color];
-            own.policed_at_links[color] += rare.policed_at_links[color];
-        }
+        own.path = own.path.with(rare.path, u64::add);
         if ends.sends {
             (self.sender, self.sending) = (sender, sending);
             own.started = rare.started;

@@ -1,7 +1,10 @@
 //! Results of a flow: its samples, its state while a run goes on, and what became of it.
 
+use std::ops::Add;
+
 use perhop_core::{Duration, Instant};
 
+use super::counts::by_color;
 use super::{Counts, Flow, FlowState, Rare};
 use crate::outcome::{Completion, FlowOutcome, rate};
 use crate::probe::Series;
@@ -15,9 +18,9 @@ impl Flow {
         let delivered = self.delivered();
         if times.ends_warmup(sample) {
             self.rare.at_warmup.delivered = delivered;
-            self.rare.at_warmup.short = self.rare.short;
-            self.rare.at_warmup.repeated = self.rare.repeated;
-            self.rare.at_warmup.congested = self.rare.congested;
+            self.rare.at_warmup.path.short = self.rare.path.short;
+            self.rare.at_warmup.path.repeated = self.rare.path.repeated;
+            self.rare.at_warmup.path.congested = self.rare.path.congested;
         }
         let Some((row, interval)) = times.row(sample) else { return };
         if self.rare.is_population || self.rare.origin.member.is_some() {
@@ -39,7 +42,7 @@ impl Flow {
         if times.ends_warmup(sample) {
             self.rare.at_warmup.acknowledged = sender.acknowledged();
             self.rare.at_warmup.sender = sender.statistics_at(sample);
-            self.rare.at_warmup.marked = self.sending.marked();
+            self.rare.at_warmup.marked = self.sending.marked;
             self.rare.at_warmup.policed = self.sending.policed();
         }
         if let Some((row, _)) = times.row(sample) {
@@ -55,11 +58,11 @@ impl Flow {
 
     /// Saves what routers counted of the flow, at the end of the warm-up.
     pub(crate) fn end_warmup_at_routers(&mut self) {
-        self.rare.at_warmup.dropped = self.rare.dropped;
-        self.rare.at_warmup.policed_at_links = self.rare.policed_at_links;
-        self.rare.at_warmup.lost = self.rare.lost;
+        self.rare.at_warmup.path.dropped = self.rare.path.dropped;
+        self.rare.at_warmup.path.policed_at_links = self.rare.path.policed_at_links;
+        self.rare.at_warmup.path.lost = self.rare.path.lost;
         if self.sending.is_marked_at_router() {
-            self.rare.at_warmup.marked = self.sending.marked();
+            self.rare.at_warmup.marked = self.sending.marked;
             self.rare.at_warmup.policed = self.sending.policed();
         }
     }
@@ -71,12 +74,12 @@ impl Flow {
 
     /// Its bytes that arrived for the first time since it began.
     pub(crate) fn delivered_bytes(&self) -> u64 {
-        self.delivered() * u64::from(self.data_size()) - self.rare.short
+        self.delivered() * u64::from(self.data_size()) - self.rare.path.short
     }
 
     /// Returns the state of the flow now.
     pub(crate) fn state(&self, now: Instant) -> FlowState {
-        let Counts { delivered, congested, marked, lost, dropped, sender, .. } = self.counts(now);
+        let Counts { delivered, marked, path, sender, .. } = self.counts(now);
         FlowState {
             window: self.sender.window(),
             smoothed_rtt_s: self.sender.smoothed_rtt(),
@@ -85,10 +88,10 @@ impl Flow {
             timeouts: self.rare.counted.timeouts().then_some(sender.timeouts),
             delivered_packets: delivered,
             delivered_bytes: self.delivered_bytes(),
-            dropped,
-            lost: self.rare.is_lossy.then_some(lost),
+            dropped: path.dropped,
+            lost: self.rare.is_lossy.then_some(path.lost),
             marked,
-            congested: self.rare.is_capable.then_some(congested),
+            congested: self.rare.is_capable.then_some(path.congested),
             last_transit: self.last_transit(),
             limits: sender.limits,
         }
@@ -106,7 +109,7 @@ impl Flow {
         let mut new = self.counts_after_warmup(now.min(end));
         new.add(others);
         let bytes = |packets: u64| packets * u64::from(self.data_size());
-        let delivered = bytes(new.delivered) - new.short;
+        let delivered = bytes(new.delivered) - new.path.short;
         let active = (!self.rare.is_population).then(|| self.active((begin, now.min(end))));
         let over = active.unwrap_or(end.since(begin));
         let transit = self.transit();
@@ -124,11 +127,11 @@ impl Flow {
             jitter_s: transit.and_then(TransitMeter::jitter),
             play_out: transit.and_then(TransitMeter::played),
             marked: new.marked,
-            policed: self.rare.is_policed.then_some(new.all_policed()),
-            repeated_packets: new.repeated,
-            congested: self.rare.is_capable.then_some(new.congested),
-            dropped: new.dropped,
-            lost: self.rare.is_lossy.then_some(new.lost),
+            policed: self.rare.is_policed.then(|| by_color(new.policed, new.path.policed_at_links, u64::add)),
+            repeated_packets: new.path.repeated,
+            congested: self.rare.is_capable.then_some(new.path.congested),
+            dropped: new.path.dropped,
+            lost: self.rare.is_lossy.then_some(new.path.lost),
             sender: new.sender,
             counted: self.rare.counted,
             receiver_window: self.sender.receiver_window(),
@@ -164,15 +167,10 @@ impl Flow {
     pub(super) fn counts(&self, now: Instant) -> Counts {
         Counts {
             delivered: self.delivered(),
-            short: self.rare.short,
-            repeated: self.rare.repeated,
-            congested: self.rare.congested,
             acknowledged: self.sender.acknowledged(),
-            marked: self.sending.marked(),
+            marked: self.sending.marked,
             policed: self.sending.policed(),
-            policed_at_links: self.rare.policed_at_links,
-            lost: self.rare.lost,
-            dropped: self.rare.dropped,
+            path: self.rare.path,
             sender: self.sender.statistics_at(now),
         }
     }

@@ -40,14 +40,15 @@ pub(crate) struct ActingSpan<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct SendingHost {
     /// What its packets have in common.
-    template: SimPacket,
+    pub(crate) template: SimPacket,
     marked_at: MarkingPoint,
     /// The wires from it and to it.
     outward: Wire,
     pub(crate) inward: Wire,
-    marked: [u64; 3],
+    /// Packets marked so far, by color.
+    pub(super) marked: [u64; 3],
     /// The channel of its marker's feedback about OUT packets, if it has one.
-    feedback: Option<u32>,
+    pub(crate) feedback: Option<u32>,
     rare: Box<Rare>,
 }
 
@@ -79,25 +80,9 @@ impl SendingHost {
         }
     }
 
-    /// Gives the flow this number, and its data this first step.
-    pub(super) fn renumber(&mut self, flow: u32, first_step: u32) {
-        self.template = self.template.renumbered(flow, first_step);
-    }
-
     /// Returns the flow's number.
     pub(crate) fn number(&self) -> u32 {
         self.template.flow() as u32
-    }
-
-    /// Returns what its packets have in common.
-    #[inline]
-    pub(crate) fn template(&self) -> SimPacket {
-        self.template
-    }
-
-    /// Packets marked so far, by color.
-    pub(super) fn marked(&self) -> [u64; 3] {
-        self.marked
     }
 
     /// Packets that the meter dropped so far, by color.
@@ -107,23 +92,12 @@ impl SendingHost {
 
     /// Packets are marked at the first router.
     pub(crate) fn is_marked_at_router(&self) -> bool {
-        self.marked_at.is_at_router()
+        matches!(self.marked_at, MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_))
     }
 
     /// Packets are marked by a meter at the host.
     pub(crate) fn is_marked_at_host(&self) -> bool {
         matches!(self.marked_at, MarkingPoint::Host(_))
-    }
-
-    /// Returns the channel of its marker's feedback about OUT packets, if it has one.
-    #[inline(always)]
-    pub(crate) fn feedback(&self) -> Option<u32> {
-        self.feedback
-    }
-
-    /// Opens the channel of its marker's feedback.
-    pub(crate) fn set_feedback(&mut self, channel: usize) {
-        self.feedback = Some(channel as u32);
     }
 
     /// Gives a control message to the flow's own meter.

@@ -133,10 +133,10 @@ fn a_marker_at_the_host_colors_and_counts_packets_and_gives_feedback() {
     let marked = FlowSpec { marking: Marking::Host(profile()), ..spec() };
     let mut bench = Bench::new(&marked);
     let channel = bench.channels.open(Destination::Sender(0), Duration::from_millis(5));
-    bench.flow.sending.set_feedback(channel);
+    bench.flow.sending.feedback = Some(channel as u32);
     let colors = [0, 1, 2, 3].map(|millis| bench.wake(millis).unwrap().color());
     assert_eq!(colors, [Color::Green, Color::Yellow, Color::Green, Color::Yellow]);
-    assert_eq!(bench.flow.sending.marked(), [2, 2, 0]);
+    assert_eq!(bench.flow.sending.marked, [2, 2, 0]);
     assert_eq!(bench.channels.next(channel), at(6), "5 ms after the first packet that is out of profile");
     assert!(bench.flow.sending.is_marked_at_host() && !bench.flow.sending.is_marked_at_router());
 }
@@ -152,7 +152,7 @@ fn a_marker_at_the_first_router_colors_what_passes_it() {
         bench.flow.mark_at_router(packet, &mut [], post).map(SimPacket::color)
     });
     assert_eq!(colors, [Color::Green, Color::Yellow].map(Some));
-    assert_eq!(bench.flow.sending.marked(), [1, 1, 0]);
+    assert_eq!(bench.flow.sending.marked, [1, 1, 0]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn deliveries_after_the_warm_up_count_and_each_sample_has_those_since_the_last()
     bench.flow.lose(packets[3]);
     // A packet of 1000 bytes in 4 ms is 2 Mbit/s.
     assert_eq!(bench.series.throughput_bps, [4e6, 2e6]);
-    let outcome = bench.flow.finish(&bench.times, bench.times.end());
+    let outcome = bench.flow.finish(&bench.times, bench.times.end);
     assert_eq!((outcome.delivered_packets, outcome.delivered_bytes), (2, 2000));
     assert_eq!((outcome.congested, outcome.dropped, outcome.sender.sent), (Some(1), [0, 1, 0], 0));
 }
@@ -180,12 +180,12 @@ fn a_volume_is_complete_when_its_last_missing_packet_arrives() {
     let packets = [2, 3].map(|millis| bench.wake(millis).unwrap());
     assert_eq!(bench.wake(4), None, "there is no third");
     bench.flow.receive(packets[1].content(), at(6));
-    let before = bench.flow.clone().finish(&bench.times, bench.times.end());
+    let before = bench.flow.clone().finish(&bench.times, bench.times.end);
     // Its source has sent the last packet at 3 ms, and the last that has arrived came at 6 ms.
     assert_eq!((before.completion, before.active), (Completion::Unfinished, Some(Duration::from_millis(4))));
     bench.flow.receive(packets[0].content(), at(9));
     let (idle, time) = (Duration::from_millis(1), Duration::from_millis(7));
-    let after = bench.flow.finish(&bench.times, bench.times.end());
+    let after = bench.flow.finish(&bench.times, bench.times.end);
     assert_eq!((after.completion, after.active), (Completion::After { time, idle }, Some(time)));
     assert_eq!(after.throughput(), Some(16_000.0 / 0.007));
 }
@@ -199,7 +199,7 @@ fn a_flow_counts_by_its_beginning_and_is_active_within_the_measured_time() {
         let mut bench = Bench::new(&finite);
         let packet = bench.wake(start).unwrap();
         bench.flow.receive(packet.content(), at(start + 4));
-        bench.flow.finish(&bench.times, bench.times.end())
+        bench.flow.finish(&bench.times, bench.times.end)
     };
     // The warm-up ends at 2 ms: one that begins before is active from then on, and its completion does not
     // count.
@@ -208,6 +208,6 @@ fn a_flow_counts_by_its_beginning_and_is_active_within_the_measured_time() {
     assert_eq!(outcome(2, None).completion.time(), Some(Duration::from_millis(4)));
     let mut never = Bench::new(&FlowSpec { start: (at(11), at(11)), ..spec() });
     never.sample(4);
-    let never = never.flow.finish(&never.times, never.times.end());
+    let never = never.flow.finish(&never.times, never.times.end);
     assert_eq!((never.started, never.active, never.throughput()), (None, Some(Duration::ZERO), None));
 }

@@ -34,7 +34,7 @@ pub(in crate::engine) struct Border {
     /// The number here of each flow of the whole network; of no meaning for flows that do not come here.
     here: Vec<u32>,
     /// Packets that have left for each part since the last exchange.
-    outboxes: Vec<Vec<BorderPacket>>,
+    pub(super) outboxes: Vec<Vec<BorderPacket>>,
 }
 
 impl Border {
@@ -52,11 +52,6 @@ impl Border {
         let Renumbering { number, first_step, first_step_here } = self.flows[packet.flow()];
         let packet = packet.renumbered(number, packet.step() as u32 - first_step_here + first_step);
         self.outboxes[part as usize].push(BorderPacket { packet, metadata });
-    }
-
-    /// Exchanges the packets that have left for a part since the last call for an empty list.
-    pub(super) fn take_outbox(&mut self, part: usize, empty: Vec<BorderPacket>) -> Vec<BorderPacket> {
-        std::mem::replace(&mut self.outboxes[part], empty)
     }
 
     /// Gives packets the numbers of their flows in the whole network; their steps stay.

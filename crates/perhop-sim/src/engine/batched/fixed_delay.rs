@@ -15,9 +15,11 @@ use perhop_core::{Bitrate, Bytes, Duration, Instant};
 use super::flow::FixedDelay;
 use super::link::Link;
 use super::traffic::Traffic;
+use crate::flow::Flow;
 use crate::network::{AccessSpec, FlowSpec, Network};
 use crate::packet::SimPacket;
 use crate::routing::Routes;
+use crate::transport::Source;
 
 /// The time that a packet takes over a wire, and the time for which it occupies the wire.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,7 @@ impl Passage {
 }
 
 /// A link back that fixed delays may replace, and the delays of the flows over it. They hold as soon as the
-/// flows that open a connection have [opened](super::flow::BatchedFlow::is_open) it, since the packets that
+/// flows that open a connection have opened it, since the packets that
 /// do are smaller than data and so come sooner, and as soon as no packet waits behind such a packet.
 #[derive(Clone, Debug)]
 struct ReturnPath {
@@ -86,11 +88,13 @@ impl ReturnPaths {
     /// Returns how often links had to do something for it, and how many packets came to them.
     #[cold]
     pub(super) fn fix(&mut self, links: &mut [Link], traffic: &mut Traffic, handled: u64) -> (u64, u64) {
-        let beyond = traffic.hosts.recorder.times.end().just_after();
+        let beyond = traffic.hosts.recorder.times.end.just_after();
         let (mut small, mut counts) = (None, (0, 0));
         for place in (0..self.paths.len()).rev() {
             let ReturnPath { link, opening, .. } = &mut self.paths[place];
-            if !opening.iter().all(|opening| traffic.hosts.flows[opening.flow].is_open()) {
+            // A connection is open as soon as data has come to its receiver: its sender opens it no more.
+            let is_open = |of: &Opening| traffic.hosts.flows[of.flow].base.sender.acknowledged() > 0;
+            if !opening.iter().all(is_open) {
                 continue;
             }
             opening.retain(|opening| opening.may_be_overtaken);
@@ -133,8 +137,10 @@ impl ReturnPath {
             self.before.map(|before| last + self.interval + before);
         links[self.link].busy_until() <= back
             && self.delays.iter().all(|&(flow, _)| {
-                let busy = traffic.hosts.flows[flow].wires_busy_until();
-                busy.iter().zip([to_receiver, from_receiver, to_sender]).all(|(&busy, next)| busy <= next)
+                let Flow { sending, receiving, .. } = &traffic.hosts.flows[flow].base;
+                receiving.inward.busy_until() <= to_receiver
+                    && receiving.outward.busy_until() <= from_receiver
+                    && sending.inward.busy_until() <= to_sender
             })
     }
 }

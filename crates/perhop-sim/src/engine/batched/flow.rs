@@ -18,14 +18,13 @@ use super::link_inputs::LinkInput;
 use crate::control::{Channels, Post};
 use crate::engine::setup::Routes;
 use crate::events::{Event, SourceId};
-use crate::flow::Flow;
+use crate::flow::{Flow, PacketSink};
 use crate::network::FlowSpec;
 use crate::packet::{ACK, Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::SampleTimes;
 use crate::transport::{Ack, Received, Source};
 use crate::window_control::WindowControls;
-use crate::wire::Wire;
 pub(super) use fixed_delay::FixedDelay;
 
 /// The next sample of a receiver that has passed the end of the run: any packet comes after it.
@@ -72,8 +71,8 @@ pub(super) struct BatchedFlow {
     /// The delays behind the bottleneck, where no packet queues there.
     pub(super) fixed_delay: Option<FixedDelay>,
     /// The first links of its data and of its ACKs, or [`NO_LINK`].
-    first_data_link: u32,
-    first_ack_link: u32,
+    pub(super) first_data_link: u32,
+    pub(super) first_ack_link: u32,
     /// The sender must not act ahead of time: something else may reach it first.
     pub(super) sender_keeps_to_clock: bool,
     /// Who must know of what happens at the hosts.
@@ -135,7 +134,7 @@ impl BatchedFlow {
             scheduled: Instant::NEVER,
             due: Instant::ZERO,
             sender_sample: times.first(),
-            receiver_sample: times.first().min(times.end()),
+            receiver_sample: times.first().min(times.end),
             sender_quiet_until: Instant::ZERO,
             fixed_delay: None,
             first_data_link: routes.data.first_link.unwrap_or(NO_LINK),
@@ -176,37 +175,9 @@ impl BatchedFlow {
     /// known.
     pub(super) fn begin(&mut self, now: Instant, times: &SampleTimes) {
         self.sender_sample = times.from(now);
-        self.receiver_sample = self.sender_sample.min(times.end());
+        self.receiver_sample = self.sender_sample.min(times.end);
         self.keeper = Keeper::Population;
         self.find_due();
-    }
-
-    /// A meter at its first router reports OUT packets to its sender.
-    pub(super) fn has_remote_feedback(&self) -> bool {
-        self.base.sending.feedback().is_some() && self.base.sending.is_marked_at_router()
-    }
-
-    /// Its connection is open, and data has come to the receiver: the sender opens it no more.
-    pub(super) fn is_open(&self) -> bool {
-        self.base.sender.acknowledged() > 0
-    }
-
-    /// When the wires to the receiver, from it, and to the sender are free.
-    pub(super) fn wires_busy_until(&self) -> [Instant; 3] {
-        let Flow { sending, receiving, .. } = &self.base;
-        [&receiving.inward, &receiving.outward, &sending.inward].map(Wire::busy_until)
-    }
-
-    /// Where data goes first, or [`NO_LINK`].
-    #[inline(always)]
-    pub(super) fn first_data_link(&self) -> u32 {
-        self.first_data_link
-    }
-
-    /// Where ACKs go first.
-    #[inline(always)]
-    pub(super) fn first_ack_link(&self) -> u32 {
-        self.first_ack_link
     }
 
     /// When something next happens to the sender by itself.
@@ -235,7 +206,7 @@ impl BatchedFlow {
             && !self.is_owned()
             && arrival < self.due // First, since the sender's own state is elsewhere.
             && arrival < self.base.sender.wake()
-            && self.base.sending.feedback().is_none_or(|channel| arrival < channels.next(channel as usize))
+            && self.base.sending.feedback.is_none_or(|channel| arrival < channels.next(channel as usize))
     }
 
     /// Gives an ACK that reaches the sender at `at` to it by its short way. Returns false, having done
@@ -268,13 +239,11 @@ impl BatchedFlow {
         SendContext { mut first, channels, events }: SendContext<'_>,
         (times, series): (&SampleTimes, &mut Series),
     ) {
-        if at > self.sender_sample {
-            self.sample_sender_before(at, times, series);
-        }
+        self.sample_sender_up_to(at, times, series);
         let post = Post { channels, events: &mut *events };
         let wake = self.base.acknowledge(ack, at, post, &mut first);
         self.schedule_by(wake, events);
-        self.find_quiet_time(times.end());
+        self.find_quiet_time(times.end);
     }
 
     /// An ACK is held until it comes at `at`, or until it is certain what happens to the sender before.
@@ -283,11 +252,8 @@ impl BatchedFlow {
         self.rare.held.push_back((at, ack));
         if at < self.due {
             self.due = at;
-            self.limit_quiet_time(at);
-            if at < self.scheduled {
-                self.scheduled = at;
-                events.push(Event { at, source: SourceId(self.base.sending.number()) });
-            }
+            self.sender_quiet_until = self.sender_quiet_until.min(at);
+            self.schedule_at(at, events);
         }
     }
 
@@ -320,7 +286,7 @@ impl BatchedFlow {
 
     /// Finds out until when nothing but ACKs reaches the sender.
     fn find_quiet_time(&mut self, end: Instant) {
-        let free = !self.sender_keeps_to_clock && !self.is_owned() && self.base.sending.feedback().is_none();
+        let free = !self.sender_keeps_to_clock && !self.is_owned() && self.base.sending.feedback.is_none();
         self.sender_quiet_until = if free {
             self.wake_of_sender().min(self.sender_sample.just_after()).min(end.just_after())
         } else {
@@ -328,15 +294,10 @@ impl BatchedFlow {
         };
     }
 
-    /// Notes that something may happen to the sender at this time.
-    fn limit_quiet_time(&mut self, at: Instant) {
-        self.sender_quiet_until = self.sender_quiet_until.min(at);
-    }
-
     /// A control message reaches the sender.
     pub(super) fn on_message(&mut self, message: &Message) {
         self.base.on_message(message);
-        self.limit_quiet_time(Instant::ZERO);
+        self.sender_quiet_until = Instant::ZERO;
     }
 
     /// If something happens to the sender by itself by `now`, it sends what it then may. Returns whether that
@@ -350,7 +311,7 @@ impl BatchedFlow {
             return false; // It may be ahead of the clock.
         }
         self.base.wake_sender(now);
-        self.limit_quiet_time(Instant::ZERO);
+        self.sender_quiet_until = Instant::ZERO;
         self.base.transmit(now, Post { channels, events }, &mut first);
         true
     }
@@ -366,7 +327,7 @@ impl BatchedFlow {
                 return sent;
             }
             if let Some(ack) = self.base.wake_receiver(due) {
-                first.push(ack);
+                first.put(ack);
                 sent += 1;
             }
         }
@@ -381,7 +342,12 @@ impl BatchedFlow {
     /// a wake-up that is too early is rescheduled when it comes.
     #[inline(always)]
     fn schedule_by(&mut self, senders: Instant, events: &mut EventQueue) {
-        let at = senders.min(self.due).min(self.late_ack_due());
+        self.schedule_at(senders.min(self.due).min(self.late_ack_due()), events);
+    }
+
+    /// Makes sure that the flow is woken by `at`.
+    #[inline(always)]
+    fn schedule_at(&mut self, at: Instant, events: &mut EventQueue) {
         if at < self.scheduled {
             self.scheduled = at;
             events.push(Event { at, source: SourceId(self.base.sending.number()) });
@@ -392,7 +358,7 @@ impl BatchedFlow {
     pub(super) fn find_due(&mut self) {
         let held = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
         self.due = self.base.next_command().min(held);
-        self.limit_quiet_time(self.due);
+        self.sender_quiet_until = self.sender_quiet_until.min(self.due);
     }
 
     /// Gives a data packet that reaches the receiver at `arrival` to it by its short way, if it is not
@@ -409,11 +375,7 @@ impl BatchedFlow {
     /// Makes sure that the flow is woken for an ACK that waits.
     #[inline(always)]
     pub(super) fn schedule_late_ack(&mut self, events: &mut EventQueue) {
-        let due = self.late_ack_due();
-        if due < self.scheduled {
-            self.scheduled = due;
-            events.push(Event { at: due, source: SourceId(self.base.sending.number()) });
-        }
+        self.schedule_at(self.late_ack_due(), events);
     }
 
     /// Gives a data packet that reaches the receiving host at `arrival`, now or later, to it; returns its
@@ -427,7 +389,7 @@ impl BatchedFlow {
     ) -> Option<Ack> {
         if arrival > self.receiver_sample {
             self.sample_receiver_before(arrival, times, series);
-            if arrival > times.end() {
+            if arrival > times.end {
                 self.base.discard(content);
                 return None;
             }
@@ -437,23 +399,23 @@ impl BatchedFlow {
 
     /// A data packet, as it waits before the receiver.
     pub(super) fn waiting_data(&self, content: Content) -> SimPacket {
-        self.base.sending.template().carrying(content).before(self.rare.last_steps.0)
+        self.base.sending.template.carrying(content).before(self.rare.last_steps.0)
     }
 
     /// Returns a packet that has left its last link, as it waits before the wire to its host.
     pub(super) fn waiting_before_wire(&self, packet: SimPacket) -> SimPacket {
         let (data, acks) = self.rare.last_steps;
         let (template, last) = if packet.is_ack() {
-            (self.base.receiving.template(), acks)
+            (self.base.receiving.template, acks)
         } else {
-            (self.base.sending.template(), data)
+            (self.base.sending.template, data)
         };
         template.carrying(packet.content()).before(last - 1)
     }
 
     /// An ACK, as it waits before the sender.
     pub(super) fn waiting_ack(&self, content: Content) -> SimPacket {
-        self.base.receiving.template().carrying(content).before(self.rare.last_steps.1)
+        self.base.receiving.template.carrying(content).before(self.rare.last_steps.1)
     }
 
     /// Records the receiver's samples before `before`.
@@ -463,7 +425,7 @@ impl BatchedFlow {
             let sample = self.receiver_sample;
             self.base.sample_receiver(sample, times, series);
             self.receiver_sample =
-                if sample == times.end() { PAST_THE_END } else { times.after(sample).min(times.end()) };
+                if sample == times.end { PAST_THE_END } else { times.after(sample).min(times.end) };
         }
     }
 

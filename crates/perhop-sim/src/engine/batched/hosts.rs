@@ -18,12 +18,11 @@ use crate::control::{Channels, Destination, Post};
 use crate::engine::populations::Populations;
 use crate::engine::setup::{Routes, Setup, Step, stop_if_asked};
 use crate::events::{Event, EventSource, Sources};
-use crate::flow::Marker;
+use crate::flow::{Marker, PacketSink};
 use crate::network::Network;
 use crate::packet::{Content, SimPacket};
 use crate::probe::Series;
 use crate::sampling::{Recorder, SampleTimes};
-use crate::transport::metadata::DetachedMetadata;
 use crate::transport::{Ack, Received};
 use crate::watch::{Stopped, Watch};
 use crate::window_control::WindowControls;
@@ -80,8 +79,8 @@ impl Hosts {
         let mut flows: Vec<_> = flows
             .map(|((flow, spec), routes)| BatchedFlow::new(flow, spec, routes, &controls, &recorder.times))
             .collect();
-        for (number, user) in users.owned() {
-            flows[number].keep_for(user, users.other_direction(number).is_some());
+        for (number, user) in users.users.owned() {
+            flows[number].keep_for(user, users.users.other_direction(number).is_some());
         }
         Self {
             flows,
@@ -118,7 +117,9 @@ impl Hosts {
     /// Returns whether no control of a path samples windows, and no meter at a router sends messages to a
     /// sender.
     pub(super) fn are_independent(&self) -> bool {
-        self.controls.len() == 0 && !self.flows.iter().any(BatchedFlow::has_remote_feedback)
+        let mut senders = self.flows.iter().map(|flow| &flow.base.sending);
+        self.controls.len() == 0
+            && senders.all(|sender| sender.feedback.is_none() || !sender.is_marked_at_router())
     }
 
     /// Returns whether an event concerns the hosts of one flow only.
@@ -138,7 +139,7 @@ impl Hosts {
     pub(super) fn sender<'a>(&'a mut self, number: usize, inputs: &'a mut LinkInputs) -> SenderSide<'a> {
         let Self { flows, channels, events, recorder: Recorder { times, series, .. }, .. } = self;
         let flow = &mut flows[number];
-        let first = inputs.first(flow.first_data_link());
+        let first = inputs.first(flow.first_data_link);
         SenderSide { flow, out: SendContext { first, channels, events }, samples: (times, series) }
     }
 
@@ -147,7 +148,7 @@ impl Hosts {
     pub(super) fn receiver<'a>(&'a mut self, number: usize, inputs: &'a mut LinkInputs) -> ReceiverSide<'a> {
         let Self { flows, events, recorder: Recorder { times, series, .. }, .. } = self;
         let flow = &mut flows[number];
-        let first = inputs.first(flow.first_ack_link());
+        let first = inputs.first(flow.first_ack_link);
         ReceiverSide { flow, first, events, samples: (times, series) }
     }
 
@@ -182,7 +183,7 @@ impl Hosts {
         let (number, content, at) = (packet.flow(), packet.content(), packet.at());
         let flow = &mut self.flows[number];
         if flow.packets_wait {
-            inputs.wait(flow.waiting_before_wire(*packet).due(at));
+            inputs.waiting.push(flow.waiting_before_wire(*packet).due(at));
         } else if packet.is_ack() {
             self.deliver_ack(number, content, at, inputs);
         } else if let Some(delay) = flow.fixed_delay {
@@ -208,7 +209,7 @@ impl Hosts {
             None => self.receive(number, content, at, inputs),
             Some(Received { ack, .. }) => {
                 if let Some(ack) = ack {
-                    inputs.first(flow.first_ack_link()).push(flow.base.receiving.acknowledge(ack, at));
+                    inputs.first(flow.first_ack_link).put(flow.base.receiving.acknowledge(ack, at));
                 }
                 flow.schedule_late_ack(&mut self.events);
                 ack.is_some().into()
@@ -225,9 +226,9 @@ impl Hosts {
     #[inline(never)]
     fn receive(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> i64 {
         let ReceiverSide { flow, mut first, events, samples } = self.receiver(number, inputs);
-        let mut sent = flow.send_late_acks(at, samples.0.end(), &mut first);
+        let mut sent = flow.send_late_acks(at, samples.0.end, &mut first);
         if let Some(ack) = flow.receive(content, at, samples) {
-            first.push(flow.base.receiving.acknowledge(ack, at));
+            first.put(flow.base.receiving.acknowledge(ack, at));
             sent += 1;
         }
         flow.schedule(events);
@@ -252,7 +253,7 @@ impl Hosts {
             None => flow.receive(content, arrival, (times, series)),
         };
         let Some(ack) = ack else { return };
-        if flow.try_acknowledge(ack, at, inputs.first(flow.first_data_link()), events) {
+        if flow.try_acknowledge(ack, at, inputs.first(flow.first_data_link), events) {
             self.returned += 1;
         } else {
             self.return_ack(number, ack, (arrival, at), inputs);
@@ -270,7 +271,7 @@ impl Hosts {
         inputs: &mut LinkInputs,
     ) {
         let SenderSide { flow, samples, .. } = self.sender(number, inputs);
-        let end = samples.0.end();
+        let end = samples.0.end;
         let packet = flow.base.receiving.acknowledge(ack, begin);
         if packet.at() > end {
             return;
@@ -300,14 +301,14 @@ impl Hosts {
     #[inline(never)]
     fn acknowledge(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> bool {
         let SenderSide { flow, out, samples } = self.sender(number, inputs);
-        if at > samples.0.end() || flow.hold_behind(Ack::of(content), at) {
+        if at > samples.0.end || flow.hold_behind(Ack::of(content), at) {
             return true;
         }
         if flow.may_act_ahead(at, out.channels) {
             flow.acknowledge(Ack::of(content), at, out, samples);
         } else if flow.sender_keeps_to_clock && !flow.is_owned() {
             let packet = flow.waiting_ack(content).due(at);
-            inputs.wait(packet);
+            inputs.waiting.push(packet);
             return false;
         } else {
             flow.hold(Ack::of(content), at, out.events);
@@ -325,11 +326,11 @@ impl Hosts {
             }
             (Step::ReceiverWire, _) => {
                 let at = flow.base.receiving.inward.pass(packet.size(), now);
-                inputs.wait(flow.waiting_data(content).due(at));
+                inputs.waiting.push(flow.waiting_data(content).due(at));
             }
             (Step::SenderWire, _) => {
                 let at = flow.base.sending.inward.pass(packet.size(), now);
-                inputs.wait(flow.waiting_ack(content).due(at));
+                inputs.waiting.push(flow.waiting_ack(content).due(at));
             }
             (Step::Receiver, Keeper::User(user)) => {
                 self.deliver_data_to_user((user.get(), number), content, now, inputs);
@@ -400,15 +401,5 @@ impl Hosts {
             flow.lose(packet);
         }
         self.note_member(packet.flow(), Instant::ZERO, -1);
-    }
-
-    /// Takes what a packet carries besides its header, which goes on in another part of the network.
-    pub(super) fn unload(&mut self, packet: SimPacket) -> Option<DetachedMetadata> {
-        self.flows[packet.flow()].base.unload(packet)
-    }
-
-    /// Keeps what a packet carries that comes from another part of the network.
-    pub(super) fn load(&mut self, packet: SimPacket, metadata: DetachedMetadata) {
-        self.flows[packet.flow()].base.load(packet, metadata);
     }
 }

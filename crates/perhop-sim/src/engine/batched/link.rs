@@ -23,8 +23,7 @@ use perhop_core::{
     Served, Streams, TypedPort, prefetch, prefetch_start,
 };
 
-use super::departures::MANY;
-use super::traffic::{Traffic, keep};
+use super::traffic::{MANY, Traffic, keep};
 use crate::engine::retuning::retuning;
 use crate::engine::setup::Step;
 use crate::medium::MediumState;
@@ -165,12 +164,12 @@ impl Link {
 
     /// Handles the packets that arrive at the link before `bound`, and serves it as often as that is due
     /// before. Returns how many times it had to do something, and how many packets came. If the run is to
-    /// end, it returns in between. Packets that leave it are among the [departures](super::departures).
+    /// end, it returns in between. Packets that leave it are among the [departures](Traffic::departures).
     pub(super) fn run(&mut self, number: usize, bound: Instant, traffic: &mut Traffic) -> (u64, u64) {
         let Self { wire, delay, meters, queue, medium, metered, leads_on, .. } = self;
-        let mut gone = traffic.departures.lend(*leads_on);
+        let mut gone = std::mem::take(&mut traffic.departures[usize::from(*leads_on)]);
         let (mut came, mut services, mut watch_at) = (0, 0, WATCH_INTERVAL);
-        while let Some((mut packets, ready)) = traffic.inputs.queue(number).lend(bound) {
+        while let Some((mut packets, ready)) = traffic.inputs.queues[number].lend(bound) {
             let taken = ready.end;
             let mut ready = &mut packets[ready];
             came += ready.len() as u64;
@@ -206,7 +205,7 @@ impl Link {
                     services += served.run(ready, Instant::ZERO, (delay, medium), &mut gone, traffic);
                 }
             }
-            traffic.inputs.queue(number).give_back(packets, taken);
+            traffic.inputs.queues[number].give_back(packets, taken);
             if gone.len() >= MANY {
                 traffic.pass_on(&gone, *leads_on);
                 gone.clear();
@@ -221,7 +220,7 @@ impl Link {
         if let Queue::Served(served) = queue {
             services += served.run(&[], bound, (delay, medium), &mut gone, traffic);
         }
-        traffic.departures.give_back(gone, *leads_on);
+        traffic.departures[usize::from(*leads_on)] = gone;
         traffic.inputs.settle(number, self.next_service());
         (came + services, came)
     }

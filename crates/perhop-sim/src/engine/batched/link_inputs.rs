@@ -6,7 +6,7 @@
 
 #![expect(clippy::inline_always, reason = "each packet comes through here twice")]
 
-use perhop_core::{Bytes, Instant, prefetch};
+use perhop_core::{Bytes, Instant};
 
 use super::arrivals::ArrivalQueue;
 use crate::flow::PacketSink;
@@ -19,7 +19,8 @@ const FEW: usize = 128;
 /// The arrival queues of all links, and that of packets which wait before hosts.
 #[derive(Clone, Debug)]
 pub(super) struct LinkInputs {
-    queues: Vec<ArrivalQueue<SimPacket>>,
+    /// Packets on their way to each link: [`push`](Self::push) adds one.
+    pub(super) queues: Vec<ArrivalQueue<SimPacket>>,
     /// The time, for each link, before which no packet comes to it, and it is not to be served.
     due: Vec<Instant>,
     /// Packets on their way to a step of their route before which they wait for their time: at hosts and
@@ -82,41 +83,9 @@ impl LinkInputs {
         self.due[link] = self.due[link].min(packet.at());
     }
 
-    /// Adds a packet that waits for its time before a host or an ingress.
-    #[inline]
-    pub(super) fn wait(&mut self, packet: SimPacket) {
-        self.waiting.push(packet);
-    }
-
     /// Returns all packets on their way to links, hosts and ingresses, in no order.
     pub(super) fn packets(&self) -> impl Iterator<Item = &SimPacket> {
         self.queues.iter().chain([&self.waiting]).flat_map(ArrivalQueue::iter)
-    }
-
-    /// Asks the processor for the state of a link's arrival queue.
-    #[inline]
-    pub(super) fn prefetch(&self, link: usize) {
-        prefetch(&self.queues[link..=link]);
-    }
-
-    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link
-    /// next.
-    #[inline]
-    pub(super) fn prefetch_first(&self, link: usize) {
-        self.queues[link].prefetch_first();
-    }
-
-    /// Asks the processor, some time after [`prefetch`](Self::prefetch), for the packets that come to a link
-    /// last.
-    #[inline]
-    pub(super) fn prefetch_last(&self, link: usize) {
-        self.queues[link].prefetch_last();
-    }
-
-    /// Returns the arrival queue of a link, to take packets from.
-    #[inline(always)]
-    pub(super) fn queue(&mut self, link: usize) -> &mut ArrivalQueue<SimPacket> {
-        &mut self.queues[link]
     }
 
     /// Returns the input to which a host's packets go first: that of a link, or, if the hosts share no link,
@@ -130,18 +99,10 @@ impl LinkInputs {
     }
 }
 
-impl LinkInput<'_> {
-    /// Adds a packet on its way.
-    #[inline(always)]
-    pub(super) fn push(&mut self, packet: SimPacket) {
-        self.queue.push(packet);
-        *self.due = (*self.due).min(packet.at());
-    }
-}
-
 impl PacketSink for LinkInput<'_> {
     #[inline(always)]
     fn put(&mut self, packet: SimPacket) {
-        self.push(packet);
+        self.queue.push(packet);
+        *self.due = (*self.due).min(packet.at());
     }
 }

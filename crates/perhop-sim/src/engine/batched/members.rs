@@ -55,10 +55,8 @@ impl Hosts {
             return;
         }
         populations.enter(number, packets);
-        populations.happened(number, at);
-        let in_network = populations.packets(number) + flow.base.put_on_wire().cast_signed();
-        if flow.wake() == Instant::NEVER && in_network == 0 {
-            populations.end(number);
-        }
+        populations.happened(number, at, |packets| {
+            flow.wake() == Instant::NEVER && packets + flow.base.put_on_wire().cast_signed() == 0
+        });
     }
 }

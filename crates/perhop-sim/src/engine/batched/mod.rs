@@ -22,7 +22,6 @@ mod acceptance;
 mod arrivals;
 mod border;
 mod calendar;
-mod departures;
 mod fixed_delay;
 mod flow;
 mod hosts;
@@ -124,7 +123,8 @@ impl Batched {
         };
         let Traffic { hosts, watch, .. } = &mut engine.traffic;
         hosts.schedule_first(watch)?;
-        engine.schedule_first_samples();
+        let Hosts { controls, recorder, events, sources, .. } = hosts;
+        schedule_samples(controls, &recorder.times, *sources, events);
         Ok(engine)
     }
 
@@ -146,7 +146,7 @@ impl Batched {
     /// Exchanges the packets that have left for another part since the last call for an empty list.
     pub(super) fn leaving(&mut self, part: usize, empty: Vec<BorderPacket>) -> Vec<BorderPacket> {
         match &mut self.traffic.border {
-            Some(border) => border.take_outbox(part, empty),
+            Some(border) => std::mem::replace(&mut border.outboxes[part], empty),
             None => empty,
         }
     }
@@ -238,7 +238,8 @@ impl Batched {
     fn run_hosts(&mut self, limit: Instant) -> Instant {
         loop {
             let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
-            let (event, happened) = self.wake_hosts(host.unwrap_or(limit), limit);
+            let Traffic { hosts, inputs, .. } = &mut self.traffic;
+            let (event, happened) = hosts.wake_before(host.unwrap_or(limit), limit, inputs);
             self.handled += happened;
             match (host, event) {
                 (_, Some(event)) if !self.traffic.hosts.concerns_one_flow(&event) => {
@@ -261,7 +262,7 @@ impl Batched {
     fn is_stopped(&mut self, head: Instant, watch: &Watch, progress: &mut Progress) -> bool {
         self.watch_at = self.handled + WATCH_INTERVAL;
         let next = head.min(self.next_at_hosts());
-        progress.report(watch, next, self.end());
+        progress.report(watch, next, self.traffic.hosts.recorder.times.end);
         watch.is_stopped()
     }
 
@@ -270,13 +271,6 @@ impl Batched {
     fn next_at_hosts(&self) -> Instant {
         let Traffic { hosts, inputs, .. } = &self.traffic;
         hosts.events.next().min(inputs.waiting.next())
-    }
-
-    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, up to the
-    /// first event that is something else. Returns this event, and how often something happened.
-    fn wake_hosts(&mut self, bound: Instant, limit: Instant) -> (Option<Event>, u64) {
-        let Traffic { hosts, inputs, .. } = &mut self.traffic;
-        hosts.wake_before(bound, limit, inputs)
     }
 
     /// Returns the time before which no packet comes to a link, and no link is to be served.
@@ -318,11 +312,11 @@ impl Batched {
         let ahead = |distance: usize| links.get(distance).map(|&link| link as usize);
         if let Some(link) = ahead(12) {
             prefetch(&self.links[link..=link]);
-            self.traffic.inputs.prefetch(link);
+            prefetch(&self.traffic.inputs.queues[link..=link]);
         }
         if let Some(link) = ahead(9) {
             self.links[link].prefetch();
-            self.traffic.inputs.prefetch_first(link);
+            self.traffic.inputs.queues[link].prefetch_first();
         }
         for (distance, stage) in
             [(6, PrefetchStage::Queues), (4, PrefetchStage::Counters), (2, PrefetchStage::Packets)]
@@ -390,24 +384,14 @@ impl Batched {
         for flow in &mut *flows {
             flow.sample(self.now, &recorder.times, &mut recorder.series);
         }
-        let own = flows.iter().take(recorder.times.flows());
+        let own = flows.iter().take(recorder.times.flows);
         let seen = own.map(|flow| controls.seen(&flow.base));
         recorder.sample(self.now, seen, &mut self.links);
         schedule_probe(recorder.times.after(self.now), &recorder.times, *sources, events);
     }
 
-    /// Schedules the first samples of window controls and of the probe.
-    fn schedule_first_samples(&mut self) {
-        let Hosts { controls, recorder, events, sources, .. } = &mut self.traffic.hosts;
-        schedule_samples(controls, &recorder.times, *sources, events);
-    }
-
     pub(super) fn now(&self) -> Instant {
         self.now
-    }
-
-    fn end(&self) -> Instant {
-        self.traffic.hosts.recorder.times.end()
     }
 
     /// Changes the parameters of queues and meters of links: all of them or, after an error, none.
@@ -469,7 +453,7 @@ impl Batched {
 impl Batched {
     /// Takes the packets on their way to a link that come before `bound`.
     pub(super) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<crate::packet::SimPacket> {
-        std::iter::from_fn(|| self.traffic.inputs.queue(link).pop(bound)).collect()
+        std::iter::from_fn(|| self.traffic.inputs.queues[link].pop(bound)).collect()
     }
 
     /// Returns whether all return paths whose delays may become fixed have become so.

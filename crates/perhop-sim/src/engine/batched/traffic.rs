@@ -5,7 +5,6 @@
 use perhop_core::prefetch;
 
 use super::border::{Border, BorderPacket};
-use super::departures::Departures;
 use super::hosts::{Hosts, PREFETCH_DISTANCE};
 use super::link_inputs::LinkInputs;
 use crate::engine::setup::{Setup, Step};
@@ -13,13 +12,22 @@ use crate::network::Network;
 use crate::packet::SimPacket;
 use crate::watch::Watch;
 
+/// So many packets go on even if other links have still to run: they should not leave the processor's first
+/// cache.
+pub(super) const MANY: usize = 512;
+
 /// Packets in transit, and the hosts that they come from and go to.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
     /// Packets on their way to links, and those that wait before hosts.
     pub(super) inputs: LinkInputs,
-    /// Packets that have left links in this window.
-    pub(super) departures: Departures,
+    /// Packets that have left links in this window, in the order in which links ran, and have not come to the
+    /// next steps of their routes: those of links that lead to hosts only, and those of links that lead on.
+    ///
+    /// Whatever leaves a link in a window of the look-ahead comes nowhere within it. So all links may run
+    /// before any of these packets goes on: then they go on one after another, and the processor can be asked
+    /// early for what each will need.
+    pub(super) departures: [Vec<SimPacket>; 2],
     pub(super) hosts: Hosts,
     /// All routes, end to end.
     steps: Vec<Step>,
@@ -39,7 +47,7 @@ impl Traffic {
     ) -> Self {
         Self {
             inputs: LinkInputs::of(network, setup.largest_packet()),
-            departures: Departures::default(),
+            departures: [Vec::new(), Vec::new()],
             steps: std::mem::take(&mut setup.steps),
             hosts: Hosts::new(network, seed, setup),
             watch,
@@ -66,10 +74,10 @@ impl Traffic {
     /// Takes all packets that have left links in this window to the next steps of their routes.
     pub(super) fn pass_all_on(&mut self) {
         for leads_on in [true, false] {
-            let mut packets = self.departures.lend(leads_on);
+            let mut packets = std::mem::take(&mut self.departures[usize::from(leads_on)]);
             self.pass_on(&packets, leads_on);
             packets.clear();
-            self.departures.give_back(packets, leads_on);
+            self.departures[usize::from(leads_on)] = packets;
         }
     }
 
@@ -108,14 +116,16 @@ impl Traffic {
         }
         if let Some(step) = next(2 * PREFETCH_DISTANCE) {
             match self.steps.get(step) {
-                Some(&(Step::Link(link) | Step::Metered(link))) => self.inputs.prefetch(link as usize),
+                Some(&(Step::Link(link) | Step::Metered(link))) => {
+                    prefetch(&self.inputs.queues[link as usize..=link as usize])
+                }
                 _ => self.hosts.prefetch(packets[2 * PREFETCH_DISTANCE].flow()),
             }
         }
         if let Some(step) = next(PREFETCH_DISTANCE)
             && let Some(&(Step::Link(link) | Step::Metered(link))) = self.steps.get(step)
         {
-            self.inputs.prefetch_last(link as usize);
+            self.inputs.queues[link as usize].prefetch_last();
         }
     }
 
@@ -124,7 +134,7 @@ impl Traffic {
     fn forward(&mut self, packet: SimPacket) {
         match self.steps[packet.step()] {
             Step::Link(link) | Step::Metered(link) => self.inputs.push(link as usize, packet),
-            Step::Ingress => self.inputs.wait(packet),
+            Step::Ingress => self.inputs.waiting.push(packet),
             Step::Away(part) => self.leave(part, packet),
             _ => self.hosts.deliver_all(&[packet], &mut self.inputs),
         }
@@ -155,7 +165,7 @@ impl Traffic {
     #[inline(never)]
     fn leave(&mut self, part: u32, packet: SimPacket) {
         let Some(border) = &mut self.border else { unreachable!("the network is whole") };
-        border.leave(part, packet, self.hosts.unload(packet));
+        border.leave(part, packet, self.hosts.flows[packet.flow()].base.unload(packet));
     }
 
     /// Takes in a packet from another part of the network.
@@ -163,7 +173,7 @@ impl Traffic {
         let Some(border) = &self.border else { unreachable!("the network is whole") };
         let packet = border.inward(packet);
         if let Some(metadata) = metadata {
-            self.hosts.load(packet, metadata);
+            self.hosts.flows[packet.flow()].base.load(packet, metadata);
         }
         self.forward(packet);
     }

@@ -18,6 +18,7 @@ use super::link_inputs::LinkInputs;
 use super::users::{BatchedUsers, Moment};
 use crate::engine::users::Notification;
 use crate::events::Event;
+use crate::flow::PacketSink;
 use crate::packet::Content;
 use crate::transport::Ack;
 
@@ -39,7 +40,7 @@ impl Hosts {
     /// Adds what a packet that has reached the receiver of a flow at `at` has for its user, where it waits
     /// for its time.
     pub(super) fn expect_notification(&mut self, number: usize, at: Instant) {
-        if at > self.recorder.times.end() {
+        if at > self.recorder.times.end {
             return;
         }
         let BatchedUsers { users, queues, .. } = &mut self.users;
@@ -59,7 +60,7 @@ impl Hosts {
         now: Instant,
         inputs: &mut LinkInputs,
     ) {
-        let Some(other) = self.users.other_direction(number) else {
+        let Some(other) = self.users.users.other_direction(number) else {
             self.deliver_data(number, content, now, inputs);
             return self.notify_up_to(user, number, now, inputs);
         };
@@ -102,12 +103,12 @@ impl Hosts {
 
     fn send_ack(&mut self, number: usize, ack: Ack, now: Instant, inputs: &mut LinkInputs) {
         let ReceiverSide { flow, mut first, .. } = self.receiver(number, inputs);
-        first.push(flow.base.receiving.acknowledge(ack, now));
+        first.put(flow.base.receiving.acknowledge(ack, now));
     }
 
     /// Lets the data that a flow may have sent carry an ACK of the other direction of its connection.
     pub(super) fn carry_ack(&mut self, number: usize) {
-        let Some(other) = self.users.other_direction(number) else { return };
+        let Some(other) = self.users.users.other_direction(number) else { return };
         let Ok([flow, of_other]) = self.flows.get_disjoint_mut([number, other]) else { return };
         flow.base.carry_ack_of(&mut of_other.base);
     }
@@ -142,12 +143,12 @@ impl Hosts {
             let actions = users.tell(user, event, moment.at);
             self.users.keep_recorded(user, moment);
             for &action in &actions {
-                match self.users.users.order(user, action) {
+                match self.users.users.flow_of(user, action) {
                     Err(at) => self.users.queues[user].wake = at,
-                    Ok((number, order)) => {
+                    Ok(number) => {
                         self.advance_sender(number, moment, inputs);
                         let flow = &mut self.flows[number].base;
-                        self.users.users.carry_out(number, order, flow, moment.at);
+                        self.users.users.carry_out(number, action, flow, moment.at);
                         let SenderSide { flow, out, .. } = self.sender(number, inputs);
                         flow.send_what_it_may(moment.at, out);
                         self.carry_ack(number);

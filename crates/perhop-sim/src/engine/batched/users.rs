@@ -34,7 +34,7 @@ pub(super) struct UserQueue {
     pub(super) wake: Instant,
     /// The events that have come for the user, in order, each with its time and the flow.
     pending: VecDeque<(Instant, u32, application::UserEvent)>,
-    /// The time of the user's event in the queue of events.
+    /// The time of the user's event in the queue of events; one of another time there has lost its place.
     pub(super) scheduled: Instant,
     /// The user may act up to the end of a window: nothing else happens to its flows within it.
     pub(super) takes_turns: bool,
@@ -59,39 +59,21 @@ impl BatchedUsers {
         let mut queues: Vec<UserQueue> = begins.into_iter().map(queue).collect();
         for (flow, user) in users.owned() {
             let (of, Routes { data, acks }) = (&flows[flow], routes[flow]);
-            queues[user].takes_turns &= of.sending.feedback().is_none()
+            queues[user].takes_turns &= of.sending.feedback.is_none()
                 && of.control().is_none()
                 && !data.is_reordered
                 && !acks.is_reordered
                 && users.other_direction(flow).is_none();
         }
-        let totals = vec![Recorded::default(); users.groups()];
+        let totals = vec![Recorded::default(); users.groups.len()];
         Self { users, queues, totals, recorded: Vec::new(), sort_at: MUCH }
-    }
-
-    /// Returns the flows of users, each with its user.
-    pub(super) fn owned(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.users.owned()
-    }
-
-    /// Returns the flow of the other direction of a user's TCP connection, on whose data ACKs of this one
-    /// ride.
-    #[inline]
-    pub(super) fn other_direction(&self, flow: usize) -> Option<usize> {
-        self.users.other_direction(flow)
-    }
-
-    /// Returns whether a user is to be woken by the event at this time, which comes next.
-    #[inline]
-    pub(super) fn is_due(&self, user: usize, at: Instant) -> bool {
-        self.queues[user].scheduled == at // Else an earlier one took its place.
     }
 
     /// Ends the run. Returns what each group has measured.
     pub(super) fn finish(mut self, now: Instant) -> Vec<ApplicationOutcome> {
         self.put_in_order(Instant::NEVER);
-        for (group, recorded) in self.totals.into_iter().enumerate() {
-            self.users.set_recorded(group, recorded);
+        for (group, recorded) in self.users.groups.iter_mut().zip(self.totals) {
+            group.recorded = recorded;
         }
         self.users.finish(now)
     }

@@ -19,7 +19,7 @@ impl Hosts {
                 EventSource::Timer(flow) if !self.is_due(flow, event.at) => {
                     self.events.pop(limit);
                 }
-                EventSource::User(user) if !self.users.is_due(user, event.at) => {
+                EventSource::User(user) if self.users.queues[user].scheduled != event.at => {
                     self.events.pop(limit);
                 }
                 _ => return Some(event),
@@ -61,7 +61,7 @@ impl Hosts {
                 }
                 EventSource::User(user) => {
                     self.events.pop(bound);
-                    if self.users.is_due(user, event.at) {
+                    if self.users.queues[user].scheduled == event.at {
                         happened += self.wake_user(user, event.at, limit, inputs);
                     }
                 }
@@ -93,7 +93,7 @@ impl Hosts {
     pub(super) fn take_turn(&mut self, number: usize, limit: Instant, inputs: &mut LinkInputs) -> u64 {
         let ReceiverSide { flow, mut first, samples, .. } = self.receiver(number, inputs);
         flow.scheduled = Instant::NEVER;
-        flow.send_late_acks(limit, samples.0.end(), &mut first);
+        flow.send_late_acks(limit, samples.0.end, &mut first);
         let SenderSide { flow, out, samples } = self.sender(number, inputs);
         let happened = flow.take_turn(limit, out, samples);
         self.flows[number].schedule(&mut self.events);

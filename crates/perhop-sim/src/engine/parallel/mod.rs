@@ -88,7 +88,7 @@ impl Parallel {
     /// A queue lost or invented packets.
     pub(super) fn finish(self) -> Result<Outcome, Imbalance> {
         let Self { parts, times, .. } = self;
-        let flows = times.flows();
+        let flows = times.flows;
         let mut whole: Vec<Option<Flow>> = std::iter::repeat_with(|| None).take(flows).collect();
         let mut links = Vec::new();
         let mut samples = Samples::of(&times);
@@ -111,7 +111,7 @@ impl Parallel {
             engine: None,
             events,
             hops,
-            flows: whole.into_iter().flatten().map(|flow| flow.finish(&times, times.end())).collect(),
+            flows: whole.into_iter().flatten().map(|flow| flow.finish(&times, times.end)).collect(),
             populations: Vec::new(),
             links: links.into_iter().map(|(_, link)| link).collect(),
             applications: Vec::new(),
@@ -129,7 +129,7 @@ struct Samples {
 
 impl Samples {
     fn of(times: &SampleTimes) -> Self {
-        Self { series: Series::default(), flows: times.flows(), queues: Vec::new() }
+        Self { series: Series::default(), flows: times.flows, queues: Vec::new() }
     }
 
     /// Adds those of a part: of its queues, and of the hosts of flows that are there.

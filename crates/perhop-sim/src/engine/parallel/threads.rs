@@ -114,7 +114,7 @@ impl Pace<'_> {
     /// on.
     fn decide(&mut self, shared: &Shared<'_>, rounds: u64, was_alone: bool) -> bool {
         self.rounds += rounds;
-        if self.rounds < self.sharing.rounds() {
+        if self.rounds < self.sharing.rounds().0 {
             return was_alone;
         }
         let handled: u64 = shared.handled.iter().map(|handled| handled.load(Ordering::Relaxed)).sum();
@@ -131,19 +131,11 @@ impl Pace<'_> {
 }
 
 impl Sharing {
-    /// Returns the number of rounds between two decisions.
-    fn rounds(self) -> u64 {
+    /// Returns the number of rounds between two decisions: while all threads run, and while one runs alone.
+    fn rounds(self) -> (u64, u64) {
         match self {
-            Self::Adaptive { .. } => ROUNDS,
-            Self::Alternating => 3,
-        }
-    }
-
-    /// Returns the number of rounds of one thread before it decides anew.
-    fn rounds_alone(self) -> u64 {
-        match self {
-            Self::Adaptive { .. } => ROUNDS_ALONE,
-            Self::Alternating => 3,
+            Self::Adaptive { .. } => (ROUNDS, ROUNDS_ALONE),
+            Self::Alternating => (3, 3),
         }
     }
 }
@@ -152,7 +144,7 @@ impl<'a> Shared<'a> {
     /// Runs, on the first thread, its part to the end, and all others while that is quicker.
     fn lead(&self, mut pace: Pace<'_>, watch: &Watch, progress: &mut Progress) {
         let _guard = Guard(&self.barrier);
-        let rounds_alone = pace.sharing.rounds_alone();
+        let (_, rounds_alone) = pace.sharing.rounds();
         let mut alone = matches!(pace.sharing, Sharing::Adaptive { alone: true });
         let mut rounds = 0;
         loop {

@@ -63,9 +63,9 @@ impl Reference {
     fn tell_user(&mut self, user: usize, event: UserEvent) {
         let actions = self.users.tell(user, event, self.now);
         for &action in &actions {
-            match self.users.order(user, action) {
-                Ok((flow, order)) => {
-                    self.users.carry_out(flow, order, &mut self.flows[flow], self.now);
+            match self.users.flow_of(user, action) {
+                Ok(flow) => {
+                    self.users.carry_out(flow, action, &mut self.flows[flow], self.now);
                     self.send_what_it_may(flow);
                 }
                 Err(at) => self.user_timers.set(user, at),

@@ -43,7 +43,7 @@ impl Reference {
                     flows.push((number, sending));
                 }
                 Retuned::Shared(number, params) => {
-                    let retuned = shared[number].retune_shared(params, self.now);
+                    let retuned = shared[number].retune(params, Bitrate::MAX, self.now);
                     retuned.map_err(|problem| (ChangedPlace::Shared(number), problem))?;
                 }
             }

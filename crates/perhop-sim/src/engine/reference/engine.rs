@@ -110,7 +110,7 @@ impl Reference {
         let mut watch_at = self.handled;
         while let Some(now) = self.next().filter(|&now| now <= until) {
             if self.handled >= watch_at {
-                progress.report(watch, now, self.recorder.times.end());
+                progress.report(watch, now, self.recorder.times.end);
                 if watch.is_stopped() {
                     return;
                 }
@@ -231,7 +231,7 @@ impl Reference {
                 flow.end_warmup_at_routers();
             }
         }
-        let own = flows.iter().take(recorder.times.flows());
+        let own = flows.iter().take(recorder.times.flows);
         recorder.sample(*now, own.map(|flow| controls.seen(flow)), links);
         let times = &self.recorder.times;
         schedule_probe(times.after(self.now), times, self.sources, &mut self.events);

@@ -38,17 +38,14 @@ pub(super) struct Managed {
     shared: Bitrate,
     pub(super) meters: AggregateMeters,
     /// The times at which the port is to be served.
-    pub(super) services: Pending<ServiceTime>,
+    pub(super) services: Pending<Instant>,
     pub(super) delay: Duration,
 }
 
 /// A time at which a port is to be served.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ServiceTime(pub(super) Instant);
-
-impl Timed for ServiceTime {
+impl Timed for Instant {
     fn at(&self) -> Instant {
-        self.0
+        *self
     }
     fn rank(&self) -> u64 {
         0

@@ -3,7 +3,8 @@
 use perhop_core::{Color, Instant, Offered, Reason, Served};
 
 use super::engine::Reference;
-use super::link::{Link, Queue, ServiceTime};
+use super::link::{Link, Queue};
+use super::tap::Seen;
 use crate::control::Post;
 use crate::engine::setup::Step;
 use crate::medium::LinkEvent;
@@ -61,7 +62,7 @@ impl Reference {
         if let (None, Some(tap)) = (&passed, &mut self.tap) {
             let more = |color: &Color| flow.sending.policed()[color.index()] > policed[color.index()];
             let color = Color::ALL.into_iter().find(more).unwrap_or(packet.color());
-            tap.policed(number, packet, color, flow, self.now);
+            tap.policed(Seen { link: number, packet, flow, now: self.now }, color);
         }
         self.set_timer(packet.flow());
         if passed.is_none() {
@@ -79,7 +80,8 @@ impl Reference {
             Err((color, _)) => {
                 let flow = &mut self.flows[packet.flow()];
                 if let Some(tap) = &mut self.tap {
-                    tap.policed(number, packet.remarked(&header), color, flow, self.now);
+                    let packet = packet.remarked(&header);
+                    tap.policed(Seen { link: number, packet, flow, now: self.now }, color);
                 }
                 flow.police(packet, color);
                 self.leave(packet);
@@ -101,7 +103,8 @@ impl Reference {
                 let offered = managed.port.offer(packet, self.now);
                 if let Some(tap) = &mut self.tap {
                     let flow = &self.flows[packet.flow()];
-                    tap.arrival(number, packet, &offered, &managed.port, flow, self.now);
+                    let seen = Seen { link: number, packet, flow, now: self.now };
+                    tap.arrival(seen, &offered, &managed.port);
                 }
                 if let (Offered::Idle, Some(medium)) = (&offered, medium) {
                     medium.idle(self.now);
@@ -145,7 +148,7 @@ impl Reference {
             };
             match served {
                 Served::Sent(packet, free_at) => {
-                    managed.services.push(ServiceTime(free_at));
+                    managed.services.push(free_at);
                     let at = free_at + managed.delay;
                     return self.propagate(number, packet, self.now, at);
                 }
@@ -153,7 +156,7 @@ impl Reference {
                     self.observe_drop(number, packet, reason);
                     self.lose(packet);
                 }
-                Served::Later(at) => return managed.services.push(ServiceTime(at)),
+                Served::Later(at) => return managed.services.push(at),
                 Served::Nothing => return,
             }
         }
@@ -165,10 +168,11 @@ impl Reference {
         let Link { queue, medium, .. } = &mut self.links[number];
         let arrival = medium.as_mut().map_or(Some(at), |medium| medium.pass(self.now, at));
         if let Some(tap) = &mut self.tap {
-            let (flow, now, is_lost) = (&self.flows[packet.flow()], self.now, arrival.is_none());
+            let flow = &self.flows[packet.flow()];
+            let (seen, is_lost) = (Seen { link: number, packet, flow, now: self.now }, arrival.is_none());
             match queue {
-                Queue::Managed(managed) => tap.departure(number, packet, &managed.port, is_lost, flow, now),
-                Queue::Unlimited(_) => tap.pass(number, packet, is_lost, flow, starts, now),
+                Queue::Managed(managed) => tap.departure(seen, &managed.port, is_lost),
+                Queue::Unlimited(_) => tap.pass(seen, is_lost, starts),
             }
         }
         if let Some(at) = arrival {
@@ -182,7 +186,8 @@ impl Reference {
     /// Shows an observer that a queue drops a packet which has waited.
     fn observe_drop(&mut self, number: usize, packet: SimPacket, reason: Reason) {
         if let Some(tap) = &mut self.tap {
-            tap.show(number, packet, PacketEvent::Dropped(reason), &self.flows[packet.flow()], self.now);
+            let flow = &self.flows[packet.flow()];
+            tap.show(Seen { link: number, packet, flow, now: self.now }, PacketEvent::Dropped(reason));
         }
     }
 

@@ -38,12 +38,9 @@ impl Reference {
     #[inline]
     pub(super) fn end_flow_if_over(&mut self, flow: usize) {
         let Self { flows, populations, now, .. } = self;
-        if !populations.contains(flow) {
-            return;
-        }
-        populations.happened(flow, *now);
-        if populations.packets(flow) == 0 && flows[flow].wake() == Instant::NEVER {
-            populations.end(flow);
+        if populations.contains(flow) {
+            let is_idle = || flows[flow].wake() == Instant::NEVER;
+            populations.happened(flow, *now, |packets| packets == 0 && is_idle());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Shows an observer what becomes of packets at links. A run without an observer has no tap.
 
-use perhop_core::{Color, Instant, Offered, Port, Reason};
+use perhop_core::{Color, Header, Instant, Offered, Port, Reason};
 
 use super::pending::Pending;
 use crate::flow::Flow;
@@ -20,6 +20,23 @@ pub(super) struct Tap {
     departures: Pending<Observed>,
 }
 
+/// A packet at a link, at some time.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) link: usize,
+    pub(super) packet: SimPacket,
+    pub(super) flow: &'a Flow,
+    pub(super) now: Instant,
+}
+
+impl Seen<'_> {
+    fn observed(self, event: PacketEvent) -> Observed {
+        let Self { link, packet, flow, now } = self;
+        let (header, contents) = (packet.header(), flow.contents(packet));
+        Observed { at: now, link, event, flow: flow.origin(), header, contents }
+    }
+}
+
 impl Tap {
     pub(super) fn new(observation: Observation, links: usize) -> Self {
         let mut notified = vec![None; links];
@@ -30,69 +47,35 @@ impl Tap {
     }
 
     /// A packet has come to a port.
-    pub(super) fn arrival(
-        &mut self,
-        link: usize,
-        packet: SimPacket,
-        offered: &Offered<SimPacket>,
-        port: &Port<SimPacket>,
-        flow: &Flow,
-        now: Instant,
-    ) {
+    pub(super) fn arrival(&mut self, seen: Seen<'_>, offered: &Offered<SimPacket>, port: &Port<SimPacket>) {
         let decision = match offered {
             Offered::Dropped(_, reason) => Decision::Dropped(*reason),
             Offered::Queued | Offered::Idle => {
-                self.newly_notified(link, packet, port).map_or(Decision::Admitted, Decision::Notified)
+                self.newly_notified(seen, port).map_or(Decision::Admitted, Decision::Notified)
             }
         };
-        self.show(link, packet, PacketEvent::Arrival(decision), flow, now);
+        self.show(seen, PacketEvent::Arrival(decision));
     }
 
     /// A packet has come to a wire, which begins to send it at `starts`.
-    pub(super) fn pass(
-        &mut self,
-        link: usize,
-        packet: SimPacket,
-        is_lost: bool,
-        flow: &Flow,
-        starts: Instant,
-        now: Instant,
-    ) {
-        if self.notified[link].is_none() {
-            return;
+    pub(super) fn pass(&mut self, seen: Seen<'_>, is_lost: bool, starts: Instant) {
+        if self.notified[seen.link].is_some() {
+            self.show(seen, PacketEvent::Arrival(Decision::Admitted));
+            let event = PacketEvent::Departure { notified: None, is_lost };
+            self.departures.push(Seen { now: starts, ..seen }.observed(event));
         }
-        self.show(link, packet, PacketEvent::Arrival(Decision::Admitted), flow, now);
-        let event = PacketEvent::Departure { notified: None, is_lost };
-        let (header, contents) = (packet.header(), flow.contents(packet));
-        self.departures.push(Observed { at: starts, link, event, flow: flow.origin(), header, contents });
     }
 
     /// A port begins to send a packet.
-    pub(super) fn departure(
-        &mut self,
-        link: usize,
-        packet: SimPacket,
-        port: &Port<SimPacket>,
-        is_lost: bool,
-        flow: &Flow,
-        now: Instant,
-    ) {
-        let notified = self.newly_notified(link, packet, port);
-        self.show(link, packet, PacketEvent::Departure { notified, is_lost }, flow, now);
+    pub(super) fn departure(&mut self, seen: Seen<'_>, port: &Port<SimPacket>, is_lost: bool) {
+        let notified = self.newly_notified(seen, port);
+        self.show(seen, PacketEvent::Departure { notified, is_lost });
     }
 
     /// A meter drops a packet, to which it gave this color.
-    pub(super) fn policed(
-        &mut self,
-        link: usize,
-        packet: SimPacket,
-        color: Color,
-        flow: &Flow,
-        now: Instant,
-    ) {
-        let mut header = packet.header();
-        header.color = color;
-        self.show(link, packet.remarked(&header), PacketEvent::Policed, flow, now);
+    pub(super) fn policed(&mut self, seen: Seen<'_>, color: Color) {
+        let packet = seen.packet.remarked(&Header { color, ..seen.packet.header() });
+        self.show(Seen { packet, ..seen }, PacketEvent::Policed);
     }
 
     /// The run has come to `now`: departures until then have happened.
@@ -102,28 +85,19 @@ impl Tap {
         }
     }
 
-    /// Shows a packet at a link, unless that is not observed.
-    pub(super) fn show(
-        &mut self,
-        link: usize,
-        packet: SimPacket,
-        event: PacketEvent,
-        flow: &Flow,
-        now: Instant,
-    ) {
-        if self.notified[link].is_none() {
-            return;
+    /// Shows what becomes of a packet at a link, unless that is not observed.
+    pub(super) fn show(&mut self, seen: Seen<'_>, event: PacketEvent) {
+        if self.notified[seen.link].is_some() {
+            self.advance(seen.now);
+            self.observation.tell(&seen.observed(event));
         }
-        self.advance(now);
-        let (header, contents) = (packet.header(), flow.contents(packet));
-        self.observation.tell(&Observed { at: now, link, event, flow: flow.origin(), header, contents });
     }
 
     /// Returns why a port has marked a packet just now, if it has: it counts one more of that reason than
     /// before.
-    fn newly_notified(&mut self, link: usize, packet: SimPacket, port: &Port<SimPacket>) -> Option<Reason> {
-        let before = self.notified[link].as_mut()?;
-        if !packet.content().ecn().is_capable() {
+    fn newly_notified(&mut self, seen: Seen<'_>, port: &Port<SimPacket>) -> Option<Reason> {
+        let before = self.notified[seen.link].as_mut()?;
+        if !seen.packet.content().ecn().is_capable() {
             return None;
         }
         let mut now = Notified::default();

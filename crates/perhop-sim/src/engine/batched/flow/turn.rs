@@ -27,17 +27,14 @@ impl BatchedFlow {
     ) -> u64 {
         let mut happened = 0;
         loop {
-            if self.base.sending.feedback().is_none() {
+            if self.base.sending.feedback.is_none() {
                 let until = self.sender_sample.just_after().min(self.base.next_command());
                 let until = if self.is_owned() { until.min(limit) } else { until };
                 let turn = ActingSpan { held: &mut self.rare.held, limit, until };
                 happened += self.base.act(turn, Post { channels, events }, &mut first);
             }
-            let message = self
-                .base
-                .sending
-                .feedback()
-                .map_or(Instant::NEVER, |channel| channels.next(channel as usize));
+            let feedback = self.base.sending.feedback;
+            let message = feedback.map_or(Instant::NEVER, |channel| channels.next(channel as usize));
             let ack = self.rare.held.front().map_or(Instant::NEVER, |&(at, _)| at);
             let wake = self.base.sender.wake().min(self.base.next_command());
             if ack <= wake && ack < Instant::NEVER {
@@ -50,14 +47,10 @@ impl BatchedFlow {
                     break;
                 }
                 let Some((at, ack)) = self.rare.held.pop_front() else { break };
-                if at > self.sender_sample {
-                    self.sample_sender_before(at, times, series);
-                }
+                self.sample_sender_up_to(at, times, series);
                 self.base.acknowledge(ack, at, Post { channels, events }, &mut first);
             } else if wake < limit && wake <= message {
-                if wake > self.sender_sample {
-                    self.sample_sender_before(wake, times, series);
-                }
+                self.sample_sender_up_to(wake, times, series);
                 self.base.wake_sender(wake);
                 self.base.transmit(wake, Post { channels, events }, &mut first);
                 happened += 1;
@@ -70,7 +63,7 @@ impl BatchedFlow {
             self.rare.held.shrink_to(FEW);
         }
         self.find_due();
-        self.find_quiet_time(times.end());
+        self.find_quiet_time(times.end);
         happened
     }
 
@@ -90,6 +83,7 @@ impl BatchedFlow {
     }
 
     /// The sender records its samples before `at`, since something happens to it then.
+    #[inline(always)]
     pub(in super::super) fn sample_sender_up_to(
         &mut self,
         at: Instant,
