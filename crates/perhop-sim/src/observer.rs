@@ -98,7 +98,7 @@ pub enum Contents {
 }
 
 /// An acknowledgement of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// Every segment below has arrived.
     pub expected: u32,

@@ -75,16 +75,14 @@ impl QueueSeries {
             if self.classes.is_empty() {
                 self.classes = port.classes.iter().map(empty).collect();
             }
-            self.classes.iter_mut().zip(&port.classes).for_each(|(series, (_, class))| series.record(class));
+            for (series, (_, ClassCounters { through, occupancy, .. })) in
+                self.classes.iter_mut().zip(&port.classes)
+            {
+                let dropped: u64 = Color::ALL.into_iter().map(|color| through.dropped_of(color)).sum();
+                series.packets.push(occupancy.packets() as f64);
+                series.arrived.push(through.arrived.iter().sum::<u64>() as f64);
+                series.dropped.push(dropped as f64);
+            }
         }
-    }
-}
-
-impl ClassSeries {
-    fn record(&mut self, class: &ClassCounters) {
-        let dropped: u64 = Color::ALL.into_iter().map(|color| class.through.dropped_of(color)).sum();
-        self.packets.push(class.occupancy.packets() as f64);
-        self.arrived.push(class.through.arrived.iter().sum::<u64>() as f64);
-        self.dropped.push(dropped as f64);
     }
 }

@@ -44,14 +44,6 @@ struct Dispatch {
     last: Instant,
 }
 
-impl Dispatch {
-    fn hand_over(&mut self, now: Instant) -> Instant {
-        let wait = Duration::from_nanos(self.rng.up_to(self.most.as_nanos()));
-        self.last = (now + wait).max(self.last);
-        self.last
-    }
-}
-
 const _: () = assert!(size_of::<Wire>() == 32);
 
 /// Packets that would be sent even later, long after any run, are as if they were sent then: half of all
@@ -111,7 +103,10 @@ impl Wire {
     #[cold]
     fn pass_other(&mut self, size: u16, now: Instant) -> Instant {
         let Some(slow) = &mut self.slow else { return now };
-        let now = slow.dispatch.as_mut().map_or(now, |dispatch| dispatch.hand_over(now));
+        let now = slow.dispatch.as_mut().map_or(now, |Dispatch { most, rng, last }| {
+            *last = (now + Duration::from_nanos(rng.up_to(most.as_nanos()))).max(*last);
+            *last
+        });
         let Some(serializer) = &mut slow.serializer else { return now };
         self.busy_until = serializer.transmit(size, self.busy_until.max(now)).min(LATEST);
         // With jitter, every packet comes here.

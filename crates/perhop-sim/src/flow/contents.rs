@@ -50,14 +50,6 @@ impl Flow {
 impl Acknowledgement {
     /// Makes an acknowledgement that says nothing but which segment is expected.
     pub(crate) fn of(expected: u32) -> Self {
-        Self {
-            expected,
-            echo: false,
-            marked: 0,
-            is_first: false,
-            duplicate: None,
-            last: (0, 0),
-            ranges: [(0, 0); 3],
-        }
+        Self { expected, ..Self::default() }
     }
 }

@@ -26,7 +26,7 @@ use crate::control::Post;
 use crate::events::Schedule;
 use crate::network::{AccessSpec, FirstData, FlowSpec};
 use crate::observer::Origin;
-use crate::packet::{Content, SimPacket};
+use crate::packet::{ACK, Content, SimPacket};
 use crate::sampling::SampleTimes;
 use crate::transport::metadata::Metadata;
 use crate::transport::transit::TransitMeter;
@@ -165,7 +165,13 @@ impl Flow {
         Self {
             sender,
             sending: SendingHost::new(spec, &data, first_data_step, marked_at, of_data, stream("transport")),
-            receiving: ReceivingHost::new(spec, receiver, &ack, first_ack_step, of_acks, rare.volume),
+            receiving: ReceivingHost {
+                receiver,
+                missing: rare.volume,
+                template: SimPacket::new(&ack, first_ack_step | ACK, 0),
+                outward: of_acks,
+                inward: Wire::of_access(spec.egress.as_ref()),
+            },
             rare: Box::new(rare),
         }
     }

@@ -2,10 +2,9 @@
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
-use perhop_core::{Header, Instant};
+use perhop_core::Instant;
 
-use crate::network::FlowSpec;
-use crate::packet::{ACK, SimPacket};
+use crate::packet::SimPacket;
 use crate::transport::{Ack, Receiver};
 use crate::wire::Wire;
 
@@ -24,23 +23,6 @@ pub(crate) struct ReceivingHost {
 }
 
 impl ReceivingHost {
-    pub(super) fn new(
-        spec: &FlowSpec,
-        receiver: Receiver,
-        ack: &Header,
-        first_step: u32,
-        outward: Wire,
-        missing: u64,
-    ) -> Self {
-        Self {
-            receiver,
-            missing,
-            template: SimPacket::new(ack, first_step | ACK, 0),
-            outward,
-            inward: Wire::of_access(spec.egress.as_ref()),
-        }
-    }
-
     /// Puts the ACK on the wire now; returns its packet, at the time when it leaves the wire.
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: Ack, now: Instant) -> SimPacket {

@@ -48,7 +48,7 @@ impl Passage {
 /// flows that open a connection have opened it, since the packets that
 /// do are smaller than data and so come sooner, and as soon as no packet waits behind such a packet.
 #[derive(Clone, Debug)]
-struct ReturnPath {
+pub(super) struct ReturnPath {
     link: usize,
     delays: Vec<(usize, FixedDelay)>,
     opening: Vec<Opening>,
@@ -72,7 +72,7 @@ struct Opening {
 /// The return paths of a run whose delays may still become fixed.
 #[derive(Clone, Debug)]
 pub(super) struct ReturnPaths {
-    paths: Vec<ReturnPath>,
+    pub(super) paths: Vec<ReturnPath>,
     /// The number of handled events at which they are checked next.
     pub(super) check_at: u64,
 }
@@ -120,19 +120,14 @@ impl ReturnPaths {
         self.check_at = if self.paths.is_empty() { u64::MAX } else { handled + CHECK_INTERVAL };
         counts
     }
-
-    /// Returns whether all return paths whose delays may become fixed have become so.
-    #[cfg(test)]
-    pub(super) fn are_fixed(&self) -> bool {
-        self.paths.is_empty()
-    }
 }
 
 impl ReturnPath {
     /// Returns whether the next packet that leaves the bottleneck finds every wire free, and so do all later
     /// ones.
     fn is_fixed(&self, links: &[Link], traffic: &Traffic) -> bool {
-        let last = links[self.bottleneck].empty_from();
+        let Link { delay, .. } = links[self.bottleneck];
+        let last = links[self.bottleneck].busy_until() + delay;
         let [to_receiver, from_receiver, back, to_sender] =
             self.before.map(|before| last + self.interval + before);
         links[self.link].busy_until() <= back

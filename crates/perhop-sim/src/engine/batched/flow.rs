@@ -397,11 +397,6 @@ impl BatchedFlow {
         self.base.receive(content, arrival)
     }
 
-    /// A data packet, as it waits before the receiver.
-    pub(super) fn waiting_data(&self, content: Content) -> SimPacket {
-        self.base.sending.template.carrying(content).before(self.rare.last_steps.0)
-    }
-
     /// Returns a packet that has left its last link, as it waits before the wire to its host.
     pub(super) fn waiting_before_wire(&self, packet: SimPacket) -> SimPacket {
         let (data, acks) = self.rare.last_steps;

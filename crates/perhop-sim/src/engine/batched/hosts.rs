@@ -110,7 +110,7 @@ impl Hosts {
         for (population, at) in self.populations.first_arrivals() {
             self.events.push(Event { at, source: Sources::population(population) });
         }
-        self.schedule_users();
+        (0..self.users.queues.len()).for_each(|user| self.schedule_user(user));
         Ok(())
     }
 
@@ -326,11 +326,11 @@ impl Hosts {
             }
             (Step::ReceiverWire, _) => {
                 let at = flow.base.receiving.inward.pass(packet.size(), now);
-                inputs.waiting.push(flow.waiting_data(content).due(at));
+                inputs.waiting.push(packet.onward().due(at));
             }
             (Step::SenderWire, _) => {
                 let at = flow.base.sending.inward.pass(packet.size(), now);
-                inputs.waiting.push(flow.waiting_ack(content).due(at));
+                inputs.waiting.push(packet.onward().due(at));
             }
             (Step::Receiver, Keeper::User(user)) => {
                 self.deliver_data_to_user((user.get(), number), content, now, inputs);

@@ -37,7 +37,7 @@ use crate::wire::Wire;
 pub(super) struct Link {
     /// The wire to the far end, of a link whose departures are computed on arrival.
     wire: Wire,
-    delay: Duration,
+    pub(super) delay: Duration,
     /// The meters of the link, if it has any.
     meters: Option<Box<AggregateMeters>>,
     queue: Queue,
@@ -116,11 +116,6 @@ impl Link {
             Queue::Unlimited | Queue::Precomputed(_) => self.wire.busy_until(),
             Queue::Served(served) => served.port.busy_until(),
         }
-    }
-
-    /// Returns when everything that the link has taken so far has come to the far end.
-    pub(super) fn empty_from(&self) -> Instant {
-        self.busy_until() + self.delay
     }
 
     /// Shows every packet that waits in its port; other links know when their packets leave, which then are

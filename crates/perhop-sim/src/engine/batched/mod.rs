@@ -458,7 +458,7 @@ impl Batched {
 
     /// Returns whether all return paths whose delays may become fixed have become so.
     pub(super) fn has_fixed_delays(&self) -> bool {
-        self.return_paths.are_fixed()
+        self.return_paths.paths.is_empty()
     }
 
     /// Adds a packet on its way to a link.

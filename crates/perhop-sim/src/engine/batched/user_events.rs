@@ -23,12 +23,8 @@ use crate::packet::Content;
 use crate::transport::Ack;
 
 impl Hosts {
-    /// Schedules the first events of users.
-    pub(super) fn schedule_users(&mut self) {
-        (0..self.users.queues.len()).for_each(|user| self.schedule_user(user));
-    }
-
-    fn schedule_user(&mut self, user: usize) {
+    /// Makes sure that a user is woken in time.
+    pub(super) fn schedule_user(&mut self, user: usize) {
         let queue = &mut self.users.queues[user];
         let at = queue.next();
         if at < queue.scheduled {

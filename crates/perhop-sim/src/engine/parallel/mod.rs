@@ -91,7 +91,7 @@ impl Parallel {
         let flows = times.flows;
         let mut whole: Vec<Option<Flow>> = std::iter::repeat_with(|| None).take(flows).collect();
         let mut links = Vec::new();
-        let mut samples = Samples::of(&times);
+        let mut samples = Samples { series: Series::default(), flows, queues: Vec::new() };
         let (mut events, mut hops) = (0, 0);
         for Part { engine, flows, measured } in parts {
             let finished: Finished = engine.take_apart()?;
@@ -128,10 +128,6 @@ struct Samples {
 }
 
 impl Samples {
-    fn of(times: &SampleTimes) -> Self {
-        Self { series: Series::default(), flows: times.flows, queues: Vec::new() }
-    }
-
     /// Adds those of a part: of its queues, and of the hosts of flows that are there.
     fn add(&mut self, mut part: Series, flows: &[(u32, Ends)], measured: &[usize]) {
         let Self { series, flows: columns, queues } = self;

@@ -7,12 +7,6 @@ use crate::engine::users::Notification;
 use crate::packet::SimPacket;
 
 impl Reference {
-    /// Wakes a user, whose time has come.
-    pub(super) fn wake_user(&mut self, user: usize) {
-        let event = self.users.wake(user);
-        self.tell_user(user, event);
-    }
-
     /// Hands the user of a flow, if it has one, what is complete by now, since a data packet has reached the
     /// receiver.
     pub(super) fn tell_owner(&mut self, flow: usize) {
@@ -60,7 +54,8 @@ impl Reference {
         }
     }
 
-    fn tell_user(&mut self, user: usize, event: UserEvent) {
+    /// Hands an event to a user, and carries out what it commands.
+    pub(super) fn tell_user(&mut self, user: usize, event: UserEvent) {
         let actions = self.users.tell(user, event, self.now);
         for &action in &actions {
             match self.users.flow_of(user, action) {

@@ -159,8 +159,9 @@ impl Reference {
             self.handle_event(source);
         } else if let Some(user) = self.user_timers.pop_due(self.now) {
             self.handled += 1;
-            self.wake_user(user);
-        } else if self.links.iter().any(|link| link.is_due(self.now)) {
+            let event = self.users.wake(user);
+            self.tell_user(user, event);
+        } else if self.links.iter().filter_map(Link::next).any(|next| next <= self.now) {
             (0..self.links.len()).for_each(|link| self.run_link(link));
         } else if let Some(Event { source, .. }) = self.events.pop_due(self.now) {
             self.handled += 1;
@@ -172,7 +173,7 @@ impl Reference {
     pub(super) fn forward(&mut self, packet: SimPacket, at: Instant) {
         let packet = packet.due(at);
         match self.steps[packet.step()] {
-            Step::Link(link) | Step::Metered(link) => self.links[link as usize].add(packet),
+            Step::Link(link) | Step::Metered(link) => self.links[link as usize].arrivals.push(packet),
             Step::Away(_) => unreachable!("this engine runs whole networks"),
             _ => self.hosts.push(packet),
         }
@@ -274,12 +275,13 @@ impl Reference {
 impl Reference {
     /// Takes the packets on their way to a link that come before `bound`.
     pub(in crate::engine) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<SimPacket> {
-        std::iter::from_fn(|| self.links[link].take_arrival(bound)).collect()
+        let last = Instant::from_nanos(bound.as_nanos() - 1);
+        std::iter::from_fn(|| self.links[link].arrivals.pop_due(last)).collect()
     }
 
     /// Adds a packet on its way to a link.
     pub(in crate::engine) fn add_arrival(&mut self, link: usize, packet: SimPacket) {
-        self.links[link].add(packet);
+        self.links[link].arrivals.push(packet);
     }
 }
 

@@ -39,7 +39,10 @@ impl Reference {
                 self.forward(packet.onward(), at);
             }
             Step::Receiver => self.reach_receiver(number, packet),
-            Step::Sender => self.reach_sender(number, packet),
+            Step::Sender => {
+                self.take_ack(number, Ack::of(packet.content()));
+                self.leave(packet);
+            }
         }
     }
 
@@ -59,11 +62,6 @@ impl Reference {
         let ack = self.flows[number].receiving.acknowledge(ack, self.now);
         self.populations.enter(number, 1);
         self.forward(ack, ack.at());
-    }
-
-    fn reach_sender(&mut self, number: usize, packet: SimPacket) {
-        self.take_ack(number, Ack::of(packet.content()));
-        self.leave(packet);
     }
 
     pub(super) fn take_ack(&mut self, number: usize, ack: Ack) {

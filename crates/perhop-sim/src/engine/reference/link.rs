@@ -73,11 +73,6 @@ impl Link {
         Self { arrivals: Pending::default(), queue, medium }
     }
 
-    /// Adds a packet on its way to the queue.
-    pub(super) fn add(&mut self, packet: SimPacket) {
-        self.arrivals.push(packet);
-    }
-
     /// Returns the next time at which a packet comes, the port is to be served, or the link changes.
     pub(super) fn next(&self) -> Option<Instant> {
         let service = match &self.queue {
@@ -86,11 +81,6 @@ impl Link {
         };
         let change = self.medium.as_ref().and_then(|medium| medium.next());
         self.arrivals.next().into_iter().chain(service).chain(change).min()
-    }
-
-    /// Returns whether something happens at the link now.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.next().is_some_and(|next| next <= now)
     }
 
     /// Hands a control message to the AQM at which the packets of this path arrive.
@@ -128,12 +118,6 @@ impl Link {
                 managed.delay = delay;
             }
         }
-    }
-
-    /// Takes a packet on its way to the queue that comes before `bound`.
-    #[cfg(test)]
-    pub(super) fn take_arrival(&mut self, bound: Instant) -> Option<SimPacket> {
-        self.arrivals.pop_due(Instant::from_nanos(bound.as_nanos() - 1))
     }
 
     /// Returns a sample of a measured link.

@@ -155,6 +155,8 @@ struct Cold {
 impl TcpSender {
     /// Makes a connection of these parameters, which ends after `volume` bytes if one is given, and has the
     /// contracted rate `reserved`. What its congestion control decides by chance begins with `seed`.
+    ///
+    /// It is long since it gives each field its first value, where readers look for all of them.
     pub fn new(
         params: TcpParams,
         volume: Option<Bytes>,
