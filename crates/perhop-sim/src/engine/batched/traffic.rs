@@ -117,7 +117,7 @@ impl Traffic {
         if let Some(step) = next(2 * PREFETCH_DISTANCE) {
             match self.steps.get(step) {
                 Some(&(Step::Link(link) | Step::Metered(link))) => {
-                    prefetch(&self.inputs.queues[link as usize..=link as usize])
+                    prefetch(&self.inputs.queues[link as usize..=link as usize]);
                 }
                 _ => self.hosts.prefetch(packets[2 * PREFETCH_DISTANCE].flow()),
             }
