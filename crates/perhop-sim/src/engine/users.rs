@@ -144,8 +144,8 @@ impl Users {
         self.actions = actions;
     }
 
-    /// Returns the flow that a command of a user concerns; as an error, the time at which the user wants to be
-    /// woken.
+    /// Returns the flow that a command of a user concerns; as an error, the time at which the user wants to
+    /// be woken.
     pub(super) fn flow_of(&self, user: usize, action: Action) -> Result<usize, Instant> {
         let (connection, direction) = match action {
             Action::WakeAt(at) => return Err(at),

@@ -35,8 +35,8 @@ impl Marker {
         (self.conditioner.judge(&header, now), self.marks)
     }
 
-    /// Gives the meter these parameters, and the rate at which packets can come to it; it keeps its tokens and
-    /// what it has measured.
+    /// Gives the meter these parameters, and the rate at which packets can come to it; it keeps its tokens
+    /// and what it has measured.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
