@@ -1,7 +1,7 @@
 //! Former keys: those that a scenario may still have, and that are others by now. Reading replaces them and
 //! leaves a notice.
 
-use perhop_sim::transport::tcp::congestion::move_former_keys;
+use perhop_sim::transport::tcp::move_former_keys;
 use serde_json::Value;
 
 use crate::error::{KeyPart, Problem};

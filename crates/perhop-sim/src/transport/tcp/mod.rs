@@ -13,6 +13,7 @@ mod rto;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod variant;
 mod window_tuning;
 
 pub use ace::AccEcn;
@@ -22,8 +23,9 @@ pub use congestion::{Congestion, CongestionParams};
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
     CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation,
-    Reduction, RttArithmetic, SlowStart, TcpParams, Variant, WindowTuning, presets,
+    Reduction, RttArithmetic, SlowStart, TcpParams, WindowTuning, move_former_keys, presets,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;
 pub use sender::TcpSender;
+pub use variant::Variant;

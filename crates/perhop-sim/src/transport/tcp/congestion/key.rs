@@ -9,6 +9,29 @@ use serde_json::Value;
 
 use super::{CongestionParams, registered};
 
+/// A key of a transport that is a parameter of a congestion control by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormerKey {
+    /// The key.
+    pub key: &'static str,
+    /// The one value of the key that moved, which is the parameter `true` now; `None` if the whole key moved.
+    pub value: Option<&'static str>,
+    /// The parameter.
+    pub parameter: &'static str,
+}
+
+impl FormerKey {
+    /// Declares a key that moved as it is.
+    pub const fn moved(key: &'static str) -> Self {
+        Self::renamed(key, key)
+    }
+
+    /// Declares a key that moved and has another name now.
+    pub const fn renamed(key: &'static str, parameter: &'static str) -> Self {
+        Self { key, value: None, parameter }
+    }
+}
+
 /// The value of the key `congestion`. It is written as a name if all parameters have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Congestion(pub CongestionParams);

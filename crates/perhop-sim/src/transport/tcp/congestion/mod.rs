@@ -16,7 +16,6 @@ mod bbr3;
 mod cubic;
 mod dctcp;
 mod foreign;
-mod former;
 mod key;
 mod ledbat;
 mod path_model;
@@ -39,8 +38,7 @@ pub use bbr3::Bbr3;
 pub use cubic::{Cubic, CubicAlpha, CubicParams};
 pub use dctcp::{Dctcp, DctcpParams};
 pub use foreign::{Foreign, ForeignCongestion, ForeignCongestionParams, Need};
-pub use former::{FormerKey, move_former_keys};
-pub use key::Congestion;
+pub use key::{Congestion, FormerKey};
 pub use ledbat::{Ledbat, LedbatParams};
 pub use prague::{Prague, PragueParams};
 pub use reno::{Reno, RenoParams};
@@ -48,10 +46,9 @@ pub use scalable::Scalable;
 pub use two_windows::TwoWindows;
 pub use window::Window;
 
-pub(super) use former::describe_former_keys;
 pub(super) use path_model::bitrate;
 
-use super::Variant;
+use super::variant::Variant;
 
 /// The declaration of a congestion control beside its [`Block`]: what others may know of it before a
 /// connection begins.

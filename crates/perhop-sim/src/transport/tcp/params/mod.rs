@@ -6,6 +6,7 @@
 
 mod checks;
 mod choices;
+mod former;
 pub mod presets;
 #[cfg(test)]
 mod tests;
@@ -18,12 +19,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::{Map, Value, json};
 
 use super::AccEcn;
-use super::congestion::{Congestion, CongestionParams, Needs, NoParams, describe_former_keys};
+use super::congestion::{Congestion, CongestionParams, Needs, NoParams};
+use super::variant::Variant;
 use checks::NO_PARTIAL_ACKS;
 pub use choices::{
     CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation,
-    Reduction, RttArithmetic, SlowStart, Variant, WindowTuning,
+    Reduction, RttArithmetic, SlowStart, WindowTuning,
 };
+use former::describe_former_keys;
+pub use former::move_former_keys;
 
 /// A TCP connection. `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those
 /// listed here.

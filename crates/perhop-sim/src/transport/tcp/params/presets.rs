@@ -284,7 +284,7 @@ pub(super) fn complete(table: &mut Map<String, Value>) {
 }
 
 /// The congestion control of the preset of this name.
-pub(in crate::transport::tcp) fn congestion_of(name: &str) -> Option<&'static str> {
+pub(super) fn congestion_of(name: &str) -> Option<&'static str> {
     let preset = PRESETS.iter().find(|preset| preset.name == name)?;
     Some(preset.defaults.iter().find(|default| default.key == "congestion")?.value.text())
 }

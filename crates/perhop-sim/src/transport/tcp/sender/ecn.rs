@@ -24,7 +24,7 @@ pub(super) struct EcnState {
     reduced_at: u32,
     /// The window does not grow until more than this is acknowledged, after a mark; 0 where that is over.
     held_until: u32,
-    /// Returns whether the next new segment says that the window was reduced.
+    /// The next new segment says that the window was reduced.
     says_reduced: bool,
     /// The congestion control gets the ACKs that report marks, and its retransmissions are ECN-capable, too.
     hears_marks: bool,
@@ -77,7 +77,7 @@ impl EcnState {
         counted <= self.reported && self.ace.is_none() && !self.says_reduced && self.held_until == 0
     }
 
-    /// Returns the next new segment says that the window was reduced.
+    /// Returns whether the next new segment says that the window was reduced.
     #[inline]
     pub(super) fn has_to_say_reduced(&self) -> bool {
         self.says_reduced
@@ -89,8 +89,8 @@ impl EcnState {
     }
 
     /// Notes that the window was reduced when everything below `sent_end` had been sent.
-    fn on_reduced(&mut self, highest: u32) {
-        self.reduced_at = highest;
+    fn on_reduced(&mut self, sent_end: u32) {
+        self.reduced_at = sent_end;
         self.held_until = 0;
         self.says_reduced = self.ecn == TcpEcn::Classic;
     }

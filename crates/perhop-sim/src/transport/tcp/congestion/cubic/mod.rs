@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use self::segments::Segments;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Setup, Window};
-use crate::transport::tcp::Variant;
+use crate::transport::tcp::variant::Variant;
 
 /// The constant C: how steep the function is, in segments per cubic second.
 const C: f64 = 0.4;

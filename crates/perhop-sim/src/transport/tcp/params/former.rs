@@ -7,31 +7,8 @@
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
-use super::{Congestion, CongestionParams};
-use crate::transport::tcp::presets;
-
-/// A key of a transport that is a parameter of a congestion control by now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FormerKey {
-    /// The key.
-    pub key: &'static str,
-    /// The one value of the key that moved, which is the parameter `true` now; `None` if the whole key moved.
-    pub value: Option<&'static str>,
-    /// The parameter.
-    pub parameter: &'static str,
-}
-
-impl FormerKey {
-    /// Declares a key that moved as it is.
-    pub const fn moved(key: &'static str) -> Self {
-        Self::renamed(key, key)
-    }
-
-    /// Declares a key that moved and has another name now.
-    pub const fn renamed(key: &'static str, parameter: &'static str) -> Self {
-        Self { key, value: None, parameter }
-    }
-}
+use super::presets;
+use crate::transport::tcp::congestion::{Congestion, CongestionParams, FormerKey};
 
 /// Returns all former keys, each with the control that has it now.
 fn former_keys() -> impl Iterator<Item = (&'static str, FormerKey)> {
@@ -113,7 +90,7 @@ fn inline(table: &Map<String, Value>) -> String {
 }
 
 /// Adds the former keys to the schema of a transport, as deprecated ones.
-pub(in crate::transport::tcp) fn describe_former_keys(schema: &mut Schema) {
+pub(super) fn describe_former_keys(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for (_, former) in former_keys().filter(|(_, former)| former.value.is_none()) {
         let description =
