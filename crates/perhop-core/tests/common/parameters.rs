@@ -2,6 +2,9 @@
 //! conformance harness runs over them, and so do the live data plane's tests and fuzz targets.
 #![allow(dead_code, reason = "each user needs its part")]
 
+/// Queue managers that cannot notify the ends of congestion: they only drop.
+pub const WITHOUT_ECN: &[&str] = &["drop-tail"];
+
 /// Queue managers.
 pub const AQMS: &[(&str, &str)] = &[
     ("drop-tail", r#"{"limit": "7p"}"#),
