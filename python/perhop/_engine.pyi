@@ -744,9 +744,7 @@ class MeterByHand:
         Raises:
             ValueError: A parameter is wrong.
         """
-    def offer(
-        self, ns: int, fields: tuple[int, str, int, int, int, int, int]
-    ) -> tuple[str, str | None]:
+    def offer(self, ns: int, fields: tuple[int, str, int, int, int, int, int]) -> tuple[str, str | None]:
         """The color of a packet, and why it is dropped if it is.
 
         Raises:
