@@ -44,7 +44,7 @@ def sources() -> dict[Path, str]:
 def blocks(texts: dict[Path, str]) -> dict[str, tuple[str, Path]]:
     """The type of each block: its name in scenarios, and the file or the folder that is its own."""
     declared = re.compile(
-        r"impl(?:<[^>]*>)? (?:Block for (\w+)(?:<\w+>)?|InOutRule for (\w+)Rule) \{.*?"
+        r"impl(?:<[^>]*>)? (?:Block for (\w+)(?:<\w+>)?|InOutRule<\d> for (\w+)Rule) \{.*?"
         r'const NAME: &\'static str =\s*"([\w-]+)"',
         re.DOTALL,
     )

@@ -108,13 +108,12 @@ impl InOutAverages {
     }
 }
 
-/// The parameters of a relative of RIO.
-pub trait InOutParams:
+/// The parameters of a relative of RIO that has so many threshold sets.
+pub trait InOutParams<const SETS: usize>:
     RedFamily + Clone + Debug + PartialEq + Serialize + DeserializeOwned + JsonSchema
 {
-    /// Returns the threshold sets, each with its key: that of IN packets and those of OUT packets, three at
-    /// most.
-    fn sets(&self) -> Vec<(&'static str, Thresholds)>;
+    /// Returns the threshold sets, each with its key: that of IN packets, then those of OUT packets.
+    fn sets(&self) -> [(&'static str, Thresholds); SETS];
 
     /// Returns which arrivals update which average.
     fn averages(&self) -> Averages;
@@ -125,10 +124,10 @@ pub trait InOutParams:
     }
 }
 
-/// The declarations of a relative of RIO, and its rule for OUT packets.
-pub trait InOutRule: Sized {
+/// The declarations of a relative of RIO that has so many threshold sets, and its rule for OUT packets.
+pub trait InOutRule<const SETS: usize>: Sized {
     /// The parameters of the block.
-    type Params: InOutParams;
+    type Params: InOutParams<SETS>;
     /// See [`Block::NAME`].
     const NAME: &'static str;
     /// See [`Block::SUMMARY`].
@@ -150,7 +149,7 @@ pub trait InOutRule: Sized {
     /// [sets](InOutParams::sets).
     fn judge(
         &mut self,
-        tests: &mut [EarlyTest; 3],
+        tests: &mut [EarlyTest; SETS],
         averages: &InOutAverages,
         packet: &Header,
         rng: &mut Rng,
@@ -158,7 +157,7 @@ pub trait InOutRule: Sized {
 
     /// Returns the numbers of the tests that packets of a color pass.
     fn tests_of(color: Color) -> Range<usize> {
-        if color == Color::Green { 0..1 } else { 1..3 }
+        if color == Color::Green { 0..1 } else { 1..SETS }
     }
 
     /// Goes on with the averages of a running rule; refuses a key whose change would leave one without a
@@ -176,12 +175,12 @@ pub trait InOutRule: Sized {
 /// A queue with an average of IN packets and one of all or of OUT packets, whose IN packets have a RED test
 /// against the first, and whose OUT packets have the rule `T`.
 #[derive(Clone, Debug)]
-pub struct InOutQueue<T> {
+pub struct InOutQueue<T, const SETS: usize> {
     limit: Depth,
     idle: IdleClock,
     pub(super) averages: InOutAverages,
-    /// A test for each threshold set; where there are two sets, the last test is not in use.
-    tests: [EarlyTest; 3],
+    /// A test for each threshold set.
+    tests: [EarlyTest; SETS],
     pub(super) rule: T,
 }
 
@@ -209,7 +208,7 @@ const CODE: PseudoCode = PseudoCode {
     ],
 };
 
-impl<T: InOutRule> Block for InOutQueue<T> {
+impl<T: InOutRule<SETS>, const SETS: usize> Block for InOutQueue<T, SETS> {
     type Params = T::Params;
     const NAME: &'static str = T::NAME;
     const SUMMARY: &'static str = T::SUMMARY;
@@ -226,7 +225,7 @@ impl<T: InOutRule> Block for InOutQueue<T> {
     }
 }
 
-impl<T: InOutRule> AqmBlock for InOutQueue<T> {
+impl<T: InOutRule<SETS>, const SETS: usize> AqmBlock for InOutQueue<T, SETS> {
     const READS_SERVICE_LEVEL: bool = T::READS_SERVICE_LEVEL;
 
     fn limit(params: &T::Params, _: Bitrate) -> Option<Depth> {
@@ -240,7 +239,7 @@ impl<T: InOutRule> AqmBlock for InOutQueue<T> {
             limit: params.limit(),
             idle: IdleClock::new(knobs.mean_packet, environment.rate),
             averages: InOutAverages::new(params.averages(), params.coupling(), params.weight(), unit),
-            tests: std::array::from_fn(|n| EarlyTest::new(sets[n.min(sets.len() - 1)].1, knobs)),
+            tests: sets.map(|(_, set)| EarlyTest::new(set, knobs)),
             rule: T::new(&params),
         }
     }
@@ -254,7 +253,7 @@ impl<T: InOutRule> AqmBlock for InOutQueue<T> {
     }
 }
 
-impl<T: InOutRule> InOutQueue<T> {
+impl<T: InOutRule<SETS>, const SETS: usize> InOutQueue<T, SETS> {
     /// Drops a packet of this color, for which there is no room. With its header in place of the color, each
     /// packet's would be put in memory: 4 % of the instructions of a run with RIO.
     #[cold]
@@ -265,7 +264,7 @@ impl<T: InOutRule> InOutQueue<T> {
     }
 }
 
-impl<T: InOutRule> Aqm for InOutQueue<T> {
+impl<T: InOutRule<SETS>, const SETS: usize> Aqm for InOutQueue<T, SETS> {
     #[inline(always)]
     fn on_arrival(&mut self, packet: &Header, queue: &Occupancy, cx: &mut Context<'_>) -> Verdict {
         let missed = self.idle.missed(cx.now);

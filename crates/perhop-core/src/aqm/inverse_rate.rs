@@ -56,7 +56,7 @@ red_params! {
 }
 
 /// RIO whose OUT packets are dropped the less, the higher the service level they carry.
-pub type InverseRate = InOutQueue<InverseRateRule>;
+pub type InverseRate = InOutQueue<InverseRateRule, 2>;
 
 /// The rule of [`InverseRate`] for OUT packets: a test by the packet's own probability.
 #[derive(Clone, Debug)]
@@ -82,9 +82,9 @@ impl Law {
     }
 }
 
-impl InOutParams for InverseRateParams {
-    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
-        vec![("in", self.r#in), ("total", self.total)]
+impl InOutParams<2> for InverseRateParams {
+    fn sets(&self) -> [(&'static str, Thresholds); 2] {
+        [("in", self.r#in), ("total", self.total)]
     }
 
     fn averages(&self) -> Averages {
@@ -107,7 +107,7 @@ impl InverseRateRule {
     }
 }
 
-impl InOutRule for InverseRateRule {
+impl InOutRule<2> for InverseRateRule {
     type Params = InverseRateParams;
     const NAME: &'static str = "inverse-rate";
     const SUMMARY: &'static str = "RIO that drops OUT packets less often the higher their service level";
@@ -126,7 +126,7 @@ impl InOutRule for InverseRateRule {
     #[inline]
     fn judge(
         &mut self,
-        tests: &mut [EarlyTest; 3],
+        tests: &mut [EarlyTest; 2],
         averages: &InOutAverages,
         packet: &Header,
         rng: &mut Rng,

@@ -31,15 +31,15 @@ red_params! {
 }
 
 /// RED tests of two kinds of packets: IN packets against avg_in, OUT packets against avg_total.
-pub type Rio = InOutQueue<RioRule>;
+pub type Rio = InOutQueue<RioRule, 2>;
 
 /// The rule of [`Rio`] for OUT packets: one test.
 #[derive(Clone, Debug)]
 pub struct RioRule;
 
-impl InOutParams for RioParams {
-    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
-        vec![("in", self.r#in), ("total", self.total)]
+impl InOutParams<2> for RioParams {
+    fn sets(&self) -> [(&'static str, Thresholds); 2] {
+        [("in", self.r#in), ("total", self.total)]
     }
 
     fn averages(&self) -> Averages {
@@ -51,7 +51,7 @@ impl InOutParams for RioParams {
     }
 }
 
-impl InOutRule for RioRule {
+impl InOutRule<2> for RioRule {
     type Params = RioParams;
     const NAME: &'static str = "rio";
     const SUMMARY: &'static str =
@@ -66,7 +66,7 @@ impl InOutRule for RioRule {
     #[expect(clippy::inline_always, reason = "a call with the header costs 400 flows 4 %")]
     fn judge(
         &mut self,
-        tests: &mut [EarlyTest; 3],
+        tests: &mut [EarlyTest; 2],
         averages: &InOutAverages,
         packet: &Header,
         rng: &mut Rng,

@@ -31,15 +31,15 @@ red_params! {
 }
 
 /// RED tests of IN packets against avg_in, and of OUT packets against avg_total and then against avg_out.
-pub type RioPlusOut = InOutQueue<RioPlusOutRule>;
+pub type RioPlusOut = InOutQueue<RioPlusOutRule, 3>;
 
 /// The rule of [`RioPlusOut`] for OUT packets: two tests.
 #[derive(Clone, Debug)]
 pub struct RioPlusOutRule;
 
-impl InOutParams for RioPlusOutParams {
-    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
-        vec![("in", self.r#in), ("total", self.total), ("out", self.out)]
+impl InOutParams<3> for RioPlusOutParams {
+    fn sets(&self) -> [(&'static str, Thresholds); 3] {
+        [("in", self.r#in), ("total", self.total), ("out", self.out)]
     }
 
     fn averages(&self) -> Averages {
@@ -52,7 +52,7 @@ fn average_out(averages: &InOutAverages) -> f64 {
     (averages.other.get() - averages.r#in.get()).max(0.0)
 }
 
-impl InOutRule for RioPlusOutRule {
+impl InOutRule<3> for RioPlusOutRule {
     type Params = RioPlusOutParams;
     const NAME: &'static str = "rio-plus-out";
     const SUMMARY: &'static str = "RIO with a third threshold set, on the average number of OUT packets";

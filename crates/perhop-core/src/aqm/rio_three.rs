@@ -48,7 +48,7 @@ red_params! {
 }
 
 /// RIO with two kinds of OUT packets.
-pub type RioThree = InOutQueue<RioThreeRule>;
+pub type RioThree = InOutQueue<RioThreeRule, 3>;
 
 /// The rule of [`RioThree`] for OUT packets: a test for each color.
 #[derive(Clone, Debug)]
@@ -82,9 +82,9 @@ impl Better {
     }
 }
 
-impl InOutParams for RioThreeParams {
-    fn sets(&self) -> Vec<(&'static str, Thresholds)> {
-        vec![("in", self.r#in), ("out-in", self.out_in), ("out-out", self.out_out)]
+impl InOutParams<3> for RioThreeParams {
+    fn sets(&self) -> [(&'static str, Thresholds); 3] {
+        [("in", self.r#in), ("out-in", self.out_in), ("out-out", self.out_out)]
     }
 
     fn averages(&self) -> Averages {
@@ -92,7 +92,7 @@ impl InOutParams for RioThreeParams {
     }
 }
 
-impl InOutRule for RioThreeRule {
+impl InOutRule<3> for RioThreeRule {
     type Params = RioThreeParams;
     const NAME: &'static str = "rio-three";
     const SUMMARY: &'static str = "RIO with three drop precedences: IN, OUT-IN and OUT-OUT";
