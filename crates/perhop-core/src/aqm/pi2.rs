@@ -102,10 +102,12 @@ const CODE: PseudoCode = PseudoCode {
         "    p' ← p' + alpha · (delay − target) + beta · (delay − delay at the last update)",
         "for each packet that arrives:",
         "    if the queue has no room: drop (overflow)",
-        "    scalable flow: mark if random number < k · p'",
-        "    other flow: drop or mark if two random numbers are both < p'",
+        "for each packet at the head:",
+        "    with `spread`: count ← count + p'²; hit if count > 1, and count ← count − 1",
+        "    otherwise: hit if two random numbers are both < p'",
+        "    if hit: drop, or mark if p'² < `mark-below` and the packet is capable (controller)",
     ],
-    acts: &[(Reason::Controller, &[1, 4, 5]), (Reason::Overflow, &[3])],
+    acts: &[(Reason::Controller, &[1, 5, 6, 7]), (Reason::Overflow, &[3])],
 };
 
 impl Block for Pi2 {

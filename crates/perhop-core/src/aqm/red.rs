@@ -7,13 +7,11 @@
 //! in the paper's algorithm and not here; `first_packet_above_min_may_drop` shows it.
 //!
 //! Adaptive RED: Floyd, Gummadi & Shenker, "Adaptive RED: An Algorithm for Increasing the Robustness of RED's
-//! Active Queue Management",
-//! 2001. Every interval, max_p rises a little if the average is above the middle fifth of the thresholds'
-//!       range, and falls if it is
-//! below. There is no timer: each arrival first makes up for the intervals since the last one. In these the
-//! average changes only by idle time, as an arrival would find it. So adaptations come each interval whether
-//! packets arrive or not, as in the paper; ns-2 and ns-3 make one at the first arrival after an interval
-//! (`an_interval_without_arrivals_is_made_up_for`).
+//! Active Queue Management", 2001. Every interval, max_p rises a little if the average is above the middle
+//! fifth of the thresholds' range, and falls if it is below. There is no timer: each arrival first makes up
+//! for the intervals since the last one. In these the average changes only by idle time, as an arrival would
+//! find it. So adaptations come each interval whether packets arrive or not, as in the paper; ns-2 and ns-3
+//! make one at the first arrival after an interval (`an_interval_without_arrivals_is_made_up_for`).
 
 #![expect(clippy::inline_always, reason = "a simulator's loop over packets is made of these calls")]
 

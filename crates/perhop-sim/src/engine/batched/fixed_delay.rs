@@ -45,8 +45,8 @@ impl Passage {
 }
 
 /// A link back that fixed delays may replace, and the delays of the flows over it. They hold as soon as the
-/// flows that open a connection have opened it, since the packets that
-/// do are smaller than data and so come sooner, and as soon as no packet waits behind such a packet.
+/// flows that open a connection have opened it, since the packets that do are smaller than data and so come
+/// sooner, and as soon as no packet waits behind such a packet.
 #[derive(Clone, Debug)]
 pub(super) struct ReturnPath {
     link: usize,

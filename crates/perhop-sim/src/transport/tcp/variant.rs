@@ -60,10 +60,9 @@ pub enum Variant {
     /// December 1997 (`tcpTick_` 0.1, `rtxcur_init_` 6.0, `windowInit_` 1). Not part of it, since scripts set
     /// them: `window` (ns's own was 20 packets), `packet`, `delayed-ack` and `send-jitter`.
     /// `initial-ssthresh` is the window: `Simulator run` reset every agent, in 1998 as today, after the
-    /// script had set `window_`; only a script that set it later than that kept
-    /// 20. Not modelled: backoff ends at a factor of 64; no more than two new segments leave for each
-    /// acknowledgement in a
-    /// recovery; and in 1997, until when is not known, acknowledgements after a timeout counted as partial.
+    /// script had set `window_`; only a script that set it later than that kept 20. Not modelled: backoff
+    /// ends at a factor of 64; no more than two new segments leave for each acknowledgement in a recovery;
+    /// and in 1997, until when is not known, acknowledgements after a timeout counted as partial.
     #[serde(rename = "ns-1998")]
     Ns1998,
 }
