@@ -2,10 +2,10 @@
 //! section 2.3.1).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_untagged::UntaggedEnumVisitor;
 
 use crate::abe::Service;
 use crate::units::{UnitError, require};
@@ -254,9 +254,9 @@ impl Precedences {
         (0..8).filter(move |number| self.0 >> number & 1 == 1)
     }
 
-    /// This one, if it has three bits.
-    fn one<E: de::Error>(number: u64) -> Result<Self, E> {
-        if number < 8 {
+    /// Returns this one; refuses one that does not have three bits.
+    fn one<E: de::Error>(number: i128) -> Result<Self, E> {
+        if (0..8).contains(&number) {
             return Ok(Self(1 << number));
         }
         Err(E::custom(format!("a precedence lies between 0 and 7, not {number}")))
@@ -275,38 +275,18 @@ impl Serialize for Precedences {
 
 impl<'de> Deserialize<'de> for Precedences {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrSeveral;
-
-        impl<'de> de::Visitor<'de> for OneOrSeveral {
-            type Value = Precedences;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a precedence, a number from 0 to 7, or a list of precedences")
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Precedences, E> {
-                Precedences::one(number)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Precedences, E> {
-                let number = u64::try_from(number);
-                number.map_err(|_| E::custom("a precedence lies between 0 and 7")).and_then(Precedences::one)
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Precedences, A::Error> {
-                let mut found = 0;
-                while let Some(number) = list.next_element::<u64>()? {
-                    found |= Precedences::one::<A::Error>(number)?.0;
+        UntaggedEnumVisitor::new()
+            .expecting("a precedence, a number from 0 to 7, or a list of precedences")
+            .i128(Self::one)
+            .seq(|list| match list.deserialize::<Vec<i64>>()? {
+                none if none.is_empty() => {
+                    Err(de::Error::custom("the list has no precedence; leave the key out, or write some"))
                 }
-                if found == 0 {
-                    let text = "the list has no precedence; leave the key out, or write some";
-                    return Err(de::Error::custom(text));
-                }
-                Ok(Precedences(found))
-            }
-        }
-
-        deserializer.deserialize_any(OneOrSeveral)
+                some => some.into_iter().try_fold(Self(0), |all, number| {
+                    Self::one(number.into()).map(|Self(bit)| Self(all.0 | bit))
+                }),
+            })
+            .deserialize(deserializer)
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, IntoDeserializer};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_untagged::UntaggedEnumVisitor;
 
 use crate::units::UnitError;
 use crate::{Bitrate, Bytes, Instant};
@@ -117,6 +117,12 @@ impl Dscp {
     pub const fn get(self) -> u8 {
         self.0
     }
+
+    /// Returns the codepoint with this value; refuses one that does not have six bits.
+    fn of(value: i128) -> Result<Self, UnitError> {
+        let six_bits = u8::try_from(value).ok().and_then(Self::new);
+        six_bits.ok_or_else(|| UnitError::new(format!("a codepoint lies between 0 and 63, not {value}")))
+    }
 }
 
 impl fmt::Display for Dscp {
@@ -151,33 +157,11 @@ impl From<Dscp> for u8 {
 
 impl<'de> Deserialize<'de> for Dscp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneCodepoint;
-
-        impl de::Visitor<'_> for OneCodepoint {
-            type Value = Dscp;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(CODEPOINT)
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Dscp, E> {
-                let six_bits = u8::try_from(value).ok().and_then(Dscp::new);
-                six_bits.ok_or_else(|| E::custom(format!("a codepoint lies between 0 and 63, not {value}")))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Dscp, E> {
-                let value = u64::try_from(value);
-                value
-                    .map_err(|_| E::custom("a codepoint lies between 0 and 63"))
-                    .and_then(|value| self.visit_u64(value))
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Dscp, E> {
-                name.parse().map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_any(OneCodepoint)
+        UntaggedEnumVisitor::new()
+            .expecting(CODEPOINT)
+            .i128(|value| Self::of(value).map_err(de::Error::custom))
+            .string(|name| name.parse().map_err(de::Error::custom))
+            .deserialize(deserializer)
     }
 }
 
@@ -237,42 +221,17 @@ impl Serialize for Codepoints {
 
 impl<'de> Deserialize<'de> for Codepoints {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrSeveral;
-
-        impl<'de> de::Visitor<'de> for OneOrSeveral {
-            type Value = Codepoints;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{CODEPOINT}; or a list of codepoints")
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Codepoints, E> {
-                Dscp::deserialize(value.into_deserializer()).map(Codepoints::from)
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Codepoints, E> {
-                Dscp::deserialize(value.into_deserializer()).map(Codepoints::from)
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Codepoints, E> {
-                Dscp::deserialize(name.into_deserializer()).map(Codepoints::from)
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Codepoints, A::Error> {
-                let mut found = Codepoints(0);
-                while let Some(dscp) = list.next_element::<Dscp>()? {
-                    found.0 |= 1 << dscp.0;
+        UntaggedEnumVisitor::new()
+            .expecting(format_args!("{CODEPOINT}; or a list of codepoints"))
+            .i128(|value| Dscp::of(value).map(Self::from).map_err(de::Error::custom))
+            .string(|name| name.parse().map(Dscp::into).map_err(de::Error::custom))
+            .seq(|list| match list.deserialize::<Vec<Dscp>>()? {
+                none if none.is_empty() => {
+                    Err(de::Error::custom("the list names no codepoint; leave the key out, or name some"))
                 }
-                if found.0 == 0 {
-                    return Err(de::Error::custom(
-                        "the list names no codepoint; leave the key out, or name some",
-                    ));
-                }
-                Ok(found)
-            }
-        }
-
-        deserializer.deserialize_any(OneOrSeveral)
+                some => Ok(some.into_iter().collect()),
+            })
+            .deserialize(deserializer)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Which packets are meant, in the form of a configuration: the router's classes, the packets of a capture
 //! that are replayed.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use perhop_core::{Codepoints, Dscp, Precedences};
 use serde::{Deserialize, Deserializer, de};
+use serde_untagged::UntaggedEnumVisitor;
 
 use crate::classifier::{Prefix, Selector};
 
@@ -157,60 +157,49 @@ impl<'de> Deserialize<'de> for Network {
 
 impl<'de> Deserialize<'de> for Protocol {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Protocol;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a protocol such as \"tcp\" or \"udp\", or its number")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Protocol, E> {
+        UntaggedEnumVisitor::new()
+            .expecting("a protocol such as \"tcp\" or \"udp\", or its number")
+            .string(|text| {
                 let known = PROTOCOLS.iter().find(|(name, _)| *name == text);
-                known.map(|&(_, number)| Protocol(number)).ok_or_else(|| {
-                    let names: Vec<&str> = PROTOCOLS.iter().map(|(name, _)| *name).collect();
-                    E::custom(format!(
-                        "unknown protocol `{text}`; write its number, or one of {}",
-                        names.join(", ")
+                known.map(|&(_, number)| Self(number)).ok_or_else(|| {
+                    let names = PROTOCOLS.map(|(name, _)| name).join(", ");
+                    de::Error::custom(format!(
+                        "unknown protocol `{text}`; write its number, or one of {names}"
                     ))
                 })
-            }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Protocol, E> {
-                let number = u8::try_from(number).map_err(|_| {
-                    E::custom(format!("a protocol's number lies between 0 and 255, not {number}"))
-                })?;
-                Ok(Protocol(number))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+            })
+            .i128(|number| {
+                let range = || format!("a protocol's number lies between 0 and 255, not {number}");
+                u8::try_from(number).map(Self).map_err(|_| de::Error::custom(range()))
+            })
+            .deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for PortRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
         const RANGE: &str = "a port lies between 1 and 65535";
-        impl de::Visitor<'_> for Visitor {
-            type Value = PortRange;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a port such as 80, or a range such as \"5000..5009\"")
-            }
-            fn visit_u64<E: de::Error>(self, port: u64) -> Result<PortRange, E> {
-                let port = u16::try_from(port).ok().filter(|&port| port > 0);
-                let port = port.ok_or_else(|| E::custom(RANGE))?;
-                Ok(PortRange(port..=port))
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<PortRange, E> {
+        let not_zero = |port: &u16| *port > 0;
+        UntaggedEnumVisitor::new()
+            .expecting("a port such as 80, or a range such as \"5000..5009\"")
+            .i128(|port| {
+                let port = u16::try_from(port).ok().filter(not_zero);
+                port.map(|port| Self(port..=port)).ok_or_else(|| de::Error::custom(RANGE))
+            })
+            .string(|text| {
                 let (first, last) = text.split_once("..").unwrap_or((text, text));
-                let read = |part: &str| part.trim().parse::<u16>().ok().filter(|&port| port > 0);
-                let (Some(first), Some(last)) = (read(first), read(last)) else {
-                    return Err(E::custom(format!("`{text}`: {RANGE}, a range is such as \"5000..5009\"")));
-                };
-                if first > last {
-                    return Err(E::custom(format!("`{text}`: the range ends before it begins")));
+                let read = |part: &str| part.trim().parse::<u16>().ok().filter(not_zero);
+                match (read(first), read(last)) {
+                    (Some(first), Some(last)) if first <= last => Ok(Self(first..=last)),
+                    (Some(_), Some(_)) => {
+                        Err(de::Error::custom(format!("`{text}`: the range ends before it begins")))
+                    }
+                    _ => Err(de::Error::custom(format!(
+                        "`{text}`: {RANGE}, a range is such as \"5000..5009\""
+                    ))),
                 }
-                Ok(PortRange(first..=last))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+            })
+            .deserialize(deserializer)
     }
 }
 

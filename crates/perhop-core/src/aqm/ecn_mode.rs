@@ -2,10 +2,11 @@
 //! `sch_red.c`).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::de::{self, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_untagged::UntaggedEnumVisitor;
 
 use crate::Header;
 
@@ -80,28 +81,17 @@ impl Serialize for EcnMode {
 
 impl<'de> Deserialize<'de> for EcnMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct SwitchOrName;
-
-        impl de::Visitor<'_> for SwitchOrName {
-            type Value = EcnMode;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let names = NAMED.map(|(name, _)| format!("\"{name}\"")).join(", ");
-                write!(f, "true, false, or one of {names}")
-            }
-
-            fn visit_bool<E: de::Error>(self, on: bool) -> Result<EcnMode, E> {
-                Ok(if on { EcnMode::BelowMax } else { EcnMode::Off })
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<EcnMode, E> {
+        let names = NAMED.map(|(name, _)| format!("\"{name}\"")).join(", ");
+        let expected = format!("true, false, or one of {names}");
+        UntaggedEnumVisitor::new()
+            .expecting(&expected)
+            .bool(|on| Ok(if on { Self::BelowMax } else { Self::Off }))
+            .string(|name| {
                 let found = NAMED.iter().find(|(known, _)| *known == name);
-                let unknown = || E::invalid_value(de::Unexpected::Str(name), &self);
+                let unknown = || de::Error::invalid_value(Unexpected::Str(name), &expected.as_str());
                 found.map(|&(_, mode)| mode).ok_or_else(unknown)
-            }
-        }
-
-        deserializer.deserialize_any(SwitchOrName)
+            })
+            .deserialize(deserializer)
     }
 }
 

@@ -38,10 +38,12 @@ pub use crate::queue::Dequeued;
 
 use ambassador::delegatable_trait;
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
 
 use crate::aqm::{AqmParams, ForeignParams};
 use crate::control::Message;
+use crate::table::nested;
 use crate::units::{UnitError, keeps};
 use crate::{
     Bitrate, Block, Bytes, ClassCounters, Counters, DelayTarget, Depth, Direction, Environment, Header,
@@ -413,13 +415,28 @@ register_schedulers! {
 }
 
 impl SchedulerParams {
-    /// Returns the problem of the table of a queue that names neither an AQM nor a scheduler.
-    pub fn missing() -> String {
-        format!(
-            "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",
-            AqmParams::NAMES.join(", "),
-            Self::NAMES.join(", ")
-        )
+    /// Reads the table of a queue. Returns its parameters, and whether the table names a scheduler.
+    ///
+    /// # Errors
+    /// The table names neither an AQM nor a scheduler, or a parameter is wrong.
+    pub fn deserialize_queue<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Self, bool), D::Error> {
+        let table = Map::deserialize(deserializer)?;
+        let scheduler_named = table.contains_key(Self::TAG);
+        if !scheduler_named && !table.contains_key(AqmParams::TAG) {
+            return Err(de::Error::custom(format!(
+                "key `aqm` is missing; it names one of {} (or `scheduler`, one of {})",
+                AqmParams::NAMES.join(", "),
+                Self::NAMES.join(", ")
+            )));
+        }
+        let read = nested(Value::Object(table), |table| {
+            Some(if scheduler_named {
+                Self::deserialize(table)
+            } else {
+                AqmParams::deserialize(table).map(Self::from)
+            })
+        });
+        read.expect("always read").map(|params| (params, scheduler_named))
     }
 
     /// Whether these parameters differ from others in nothing but the parameters of AQMs.

@@ -11,8 +11,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bucket::Bucket;
 use super::{
@@ -21,7 +20,6 @@ use super::{
 };
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::table::nested;
 use crate::units::defaults::bytes;
 use crate::units::{UnitError, require};
 use crate::{
@@ -68,19 +66,7 @@ impl ShapedQueue {
 
 impl<'de> Deserialize<'de> for ShapedQueue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let table = Map::deserialize(deserializer)?;
-        let named = table.contains_key(SchedulerParams::TAG);
-        if !named && !table.contains_key(AqmParams::TAG) {
-            return Err(de::Error::custom(SchedulerParams::missing()));
-        }
-        let read = nested(Value::Object(table), |table| {
-            Some(if named {
-                SchedulerParams::deserialize(table)
-            } else {
-                AqmParams::deserialize(table).map(SchedulerParams::from)
-            })
-        });
-        read.expect("always read").map(|params| Self(Box::new(params)))
+        SchedulerParams::deserialize_queue(deserializer).map(|(params, _)| Self(Box::new(params)))
     }
 }
 

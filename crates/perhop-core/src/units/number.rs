@@ -1,12 +1,11 @@
 //! Numbers that lie in a range by construction.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_untagged::UntaggedEnumVisitor;
 
 use super::UnitError;
 use super::text::is_decimal;
@@ -108,7 +107,7 @@ macro_rules! number_or_percentage {
         }
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(Fraction(Self::new, PhantomData))
+                fraction(deserializer, Self::new)
             }
         }
         impl JsonSchema for $type {
@@ -133,35 +132,24 @@ fn percentage(text: &str) -> Result<f64, UnitError> {
     })
 }
 
-/// Reads a number, or a percentage as text.
-struct Fraction<T, N>(N, PhantomData<T>);
-
-impl<T: FromStr<Err = UnitError>, N: Fn(f64) -> Result<T, UnitError>> de::Visitor<'_> for Fraction<T, N> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number such as 0.01, or a percentage such as \"1%\"")
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
-        self.0(value).map_err(|problem| match value {
+/// Reads a number, which `new` checks, or a percentage as text.
+fn fraction<'de, T: FromStr<Err = UnitError>, D: Deserializer<'de>>(
+    deserializer: D,
+    new: impl Fn(f64) -> Result<T, UnitError>,
+) -> Result<T, D::Error> {
+    let read = |value: f64| {
+        new(value).map_err(|problem| match value {
             // A percentage without its sign.
-            1.0..=100.0 => E::custom(format!("{problem}; {value} % is \"{value}%\"")),
-            _ => E::custom(problem),
+            1.0..=100.0 => de::Error::custom(format!("{problem}; {value} % is \"{value}%\"")),
+            _ => de::Error::custom(problem),
         })
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
-        self.visit_f64(value as f64)
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
-        self.visit_f64(value as f64)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
-    }
+    };
+    UntaggedEnumVisitor::new()
+        .expecting("a number such as 0.01, or a percentage such as \"1%\"")
+        .f64(read)
+        .i128(|value| read(value as f64))
+        .string(|text| text.parse().map_err(de::Error::custom))
+        .deserialize(deserializer)
 }
 
 number_in_range!(AboveZero, json_schema!({ "type": "number", "exclusiveMinimum": 0 }));

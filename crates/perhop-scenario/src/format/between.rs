@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use perhop_core::Bitrate;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_untagged::UntaggedEnumVisitor;
 
 use super::forms::is_default;
 
@@ -101,25 +100,16 @@ impl Serialize for Demand {
 
 impl<'de> Deserialize<'de> for Demand {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts;
-        impl<'de> de::Visitor<'de> for Parts {
-            type Value = Demand;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of two routers and a rate")
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut parts: A) -> Result<Demand, A::Error> {
-                let form = || {
-                    de::Error::custom("a demand is two routers and a rate, such as [\"a\", \"b\", \"3Mbps\"]")
+        UntaggedEnumVisitor::new()
+            .expecting("a list of two routers and a rate")
+            .seq(|list| {
+                let Ok([from, to, rate]) = <[String; 3]>::try_from(list.deserialize::<Vec<String>>()?) else {
+                    let text = "a demand is two routers and a rate, such as [\"a\", \"b\", \"3Mbps\"]";
+                    return Err(de::Error::custom(text));
                 };
-                let mut part = || parts.next_element::<String>()?.ok_or_else(form);
-                let (from, to, rate) = (part()?, part()?, part()?);
-                if parts.next_element::<String>()?.is_some() {
-                    return Err(form());
-                }
-                Ok(Demand { from, to, rate: rate.parse().map_err(de::Error::custom)? })
-            }
-        }
-        deserializer.deserialize_seq(Parts)
+                Ok(Self { from, to, rate: rate.parse().map_err(de::Error::custom)? })
+            })
+            .deserialize(deserializer)
     }
 }
 

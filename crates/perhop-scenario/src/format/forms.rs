@@ -5,7 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use perhop_core::Duration;
-use perhop_core::aqm::AqmParams;
 use perhop_core::meter::MeterParams;
 use perhop_core::scheduler::SchedulerParams;
 use perhop_core::table::nested;
@@ -15,7 +14,7 @@ use perhop_sim::transport::tcp::TcpParams;
 use perhop_sim::transport::tfrc::TfrcParams;
 use perhop_sim::transport::udp::UdpParams;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, DeserializeOwned, IntoDeserializer};
+use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -84,18 +83,7 @@ impl JsonSchema for Start {
 
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let table = Map::deserialize(deserializer)?;
-        let scheduler_named = table.contains_key(SchedulerParams::TAG);
-        if !scheduler_named && !table.contains_key(AqmParams::TAG) {
-            return Err(de::Error::custom(SchedulerParams::missing()));
-        }
-        let table = Value::Object(table).into_deserializer();
-        let read = if scheduler_named {
-            SchedulerParams::deserialize(table)
-        } else {
-            AqmParams::deserialize(table).map(SchedulerParams::from)
-        };
-        let scheduler = read.map_err(|error: serde_json::Error| de::Error::custom(error))?;
+        let (scheduler, scheduler_named) = SchedulerParams::deserialize_queue(deserializer)?;
         Ok(Self { scheduler, scheduler_named })
     }
 }

@@ -4,13 +4,12 @@ mod graphml;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use perhop_core::table::bad_name;
 use perhop_core::{Bitrate, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_untagged::UntaggedEnumVisitor;
 
 use super::{MOST_LINKS, Plan, PlannedLink, refused};
 use crate::error::Problem;
@@ -159,36 +158,28 @@ impl Serialize for GraphLink {
 
 impl<'de> Deserialize<'de> for GraphLink {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts;
-        impl<'de> de::Visitor<'de> for Parts {
-            type Value = GraphLink;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of two routers, and a rate and a delay if they are its own")
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut parts: A) -> Result<GraphLink, A::Error> {
-                let mut router = || {
-                    parts
-                        .next_element::<String>()?
-                        .ok_or_else(|| de::Error::custom("a link has two routers, such as [\"a\", \"b\"]"))
+        UntaggedEnumVisitor::new()
+            .expecting("a list of two routers, and a rate and a delay if they are its own")
+            .seq(|list| {
+                let mut parts = list.deserialize::<Vec<String>>()?.into_iter();
+                let (Some(from), Some(to)) = (parts.next(), parts.next()) else {
+                    return Err(de::Error::custom("a link has two routers, such as [\"a\", \"b\"]"));
                 };
-                let (from, to) = (router()?, router()?);
-                let (mut rate, mut delay) = (None, None);
-                while let Some(part) = parts.next_element::<String>()? {
-                    let text = || {
-                        format!(
-                            "`{part}` is neither the rate nor the delay of the link: after two routers write one of each, such as \"10Gbps\" and \"3ms\""
-                        )
-                    };
-                    match (part.parse::<Bitrate>(), part.parse::<Duration>()) {
-                        (Ok(given), _) if rate.is_none() => rate = Some(given),
-                        (_, Ok(given)) if delay.is_none() => delay = Some(given),
-                        _ => return Err(de::Error::custom(text())),
+                let mut link = Self { from, to, rate: None, delay: None };
+                for part in parts {
+                    match (part.parse(), part.parse()) {
+                        (Ok(given), _) if link.rate.is_none() => link.rate = Some(given),
+                        (_, Ok(given)) if link.delay.is_none() => link.delay = Some(given),
+                        _ => {
+                            return Err(de::Error::custom(format!(
+                                "`{part}` is neither the rate nor the delay of the link: after two routers write one of each, such as \"10Gbps\" and \"3ms\""
+                            )));
+                        }
                     }
                 }
-                Ok(GraphLink { from, to, rate, delay })
-            }
-        }
-        deserializer.deserialize_seq(Parts)
+                Ok(link)
+            })
+            .deserialize(deserializer)
     }
 }
 

@@ -6,13 +6,13 @@ mod graph;
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use perhop_core::{Bitrate, Duration};
 use schemars::JsonSchema;
-use serde::de::{self, Unexpected, Visitor};
+use serde::de::{self, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_untagged::UntaggedEnumVisitor;
 
 use crate::error::{KeyPart, Problem, did_you_mean, steps};
 use crate::files::Files;
@@ -159,25 +159,14 @@ pub struct Isp {
 fn size<'de, const LEAST: u64, const MOST: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<u32>, D::Error> {
-    struct Size<const LEAST: u64, const MOST: u64>;
-    impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Size<LEAST, MOST> {
-        type Value = Option<u32>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a whole number from {LEAST} to {MOST}")
-        }
-        fn visit_unit<E: de::Error>(self) -> Result<Option<u32>, E> {
-            Ok(None)
-        }
-        fn visit_u64<E: de::Error>(self, size: u64) -> Result<Option<u32>, E> {
-            let fits = u32::try_from(size);
-            fits.map(Some).map_err(|_| E::invalid_value(Unexpected::Unsigned(size), &self))
-        }
-        fn visit_i64<E: de::Error>(self, size: i64) -> Result<Option<u32>, E> {
-            let fits = u32::try_from(size);
-            fits.map(Some).map_err(|_| E::invalid_value(Unexpected::Signed(size), &self))
-        }
-    }
-    deserializer.deserialize_any(Size::<LEAST, MOST>)
+    let expected = format!("a whole number from {LEAST} to {MOST}");
+    let refused = |size| de::Error::invalid_value(size, &expected.as_str());
+    UntaggedEnumVisitor::new()
+        .expecting(&expected)
+        .unit(|| Ok(None))
+        .u64(|size| u32::try_from(size).map(Some).map_err(|_| refused(Unexpected::Unsigned(size))))
+        .i64(|size| u32::try_from(size).map(Some).map_err(|_| refused(Unexpected::Signed(size))))
+        .deserialize(deserializer)
 }
 
 const fn yes() -> bool {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
+use serde_untagged::UntaggedEnumVisitor;
 
 use super::{CongestionParams, registered};
 
@@ -49,28 +50,18 @@ impl Serialize for Congestion {
 
 impl<'de> Deserialize<'de> for Congestion {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::String(name) => {
-                let read = CongestionParams::deserialize_named(&name, serde_json::json!({}));
-                read.ok_or_else(|| de::Error::unknown_variant(&name, CongestionParams::NAMES))?
+        UntaggedEnumVisitor::new()
+            .expecting("string or map")
+            .string(|name| {
+                let read = CongestionParams::deserialize_named(name, serde_json::json!({}));
+                read.ok_or_else(|| de::Error::unknown_variant(name, CongestionParams::NAMES))?
                     .map_err(de::Error::custom)
-            }
-            table @ Value::Object(_) => CongestionParams::deserialize(table).map_err(de::Error::custom),
-            other => {
-                Err(de::Error::custom(format!("invalid type: {}, expected string or map", kind(&other))))
-            }
-        }
-        .map(Self)
-    }
-}
-
-/// A value in the words of serde's messages.
-fn kind(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        Value::Bool(value) => format!("boolean `{value}`"),
-        Value::Array(_) => "sequence".into(),
-        other => format!("integer `{other}`"),
+            })
+            .map(|table| {
+                CongestionParams::deserialize(table.deserialize::<Value>()?).map_err(de::Error::custom)
+            })
+            .deserialize(deserializer)
+            .map(Self)
     }
 }
 
