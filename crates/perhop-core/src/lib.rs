@@ -60,7 +60,6 @@ pub mod scheduler;
 mod serializer;
 pub mod table;
 pub mod testing;
-mod time;
 #[cfg(not(feature = "trace"))]
 #[path = "no_trace.rs"]
 mod trace;
@@ -84,5 +83,6 @@ pub use reason::Reason;
 pub use registry::registry;
 pub use rng::{Rng, Streams};
 pub use serializer::Serializer;
-pub use time::{Duration, Instant};
-pub use units::{Bitrate, Bytes, Depth, DropCurve, Frequency, Probability, Thresholds, Unit, Weight};
+pub use units::{
+    Bitrate, Bytes, Depth, DropCurve, Duration, Frequency, Instant, Probability, Thresholds, Unit, Weight,
+};

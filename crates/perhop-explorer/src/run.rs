@@ -99,7 +99,7 @@ impl LiveRun {
         &mut self.stepping
     }
 
-    /// Up to when everything has happened.
+    /// Returns the time up to which the run has been simulated.
     pub fn now(&self) -> Instant {
         self.stepping.now()
     }

@@ -2,8 +2,7 @@
 //! exchange in a simulation. All numbers are in network byte order.
 
 use perhop_core::{Duration, Instant};
-use perhop_sim::transport::datagram::{Envelope, Feedback};
-use perhop_sim::transport::tfrc::Report;
+use perhop_sim::transport::metadata::{Envelope, Feedback, Report};
 
 /// Bytes that a data packet has at least: its number, when it was sent, the sender's round-trip time.
 pub(crate) const DATA: usize = 4 + 8 + 8;

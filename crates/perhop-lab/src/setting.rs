@@ -87,8 +87,9 @@ pub(crate) struct Requests {
 /// A user of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HostUser {
-    /// The group among those of the network, and the number within it.
+    /// The number of the user's group among the network's groups.
     pub(crate) application: usize,
+    /// The user's number in the group.
     pub(crate) member: usize,
     /// The numbers of the first connection's flow, and how many there are; they follow one another.
     pub(crate) first: usize,

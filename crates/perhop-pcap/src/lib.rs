@@ -1,6 +1,6 @@
-//! Capture files: [`read`] reads pcap and pcapng, [`frame`] finds the IP packet in what they contain, and
-//! [`write`](mod@write) writes pcapng. [`packets`] and [`events`] observe a simulated run, and write its
-//! packets as a capture or as records.
+//! Capture files, read and written: [`read`] reads pcap and pcapng, [`frame`] finds the IP packet in what
+//! they contain, and [`write`](mod@write) writes pcapng. [`packets`] and [`events`] observe a simulated run,
+//! and write its packets as a capture or as records.
 //!
 //! Nothing here opens a file: bytes come from any [`std::io::Read`] and go to any [`std::io::Write`].
 //!

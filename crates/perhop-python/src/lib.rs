@@ -1,4 +1,11 @@
-//! `perhop._engine`: conversions between Python and the engine, nothing else.
+//! `perhop._engine`: conversions between Python and the engine, nothing else. It is a module of Python, which
+//! no Rust program calls; its example is `perhop.run`:
+//!
+//! ```python
+//! import perhop
+//!
+//! outcome = perhop.run("examples/asymmetric.toml", seed=1)
+//! ```
 
 #![expect(
     clippy::disallowed_macros,

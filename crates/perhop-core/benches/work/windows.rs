@@ -47,7 +47,7 @@ fn steering(flows: usize, spec: &str) -> Steering {
 }
 
 /// Reads the windows, which differ from flow to flow and from interval to interval, computes equation 3, and
-/// tells the markers.
+/// sends them to the markers.
 fn interval(mut steering: Steering, flows: usize) -> impl FnMut() {
     let mut meters: Vec<AnyMeter> = (0..flows).map(|_| meter_of("twam", HALF)).collect();
     let windows = [7, 3].map(|step| (0..flows).map(|flow| (10 + step * flow) as f64).collect::<Vec<_>>());

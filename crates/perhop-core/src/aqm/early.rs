@@ -275,7 +275,7 @@ impl EarlyTest {
         self.count = before.count;
     }
 
-    /// The set's own max_p.
+    /// Returns the threshold set's max_p.
     pub fn max_p(&self) -> f64 {
         self.max_p
     }

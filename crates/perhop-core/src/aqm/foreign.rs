@@ -1,4 +1,4 @@
-//! An AQM that is implemented outside this crate: see [`Implementation`](crate::Implementation).
+//! An AQM that is implemented outside this crate by an [`Implementation`].
 
 use std::borrow::Cow;
 use std::fmt;

@@ -72,12 +72,12 @@ pub(crate) fn check_target(target: Duration, usual: &str) -> Result<(), UnitErro
 }
 
 impl PiLaw {
-    /// With these gains in Hz, and this for the largest base probability.
+    /// Makes the controller with these gains in Hz, whose base probability is at most `most`.
     pub fn exact(alpha: f64, beta: f64, most: f64) -> Self {
         Self::Exact { alpha, beta, p: 0.0, most }
     }
 
-    /// Linux's arithmetic for the same.
+    /// Makes the controller with Linux's integer arithmetic.
     pub fn quantized(alpha: f64, beta: f64, most: f64) -> Self {
         let stored = |hz: f64| ((hz * 256.0) as u64).saturating_mul(u64::from(u32::MAX)) / 4 / 1_000_000_000;
         Self::Quantized {

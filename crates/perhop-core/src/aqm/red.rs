@@ -182,7 +182,7 @@ pub struct Red {
     idle: IdleClock,
     test: EarlyTest,
     max_p: f64,
-    /// Where Adaptive RED keeps the average.
+    /// The range in which Adaptive RED keeps the average.
     middle: (f64, f64),
     /// When max_p is adapted next: never, unless it is adaptive.
     next_adaptation: Instant,

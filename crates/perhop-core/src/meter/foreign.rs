@@ -1,4 +1,4 @@
-//! A meter that is implemented outside this crate: see [`Implementation`](crate::Implementation).
+//! A meter that is implemented outside this crate: see [`Implementation`].
 //!
 //! The keys that all meters have belong to the table, since others than the class read them: the rate of the
 //! profile, and what is behind the meter.

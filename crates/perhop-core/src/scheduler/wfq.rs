@@ -108,7 +108,7 @@ impl<P: Packet> Scheduler for Wfq<P> {
 }
 
 impl Clock {
-    /// Its queue, which was empty, has a head.
+    /// Begins a backlog: the queue, which was empty, has a head.
     #[inline]
     fn join(&mut self, virtual_time: u128) {
         if self.tag < virtual_time {
@@ -116,7 +116,7 @@ impl Clock {
         }
     }
 
-    /// Its head is sent: l / r_f later.
+    /// Advances the finish time by l / r_f, since the head is sent.
     #[inline]
     fn advance(&mut self, size: u16) {
         let price = u64::from(size) * 8_000_000_000 + self.remainder;

@@ -1,7 +1,6 @@
 //! Default values of parameters, for serde: `#[serde(default = "millis::<5>")]` is 5 ms.
 
-use super::{AboveZero, Bitrate, Bytes, Packets, Positive, Probability, Weight};
-use crate::Duration;
+use super::{AboveZero, Bitrate, Bytes, Duration, Packets, Positive, Probability, Weight};
 
 /// Turns a switch on.
 pub const fn on() -> bool {

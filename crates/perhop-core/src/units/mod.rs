@@ -12,11 +12,10 @@ mod number;
 mod tests;
 mod text;
 mod thresholds;
+mod time;
 
 use std::fmt;
 use std::str::FromStr;
-
-use crate::Duration;
 
 pub use self::curve::{DropCurve, Points};
 pub use self::number::{AboveZero, Load, Positive, Probability, Weight};
@@ -26,6 +25,7 @@ pub(crate) use self::text::{
     deserialize_text, fixed, format_scaled, keeps, parse_scaled, text_serde, text_unit,
 };
 pub use self::thresholds::Thresholds;
+pub use self::time::{Duration, Instant};
 
 /// A data rate in bits per second; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

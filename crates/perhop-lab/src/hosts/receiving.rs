@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::Instant;
 use perhop_sim::transport::Receiver;
-use perhop_sim::transport::datagram::Feedback;
+use perhop_sim::transport::metadata::Feedback;
 use perhop_sim::transport::transit::TransitMeter;
 use socket2::Socket;
 

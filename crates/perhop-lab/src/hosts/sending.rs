@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use nix::sys::epoll::EpollFlags;
 use perhop_core::{Context, Duration, Instant, Rng};
 use perhop_live::Windows;
-use perhop_sim::transport::datagram::Feedback;
+use perhop_sim::transport::metadata::Feedback;
 use perhop_sim::transport::{Sender, SenderStatistics, Source, Transmit};
 use socket2::Socket;
 

@@ -1,8 +1,6 @@
 //! Transports: senders and receivers as pure state machines. They take events and return what to transmit;
 //! the engine owns time, packets and routes.
 
-pub mod datagram;
-mod in_flight;
 pub mod limits;
 pub mod metadata;
 mod pacing;
@@ -11,8 +9,11 @@ mod play_out;
 pub mod rap;
 mod receiver;
 mod sender;
+mod source;
 mod statistics;
 pub mod tcp;
+#[cfg(test)]
+mod tests;
 pub mod tfrc;
 pub mod transit;
 pub mod udp;
@@ -21,8 +22,9 @@ use perhop_core::Ecn;
 
 use crate::packet::Content;
 
-pub use receiver::{Received, Receiver};
-pub use sender::{Sender, Source};
+pub use receiver::Receiver;
+pub use sender::Sender;
+pub use source::Source;
 pub use statistics::{Counted, SenderStatistics};
 
 /// What a sender wants on the wire.
@@ -65,6 +67,15 @@ impl Ack {
     pub(crate) fn of(content: Content) -> Self {
         Self { number: content.sequence(), ece: content.flag() }
     }
+}
+
+/// What a receiver makes of a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Whether the packet arrives for the first time.
+    pub first: bool,
+    /// The acknowledgement to send now.
+    pub ack: Option<Ack>,
 }
 
 /// The ACK that a segment carries of the data of its connection's other direction.

@@ -30,8 +30,7 @@ use perhop_core::{Bitrate, Bytes, Context, Duration, Instant, Weight};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::datagram::Envelope;
-use super::metadata::Metadata;
+use super::metadata::{Envelope, Metadata};
 use super::pacing::{Fraction, Gaps, MOST_PACKETS_PER_SECOND, check_rate, check_size, packets};
 use super::{Ack, SenderStatistics, Source, Transmit};
 

@@ -1,24 +1,14 @@
-//! Any receiver: what hosts ask of it.
+//! A receiver of any transport.
 
 #![expect(clippy::inline_always, reason = "the packet's path is one function: a tenth of its time")]
 
 use perhop_core::{Ecn, Instant};
 
-use super::datagram::{Envelope, Feedback};
-use super::metadata::Metadata;
+use super::metadata::{Envelope, Feedback, Metadata};
 use super::tcp::{Signals, TcpReceiver};
 use super::tfrc::TfrcReceiver;
-use super::{Ack, RidingAck};
+use super::{Ack, Received, RidingAck};
 use crate::packet::Content;
-
-/// What a receiver makes of a data packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Not seen before.
-    pub first: bool,
-    /// Acknowledge it now.
-    pub ack: Option<Ack>,
-}
 
 /// A receiver of any transport.
 #[derive(Clone, Debug)]

@@ -9,8 +9,7 @@ use perhop_core::{Bitrate, Bytes, Context, Dscp, Duration, Instant, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::datagram::Envelope;
-use super::metadata::Metadata;
+use super::metadata::{Envelope, Metadata};
 use super::pacing::{Fraction, Gaps, check_rate, check_size, packets};
 use super::packet_trace::{PacketTrace, Replayed};
 use super::{Ack, SenderStatistics, Source, Transmit};
@@ -212,6 +211,18 @@ impl UdpSender {
         self.finished = (self.next == Instant::NEVER).then_some(now);
         Some(Transmit::plain(self.number(), packet.size))
     }
+
+    /// Changes the rate to that of these parameters, from `now` on.
+    pub(super) fn set_rate(&mut self, params: &UdpParams, now: Instant) {
+        self.gaps.set(params.gap());
+        if self.spurts.is_none()
+            && self.waiting.is_none()
+            && self.replayed.is_none()
+            && self.next != Instant::NEVER
+        {
+            self.next = self.next.min(now + self.gaps.nominal());
+        }
+    }
 }
 
 impl Source for UdpSender {
@@ -250,17 +261,6 @@ impl Source for UdpSender {
         let is_last = self.left == Some(0);
         self.finished = is_last.then_some(cx.now);
         Some(Transmit::plain(sequence, if is_last { self.last } else { self.size }))
-    }
-
-    fn set_rate(&mut self, params: &UdpParams, now: Instant) {
-        self.gaps.set(params.gap());
-        if self.spurts.is_none()
-            && self.waiting.is_none()
-            && self.replayed.is_none()
-            && self.next != Instant::NEVER
-        {
-            self.next = self.next.min(now + self.gaps.nominal());
-        }
     }
 
     fn set_last(&mut self, size: u16) {

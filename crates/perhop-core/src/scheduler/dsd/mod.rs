@@ -230,7 +230,8 @@ impl<P: Packet> Dsd<P> {
         self.rate.time_of(Bytes::new(bytes))
     }
 
-    /// By when a packet must leave, and whether it is marked, as its duplicate is; or why it is dropped.
+    /// Admits a packet: returns its deadline and whether it is marked, as its duplicate is; or why it is
+    /// dropped.
     #[inline]
     fn admit(&mut self, header: &mut Header, now: Instant) -> Result<Admitted, Reason> {
         let duplicate = self.flat.admit(header, self.ticket, now);

@@ -96,7 +96,7 @@ impl Marking {
         }
     }
 
-    /// Goes on where one of the same kind has come to.
+    /// Takes over the counters of the marking before a change of parameters, if it is of the same kind.
     pub(super) fn take_over(&mut self, before: &Self) {
         if let (Self::Exact(exact), Self::Exact(before)) = (self, before) {
             let Exact { l4s_marks, l4s_drops, classic, .. } = *before;
@@ -220,7 +220,7 @@ impl Linux {
     }
 }
 
-/// Even at zero it hits once in 2^32.
+/// Decides with the probability (p + 1) / 2^32: at p = 0 it still hits once in 2^32.
 fn roll(p: u32, rng: &mut Rng) -> bool {
     let number = (rng.next_u64() >> 32) as u32;
     crate::trace::draw((f64::from(p) + 1.0) / 4_294_967_296.0, f64::from(number) / 4_294_967_296.0);

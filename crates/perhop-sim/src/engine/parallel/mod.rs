@@ -128,7 +128,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// Adds those of a part: of its queues, and of the hosts of flows that are there.
+    /// Adds the samples of one part: those of its queues, and of the hosts of flows that are there.
     fn add(&mut self, mut part: Series, flows: &[(u32, Ends)], measured: &[usize]) {
         let Self { series, flows: columns, queues } = self;
         let of_whole = part.times.len() * *columns;

@@ -7,7 +7,6 @@ use perhop_core::{Bitrate, Duration};
 use super::engine::Reference;
 use crate::engine::retuning::{ChangedPlace, Retuned};
 use crate::flow::Flow;
-use crate::transport::Source;
 use crate::transport::tcp::congestion::ForeignCongestionParams;
 use crate::transport::udp::UdpParams;
 

@@ -2,7 +2,6 @@
 //! 2018, 6675), PRR (RFC 9937), RACK-TLP (RFC 8985) and CUBIC (RFC 9438).
 
 mod ace;
-mod acks;
 pub mod congestion;
 mod ecn;
 mod outstanding;
@@ -17,8 +16,6 @@ mod variant;
 mod window_tuning;
 
 pub use ace::AccEcn;
-pub(crate) use acks::AckRecord;
-pub use acks::Acks;
 pub use congestion::{Congestion, CongestionParams};
 pub use ecn::{Signals, TcpEcn};
 pub use params::{

@@ -1,6 +1,6 @@
 //! What the receiver reports by selective acknowledgements: RFC 2018, sections 3 and 4.
 
-use super::acks::{AckRecord, Block, MOST_BLOCKS};
+use crate::transport::metadata::{AckRecord, Block, MOST_BLOCKS};
 
 /// The ranges beyond a gap that a receiver holds, and the marked packets that it counts.
 ///

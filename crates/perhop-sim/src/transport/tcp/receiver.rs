@@ -5,11 +5,10 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::acks::MOST_EXPECTED;
 use super::ecn::Echo;
 use super::ranges::HeldRanges;
 use super::{Signals, TcpEcn, TcpParams};
-use crate::transport::metadata::Metadata;
+use crate::transport::metadata::{MOST_EXPECTED, Metadata};
 use crate::transport::{Ack, Received, RidingAck};
 
 /// One connection's receiving side.

@@ -18,7 +18,7 @@ mod sender;
 
 pub use equation::{loss_event_rate, throughput};
 pub use loss::LossHistory;
-pub use receiver::{Report, TfrcReceiver};
+pub use receiver::TfrcReceiver;
 pub use sender::TfrcSender;
 
 use perhop_core::units::{UnitError, defaults};

@@ -5,22 +5,7 @@ use std::collections::VecDeque;
 use perhop_core::{Duration, Instant};
 
 use super::{LossHistory, Specification, TfrcParams, loss_event_rate};
-use crate::transport::datagram::Envelope;
-
-/// A feedback packet (section 3.2.2).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
-    /// When the last packet that the receiver has was sent: `t_recvdata`.
-    pub echo: Instant,
-    /// How long the receiver has had it: `t_delay`.
-    pub held: Duration,
-    /// The rate at which packets came in the last round-trip time, in bytes per second: `X_recv`.
-    pub received: f64,
-    /// The loss event rate p.
-    pub loss: f64,
-    /// Loss events so far, for statistics.
-    pub events: u64,
-}
+use crate::transport::metadata::{Envelope, Report};
 
 /// One flow's receiving side.
 #[derive(Clone, Debug)]

@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use perhop_core::{Bytes, Context, Duration, Instant};
 
-use super::{Report, Specification, TfrcParams, throughput};
-use crate::transport::datagram::Envelope;
-use crate::transport::metadata::Metadata;
+use super::{Specification, TfrcParams, throughput};
+use crate::transport::metadata::{Envelope, Metadata, Report};
 use crate::transport::pacing::{MOST_PACKETS_PER_SECOND, packets};
 use crate::transport::{Ack, SenderStatistics, Source, Transmit};
 

@@ -8,7 +8,7 @@ use crate::timed::Timed;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Far<T> {
     pub(super) entry: T,
-    /// The order of addition among them.
+    /// The number in the order of addition, which decides between entries of one time.
     pub(super) number: u64,
 }
 

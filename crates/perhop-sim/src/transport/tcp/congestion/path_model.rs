@@ -139,12 +139,13 @@ impl Output {
         self.window = window;
     }
 
-    /// A recovery or `ProbeRTT` begins while this window is in force; `again` if another has not ended.
+    /// Saves the window that is in force where a recovery or `ProbeRTT` begins; `again` if another has not
+    /// ended.
     pub(super) fn save_window(&mut self, window: f64, again: bool) {
         self.prior_window = if again { self.prior_window.max(window) } else { window };
     }
 
-    /// It is over.
+    /// Ends the recovery or `ProbeRTT`: the window is at least the saved one again.
     pub(super) fn restore_window(&mut self) {
         self.window = self.window.max(self.prior_window);
     }
@@ -194,7 +195,7 @@ impl Limited {
         self.to = delivered + u64::from(pipe);
     }
 
-    /// Returns whether the sample is one of them.
+    /// Returns whether the sample says too little of the path, since the sender had not enough to send.
     pub(super) fn contains(&self, sample: &DeliverySample) -> bool {
         sample.limited || (self.from..=self.to).contains(&sample.prior)
     }

@@ -290,6 +290,13 @@ impl TcpSender {
             None => self.control_mut().set_window(window),
         }
     }
+
+    /// Gives these parameters to a congestion control that is implemented outside.
+    pub(in crate::transport) fn set_control(&mut self, params: &ForeignCongestionParams) {
+        if let AnyCongestion::Foreign(control) = self.control_mut() {
+            control.set_parameters(&params.parameters);
+        }
+    }
 }
 
 impl Source for TcpSender {
@@ -390,12 +397,6 @@ impl Source for TcpSender {
 
     fn last(&self) -> (u32, u16) {
         (self.data_end, self.packet.saturating_sub(self.last))
-    }
-
-    fn set_control(&mut self, params: &ForeignCongestionParams) {
-        if let AnyCongestion::Foreign(control) = self.control_mut() {
-            control.set_parameters(&params.parameters);
-        }
     }
 
     fn await_grants(&mut self) {

@@ -174,7 +174,7 @@ impl Bbr3 {
         self.raise_slope();
     }
 
-    /// Section 5.3.4.3.
+    /// Updates the least round trip (section 5.3.4.3).
     fn update_min_rtt(&mut self, ack: &AckSample, sample: &DeliverySample) {
         let least = &mut self.min_rtt;
         least.expired = ack.now > least.probed_at + PROBE_RTT_EACH;

@@ -24,7 +24,7 @@ use perhop_core::{Context, Instant};
 
 use super::{TcpSender, UNTIMED};
 use crate::transport::Transmit;
-use crate::transport::tcp::acks::AckRecord;
+use crate::transport::metadata::AckRecord;
 use crate::transport::tcp::congestion::CongestionControl;
 use crate::transport::tcp::{RtoEstimator, TcpParams};
 use prr::{Progress, Prr};

@@ -1,6 +1,6 @@
 //! The sender's scoreboard: RFC 6675, section 4, in whole segments.
 
-use crate::transport::tcp::acks::{AckRecord, Block, MOST_BLOCKS};
+use crate::transport::metadata::{AckRecord, Block, MOST_BLOCKS};
 
 /// `DupThresh`: a segment is lost when this many beyond it have arrived.
 pub(super) const DUP_THRESH: u32 = 3;

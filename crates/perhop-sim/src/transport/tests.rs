@@ -1,14 +1,14 @@
-//! The short ways of the sources do what their general paths do.
+//! The short ways of datagram sources do what their general paths do.
 
-use perhop_core::{Context, Rng};
+use perhop_core::{Context, Duration, Instant, Rng};
 use proptest::prelude::*;
 
-use super::*;
-use crate::transport::metadata::Metadata;
-use crate::transport::rap::RapSender;
-use crate::transport::tfrc::TfrcSender;
-use crate::transport::udp::UdpSender;
-use crate::transport::{Ack, Source, Transmit};
+use super::metadata::{Metadata, Report};
+use super::rap::RapSender;
+use super::tfrc::TfrcSender;
+use super::transit::TransitMeter;
+use super::udp::UdpSender;
+use super::{Ack, Source, Transmit};
 
 /// A source that is driven by its short way where that takes what happens, and its twin that is not.
 struct Twins<S> {

@@ -1,25 +1,25 @@
 //! What acknowledgements with selective acknowledgement carry (RFC 2018).
 
+use super::in_flight::InFlight;
 use crate::observer::Acknowledgement;
-use crate::transport::in_flight::InFlight;
 
 /// How many ranges an acknowledgement has room for beside a timestamp (RFC 2018, section 3).
-pub(super) const MOST_BLOCKS: usize = 3;
+pub(in crate::transport) const MOST_BLOCKS: usize = 3;
 
 /// A range of segments: the first, and one past the last.
-pub(super) type Block = (u32, u32);
+pub(in crate::transport) type Block = (u32, u32);
 
 /// What one acknowledgement carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckRecord {
     /// Every segment below has arrived.
-    pub(super) expected: u32,
+    pub(in crate::transport) expected: u32,
     /// Ranges that arrived beyond it, what came last first. One that ends where it begins is none.
-    pub(super) blocks: [Block; MOST_BLOCKS],
+    pub(in crate::transport) blocks: [Block; MOST_BLOCKS],
     /// Marked packets that had come by then, if the receiver counts them.
-    pub(super) marked: u32,
+    pub(in crate::transport) marked: u32,
     /// The segment that had this ACK sent, if it had arrived before (D-SACK, RFC 2883).
-    pub(super) duplicate: Option<u32>,
+    pub(in crate::transport) duplicate: Option<u32>,
 }
 
 impl AckRecord {
@@ -31,7 +31,7 @@ impl AckRecord {
 
     /// Returns whether it reports nothing but which segment is expected, and marks.
     #[inline]
-    pub(super) fn is_plain(&self) -> bool {
+    pub(in crate::transport) fn is_plain(&self) -> bool {
         let [(begin, end), ..] = self.blocks; // The others are none if the first is.
         begin == end && self.duplicate.is_none()
     }
@@ -41,8 +41,8 @@ impl AckRecord {
 /// and have its number; each of the others has a number of its own, above `RECORDED`, under which the rest
 /// is kept.
 #[derive(Clone, Debug, Default)]
-pub struct Acks {
-    pub(in crate::transport) in_transit: InFlight<AckRecord>,
+pub(crate) struct Acks {
+    pub(super) in_transit: InFlight<AckRecord>,
     next: u32,
 }
 
@@ -50,11 +50,11 @@ pub struct Acks {
 const RECORDED: u32 = 1 << 31;
 
 /// An acknowledgement that asks for a segment below this needs no record for that.
-pub(super) const MOST_EXPECTED: u32 = RECORDED - 1;
+pub(in crate::transport) const MOST_EXPECTED: u32 = RECORDED - 1;
 
 impl Acks {
     /// Sends an acknowledgement; returns its number.
-    pub(super) fn post(&mut self, record: AckRecord) -> u32 {
+    pub(in crate::transport) fn post(&mut self, record: AckRecord) -> u32 {
         if record.is_plain() && record.marked == 0 && record.expected < RECORDED {
             return record.expected;
         }
@@ -63,7 +63,7 @@ impl Acks {
 
     /// Sends an acknowledgement that reports more than which segment is expected; returns its number.
     #[inline]
-    pub(super) fn post_record(&mut self, record: AckRecord) -> u32 {
+    pub(in crate::transport) fn post_record(&mut self, record: AckRecord) -> u32 {
         let number = self.next | RECORDED;
         self.next = number.wrapping_add(1);
         self.in_transit.put(number, record);
@@ -82,7 +82,7 @@ impl Acks {
 
     /// Takes out what an acknowledgement carries that arrives at a sender which knows of everything below
     /// `acked`; `None`, if a later one has overtaken it.
-    pub(super) fn take(&mut self, number: u32, acked: u32) -> Option<AckRecord> {
+    pub(in crate::transport) fn take(&mut self, number: u32, acked: u32) -> Option<AckRecord> {
         if number < RECORDED {
             // One without a record asks for more than all before it.
             return (number > acked).then(|| AckRecord::plain(number));
@@ -93,7 +93,7 @@ impl Acks {
     /// Returns the segment that the acknowledgement of this number asks for, and the marked packets that it
     /// counts, if it reports nothing else, and none before it is in transit that reports more.
     #[inline]
-    pub(super) fn first_plain(&self, number: u32) -> Option<(u32, u32)> {
+    pub(in crate::transport) fn first_plain(&self, number: u32) -> Option<(u32, u32)> {
         if number < RECORDED {
             return Some((number, 0));
         }
@@ -104,13 +104,13 @@ impl Acks {
     /// Takes out the record of this number, which is the [first in transit](Self::first_plain), if it has
     /// one.
     #[inline]
-    pub(super) fn take_first_of(&mut self, number: u32) {
+    pub(in crate::transport) fn take_first_of(&mut self, number: u32) {
         if number >= RECORDED {
             self.in_transit.take_first();
         }
     }
 
-    pub(in crate::transport) fn expected(&self, number: u32) -> u32 {
+    pub(super) fn expected(&self, number: u32) -> u32 {
         if number < RECORDED {
             return number;
         }
@@ -118,7 +118,7 @@ impl Acks {
     }
 
     /// Returns what the acknowledgement of this number carries, for an observer.
-    pub(in crate::transport) fn get(&self, number: u32) -> Option<Acknowledgement> {
+    pub(super) fn get(&self, number: u32) -> Option<Acknowledgement> {
         if number < RECORDED {
             return Some(Acknowledgement::of(number));
         }
@@ -126,7 +126,7 @@ impl Acks {
         Some(Acknowledgement { marked, duplicate, ranges: blocks, ..Acknowledgement::of(expected) })
     }
 
-    pub(in crate::transport) fn lose(&mut self, number: u32) {
+    pub(super) fn lose(&mut self, number: u32) {
         if number >= RECORDED {
             self.in_transit.lose(number);
         }

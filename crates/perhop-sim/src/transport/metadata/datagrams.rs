@@ -3,14 +3,10 @@
 //! A simulated packet carries one number. What else these transports write into a packet (timestamps, the
 //! sender's round-trip time, a report) is stored here under that number while the packet is in transit.
 
-#[cfg(test)]
-mod tests;
-
 use perhop_core::{Duration, Instant};
 
 use super::in_flight::InFlight;
-use super::tfrc::Report;
-use super::transit::TransitMeter;
+use crate::transport::transit::TransitMeter;
 
 /// What a receiver reports to its sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +15,21 @@ pub enum Feedback {
     Echo(u32),
     /// What was received and lost.
     Report(Report),
+}
+
+/// A feedback packet of TFRC (RFC 5348, section 3.2.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// When the last packet that the receiver has was sent: `t_recvdata`.
+    pub echo: Instant,
+    /// How long the receiver has had it: `t_delay`.
+    pub held: Duration,
+    /// The rate at which packets came in the last round-trip time, in bytes per second: `X_recv`.
+    pub received: f64,
+    /// The loss event rate p.
+    pub loss: f64,
+    /// Loss events so far, for statistics.
+    pub events: u64,
 }
 
 /// What a data packet carries besides its number.
@@ -34,7 +45,7 @@ pub struct Envelope {
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     pub(super) data: InFlight<Envelope>,
-    pub(super) reports: InFlight<Report>,
+    pub(in crate::transport) reports: InFlight<Report>,
     reported: u32,
     /// How long packets took.
     transit: TransitMeter,
@@ -59,20 +70,20 @@ impl Datagrams {
 
     /// Returns the report under this number that reaches its sender, unless a later one has come.
     #[inline]
-    pub(super) fn take_report(&mut self, number: u32) -> Option<Report> {
+    pub(in crate::transport) fn take_report(&mut self, number: u32) -> Option<Report> {
         self.reports.take_newest(number)
     }
 
     /// Takes out what a data packet carries that reaches its receiver at `arrival`.
     #[inline]
-    pub(super) fn take(&mut self, number: u32, arrival: Instant) -> Option<Envelope> {
+    pub(in crate::transport) fn take(&mut self, number: u32, arrival: Instant) -> Option<Envelope> {
         let envelope = self.data.take(number)?;
         self.transit.record(number, envelope.sent, arrival);
         Some(envelope)
     }
 
     /// Returns the number under which feedback is in transit.
-    pub(super) fn post(&mut self, feedback: Feedback) -> u32 {
+    pub(in crate::transport) fn post(&mut self, feedback: Feedback) -> u32 {
         let report = match feedback {
             Feedback::Echo(number) => return number,
             Feedback::Report(report) => report,

@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-use crate::units::{TIME, text_unit};
+use super::text::{TIME, text_unit};
 
 /// A point in time: nanoseconds since the driver's epoch (the start of a simulation, the start of a live
 /// router).

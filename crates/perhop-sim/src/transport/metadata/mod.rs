@@ -1,11 +1,16 @@
 //! Packet metadata: what the packets of a flow carry besides their number. It is kept at the flow while they
 //! are in transit.
 
-use super::datagram::{Datagrams, Envelope};
-use super::tcp::{AckRecord, Acks};
-use super::tfrc::Report;
+mod acks;
+mod datagrams;
+mod in_flight;
+
 use super::transit::TransitMeter;
 use crate::observer::Acknowledgement;
+
+pub(in crate::transport) use acks::{AckRecord, Acks, Block, MOST_BLOCKS, MOST_EXPECTED};
+pub(in crate::transport) use datagrams::Datagrams;
+pub use datagrams::{Envelope, Feedback, Report};
 
 /// The metadata of one flow's packets in transit: none for TCP without selective acknowledgements, which pays
 /// for two words and no more.
