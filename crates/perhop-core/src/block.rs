@@ -125,26 +125,26 @@ pub enum Role {
 /// A registered block, as tables, documentation and the scenario format see it.
 #[derive(Debug)]
 pub struct BlockInfo {
-    /// Its role.
+    /// The role of the block.
     pub role: Role,
-    /// Its name in scenarios.
+    /// The name of the block in scenarios.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// What the block does, in one line.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Where the block comes from.
     pub origin: Origin,
-    /// It is implemented outside these crates: [`Block::IS_OUTSIDE`].
+    /// Whether the block is implemented outside these crates: [`Block::IS_OUTSIDE`].
     pub is_outside: bool,
-    /// Its limit counts packets: [`Block::LIMIT_COUNTS_PACKETS`].
+    /// Whether the block's limit counts packets: [`Block::LIMIT_COUNTS_PACKETS`].
     pub limit_counts_packets: bool,
-    /// JSON Schema of its parameters.
+    /// JSON Schema of the block's parameters.
     pub parameters: fn(&mut SchemaGenerator) -> Schema,
-    /// Its rule: [`Block::pseudo_code`].
+    /// The rule of the block: [`Block::pseudo_code`].
     pub pseudo_code: fn(Reason, Noted<'_>) -> Option<PseudoCode>,
 }
 
 impl BlockInfo {
-    /// Of a block of this role.
+    /// Returns the description of a block of this role.
     pub const fn of<B: Block>(role: Role) -> Self {
         Self {
             role,

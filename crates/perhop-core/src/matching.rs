@@ -15,29 +15,30 @@ use crate::{Codepoints, Color, Dscp, FlowId, Header};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Match {
-    /// Their label-switched path, by name. Acknowledgements on the path match, too.
+    /// The label-switched path of the packets, by name. Acknowledgements on the path match, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub path: Option<PathName>,
-    /// Their codepoint, or a list of codepoints of which they carry one. A marker writes a different
-    /// codepoint for each color, so a queue for marked flows lists all of them: `["AF11", "AF12", "AF13"]`.
+    /// The codepoint of the packets, or a list of codepoints of which they carry one. A marker writes a
+    /// different codepoint for each color, so a queue for marked flows lists all of them: `["AF11", "AF12",
+    /// "AF13"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Codepoints>,
-    /// Their IP precedence, the three highest bits of the codepoint, or a list of precedences (RFC 791; RFC
-    /// 2474, section 4.2.2).
+    /// The IP precedence of the packets, the three highest bits of the codepoint, or a list of precedences
+    /// (RFC 791; RFC 2474, section 4.2.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precedence: Option<Precedences>,
-    /// Their MPLS traffic class (RFC 5462, the former EXP bits), or a list of them. Only packets on a
-    /// label-switched path have one: as routers write it by default, the precedence of the packet.
+    /// The MPLS traffic class of the packets (RFC 5462, the former EXP bits), or a list of them. Only packets
+    /// on a label-switched path have one: as routers write it by default, the precedence of the packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_class: Option<Precedences>,
-    /// Their Asymmetric Best-Effort service.
+    /// The Asymmetric Best-Effort service of the packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
-    /// Their color.
+    /// The color of the packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
-    /// Not those that match every key of this table.
+    /// Leaves out the packets that match every key of this table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<Unmatched>,
 }
@@ -46,13 +47,13 @@ pub struct Match {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Unmatched {
-    /// Their codepoint, or a list of codepoints.
+    /// The codepoint of these packets, or a list of codepoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Codepoints>,
-    /// Their IP precedence, or a list of precedences.
+    /// The IP precedence of these packets, or a list of precedences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precedence: Option<Precedences>,
-    /// Their color.
+    /// The color of these packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
 }

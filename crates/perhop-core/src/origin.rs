@@ -14,7 +14,7 @@ pub struct Origin {
     /// What the implementation follows: the paper and figure, the RFC and section, the draft and its
     /// revision, or the program.
     pub source: &'static str,
-    /// Its implementation in Linux, if there is one.
+    /// The implementation in Linux, if there is one.
     pub linux: Option<InLinux>,
 }
 
@@ -61,7 +61,7 @@ impl Origin {
         Self { linux: Some(InLinux { name, since: Some(since) }), ..self }
     }
 
-    /// A patched Linux has it under this name.
+    /// Adds the name under which a patched Linux has the mechanism.
     #[must_use]
     pub const fn in_patched_linux(self, name: &'static str) -> Self {
         Self { linux: Some(InLinux { name, since: None }), ..self }
@@ -69,10 +69,10 @@ impl Origin {
 }
 
 impl Era {
-    /// All, in the order of tables.
+    /// All eras, in the order of tables.
     pub const ALL: [Self; 3] = [Self::Papers, Self::Classic, Self::Today];
 
-    /// Its name in tables and JSON.
+    /// Returns the name of the era in tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -126,7 +126,7 @@ impl Dscp {
 }
 
 impl fmt::Display for Dscp {
-    /// Its name, or its number where it has none.
+    /// Writes the name of the codepoint, or its number where it has none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match NAMED.iter().find(|(_, value)| *value == self.0) {
             Some((name, _)) => f.write_str(name),
@@ -318,13 +318,13 @@ pub struct Header {
     pub size: u16,
     /// The contracted rate of its flow.
     pub service: ServiceLevel,
-    /// The label-switched path it follows.
+    /// The label-switched path that the packet follows.
     pub label: u32,
-    /// Its codepoint.
+    /// The codepoint of the packet.
     pub dscp: Dscp,
-    /// Its ECN field.
+    /// The ECN field of the packet.
     pub ecn: Ecn,
-    /// Its drop precedence.
+    /// The drop precedence of the packet.
     pub color: Color,
 }
 

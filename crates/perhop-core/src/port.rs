@@ -52,11 +52,11 @@ pub trait PortVisitor<P: Packet> {
 /// What became of a packet that arrived at a port. In any case, [`Port::shed`] comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered<P> {
-    /// It waits behind others.
+    /// The packet waits behind others.
     Queued,
-    /// It waits and the link is free: serve the port now.
+    /// The packet waits and the link is free: serve the port now.
     Idle,
-    /// It is dropped.
+    /// The packet is dropped.
     Dropped(P, Reason),
 }
 

@@ -48,7 +48,7 @@ pub struct ManagedQueue<P> {
     /// What waits in all classes: what the AQM sees.
     occupancy: Occupancy,
     aqm: AnyAqm,
-    /// Its place, for an AQM whose parameters change.
+    /// The place of the queue, for an AQM whose parameters change.
     environment: Environment,
 }
 

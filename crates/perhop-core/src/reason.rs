@@ -41,7 +41,7 @@ reasons! {
     Target = "target",
     /// By chance, with a probability that a controller adapts (PIE, PI2, `DualPI2`, BLUE).
     Controller = "controller",
-    /// Its sojourn time was above the threshold of a low-latency queue (`DualPI2`).
+    /// The packet's sojourn time was above the threshold of a low-latency queue (`DualPI2`).
     Step = "step",
     /// Marking every packet of a low-latency queue did not suffice (`DualPI2`).
     Overload = "overload",

@@ -20,7 +20,7 @@ pub struct Trace {
     pub gauges: Vec<(&'static str, f64)>,
     /// Packets that waited.
     pub packets: u64,
-    /// Their bytes.
+    /// The bytes of the packets that waited.
     pub bytes: u64,
 }
 

@@ -37,7 +37,8 @@ fn ask(queue: &mut AnyScheduler<Header>, millis: u64) -> (u32, bool) {
     }
 }
 
-/// Their suites ask at twice the target, twice the interval later, at once again, and after twice that time.
+/// When the test suites of ns-3 ask, in milliseconds: at twice the target, twice the interval later, at once
+/// again, and after twice that time.
 const TIMES: [u64; 4] = [10, 210, 210, 420];
 
 #[test]

@@ -71,8 +71,8 @@ proptest! {
         }
     }
 
-    /// They prove this, too, of a link of constant rate: a queue with packets gets its rate, up to one packet
-    /// of each queue.
+    /// Start-time fair queueing keeps a guarantee, as its authors prove for a link of constant rate: a queue
+    /// with packets gets its rate, up to one packet of each queue.
     #[test]
     fn start_time_fair_queueing_keeps_its_guarantees(
         rates in prop::array::uniform3(100_000_u64..2_600_000),

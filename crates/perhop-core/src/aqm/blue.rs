@@ -28,10 +28,10 @@ pub struct BlueParams {
     /// By how much the drop probability rises (d1).
     #[serde(default = "probability::<2, 100>")]
     pub increment: Probability,
-    /// By how much it falls (d2).
+    /// By how much the drop probability falls (d2).
     #[serde(default = "probability::<2, 1000>")]
     pub decrement: Probability,
-    /// It rises or falls only if it has not for longer than this (`freeze_time`).
+    /// The drop probability rises or falls only if its last change is longer ago than this (`freeze_time`).
     #[serde(default = "millis::<100>")]
     pub freeze: Duration,
     /// A packet that finds this much waiting raises the drop probability, too, although there is room for it

@@ -33,14 +33,14 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GreenRule {
-    /// They are dropped on overflow only.
+    /// In-profile packets are dropped on overflow only.
     #[default]
     Overflow,
-    /// They have thresholds above those of the others: from `max_th` to twice `max_th`, with a `max_p` of
-    /// 0.02.
+    /// In-profile packets have thresholds above those of the others: from `max_th` to twice `max_th`, with a
+    /// `max_p` of 0.02.
     Above,
-    /// They have the thresholds of the others, with a `max_p` of 0.02, as in the examples of ns-2's DiffServ
-    /// module.
+    /// In-profile packets have the thresholds of the others, with a `max_p` of 0.02, as in the examples of
+    /// ns-2's DiffServ module.
     SameThresholds,
 }
 

@@ -33,10 +33,10 @@ clone_trait_object!(ForeignAqm);
 pub struct ForeignParams {
     /// The class, as `module:Class`.
     pub class: String,
-    /// Its parameters.
+    /// The parameters of the AQM.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
-    /// Makes its AQMs.
+    /// Makes the AQMs of this class.
     #[serde(skip)]
     pub implementation: Implementation<Environment, dyn ForeignAqm>,
 }

@@ -64,15 +64,15 @@ pub struct DropProfile {
     /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Match>,
-    /// Their drop curve. Default: they are dropped on overflow only.
+    /// The drop curve of these packets. Default: they are dropped on overflow only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<DropCurve>,
-    /// They are dropped when the whole queue holds this much, as `limit` of the queue. Default: the queue's
-    /// limit.
+    /// These packets are dropped when the whole queue holds this much, as `limit` of the queue. Default: the
+    /// queue's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
-    /// Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
+    /// Which of these packets are marked in place of being dropped. Default: as the queue's `ecn` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
 }

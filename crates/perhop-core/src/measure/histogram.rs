@@ -311,11 +311,11 @@ impl FlowDelays {
 /// Delays of flows: the bins from the first to the last that was hit, those between them included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DelayBins {
-    /// Their edges in seconds, one more than bins.
+    /// The edges of the bins in seconds, one more than bins.
     pub edges: Vec<f64>,
-    /// Delays in each bin.
+    /// How many delays fall into each bin.
     pub counts: Vec<u64>,
-    /// The longest in each bin; zero in one without delays.
+    /// The longest delay in each bin; zero in a bin without delays.
     pub longest: Vec<Duration>,
 }
 

@@ -9,7 +9,7 @@ use crate::{Bitrate, ClassCounters, Color, Counters, Duration, Instant};
 pub struct LinkOutcome {
     /// The link's name.
     pub name: String,
-    /// Its rate, at the start of the run if that changes.
+    /// The rate of the link, at the start of the run if that changes.
     pub rate: Bitrate,
     /// Packets by color and reason, over the whole run: with `waiting`, they are conserved.
     pub counters: Counters,
@@ -69,7 +69,7 @@ pub struct ClassOutcome {
     pub measured: Counters,
     /// Packets waiting at the end, by color.
     pub waiting: [u64; 3],
-    /// Their waiting times.
+    /// The waiting times of the packets of this class.
     pub delays: DelayOutcome,
 }
 

@@ -21,9 +21,9 @@ use crate::{Bitrate, Color, Header, Instant, Reason, Streams};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AggregateMeter {
-    /// Its name, in files and in the name of its random stream.
+    /// The name of the meter, in files and in the name of its random stream.
     pub name: String,
-    /// Which packets it takes, if no earlier meter of the link takes them. Default: all packets,
+    /// Which packets the meter takes, if no earlier meter of the link takes them. Default: all packets,
     /// acknowledgements included.
     #[serde(default, skip_serializing_if = "is_default")]
     pub r#match: Match,

@@ -75,7 +75,7 @@ impl Bucket {
 
 #[cfg(test)]
 impl Bucket {
-    /// Its tokens in bytes.
+    /// Returns the tokens in the bucket, in bytes.
     pub(crate) fn bytes(&self) -> f64 {
         self.tokens as f64 / (8 * SCALE) as f64
     }

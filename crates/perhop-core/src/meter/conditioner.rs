@@ -15,10 +15,10 @@ use crate::{Bitrate, Color, Context, Environment, Header, Instant, PseudoCode, R
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Out {
-    /// They are marked, and go on.
+    /// Packets out of profile are marked, and go on.
     #[default]
     Mark,
-    /// They are dropped where the meter is (a policer).
+    /// Packets out of profile are dropped where the meter is (a policer).
     Drop,
 }
 
@@ -26,21 +26,21 @@ pub enum Out {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutOfThree {
-    /// They are marked, and go on.
+    /// Packets out of profile are marked, and go on.
     #[default]
     Mark,
-    /// Red ones are dropped where the meter is (a policer); yellow ones are marked, and go on.
+    /// Red packets are dropped where the meter is (a policer); yellow ones are marked, and go on.
     DropRed,
-    /// Yellow and red ones are dropped where the meter is (a policer).
+    /// Yellow and red packets are dropped where the meter is (a policer).
     Drop,
 }
 
 /// What happens to a packet of some color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is marked with the color, and goes on.
+    /// The packet is marked with the color, and goes on.
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
 }
 

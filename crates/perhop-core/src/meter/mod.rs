@@ -70,10 +70,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColorMode {
-    /// It does not: every packet can be green.
+    /// The meter does not look at the colors that packets come with: every packet can be green.
     #[default]
     ColorBlind,
-    /// It does: no packet gets a color better than the one that it comes with.
+    /// The meter looks at the colors: no packet gets a color better than the one that it comes with.
     ColorAware,
 }
 

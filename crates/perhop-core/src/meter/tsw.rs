@@ -25,8 +25,7 @@ impl RateEstimator {
         Self { window: window.as_secs_f64(), rate: initial, last: Instant::ZERO }
     }
 
-    /// It smooths over this window from now on, and so also over the time since the last packet; the rate
-    /// stays.
+    /// Smooths over this window from now on, and so also over the time since the last packet; the rate stays.
     pub fn set_window(&mut self, window: Duration) {
         self.window = window.as_secs_f64();
     }

@@ -26,12 +26,12 @@ impl<'a> BranchParams<'a> {
         QueueKey { key: self.key.clone(), name: self.name, selector: self.selector }
     }
 
-    /// The key of its discipline.
+    /// Returns the key of the branch's discipline.
     pub(super) fn queue_key(&self) -> String {
         format!("{}.queue", self.key)
     }
 
-    /// Its classes: one has its name, several have their own ones behind it.
+    /// Returns the classes of the branch: a single one has its name, several have their own names behind it.
     fn classes(&self) -> Vec<ClassKey> {
         let ours = || self.selector.map(|_| format!("{}.match", self.key));
         let classes = self.queue.class_keys();

@@ -42,7 +42,7 @@ pub struct EdfParams {
 /// Packets of two services in order of arrival; the head with the earlier deadline is sent.
 #[derive(Clone, Debug)]
 pub struct Edf<P> {
-    /// Its classes are the services.
+    /// The packets; each service is a class.
     queue: ManagedQueue<Held<P>>,
     services: [Deadlines; 2],
     /// Packets admitted so far.

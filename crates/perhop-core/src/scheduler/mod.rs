@@ -222,7 +222,7 @@ pub trait Scheduler: Block {
         Vec::new()
     }
 
-    /// Its classes of packets, in order.
+    /// Returns the classes of packets that the scheduler distinguishes, in order.
     fn class_keys(_params: &Self::Params) -> Vec<ClassKey> {
         vec![ClassKey { name: "all".into(), key: None }]
     }
@@ -259,7 +259,7 @@ pub trait Scheduler: Block {
 /// The packets that come to a scheduler, as far as a scenario says which these are.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// Their headers, as far as a `match` looks at them, each once; none if no packet comes.
+    /// The headers of the packets, as far as a `match` looks at them, each once; none if no packet comes.
     pub headers: &'a [Header],
     /// The codepoints, colors and paths of these headers, in words.
     pub described: &'a str,
@@ -270,23 +270,23 @@ pub struct Incoming<'a> {
 /// A scheduler among the parameters of another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Within<'a> {
-    /// The key of its table.
+    /// The key of the scheduler's table.
     pub key: String,
-    /// Its parameters.
+    /// The parameters of the scheduler.
     pub scheduler: &'a SchedulerParams,
-    /// The least rate at which it is served while packets wait in it; `None` if other packets can keep it
-    /// waiting.
+    /// The least rate at which the scheduler is served while packets wait in it; `None` if other packets can
+    /// keep it waiting.
     pub rate: Option<Bitrate>,
-    /// The rate that it never exceeds, if a scheduler around it limits it to less than the link's.
+    /// The rate that the scheduler never exceeds, if a scheduler around it limits it to less than the link's.
     pub cap: Option<Bitrate>,
 }
 
 /// A class of packets that a scheduler distinguishes, as its parameters have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassKey {
-    /// Its name, as [`Discipline::class_name`].
+    /// The name of the class, as [`Discipline::class_name`].
     pub name: String,
-    /// The key of the `match` that leads packets to it, if it has one.
+    /// The key of the `match` that leads packets to the class, if it has one.
     pub key: Option<String>,
 }
 
@@ -494,7 +494,8 @@ impl SchedulerParams {
         .collect()
     }
 
-    /// It and all schedulers within it, on a link of this rate; its own key is empty.
+    /// Returns this scheduler and all schedulers within it, on a link of this rate; the key of this one is
+    /// empty.
     pub fn all_within(&self, rate: Bitrate) -> Vec<Within<'_>> {
         let mut found = vec![Within { key: String::new(), scheduler: self, rate: Some(rate), cap: None }];
         for Within { key, scheduler, rate: least, cap } in self.within(rate) {

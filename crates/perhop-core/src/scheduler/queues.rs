@@ -36,10 +36,10 @@ macro_rules! queue_params {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
-            /// Its name, in tables and files.
+            /// The name of the queue, in tables and files.
             pub name: String,
-            /// Which packets it takes, if no earlier queue takes them. The last queue takes all remaining
-            /// packets and has no `match`.
+            /// Which packets the queue takes, if no earlier queue takes them. The last queue takes all
+            /// remaining packets and has no `match`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub r#match: Option<Match>,
             $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: $type,)+
@@ -68,7 +68,8 @@ pub(super) use queue_params;
 queue_params! {
     /// One queue of a port that shares its link among queues by rates and weights.
     SharingQueue {
-        /// Its guaranteed rate (C_AF of Bouras & Sevasti). Its AQM uses this rate to compute idle time.
+        /// The guaranteed rate of the queue (C_AF of Bouras & Sevasti). The AQM in `rule` uses this rate to
+        /// compute idle time.
         rate: Option<Bitrate>,
         /// For a queue without `rate`: its weight when the queues without `rate` share the remaining
         /// capacity. Default: 1.

@@ -13,13 +13,13 @@ use crate::{Bitrate, Color, Context, Dscp, Environment, FlowId, Header, Imbalanc
 pub enum Operation {
     /// A packet comes.
     Enqueue {
-        /// Its size in bytes.
+        /// The size of the packet in bytes.
         size: u16,
-        /// Its color.
+        /// The color of the packet.
         color: Color,
-        /// Its codepoint.
+        /// The codepoint of the packet.
         dscp: Dscp,
-        /// The label-switched path that it follows.
+        /// The label-switched path that the packet follows.
         label: u32,
     },
     /// The link asks for a packet.
@@ -35,9 +35,9 @@ pub enum Effect {
     Judged(Verdict),
     /// A packet was sent.
     Sent {
-        /// Its sequence.
+        /// The sequence number of the packet.
         packet: u64,
-        /// The class that it was sent as.
+        /// The class that the packet was sent as.
         class: usize,
     },
     /// A packet that waited was dropped.

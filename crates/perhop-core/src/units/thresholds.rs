@@ -91,7 +91,7 @@ impl Point {
         Ok(Self { fill: level(text, fill, shape)?, p: probability(text, p, shape)? })
     }
 
-    /// Its fill as a number.
+    /// Returns the queue length of the point as a number, in packets or bytes.
     pub(super) fn number(&self) -> u64 {
         count(self.fill)
     }

@@ -13,9 +13,9 @@ use crate::{
 /// The virtual queue.
 #[derive(Clone, Debug)]
 pub(super) enum Flat {
-    /// Its AQM decides on arrival alone, so a duplicate's departure is known at once.
+    /// The queue's AQM decides on arrival alone, so a duplicate's departure is known at once.
     Precomputed(Box<Duplicates>),
-    /// Its AQM decides at departure, too, so duplicates are held and served in virtual time.
+    /// The queue's AQM decides at departure, too, so duplicates are held and served in virtual time.
     Served(Box<Served>),
 }
 

@@ -66,10 +66,10 @@ pub enum GreenDrop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusedGreen {
-    /// It is dropped, as flat best effort would drop it.
+    /// The packet is dropped, as flat best effort would drop it.
     #[default]
     Drop,
-    /// It is admitted nevertheless (the draft).
+    /// The packet is admitted nevertheless (the draft).
     Admit,
 }
 

@@ -60,9 +60,9 @@ pub struct FqCodel<P> {
 struct Queue {
     chain: Chain,
     codel: Codel,
-    /// Bytes that it may send before its turn ends.
+    /// Bytes that the queue may send before its turn ends.
     credit: i64,
-    /// It has a turn.
+    /// Whether the queue has a turn.
     active: bool,
 }
 

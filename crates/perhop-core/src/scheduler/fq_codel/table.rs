@@ -66,9 +66,9 @@ struct Owner {
 /// The queue of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assigned {
-    /// It was used before.
+    /// A queue that was used before.
     Known(u32),
-    /// It is new, or begins anew.
+    /// A queue that is new, or begins anew.
     Fresh(u32),
 }
 

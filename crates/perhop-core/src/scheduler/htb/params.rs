@@ -31,24 +31,24 @@ pub struct HtbParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HtbClass {
-    /// Its name, in tables and files.
+    /// The name of the class, in tables and files.
     pub name: String,
-    /// Which packets it takes, if no earlier class takes them. The last class with `queue` takes all
+    /// Which packets the class takes, if no earlier class takes them. The last class with `queue` takes all
     /// remaining packets and has no `match`; classes with `classes` have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Match>,
-    /// Its guaranteed rate: what it sends whatever others do. An AQM in `queue` uses this rate to compute
-    /// idle time.
+    /// The guaranteed rate: what the class sends whatever others do. An AQM in `queue` uses this rate to
+    /// compute idle time.
     pub rate: Bitrate,
     /// The highest rate, including what is borrowed from the class around it. A scheduler in `queue` shares
     /// this rate. Default: `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceil: Option<Bitrate>,
-    /// How much it can send at once at its rate, beyond the packet that uses the last of it. The bucket
-    /// starts full.
+    /// How much the class can send at once at its rate, beyond the packet that uses the last of it. The
+    /// bucket starts full.
     #[serde(default = "one_packet")]
     pub burst: Bytes,
-    /// The burst at its ceiling.
+    /// How much the class can send at once at its ceiling.
     #[serde(default = "one_packet")]
     pub cburst: Bytes,
     /// Where several classes can borrow from one class, those with the lowest number go first: 0 to 7, with

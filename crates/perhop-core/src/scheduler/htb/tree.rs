@@ -43,15 +43,15 @@ struct Turns {
     quantum: i64,
     /// For each level at which it sends, in bytes.
     deficits: Vec<i64>,
-    /// Until when its queue has nothing that may go, whatever tokens there are.
+    /// Until when the queue has nothing that may go, whatever tokens there are.
     held: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// It is at its ceiling.
+    /// The class is at its ceiling.
     CannotSend,
-    /// It has used up its rate.
+    /// The class has used up its rate.
     MayBorrow,
     CanSend,
 }
@@ -105,7 +105,7 @@ impl Tree {
         Self { nodes, leaves, rows: vec![[0; PRIOS as usize]; levels] }
     }
 
-    /// Classes of the same places have these parameters from now on; tokens and deficits stay.
+    /// Gives classes of the same places these parameters from now on; tokens and deficits stay.
     pub(super) fn retune(&mut self, found: &[Found<'_>], r2q: u32, now: Instant) {
         for (node, Found { class, .. }) in self.nodes.iter_mut().zip(found) {
             node.rate.retune(class.rate, class.burst, now);
@@ -117,7 +117,7 @@ impl Tree {
         }
     }
 
-    /// A packet joined this queue.
+    /// Notes that a packet joined this queue.
     pub(super) fn join(&mut self, queue: usize) {
         if let Some(turns) = &mut self.nodes[self.leaves[queue]].queue {
             turns.held = None;
