@@ -3,14 +3,14 @@
 /// One measure of a flow, a link or a class of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure<O> {
-    /// Its name in dictionaries and data frames. It ends in its unit where that is usual, such as
-    /// `mean_rtt_s`.
+    /// The name of the measure in dictionaries and data frames. It ends in the unit where that is usual, such
+    /// as `mean_rtt_s`.
     pub name: &'static str,
-    /// Its unit.
+    /// The unit of the measure.
     pub unit: Unit,
-    /// What it means, in a sentence.
+    /// What the measure means, in a sentence.
     pub description: &'static str,
-    /// How it comes from an outcome.
+    /// How the measure comes from an outcome.
     pub value: Value<O>,
     /// How summaries show it; `None` if only data frames have it.
     pub summary: Option<Summary>,
@@ -131,12 +131,12 @@ impl Summary {
 /// What becomes of the values of a class's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
-    /// Their mean.
+    /// The mean of the values.
     Mean,
-    /// Their sum.
+    /// The sum of the values.
     Sum,
-    /// The share of all their packets: the mean of the shares of single flows, each with the weight of the
-    /// packets that it is of, which are the sum of the measures with these names.
+    /// The share of all packets of these flows: the mean of the shares of single flows, each with the weight
+    /// of the packets that it is of, which are the sum of the measures with these names.
     Share(&'static [&'static str]),
 }
 
@@ -153,9 +153,9 @@ pub enum Table {
     /// All of its kind where they have room for every column (`--wide`); narrower ones only where a flow has
     /// more than this.
     Wide {
-        /// Its place.
+        /// The place among the columns.
         place: u8,
-        /// Shown in narrower tables above it.
+        /// The value above which narrower tables show the measure, too.
         above: f64,
     },
 }
@@ -163,7 +163,7 @@ pub enum Table {
 /// How `perhop compare` holds a measure against real packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// Its name in the comparison's results.
+    /// The name of the measure in the comparison's results.
     pub id: &'static str,
     /// The margin within which two values count as equal, by its name in `--margin`.
     pub margin: &'static str,

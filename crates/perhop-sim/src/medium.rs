@@ -18,13 +18,13 @@ pub(crate) use state::{LinkEvent, MediumState};
 /// neither.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Medium {
-    /// Its rate over time, in place of its own.
+    /// The rate of the link over time, in place of its own.
     pub trace: Option<Arc<RateTrace>>,
-    /// Changes of its rate and delay, in the order of time.
+    /// Changes of the link's rate and delay, in the order of time.
     pub changes: Vec<Change>,
-    /// Times at which it sends nothing, in order, apart from each other.
+    /// Times at which the link sends nothing, in order, apart from each other.
     pub outages: Vec<Outage>,
-    /// The probability that it loses a packet, each independently.
+    /// The probability that the link loses a packet, each independently.
     pub loss: Option<Probability>,
     /// Losses in bursts, beside these.
     pub burst_loss: Option<GilbertElliott>,

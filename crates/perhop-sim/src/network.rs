@@ -51,11 +51,11 @@ pub struct Network {
 /// A group of users of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplicationSpec {
-    /// Its name, which also names the random streams of its users.
+    /// The name of the group, which also names the random streams of its users.
     pub name: String,
     /// What each user does.
     pub params: ApplicationParams,
-    /// Each begins at a time drawn uniformly from this range.
+    /// Each user begins at a time drawn uniformly from this range.
     pub start: (Instant, Instant),
     /// The connections of each user.
     pub users: Vec<Vec<Connection>>,
@@ -100,11 +100,11 @@ pub struct Connection {
 /// ingress to its egress; acknowledgements have their own route back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathSpec {
-    /// Its name.
+    /// The name of the path.
     pub name: String,
-    /// What its packets carry, data and acknowledgements alike; 0 is no label.
+    /// The label that packets of the path carry, data and acknowledgements alike; 0 is no label.
     pub label: u32,
-    /// The numbers of its links, in order.
+    /// The numbers of the path's links, in order.
     pub forward: Vec<usize>,
     /// The links of the route back.
     pub backward: Vec<usize>,
@@ -115,7 +115,7 @@ pub struct PathSpec {
 /// A meter that several flows share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedMeter {
-    /// Its name, which also names its random stream.
+    /// The name of the meter, which also names its random stream.
     pub name: String,
     /// The profile of all its flows together.
     pub params: MeterParams,
@@ -138,21 +138,21 @@ pub enum Marking {
 /// One direction of a link between routers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// Its name, which also names its random stream.
+    /// The name of the link, which also names its random stream.
     pub name: String,
-    /// Where it begins.
+    /// The router where the link begins.
     pub from: NodeId,
-    /// Where it ends.
+    /// The router where the link ends.
     pub to: NodeId,
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Bitrate,
-    /// Its propagation delay.
+    /// The propagation delay of the link.
     pub delay: Duration,
-    /// Its queue; `None` for one without a limit that is not measured.
+    /// The queue of the link; `None` for one without a limit that is not measured.
     pub queue: Option<SchedulerParams>,
     /// The meters that packets pass before the queue; none without a queue.
     pub meters: Vec<AggregateMeter>,
-    /// How it changes, and what it loses.
+    /// How the link changes, and what it loses.
     pub medium: Medium,
 }
 
@@ -188,7 +188,7 @@ impl LinkSpec {
 /// One flow: a host that sends, a host that receives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
-    /// Its name, which also names its random streams.
+    /// The name of the flow, which also names its random streams.
     pub name: String,
     /// The router of the sending host.
     pub from: NodeId,
@@ -219,19 +219,19 @@ pub struct FlowSpec {
     pub tcp_ecn: TcpEcn,
     /// The rate of its profile, which its packets carry; `None` for best effort.
     pub service: Option<Bitrate>,
-    /// Its own part of that rate, which its sender may know: less, where flows share a profile.
+    /// The flow's own part of that rate, which its sender may know: less, where flows share a profile.
     pub reserved: Option<Bitrate>,
     /// The delay of the marker's feedback to the sender about each OUT packet; `None` without feedback.
     pub out_feedback: Option<Duration>,
-    /// It begins at a time drawn uniformly from this range.
+    /// The range of time from which the start of the flow is drawn uniformly.
     pub start: (Instant, Instant),
-    /// It has nothing more to send after this.
+    /// The time from which on the flow has nothing more to send; `None` for the end of the run.
     pub stop: Option<Instant>,
-    /// It has this much to send, in bytes on the wire with the headers of each packet
+    /// How much the flow has to send, in bytes on the wire with the headers of each packet
     /// ([`TransportSpec::on_wire`]); `None` for endless.
     pub volume: Option<Bytes>,
-    /// It represents a population of finite flows that are otherwise like it, and begin from its earliest
-    /// start on until it stops. Its own volume is not used.
+    /// The population that the flow represents: finite flows that are otherwise like it, and begin from its
+    /// earliest start on until it stops. The flow's own volume is not used.
     pub population: Option<Box<Workload>>,
 }
 

@@ -49,12 +49,12 @@ pub struct Origin {
 /// What can become of a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketEvent {
-    /// It comes to the queue, behind the meters.
+    /// The packet comes to the queue, behind the meters.
     Arrival(Decision),
-    /// A meter before the queue drops it, which gave it the color of its header: the link's, or one at the
-    /// first router.
+    /// A meter before the queue, the link's or one at the first router, drops the packet; the header has the
+    /// color that the meter gave it.
     Policed,
-    /// The link begins to send it.
+    /// The link begins to send the packet.
     Departure {
         /// Why the queue marks it just now (ECN), if it does.
         notified: Option<Reason>,
@@ -68,11 +68,11 @@ pub enum PacketEvent {
 /// What a queue does to a packet that comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It admits the packet.
+    /// The queue admits the packet.
     Admitted,
-    /// It admits the packet and marks it (ECN).
+    /// The queue admits the packet and marks it (ECN).
     Notified(Reason),
-    /// It drops the packet.
+    /// The queue drops the packet.
     Dropped(Reason),
 }
 
@@ -81,9 +81,9 @@ pub enum Decision {
 pub enum Contents {
     /// A segment of TCP.
     Segment {
-        /// Its number; 0 is the opening one of a connection with a handshake.
+        /// The number of the segment; 0 is the opening one of a connection with a handshake.
         number: u32,
-        /// Its sender has reduced its window (CWR).
+        /// The sender of the segment has reduced its window (CWR).
         reduced: bool,
         /// The acknowledgement that it carries of the other direction of its connection, if it is part of
         /// one.
@@ -106,7 +106,7 @@ pub struct Acknowledgement {
     pub echo: bool,
     /// Marked packets so far, where receivers count them.
     pub marked: u32,
-    /// Its sender has sent nothing but its first segment.
+    /// The sender of the acknowledgement has sent nothing but its first segment.
     pub is_first: bool,
     /// A segment that came twice and had this sent (D-SACK).
     pub duplicate: Option<u32>,

@@ -45,18 +45,19 @@ pub struct PopulationOutcome {
 /// What became of a flow of a population.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// When it began.
+    /// When the flow began.
     pub started: Instant,
-    /// Its bytes of payload.
+    /// The bytes of payload that the flow has to send.
     pub size: Bytes,
-    /// The least time that its bytes take on its path, those of headers included.
+    /// The least time that the flow's bytes take on its path, those of headers included.
     pub idle: Duration,
-    /// When the last of them had arrived; [`Instant::NEVER`] if it was unfinished at the end of the run.
+    /// When the last of these bytes had arrived; [`Instant::NEVER`] if the flow was unfinished at the end of
+    /// the run.
     pub completed: Instant,
 }
 
 impl FlowRecord {
-    /// From its start to the arrival of the last byte, if it completed.
+    /// Returns the time from the flow's start to the arrival of its last byte, if it completed.
     pub fn time(&self) -> Option<Duration> {
         (self.completed != Instant::NEVER).then(|| self.completed.since(self.started))
     }
@@ -91,7 +92,7 @@ pub struct FlowOutcome {
     pub is_too_brief: bool,
     /// Packets that reached the receiver for the first time.
     pub delivered_packets: u64,
-    /// Their bytes on the wire.
+    /// The bytes of these packets on the wire.
     pub delivered_bytes: u64,
     /// Packets that reached the receiver again; not counted on real packets.
     pub repeated_packets: u64,
@@ -103,9 +104,9 @@ pub struct FlowOutcome {
     /// The mean one-way transit time in seconds, from the sending host to the receiving one, of the packets
     /// that arrived after the warm-up; `None` for TCP and where none did.
     pub mean_transit_s: Option<f64>,
-    /// Their 99th percentile, at most 3.1 % or 1 µs above it; `None` likewise.
+    /// The 99th percentile of these transit times, at most 3.1 % or 1 µs above it; `None` likewise.
     pub p99_transit_s: Option<f64>,
-    /// All of them; `None` for TCP.
+    /// The distribution of these transit times; `None` for TCP.
     pub transits: Option<FlowDelays>,
     /// The mean of RFC 3550's interarrival jitter J in seconds over these packets; `None` for TCP and where
     /// fewer than two came.
@@ -142,15 +143,16 @@ pub struct FlowOutcome {
 /// reaches the receiver; one whose transport does not send lost packets again never does after a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
-    /// It has no volume: it sends as long as it may.
+    /// The flow has no volume: it sends as long as it may.
     #[default]
     Endless,
-    /// It began during the warm-up, which no measure includes.
+    /// The flow began during the warm-up, which no measure includes.
     InWarmup,
-    /// It had not completed by the end of the run: it was still sending, was stopped, had lost data for good,
-    /// or had not begun.
+    /// The flow had not completed by the end of the run: it was still sending, was stopped, had lost data for
+    /// good, or had not begun.
     Unfinished,
-    /// It completed this long after its start. On an [idle path](crate::Network::idle_time) it takes `idle`.
+    /// The flow completed this long after its start. On an [idle path](crate::Network::idle_time) it takes
+    /// `idle`.
     After {
         /// From the flow's start to the arrival.
         time: Duration,

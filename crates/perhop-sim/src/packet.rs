@@ -117,7 +117,7 @@ impl SimPacket {
         self.content().sequence()
     }
 
-    /// Its size on the wire in bytes.
+    /// Returns the size of the packet on the wire in bytes.
     #[inline]
     pub fn size(self) -> u16 {
         self.content().size()

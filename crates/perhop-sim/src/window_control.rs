@@ -14,9 +14,9 @@ pub(crate) struct WindowControls(Vec<Control>);
 #[derive(Clone, Debug)]
 struct Control {
     steering: Steering,
-    /// The channels to the queues of its path.
+    /// The channels to the queues of the control's path.
     queues: Vec<usize>,
-    /// It reads the windows at the senders.
+    /// Whether the control reads the windows at the senders.
     reads_senders: bool,
 }
 

@@ -8,9 +8,9 @@ use perhop_core::{Bitrate, Duration, Instant, Rng, Serializer};
 /// The private link between a flow's host and its router.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessSpec {
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Bitrate,
-    /// Its propagation delay.
+    /// The propagation delay of the link.
     pub delay: Duration,
 }
 

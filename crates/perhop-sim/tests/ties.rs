@@ -123,7 +123,8 @@ fn small_profile() -> MeterParams {
     meter("token-bucket", r#"{"rate": "800kbps", "burst": "3kB"}"#)
 }
 
-/// Its hosts are at the routers, or a millisecond of delay and one of serialization from them.
+/// Puts the hosts of the flow at the routers, or a millisecond of delay and one of serialization away from
+/// them.
 fn at_routers(flow: &mut FlowSpec, is: bool) {
     for access in [&mut flow.access, &mut flow.egress] {
         match access {

@@ -47,7 +47,7 @@ pub enum Direction {
 /// What happens to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserEvent {
-    /// It begins.
+    /// The user begins.
     Begins,
     /// All bytes of the first grant on this connection and in this direction that was still open have
     /// arrived.
@@ -88,7 +88,7 @@ pub enum Action {
         connection: u32,
         /// The direction.
         direction: Direction,
-        /// Its size on the wire.
+        /// The size of the datagram on the wire.
         size: u16,
     },
     /// In place of an earlier time.

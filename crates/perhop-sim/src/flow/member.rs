@@ -15,7 +15,8 @@ impl Flow {
         self.sender.set_last(last);
     }
 
-    /// Its packets that have left the sending host so far, past the meter that may be there.
+    /// Returns how many packets of the flow have left the sending host so far, past the meter that may be
+    /// there.
     pub(crate) fn put_on_wire(&self) -> u64 {
         let sent = self.sender.statistics().sent;
         if !self.sending.is_marked_at_host() {

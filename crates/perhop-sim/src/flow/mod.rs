@@ -91,15 +91,15 @@ struct Rare {
     /// The time that its volume takes on an idle path, if it has a volume, and when all of it had arrived.
     idle_time: Option<Duration>,
     completed: Option<Instant>,
-    /// When its first data can arrive.
+    /// When the first data of the flow can arrive.
     first_data: FirstData,
-    /// Its profile, or a meter on its route, drops packets of some color.
+    /// Whether the flow's profile, or a meter on its route, drops packets of some color.
     is_policed: bool,
-    /// Its packets are capable of ECN.
+    /// Whether the flow's packets are capable of ECN.
     is_capable: bool,
-    /// Which of its statistics its sender counts.
+    /// Which of the flow's statistics its sender counts.
     counted: Counted,
-    /// What its application has granted.
+    /// What the flow's application has granted.
     grants: Grants,
     /// The ACKs that ride on its data, if it is a direction of a connection.
     riding: Riding,
@@ -118,19 +118,19 @@ struct Grants {
 /// What a flow is made from, besides its specification.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowPlace {
-    /// Its number.
+    /// The number of the flow.
     pub(crate) number: usize,
-    /// The label of its path, or 0.
+    /// The label of the flow's path, or 0.
     pub(crate) label: u32,
-    /// The first steps of its data and of its ACKs.
+    /// The first steps of the flow's data and of its ACKs.
     pub(crate) first_steps: (u32, u32),
     /// The [idle time](crate::Network::idle_time) of its path.
     pub(crate) idle_time: Option<Duration>,
-    /// When its [first data](crate::Network::first_data) can arrive.
+    /// When the flow's [first data](crate::Network::first_data) can arrive.
     pub(crate) first_data: FirstData,
-    /// Its profile, or a meter on its route, drops packets of some color.
+    /// Whether the flow's profile, or a meter on its route, drops packets of some color.
     pub(crate) is_policed: bool,
-    /// A link on its route loses packets.
+    /// Whether a link on the flow's route loses packets.
     pub(crate) is_lossy: bool,
 }
 
@@ -239,7 +239,7 @@ impl Flow {
         (self.rare.grants.packets, self.receiving.receiver.expected().saturating_sub(opening))
     }
 
-    /// Its packets are datagrams.
+    /// Returns whether the flow's packets are datagrams.
     pub(crate) fn is_datagrams(&self) -> bool {
         self.rare.metadata.transit().is_some()
     }

@@ -72,7 +72,7 @@ impl Flow {
         self.rare.completed
     }
 
-    /// Its bytes that arrived for the first time since it began.
+    /// Returns the bytes that arrived for the first time since the flow began.
     pub(crate) fn delivered_bytes(&self) -> u64 {
         self.delivered() * u64::from(self.data_size()) - self.rare.path.short
     }

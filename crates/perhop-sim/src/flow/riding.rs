@@ -21,9 +21,9 @@ pub(super) struct Riding {
 }
 
 impl Flow {
-    /// Its sender may have sent data. That carries an ACK of what has come to its host, which is the receiver
-    /// of the connection's `other` direction; one that waits there waits no more. Says whether data has been
-    /// sent for the first time.
+    /// Lets data that the flow's sender may have sent carry an ACK of what has come to its host, which is the
+    /// receiver of the connection's `other` direction; one that waits there waits no more. Says whether data
+    /// has been sent for the first time.
     pub(crate) fn carry_ack_of(&mut self, other: &mut Self) -> bool {
         let (sent, Riding { sent: before, acks }) = (self.sender.sent_end(), &mut self.rare.riding);
         if sent == *before {

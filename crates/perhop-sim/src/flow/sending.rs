@@ -30,9 +30,9 @@ pub(crate) struct ActingSpan<'a> {
     /// ACKs that have come to the host, each with its time, in order. No other comes before `limit`, nor
     /// before any of these.
     pub(crate) held: &'a mut VecDeque<(Instant, Ack)>,
-    /// Its timers expire before this time.
+    /// The sender's timers expire before this time.
     pub(crate) limit: Instant,
-    /// Something else may happen to it from this time on.
+    /// Something else may happen to the sender from this time on.
     pub(crate) until: Instant,
 }
 

@@ -21,7 +21,7 @@ pub struct FlowState {
     pub timeouts: Option<u64>,
     /// Packets of data that reached the receiver for the first time.
     pub delivered_packets: u64,
-    /// Their bytes on the wire.
+    /// The bytes of these packets on the wire.
     pub delivered_bytes: u64,
     /// Packets of data that queues dropped, by color.
     pub dropped: [u64; 3],

@@ -34,7 +34,7 @@ pub struct Transmit {
     pub sequence: u32,
     /// Size on the wire in bytes.
     pub size: u16,
-    /// Its ECN field: whether queues may mark it in place of dropping it.
+    /// The ECN field of the packet: whether queues may mark it in place of dropping it.
     pub ecn: Ecn,
     /// The packet reports that the window was reduced (CWR).
     pub reduced: bool,

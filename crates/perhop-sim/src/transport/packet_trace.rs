@@ -9,11 +9,11 @@ use crate::packet::color_of;
 /// A packet of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracedPacket {
-    /// When it is sent, after the start of its flow.
+    /// When the packet is sent, after the start of its flow.
     pub at: Duration,
-    /// Its size on the wire in bytes.
+    /// The size of the packet on the wire in bytes.
     pub size: u16,
-    /// Its codepoint; `None` for that of its flow.
+    /// The codepoint of the packet; `None` for that of its flow.
     pub dscp: Option<Dscp>,
 }
 
@@ -38,7 +38,7 @@ impl PacketTrace {
         in_order.then_some(Self { packets, smallest, largest, codepoints })
     }
 
-    /// Its packets.
+    /// Returns the packets of the trace.
     pub fn packets(&self) -> &[TracedPacket] {
         &self.packets
     }

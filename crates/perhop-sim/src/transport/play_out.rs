@@ -55,7 +55,7 @@ impl Played {
 /// A play-out buffer.
 #[derive(Clone, Debug)]
 pub(super) struct PlayOut {
-    /// Its length and, from the first packet on, the time from sending to play-out.
+    /// The length of a fixed buffer and, from the first packet on, the time from sending to play-out.
     fixed: Option<(Duration, Option<Duration>)>,
     levels: Levels,
     /// The number behind the last packet in the order of sending, and the first that counts.

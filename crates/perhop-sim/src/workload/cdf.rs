@@ -31,7 +31,7 @@ pub struct CdfTable {
     /// What a distribution that is given as `data` is called: that of the file it is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its format. Default: `csv` for a file whose name ends so, else `columns`.
+    /// The format of the file or text. Default: `csv` for a file whose name ends so, else `columns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<CdfFormat>,
     /// The text of the distribution, in place of a file.

@@ -40,7 +40,7 @@ const NO_LINK: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keeper {
     Nobody,
-    /// Its population must know when the flow is over.
+    /// The flow's population must know when the flow is over.
     Population,
     /// This user of an application has the flow, hears of its data, and may let its sender act.
     User(UserNumber),
@@ -171,8 +171,7 @@ impl BatchedFlow {
         matches!(self.keeper, Keeper::User(_))
     }
 
-    /// It is a flow of a population, which begins now. It is woken event by event: when it is over must be
-    /// known.
+    /// Begins a flow of a population. The flow is woken event by event: when it is over must be known.
     pub(super) fn begin(&mut self, now: Instant, times: &SampleTimes) {
         self.sender_sample = times.from(now);
         self.receiver_sample = self.sender_sample.min(times.end);

@@ -27,7 +27,7 @@ pub enum TcpEcn {
 }
 
 impl TcpEcn {
-    /// Its packets are not capable.
+    /// Returns whether the flow sends without ECN.
     pub const fn is_off(&self) -> bool {
         matches!(self, Self::Off)
     }
@@ -41,7 +41,7 @@ impl TcpEcn {
         }
     }
 
-    /// Its ACKs carry the number of marked packets.
+    /// Returns whether ACKs carry the number of marked packets.
     pub const fn counts(self) -> bool {
         matches!(self, Self::Accurate | Self::L4s)
     }
@@ -50,9 +50,9 @@ impl TcpEcn {
 /// The congestion signals of a data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
-    /// A queue has marked it: Congestion Experienced.
+    /// A queue has marked the packet: Congestion Experienced.
     pub marked: bool,
-    /// Its sender has reduced its window: CWR.
+    /// The packet's sender has reduced its window: CWR.
     pub reduced: bool,
 }
 

@@ -52,7 +52,7 @@ pub struct ForeignCongestionParams {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub needs: Vec<Need>,
-    /// Its parameters.
+    /// The parameters of the congestion control.
     #[serde(flatten)]
     #[schemars(skip)]
     pub parameters: Map<String, Value>,

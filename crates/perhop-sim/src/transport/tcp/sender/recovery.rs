@@ -113,7 +113,7 @@ impl TcpSender {
         self.recover = self.sent_end;
     }
 
-    /// Its losses are repaired: the window is again that of the congestion control.
+    /// Ends the recovery, as its losses are repaired: the window is again that of the congestion control.
     pub(super) fn end_recovery(&mut self) {
         self.recovering = false;
     }
