@@ -10,7 +10,7 @@ pub const ORIGIN: &str = "scenario";
 pub struct Problem {
     /// The problem, and what would be right.
     pub text: String,
-    /// Its key; empty if it has none.
+    /// The key that the problem is about; empty if it has none.
     pub key: String,
     /// The line of the text, from 1.
     pub line: Option<usize>,

@@ -50,37 +50,37 @@ pub extern "C" fn explorer_call() {
     });
 }
 
-/// The address of the answer's text, in UTF-8.
+/// Returns the address of the answer's text, in UTF-8.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_text() -> *const u8 {
     state().with_borrow(|state| state.answer.json.as_ptr())
 }
 
-/// Its length in bytes.
+/// Returns the length of the answer's text in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_text_bytes() -> u32 {
     state().with_borrow(|state| state.answer.json.len() as u32)
 }
 
-/// The address of the answer's numbers.
+/// Returns the address of the answer's numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_numbers() -> *const f64 {
     state().with_borrow(|state| state.answer.numbers.as_ptr())
 }
 
-/// How many there are.
+/// Returns how many numbers the answer has.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_numbers_length() -> u32 {
     state().with_borrow(|state| state.answer.numbers.len() as u32)
 }
 
-/// The address of what a panic said, after a call that ended in a trap.
+/// Returns the address of what a panic said, after a call that ended in a trap.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_panic_text() -> *const u8 {
     panicked().with_borrow(|text| text.as_ptr())
 }
 
-/// Its length in bytes.
+/// Returns the length of what a panic said, in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_panic_bytes() -> u32 {
     panicked().with_borrow(String::len) as u32

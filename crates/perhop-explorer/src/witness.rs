@@ -25,12 +25,12 @@ pub struct DropOrMark {
     /// The number of its flow's specification.
     pub flow: u32,
     pub color: Color,
-    /// Its size in bytes.
+    /// The size of the packet in bytes.
     pub size: u16,
     pub reason: Reason,
-    /// It was marked, not dropped.
+    /// Whether the packet was marked, not dropped.
     pub is_mark: bool,
-    /// How long it had waited, if it was judged at its departure.
+    /// How long the packet had waited, if it was judged at its departure.
     pub sojourn_s: Option<f64>,
     /// What the AQM's verdict rested on; `None` where no AQM judged it, or one that a scheduler holds inside.
     pub trace: Option<Trace>,

@@ -16,7 +16,7 @@ pub enum LabError {
     System(String, io::Error),
     /// The data plane lost or invented packets.
     Unbalanced(Unbalanced),
-    /// It was interrupted.
+    /// The run was interrupted.
     Interrupted,
 }
 

@@ -39,7 +39,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Routed {
     pub(crate) plane: Plane,
     pub(crate) report: Report,
-    /// They stay open until the hosts have ended: what these send at last is lost nowhere.
+    /// The devices, which stay open until the hosts have ended: what these send at last is lost nowhere.
     #[expect(dead_code, reason = "it is kept, not used")]
     pub(crate) devices: [AnyDevice; 2],
     pub(crate) real_time: bool,

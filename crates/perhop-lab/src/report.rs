@@ -85,7 +85,7 @@ pub struct Glimpse {
 /// A link while a run is on.
 #[derive(Clone, Debug)]
 pub struct GlimpseOfLink {
-    /// Its name.
+    /// The name of the link.
     pub name: String,
     /// Packets waiting.
     pub waiting: u64,

@@ -51,13 +51,14 @@ const SMALLEST_MTU: [u16; 2] = [576, 1280];
 #[derive(Clone, Debug)]
 pub(crate) struct HostFlow {
     pub(crate) number: usize,
-    /// Its flow in the network; for a flow of a population, the flow that represents the population there.
+    /// The number of the flow in the network; for a flow of a population, the flow that represents the
+    /// population there.
     pub(crate) flow: usize,
     /// The host at which its data begin; connections of users begin at the servers.
     pub(crate) from: Side,
-    /// It is a connection of a user: its data are responses.
+    /// The requests of a user whose connection this is: its data are responses.
     pub(crate) requests: Option<Requests>,
-    /// It belongs to a population: it closes its connection when all is sent.
+    /// Whether the flow belongs to a population: it closes its connection when all is sent.
     pub(crate) is_passing: bool,
     pub(crate) name: String,
     /// The group that it belongs to.

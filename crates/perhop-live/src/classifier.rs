@@ -10,17 +10,17 @@ use crate::wire::{Fields, FiveTuple};
 /// Packets that agree with every field given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// Their source lies in this network.
+    /// The network in which the packets' source lies.
     pub source: Option<Prefix>,
-    /// Their destination lies in this network.
+    /// The network in which the packets' destination lies.
     pub destination: Option<Prefix>,
     /// The protocol above IP.
     pub protocol: Option<u8>,
-    /// Their source port is one of these.
+    /// The source ports of the packets.
     pub source_ports: Option<RangeInclusive<u16>>,
-    /// Their destination port is one of these.
+    /// The destination ports of the packets.
     pub destination_ports: Option<RangeInclusive<u16>>,
-    /// Their codepoint when they come.
+    /// The codepoints with which the packets come.
     pub dscp: Option<Codepoints>,
 }
 

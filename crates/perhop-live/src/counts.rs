@@ -7,9 +7,9 @@ use crate::wire::Malformed;
 /// Why a packet was lost in the data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It is no valid IP packet.
+    /// The packet is no valid IP packet.
     Malformed(Malformed),
-    /// No stream takes it.
+    /// No stream takes the packet.
     Unclassified,
     /// Every buffer is taken.
     NoBuffer,
@@ -28,7 +28,7 @@ impl Loss {
             .chain(Reason::ALL.into_iter().map(Self::Dropped))
     }
 
-    /// Its name in tables, metrics and captures.
+    /// Returns the name of the loss in tables, metrics and captures.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Malformed(why) => why.name(),

@@ -24,11 +24,12 @@ pub struct Match {
     pub source_ports: Option<PortRange>,
     /// The ports that they go to.
     pub destination_ports: Option<PortRange>,
-    /// Their codepoint when they come, or a list of codepoints.
+    /// The codepoint of the packets when they come, or a list of codepoints.
     pub dscp: Option<Codepoints>,
-    /// Their IP precedence when they come, the three highest bits of the codepoint, or a list of precedences.
+    /// The IP precedence of the packets when they come, the three highest bits of the codepoint, or a list of
+    /// precedences.
     pub precedence: Option<Precedences>,
-    /// Not those that agree with every key of this table.
+    /// Leaves out the packets that agree with every key of this table.
     pub not: Option<Except>,
 }
 
@@ -36,9 +37,9 @@ pub struct Match {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Except {
-    /// Their codepoint, or a list of codepoints.
+    /// The codepoint of the packets, or a list of codepoints.
     pub dscp: Option<Codepoints>,
-    /// Their IP precedence, or a list of precedences.
+    /// The IP precedence of the packets, or a list of precedences.
     pub precedence: Option<Precedences>,
 }
 

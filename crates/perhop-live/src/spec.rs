@@ -33,13 +33,13 @@ pub struct PlaneSpec {
 /// A link with a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// Its name, which also names its random streams.
+    /// The name of the link, which also names its random streams.
     pub name: String,
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Bitrate,
-    /// Its propagation delay.
+    /// The propagation delay of the link.
     pub delay: Duration,
-    /// Its queue.
+    /// The queue of the link.
     pub queue: SchedulerParams,
     /// The meters that packets pass before the queue.
     pub meters: Vec<AggregateMeter>,
@@ -48,9 +48,9 @@ pub struct LinkSpec {
 /// Serialization and propagation, without a limit on what waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireSpec {
-    /// Its rate.
+    /// The rate of the wire.
     pub rate: Bitrate,
-    /// Its propagation delay.
+    /// The propagation delay of the wire.
     pub delay: Duration,
 }
 
@@ -72,9 +72,9 @@ pub struct ControlSpec {
     pub name: String,
     /// The label of the path.
     pub label: u32,
-    /// Its parameters.
+    /// The parameters of the control.
     pub control: WindowControl,
-    /// Its flows, with the contracted rate and the bytes of data in a full segment of each.
+    /// The flows of the control, with the contracted rate and the bytes of data in a full segment of each.
     pub members: Vec<Member>,
     /// The links along the path, and the propagation delay from the ingress to each.
     pub links: Vec<(usize, Duration)>,
@@ -85,9 +85,9 @@ pub struct ControlSpec {
 pub struct Member {
     /// The flow.
     pub flow: FlowId,
-    /// Its contracted rate; `None` for best effort.
+    /// The contracted rate of the flow; `None` for best effort.
     pub rate: Option<Bitrate>,
-    /// The meter that receives its share, if it has one.
+    /// The meter that receives the flow's share, if it has one.
     pub meter: Option<usize>,
     /// Bytes of data in a full segment.
     pub segment: u32,
@@ -96,11 +96,11 @@ pub struct Member {
 /// A stream: the packets that a selector matches, and their route.
 #[derive(Clone, Debug)]
 pub struct StreamSpec {
-    /// Its name in tables and metrics.
+    /// The name of the stream in tables and metrics.
     pub name: String,
-    /// The flow that blocks see its packets as.
+    /// The flow that blocks see the stream's packets as.
     pub flow: StreamFlow,
-    /// The device that its packets come from.
+    /// The device that the stream's packets come from.
     pub device: usize,
     /// Which packets it takes, unless an earlier stream takes them.
     pub selector: Selector,

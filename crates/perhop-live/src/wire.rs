@@ -16,13 +16,13 @@ use perhop_core::{Dscp, Ecn};
 pub struct Fields {
     /// Length of the packet by its own header, which may be shorter than what was read.
     pub length: u16,
-    /// Its codepoint.
+    /// The codepoint of the packet.
     pub dscp: Dscp,
-    /// Its ECN field.
+    /// The ECN field of the packet.
     pub ecn: Ecn,
     /// The addresses, ports and protocol.
     pub tuple: FiveTuple,
-    /// What its TCP header says, if it has one.
+    /// What the packet's TCP header says, if it has one.
     pub tcp: Option<Tcp>,
 }
 
@@ -51,9 +51,9 @@ pub struct Tcp {
     pub acknowledged: u32,
     /// Bytes of data, one more for a SYN and for a FIN.
     pub occupies: u32,
-    /// It begins a connection.
+    /// Whether the packet begins a connection.
     pub syn: bool,
-    /// `acknowledged` means something.
+    /// Whether `acknowledged` means something.
     pub ack: bool,
 }
 

@@ -48,13 +48,13 @@ struct Scripted {
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It reached the far end of the link.
+    /// The packet reached the far end of the link.
     Delivered(Instant),
-    /// It was dropped, having this color.
+    /// The packet was dropped, having this color.
     Dropped(Color),
-    /// Its meter dropped it, having given it this color.
+    /// The packet's meter dropped it, having given it this color.
     Policed(Color),
-    /// It is under way.
+    /// The packet is under way.
     Inside,
 }
 

@@ -23,9 +23,9 @@ const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// A frame in which no IP packet was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPacket {
-    /// It carries something else, such as ARP.
+    /// The frame carries something else, such as ARP.
     NotIp,
-    /// Too little of it was captured to tell.
+    /// Too little of the frame was captured to find out.
     Truncated,
     /// Frames of this link type are not read.
     LinkType,

@@ -11,9 +11,9 @@ use crate::numbers::{
 /// The direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketDirection {
-    /// It came from the interface.
+    /// The packet came from the interface.
     Inbound = 1,
-    /// It left by the interface.
+    /// The packet left by the interface.
     Outbound = 2,
 }
 
@@ -22,15 +22,15 @@ pub enum PacketDirection {
 pub struct Captured<'a> {
     /// The number of its interface.
     pub interface: u32,
-    /// When, in nanoseconds since 1970.
+    /// When the packet passed, in nanoseconds since 1970.
     pub time: u64,
-    /// Its direction.
+    /// The direction of the packet.
     pub direction: PacketDirection,
     /// The packet, as far as it is captured.
     pub packet: &'a [u8],
-    /// Its length in bytes.
+    /// The length of the packet in bytes.
     pub length: u32,
-    /// A comment on it.
+    /// A comment on the packet.
     pub comment: Option<&'a str>,
     /// Packets of this interface that were missed since the last one.
     pub missed: u64,

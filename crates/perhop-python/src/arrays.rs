@@ -7,10 +7,10 @@ use pyo3::types::{PyByteArray, PyDict, PyTuple};
 
 /// A number that an array can hold.
 pub(crate) trait Number: Copy + Send + Sync + 'static {
-    /// Its type in the words of numpy.
+    /// The type of the number in the words of numpy.
     const TYPE: &'static str;
 
-    /// Writes its bytes, in the order of this machine.
+    /// Writes the bytes of the number, in the order of this machine.
     fn write(self, place: &mut [u8]);
 }
 

@@ -54,11 +54,11 @@ impl Default for Speed {
 /// A packet that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival<'a> {
-    /// Its number in the file, from 1.
+    /// The number of the packet in the file, from 1.
     pub number: u64,
-    /// When, after the beginning of the replay.
+    /// When the packet arrives, after the beginning of the replay.
     pub at: Instant,
-    /// What its headers say.
+    /// What the headers of the packet say.
     pub fields: Fields,
     /// All of its bytes; those that were not captured are 0.
     pub bytes: &'a [u8],
@@ -322,7 +322,7 @@ struct Filled {
 #[derive(Clone, Copy, Debug)]
 enum Unread {
     Malformed(Malformed),
-    /// It is longer by its header than on the wire.
+    /// The packet is longer by its header than on the wire.
     Short,
     Oversized,
 }

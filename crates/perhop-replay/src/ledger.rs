@@ -11,7 +11,7 @@ use crate::arrivals::Arrival;
 /// What a driver keeps with a packet until it knows what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
-    /// Its place among all arrivals, from 0.
+    /// The place of the packet among all arrivals, from 0.
     pub(crate) row: u64,
     pub(crate) arrived: Instant,
     pub(crate) flow: FlowId,
@@ -155,27 +155,27 @@ impl Flows {
 /// What became of each packet, in the order of arrival, as columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdicts {
-    /// Its number in the file, from 1.
+    /// The number of the packet in the file, from 1.
     pub number: Vec<u64>,
-    /// When it came, in nanoseconds after the beginning.
+    /// When the packet came, in nanoseconds after the beginning.
     pub arrived_ns: Vec<u64>,
-    /// Its size on the wire.
+    /// The size of the packet on the wire.
     pub size: Vec<u16>,
-    /// The number of its flow: equal for packets of one five-tuple.
+    /// The number of the packet's flow: equal for packets of one five-tuple.
     pub flow: Vec<u32>,
-    /// The codepoint with which it came.
+    /// The codepoint with which the packet came.
     pub dscp_in: Vec<u8>,
-    /// Its ECN field then.
+    /// The ECN field with which the packet came.
     pub ecn_in: Vec<u8>,
     /// [`FORWARDED`], or the reason for which it was dropped, by its place among all reasons.
     pub verdict: Vec<u8>,
-    /// The codepoint with which it left, or [`NONE`].
+    /// The codepoint with which the packet left, or [`NONE`].
     pub dscp_out: Vec<u8>,
-    /// Its ECN field then, or [`NONE`].
+    /// The ECN field with which the packet left, or [`NONE`].
     pub ecn_out: Vec<u8>,
-    /// The color that the meter at the edge gave it, or [`NONE`].
+    /// The color that the meter at the edge gave the packet, or [`NONE`].
     pub color: Vec<u8>,
-    /// When it was sent, or dropped.
+    /// When the packet was sent, or dropped.
     pub left_ns: Vec<u64>,
 }
 

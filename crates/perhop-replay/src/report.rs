@@ -24,9 +24,9 @@ pub struct Report {
     pub all: FatesRow,
     /// The link, if there is one.
     pub link: Option<LinkRow>,
-    /// Its classes, if its queue distinguishes some; else the queue as a whole.
+    /// The classes of the link's queue, if it distinguishes some; else the queue as a whole.
     pub classes: Vec<QueueRow>,
-    /// Its meters.
+    /// The meters of the link.
     pub meters: Vec<MeterRow>,
     /// By the codepoint with which packets came.
     pub codepoints: Vec<CodepointRow>,
@@ -47,11 +47,11 @@ pub struct Report {
 pub struct FatesRow {
     /// Packets that arrived.
     pub arrived_packets: u64,
-    /// Their bytes.
+    /// The bytes of the packets that arrived.
     pub arrived_bytes: u64,
     /// Packets that left.
     pub forwarded_packets: u64,
-    /// Their bytes.
+    /// The bytes of the packets that left.
     pub forwarded_bytes: u64,
     /// Packets that meters dropped; none without a meter.
     pub policed_packets: Option<u64>,
@@ -69,9 +69,9 @@ pub struct FatesRow {
 /// A link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkRow {
-    /// Its name.
+    /// The name of the link.
     pub name: String,
-    /// Its rate.
+    /// The rate of the link in bit/s.
     pub rate_bps: u64,
     /// Share of the duration in which it transmitted; none of no time.
     pub utilization: Option<f64>,
@@ -82,13 +82,13 @@ pub struct LinkRow {
 /// A queue or one of its classes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueRow {
-    /// Its name.
+    /// The name of the queue or class.
     pub name: String,
-    /// Packets that came to it.
+    /// Packets that came to the queue or class.
     pub arrived_packets: u64,
-    /// Packets that it sent.
+    /// Packets that the queue or class sent.
     pub sent_packets: u64,
-    /// Packets that it dropped, by reason.
+    /// Packets that the queue or class dropped, by reason.
     pub dropped: Vec<(&'static str, u64)>,
     /// Packets that it marked, by reason.
     pub marked: Vec<(&'static str, u64)>,
@@ -111,7 +111,7 @@ pub struct DelayRow {
 /// A meter of a link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeterRow {
-    /// Its name.
+    /// The name of the meter.
     pub name: String,
     /// Packets by the color with which they came.
     pub arrived: [u64; 3],
@@ -145,9 +145,9 @@ pub struct OutcomeRow {
     pub left: Option<String>,
     /// Why they were dropped.
     pub reason: Option<&'static str>,
-    /// How many packets.
+    /// How many packets these are.
     pub packets: u64,
-    /// Their bytes.
+    /// The bytes of these packets.
     pub bytes: u64,
 }
 

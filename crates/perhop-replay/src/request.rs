@@ -100,13 +100,13 @@ pub struct Target {
 /// A link with a queue.
 #[derive(Clone, Debug)]
 pub struct TargetLink {
-    /// Its name, which also names its random streams.
+    /// The name of the link, which also names its random streams.
     pub name: String,
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Bitrate,
-    /// Its queue.
+    /// The queue of the link.
     pub queue: SchedulerParams,
-    /// Its meters.
+    /// The meters of the link.
     pub meters: Vec<AggregateMeter>,
 }
 

@@ -13,11 +13,11 @@ pub const WAITING: usize = 64;
 /// A notification.
 #[derive(Debug)]
 pub enum Note {
-    /// It forwards; with its status.
+    /// The router forwards; with its status.
     Ready(String),
-    /// It reads its configuration again, since that time of the monotonic clock.
+    /// The router reads its configuration again, since that time of the monotonic clock.
     Reloading(Option<NotifyState<'static>>),
-    /// Reports that the router ends.
+    /// The router ends.
     Stopping,
 }
 

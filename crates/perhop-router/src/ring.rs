@@ -34,11 +34,11 @@ pub struct Ring<S> {
     current: usize,
     header: u64,
     limit: u64,
-    /// Of the current file, up to the end of its last whole block.
+    /// The length of the current file up to the end of its last whole block.
     length: u64,
-    /// There may be something behind that.
+    /// Whether something may follow behind that.
     torn: bool,
-    /// It has its end already, and the next one could not be cut.
+    /// Whether the current file has its end already, and the next one could not be cut.
     ended: bool,
     full: bool,
 }

@@ -23,9 +23,9 @@ pub enum Syntax {
 /// A bound that a text exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// Its line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What it is.
+    /// Which bound the text exceeds, in words.
     pub text: String,
 }
 

@@ -215,10 +215,10 @@ pub struct TraceTable {
     /// What a trace that is given as `data` is called: that of the file it is from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its format. Default: `csv` for a file whose name ends so, else `mahimahi`.
+    /// The format of the trace. Default: `csv` for a file whose name ends so, else `mahimahi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<TraceFormat>,
-    /// Whether it begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
+    /// Whether the trace begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
     /// The text of the trace, in place of a file.
@@ -257,8 +257,8 @@ impl RateTrace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabelSwitchedPath {
-    /// Its routers, from the ingress to the egress. If several links connect two of them, it uses the first
-    /// by name.
+    /// The routers of the path, from the ingress to the egress. If several links connect two of them, the
+    /// path uses the first by name.
     pub via: Vec<String>,
     /// The routers of the return path, from the egress to the ingress. Default: the same routers in reverse
     /// order.
@@ -565,7 +565,7 @@ impl Codec {
     /// The time that the speech in a packet lasts.
     pub(crate) const PACKET: Duration = Duration::from_millis(20);
 
-    /// Its name in scenarios.
+    /// Returns the name of the codec in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::G711 => "g711",
@@ -664,9 +664,9 @@ impl fmt::Display for Setting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Access {
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Bitrate,
-    /// Its propagation delay.
+    /// The propagation delay of the link.
     pub delay: Duration,
 }
 

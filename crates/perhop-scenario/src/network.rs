@@ -316,13 +316,13 @@ impl Scenario {
 /// A class of flows in results: those of a group, or of its users' requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// Its name.
+    /// The name of the class.
     pub name: String,
-    /// How many flows it has.
+    /// How many flows the class has.
     pub flows: u32,
-    /// The contracted rate of each.
+    /// The contracted rate of each flow.
     pub reserved: Option<Bitrate>,
-    /// Its flows come and go, and count as one.
+    /// Whether the flows come and go, and count as one.
     pub is_population: bool,
     /// The codec of calls.
     pub codec: Option<Codec>,

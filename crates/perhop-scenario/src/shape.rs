@@ -39,11 +39,11 @@ pub struct Shape {
 /// The routers of a tier, and the links whose lower end they are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tier {
-    /// Its name.
+    /// The name of the tier.
     pub name: String,
-    /// How many routers it has.
+    /// How many routers the tier has.
     pub routers: usize,
-    /// How many links.
+    /// How many links have their lower end at these routers.
     pub links: usize,
     /// The least and the most links of one of its routers.
     pub degrees: (u32, u32),

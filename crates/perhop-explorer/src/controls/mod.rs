@@ -57,7 +57,7 @@ pub struct Control {
     pub integer: bool,
     /// For a choice.
     pub choices: Vec<String>,
-    /// It can change during a run.
+    /// Whether the parameter can change during a run.
     pub live: bool,
 }
 

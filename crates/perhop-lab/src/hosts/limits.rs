@@ -16,7 +16,7 @@ use crate::system::TcpInfo;
 pub(super) struct LimitMeter {
     times: LimitTimes,
     asked: Instant,
-    /// It is over when all that it was given is acknowledged.
+    /// Whether the connection is over when all that it was given is acknowledged.
     ends: bool,
     /// What the kernel had counted by then, in microseconds: busy, and of that limited by the receiver and by
     /// the buffer.

@@ -104,11 +104,11 @@ pub enum Joint {
 
 /// Progress of a host's thread at the start of a run.
 pub(crate) enum Progress {
-    /// It has made its end of the wire; here is the router's.
+    /// The host has made its end of the wire; here is the router's.
     Tun(Tun),
     /// This is its namespace, to make an interface in.
     Namespace(OwnedFd),
-    /// It is ready to send or to receive.
+    /// The host is ready to send or to receive.
     Ready,
 }
 

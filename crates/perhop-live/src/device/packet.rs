@@ -26,7 +26,8 @@ pub struct Ethernet {
     index: u32,
     mtu: u16,
     aside: Cell<Aside>,
-    /// It went down, and nothing has come since: it may be on its way out, of which the kernel says no more.
+    /// Whether the interface went down, and nothing has come since: it may be on its way out, of which the
+    /// kernel says no more.
     went_down: Cell<bool>,
 }
 

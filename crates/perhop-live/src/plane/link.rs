@@ -32,15 +32,15 @@ pub(super) struct Link {
 /// The traffic of a link, over all its configurations.
 #[derive(Clone, Debug)]
 pub struct LinkTotals<'a> {
-    /// Its name.
+    /// The name of the link.
     pub name: &'a str,
-    /// Its rate.
+    /// The rate of the link.
     pub rate: Bitrate,
-    /// The counters of each class of packets that its queues distinguish.
+    /// The counters of each class of packets that the link's queues distinguish.
     pub classes: Vec<ClassTotals<'a>>,
-    /// Returns the counts of its meters, by name.
+    /// The counts of the link's meters, by name.
     pub meters: Vec<(&'a str, MeterCounts)>,
-    /// Its queue as it is now.
+    /// The queue of the link as it is now.
     pub view: PortView<'a>,
     /// Packets that wait in queues of earlier configurations.
     pub left_over: u64,
@@ -49,11 +49,11 @@ pub struct LinkTotals<'a> {
 /// The counters of a class of packets at a link.
 #[derive(Clone, Debug)]
 pub struct ClassTotals<'a> {
-    /// Its name.
+    /// The name of the class.
     pub name: &'a str,
     /// Packets that wait, by color.
     pub waiting: [u64; 3],
-    /// Their bytes.
+    /// The bytes of the packets that wait.
     pub waiting_bytes: u64,
     /// Arrivals, departures and drops.
     pub counters: Counters,
@@ -145,12 +145,12 @@ impl Link {
         self.earlier.front_mut().unwrap_or(&mut self.port)
     }
 
-    /// Its ports, those of earlier configurations first.
+    /// Returns the ports of the link, those of earlier configurations first.
     pub(super) fn ports(&self) -> impl Iterator<Item = &Port<Frame>> {
         self.earlier.iter().chain([&self.port])
     }
 
-    /// Its counters over all configurations.
+    /// Returns the counters of the link over all configurations.
     pub(super) fn totals(&self) -> LinkTotals<'_> {
         let gone = self.retired.iter().map(|(name, counters)| (name.as_str(), None, counters));
         let mut classes: Vec<ClassTotals<'_>> = Vec::new();

@@ -28,13 +28,13 @@ pub struct Changed {
 /// What cannot change while a plane runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fixed {
-    /// The number of its devices.
+    /// The number of the plane's devices.
     Devices,
-    /// Its longest packet.
+    /// The length of the plane's longest packet.
     Mtu,
-    /// Its wires.
+    /// The wires of the plane.
     Wires,
-    /// Its window controls.
+    /// The window controls of the plane.
     Controls,
 }
 

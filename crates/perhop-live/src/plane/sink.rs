@@ -21,10 +21,10 @@ pub struct Lost<'a> {
     pub device: usize,
     /// See `device`.
     pub head: &'a Head,
-    /// Its bytes.
+    /// The bytes of the packet.
     pub packet: &'a [u8],
-    /// Its color at its loss, if a stream had taken it.
+    /// The color of the packet at its loss, if a stream had taken it.
     pub color: Option<Color>,
-    /// Why it is lost.
+    /// Why the packet is lost.
     pub why: Loss,
 }

@@ -90,9 +90,9 @@ struct Fake {
     ready: io::PipeReader,
     _held_open: io::PipeWriter,
     incoming: RefCell<VecDeque<Vec<u8>>>,
-    /// It takes no packets.
+    /// Whether the device takes no packets.
     is_down: Cell<bool>,
-    /// It gives none, and says so.
+    /// Whether the device gives no packets, and says so.
     is_gone: Cell<bool>,
     sent: Cell<u64>,
     refused: Cell<u64>,

@@ -43,19 +43,19 @@ enum Format {
 /// A packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its number in the file, from 1.
+    /// The number of the packet in the file, from 1.
     pub number: u64,
     /// Nanoseconds since 1970; `None` in a simple packet block of pcapng, which has no time.
     pub time: Option<i128>,
-    /// The number of the interface that it was captured at, within its section; 0 in pcap.
+    /// The number of the interface at which the packet was captured, within its section; 0 in pcap.
     pub interface: u32,
     /// The name of that interface, if the file has one.
     pub interface_name: Option<&'a str>,
-    /// The type of its link-layer header.
+    /// The type of the link-layer header of the packet.
     pub link_type: u16,
-    /// Its bytes, as far as they were captured, from the link-layer header on.
+    /// The bytes of the packet, as far as they were captured, from the link-layer header on.
     pub bytes: &'a [u8],
-    /// How many bytes it had on the wire.
+    /// How many bytes the packet had on the wire.
     pub length: u32,
 }
 
@@ -71,13 +71,13 @@ struct Found {
 /// Why a file cannot be read, or not any further.
 #[derive(Debug)]
 pub enum CaptureError {
-    /// The system cannot read it.
+    /// The system cannot read the file.
     Io(io::Error),
-    /// It is no capture; the text says what it is, or what it is not.
+    /// The file is no capture; the text says what it is, or what it is not.
     NoCapture(String),
-    /// It ends within a packet or a block, after this many whole packets.
+    /// The file ends within a packet or a block, after this many whole packets.
     Cut(u64),
-    /// It contradicts itself after this many whole packets; the text says how.
+    /// The file contradicts itself after this many whole packets; the text says how.
     Damaged(u64, String),
 }
 

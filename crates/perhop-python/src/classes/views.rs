@@ -127,7 +127,7 @@ pub(crate) struct PacketView {
     is_backward: bool,
     /// Whether it is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168).
     ecn_capable: bool,
-    /// Its codepoint (RFC 2474): 0 to 63.
+    /// The codepoint of the packet (RFC 2474): 0 to 63.
     dscp: u8,
     /// When it came to this queue, in nanoseconds: at departure `now - packet.arrived` is its sojourn time.
     arrived: u64,

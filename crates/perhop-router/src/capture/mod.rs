@@ -155,7 +155,7 @@ impl Capture {
         }
     }
 
-    /// Its counters at present.
+    /// Returns the counters of the capture at present.
     pub fn status(&self) -> CaptureStatus {
         self.state.status()
     }

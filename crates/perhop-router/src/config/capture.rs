@@ -27,11 +27,11 @@ impl Default for CaptureFiles {
 /// Who may read a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Mode {
-    /// Its owner.
+    /// The owner of the file alone.
     #[default]
     #[serde(rename = "0600")]
     Owner,
-    /// Its owner and its group.
+    /// The owner of the file and its group.
     #[serde(rename = "0640")]
     Group,
 }

@@ -18,9 +18,9 @@ pub const UNMATCHED: &str = "unmatched";
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Class {
-    /// Its name in metrics and in the summary.
+    /// The name of the class in metrics and in the summary.
     pub name: String,
-    /// Which packets it takes, if no earlier class does. Default: all.
+    /// Which packets the class takes, if no earlier class does. Default: all.
     #[serde(default)]
     pub r#match: Match,
     /// The direction of the packets that it takes.
@@ -54,12 +54,12 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unmatched {
-    /// They are best effort: OUT, with codepoint 0.
+    /// Packets that match no class are best effort: OUT, with codepoint 0.
     #[default]
     BestEffort,
-    /// They keep their codepoint and have the corresponding color.
+    /// Packets that match no class keep their codepoint and have the corresponding color.
     Trust,
-    /// They are dropped.
+    /// Packets that match no class are dropped.
     Drop,
 }
 
@@ -131,7 +131,7 @@ impl Direction {
     /// The directions that a packet can have.
     pub const OF_PACKETS: [Self; 2] = [Self::Upstream, Self::Downstream];
 
-    /// Its name in the configuration.
+    /// Returns the name of the direction in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Upstream => "upstream",

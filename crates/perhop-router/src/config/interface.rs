@@ -16,7 +16,7 @@ const LONGEST_NAME: usize = 15;
 pub struct Interface {
     /// The interface's name.
     pub device: String,
-    /// Its kind.
+    /// The kind of the interface.
     pub kind: Kind,
     /// For a TUN device: its IPv4 address and the length of its network's prefix.
     pub ipv4: Option<Address<Ipv4Addr>>,

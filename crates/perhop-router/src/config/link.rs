@@ -19,12 +19,12 @@ const PACKETS: RangeInclusive<u64> = 20..=65_535;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Link {
-    /// Its rate, IP headers included.
+    /// The rate of the link, IP headers included.
     pub rate: Bitrate,
     /// A propagation delay to add.
     #[serde(default)]
     pub delay: Duration,
-    /// Its queue: an AQM or a scheduler, as in scenarios.
+    /// The queue of the link: an AQM or a scheduler, as in scenarios.
     pub queue: Queue,
     /// Meters of behavior aggregates before the queue, as in scenarios: a packet passes the first that
     /// matches it.

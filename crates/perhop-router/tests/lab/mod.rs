@@ -42,7 +42,7 @@ match = { source = "10.77.0.1", protocol = "tcp" }
 profile = { marker = "token-bucket", rate = "4Mbps", burst = "40kB" }
 "#;
 
-/// Its line about the user to become.
+/// The configuration's line about the user to become.
 pub const USER: &str = "user = \"nobody\"\n";
 
 /// Whether the root that we are may become another user; in a user namespace of its own it may not.

@@ -88,7 +88,7 @@ pub struct Demand {
     pub from: String,
     /// Where it leaves it.
     pub to: String,
-    /// Its rate.
+    /// The rate of the traffic.
     pub rate: Bitrate,
 }
 

@@ -16,7 +16,7 @@ use crate::error::Problem;
 use crate::files::Files;
 use crate::format::forms::is_default;
 
-/// Its routers and links are all alike.
+/// The tier of every router and link of a graph, which are all alike.
 const ROUTER: &str = "router";
 
 /// A graph of routers: a file in GraphML, as the Internet Topology Zoo has them, or a list of links.
@@ -54,13 +54,13 @@ pub struct Graph {
 /// A link of a graph: two routers, and its rate and delay if they differ from those of other links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphLink {
-    /// Where its forward direction begins.
+    /// The router where the link begins.
     pub from: String,
-    /// Where it ends.
+    /// The router where the link ends.
     pub to: String,
-    /// Its rate, if it has its own.
+    /// The rate of the link, if it has its own.
     pub rate: Option<Bitrate>,
-    /// Its propagation delay, if it has its own.
+    /// The propagation delay of the link, if it has its own.
     pub delay: Option<Duration>,
 }
 
@@ -102,7 +102,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Its routers, in the order of their names, and its links.
+    /// Returns the routers of the graph, in the order of their names, and its links.
     pub(super) fn plan(&self) -> Result<Plan, Problem> {
         if self.links.len() as u64 > MOST_LINKS {
             let text = format!("{} links; a topology has at most {MOST_LINKS}", self.links.len());

@@ -218,7 +218,7 @@ fn refused(key: &str, text: impl Into<String>) -> Problem {
 }
 
 impl Topology {
-    /// Its routers and links.
+    /// Returns the routers and links of the topology.
     fn plan(&self) -> Result<Plan, Problem> {
         let Self { chain, ring, star, fat_tree, isp, graph, .. } = self;
         let given = [
