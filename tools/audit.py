@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 LOCK = "requirements-dev.lock"
-"""It holds all that requirements.lock does."""
+"""The lock file that is checked: it holds all that requirements.lock does."""
 
 
 class Skipped(Exception):  # noqa: N818 - it is an answer

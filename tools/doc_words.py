@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-OPENINGS = ("That", "Those", "Such", "The same", "What is", "Whether such")
+OPENINGS = (
+    *("That", "Those", "Such", "The same", "What is", "Whether such"),
+    *("It", "Its", "They", "Their", "Them"),
+)
 OPENING = re.compile(rf"(?:{'|'.join(OPENINGS)})\b")
 
 WORDS = ("told", "stands", "tells", "mended", "whom")

@@ -71,7 +71,7 @@ class Block:
     follows: bool
 
     def lines(self) -> list[str]:
-        """Its commands, without comments, with what a backslash continues."""
+        """The commands of the block, without comments, with what a backslash continues."""
         whole = self.text.replace("\\\n", " ")
         return [
             line for line in (re.sub(r"(^|\s)#.*", "", line).strip() for line in whole.splitlines()) if line

@@ -426,7 +426,7 @@ class Packet:
         """Whether it is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168)."""
     @property
     def dscp(self) -> int:
-        """Its codepoint (RFC 2474): 0 to 63."""
+        """The codepoint of the packet (RFC 2474): 0 to 63."""
     @property
     def arrived(self) -> int:
         """When it came to this queue, in ns: at departure `now - packet.arrived` is its sojourn time."""

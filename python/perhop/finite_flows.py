@@ -72,7 +72,7 @@ class FiniteFlows:
         return slowdowns
 
     def quantity(self, name: str) -> Durations:
-        """Their completion times or slowdowns.
+        """The completion times or slowdowns of the flows.
 
         Args:
             name: `completion` or `slowdown`.

@@ -189,7 +189,7 @@ class _File:
         return not any(path.is_relative_to(one) for one in _standard())
 
     def content(self) -> bytes | None:
-        """Its bytes, of a loaded module those of when it was first asked for; None if they cannot be read."""
+        """The module's bytes, of a loaded one those of the first request; None if they cannot be read."""
         if self.received is not None:
             return self.received
         stamp = _stamp(self.name)

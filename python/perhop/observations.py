@@ -113,7 +113,7 @@ class Distribution:
         return cls(count, np.asarray(values, dtype=np.float64), np.asarray(LEVELS))
 
     def at_levels(self) -> list[float]:
-        """Its quantiles at `LEVELS`, infinite where not known; NaN if it is of no values."""
+        """The quantiles at `LEVELS`, infinite where not known; NaN if the distribution is of no values."""
         return [self.quantile(level) for level in LEVELS] if self.count else [math.nan] * len(LEVELS)
 
     def quantile(self, level: float) -> float:

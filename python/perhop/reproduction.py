@@ -83,7 +83,7 @@ class Distance:
 
     @property
     def text(self) -> str:
-        """It, in words."""
+        """The distance in words."""
         name = self.metric.replace("_", " ")
         return (
             f"{self.count} printed values of {name}: root-mean-square difference {self.rms:.3f} "

@@ -180,12 +180,12 @@ class Claim:
 
     @property
     def finding(self) -> bool:
-        """It is a statement of ours beside a paper's: neither a sentence of the paper nor a prediction."""
+        """Whether the claim is ours beside a paper's: neither a sentence of the paper nor a prediction."""
         return self.source is None and not self.why
 
     @property
     def counted(self) -> bool:
-        """It was not used to choose a setting, so that its verdict says something of the paper."""
+        """Whether the claim chose no setting, so that its verdict says something of the paper."""
         return not self.chose
 
     @property
@@ -196,7 +196,7 @@ class Claim:
         return " ".join(f"Read as “{one.name}”: {one.rule}" for one in self.readings)
 
     def verdict(self, evidence: Evidence) -> Verdict:
-        """It, judged by all of its readings and rules."""
+        """The verdict on the claim by all of its readings and rules."""
         readings = {one.name: one.judge(evidence) for one in self.readings}
         others = {one.name: one.judge(evidence) for one in self.others}
         return Verdict(self, by_readings(readings) if readings else self.judge(evidence), readings, others)
@@ -384,7 +384,7 @@ class Plot:
 
     @property
     def is_curves(self) -> bool:
-        """It has lines over a numeric or ordered x."""
+        """Whether the figure has lines over a numeric or ordered x."""
         return self.kind in ("lines", "cdf")
 
     def rank(self, value: Factor, index: int) -> int:

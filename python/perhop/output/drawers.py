@@ -50,7 +50,7 @@ class Picturing(Generic[T]):
             self.give(self.work(*self.arguments))
 
     def give(self, picture: T) -> None:
-        """It is drawn."""
+        """Take the drawn picture, and wake whoever waits for it."""
         self._drawn.append(picture)
         self.over.set()
 

@@ -57,7 +57,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """Its usual name."""
+        """The usual name of the measure."""
         return self.names[0]
 
     @property

@@ -116,7 +116,7 @@ class Unit0:
     shaping_burst: Quantity | None = None
     classifier: tuple[str, int] | None = None
     control: tuple[str, int] | None = None
-    """Its traffic control profile."""
+    """The traffic control profile of the interface or unit, and its line."""
     lines: set[int] = field(default_factory=set)
 
 

@@ -24,7 +24,7 @@ class Fills:
     points: tuple[tuple[int, int], ...]
 
     def words(self) -> list[str]:
-        """Its statements, those of `interpolate` without the word."""
+        """The statements of the profile, those of `interpolate` without the word."""
         if not self.interpolated:
             return [f"fill-level {fill} drop-probability {p}" for fill, p in self.points]
         fills = " ".join(str(fill) for fill, _ in self.points)

@@ -55,14 +55,14 @@ class PolicyClass:
     child_line: int = 0
     shape_burst: Quantity | None = None
     random_detect: str = ""
-    """Its kind: `dscp`, `precedence` and so on; empty without it."""
+    """The kind of `random-detect`: `dscp`, `precedence` and so on; empty without it."""
     random_detect_line: int = 0
     findings: dict[int, list[Finding]] = field(default_factory=dict)
     """What there is to say of policers, by their first line: actions on lines after it change it."""
     groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     """What it puts arriving packets into, `qos-group` or `traffic-class`: the number and the line."""
     buffers: Quantity | None = None
-    """Its part of the port's buffer."""
+    """The part of the port's buffer that the class has."""
     place: int = 0
     """The line taken for a class without one."""
     lines: set[int] = field(default_factory=set)

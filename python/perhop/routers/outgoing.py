@@ -141,7 +141,7 @@ class Outgoing:
     scenario: dict[str, Any] = field(default_factory=dict)
     """All of it, for a dialect that has perhop's own queues; `queues` and `meters` are then empty."""
     origin: str = ""
-    """Its name in messages."""
+    """The name of the scenario in messages."""
     devices: tuple[str, str] | None = None
     """The interfaces towards the customers and towards the network, for a dialect that names both."""
 

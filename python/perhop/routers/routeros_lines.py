@@ -30,7 +30,7 @@ class Entry:
     menu: str
     line: int
     order: int = -1
-    """Its place in the menu; -1 of one that is not there."""
+    """The place of the entry in the menu; -1 of one that is not there."""
     values: dict[str, tuple[str, int]] = field(default_factory=dict)
     lines: set[int] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the entry."""
         return self.get("name")
 
     @property

@@ -42,7 +42,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """It among all places of its map."""
+        """The name of the place, unique in its map."""
         return f"{self.assumption}: {self.value}" if self.value else self.assumption
 
 

@@ -51,7 +51,7 @@ class Key:
         raise NotImplementedError
 
     def schema(self) -> Schema:
-        """Its JSON Schema."""
+        """The JSON Schema of the key."""
         return {"description": self.says, **self._schema()}
 
 

@@ -109,7 +109,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """Its setting, as messages name it."""
+        """The setting of the point, as messages name it."""
         return ", ".join(f"{name} = {text_of(value)}" for name, value in self.factors.items())
 
 

@@ -231,7 +231,7 @@ def test_a_word_that_the_search_does_not_find_is_named(tmp_path: Path) -> None:
 
 
 def test_the_readme_shows_what_was_measured() -> None:
-    """Its excerpt of `make reproduce` has the numbers of the page of the papers' results."""
+    """The readme's excerpt of `make reproduce` has the numbers of the page of the papers' results."""
     measured = re.search(
         r"^  measured +(.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )

@@ -175,7 +175,7 @@ def test_a_queue_beside_others_counts_with_what_it_gets_at_least(
 
 
 def test_a_link_without_a_queue_is_measured() -> None:
-    """Its packets wait without a limit: with 1.5 times its rate for 2 s, 10 Mbit wait at the end."""
+    """Packets wait there without a limit: with 1.5 times its rate for 2 s, 10 Mbit wait at the end."""
     flow = {"udp": "cbr", "rate": "15Mbps", "packet": "1500B"}
     scenario = {
         "duration": "2s",

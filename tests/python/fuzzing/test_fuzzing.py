@@ -50,7 +50,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_lock_file_of_the_fuzz_targets_has_what_our_crates_need() -> None:
-    """It is a workspace of its own, which no build of the other looks at."""
+    """The fuzz targets are a workspace of their own, so no build of ours looks at their lock file."""
     lock = tomllib.loads((ROOT / "fuzz" / "Cargo.lock").read_text(encoding="utf-8"))
     locked = {
         one["name"]: {text.split()[0] for text in one["dependencies"]}

@@ -281,7 +281,7 @@ def test_measures_that_some_runs_lack_are_named_with_how_many_have_them() -> Non
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("keys", ["volume = '10kB'", "stop = '1s'", "start = '9s'"])
 def test_a_class_that_was_never_active_has_no_rate(keys: str) -> None:
-    """It ends before the warm-up does, or begins after the run."""
+    """The class ends before the warm-up does, or begins after the run."""
     link = "links.l = { from = 'a', to = 'b', rate = '1Mbps', delay = '5ms' }"
     flow = "from = 'a', to = 'b', transport = { tcp = 'linux' }"
     flows = f"flows = [{{ name = 'long', {flow} }}, {{ name = 'never', {flow}, {keys} }}]"

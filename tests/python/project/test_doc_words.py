@@ -29,6 +29,10 @@ struct Such {
     passes: bool,
     /// Thatch roofs the house, and what is below is no opening: What is.
     roof: bool,
+    /// Its number.
+    number: u64,
+    /// Items of the house. They are many.
+    items: u64,
 }
 """
 PYTHON = '''\
@@ -50,6 +54,9 @@ class One:
     value: int
     """Those of a field."""
 
+    def all(self) -> int:
+        """They, counted."""
+
     def text(self) -> str:
         """Return the text.
 
@@ -61,14 +68,14 @@ class One:
 
 def test_openings_of_rust() -> None:
     found = [(finding.line, finding.text.split('"')[1]) for finding in openings("a.rs", rust_docs(RUST))]
-    assert found == [(1, "Those"), (11, "The same"), (17, "Whether such")]
+    assert found == [(1, "Those"), (11, "The same"), (17, "Whether such"), (21, "Its")]
 
 
 def test_openings_of_python() -> None:
     found = sorted(
         (finding.line, finding.text.split('"')[1]) for finding in openings("a.py", python_docs(PYTHON))
     )
-    assert found == [(1, "That"), (4, "What is"), (6, "The same"), (12, "Such"), (17, "Those")]
+    assert found == [(1, "That"), (4, "What is"), (6, "The same"), (12, "Such"), (17, "Those"), (20, "They")]
 
 
 def test_a_finding_has_its_place_and_what_is_right() -> None:

@@ -28,7 +28,7 @@ class Packet:
     ecn: int = 0
 
     def headers(self) -> bytes:
-        """Its headers of IP and of UDP or TCP."""
+        """The packet's headers of IP and of UDP or TCP."""
         addresses = [bytes(map(int, address.split("."))) for address, _ in (self.source, self.to)]
         fields = (0x45, self.dscp << 2 | self.ecn, self.size, 1, 0x4000, 61, self.protocol, 0, *addresses)
         header = bytearray(struct.pack(">BBHHHBBH4s4s", *fields))

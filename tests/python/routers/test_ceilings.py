@@ -176,7 +176,7 @@ class Class:
     offered: float
 
     def lines(self) -> str:
-        """Its lines."""
+        """The lines of the queue's configuration."""
         kind = "priority strict" if self.strict else f"no priority\n      bandwidth percent {self.weight}"
         shaper = f"\n      shape rate {self.ceiling:g} mbps" if self.ceiling < LINK else ""
         return f"   tx-queue {self.number}\n      {kind}{shaper}\n"

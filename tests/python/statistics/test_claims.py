@@ -179,7 +179,7 @@ def test_a_better_setting_is_found_as_often_as_theory_says(runs: int) -> None:
 
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_a_bound_that_is_just_met_is_rarely_judged(groups: int) -> None:
-    """It holds by chance in 2.5 %, and breaks in 2.5 %, however many groups have to keep it."""
+    """The bound holds by chance in 2.5 %, and breaks in 2.5 %, however many groups have to keep it."""
     random = np.random.default_rng(9)
     names = [f"d{place}" for place in range(groups)]
     objective = parse("P99 of one-way delay of AF11 < 20 ms", "plan.toml")

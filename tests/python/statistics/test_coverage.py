@@ -40,7 +40,7 @@ def test_intervals_cover_at_the_default_number_of_runs(name: str) -> None:
 
 
 def test_every_scenario_can_be_run_in_both_settings() -> None:
-    """They are ten, and differ in one value."""
+    """There are ten scenarios, and the two settings of each differ in one value."""
     assert len(SETTINGS) == 10
     for setting in SETTINGS.values():
         texts = [json.loads(simulation.canonical(one)) for one in (setting.text, setting.other)]

@@ -460,7 +460,7 @@ def test_slow_starts_are_eliminated_in_every_scenario_or_not() -> None:
 
 
 def test_windows_are_on_different_levels_in_every_scenario() -> None:
-    """It was asked on the congested path only."""
+    """The rule once looked at the congested path only."""
 
     def windows(middle: float, *numbers: int) -> list[tuple[int, Sample]]:
         level = {1.0: 10.0, 2.0: middle, 8.0: 80.0}
@@ -515,7 +515,7 @@ def test_flows_that_cannot_keep_their_contracts_are_some_or_most() -> None:
 
 
 def test_use_of_what_is_free_counts_the_seconds_after_a_change() -> None:
-    """They were left out, though the sentence is about them."""
+    """These seconds were once left out, though the sentence is about them."""
     times = Times(burst=20, phases=2, settle=10)
     at = np.arange(1.0, 61.0)
     mbps = np.where(at <= 20, 5.0, np.where(at <= 40, 4.0, np.where(at <= 50, 4.0, 5.0)))

@@ -285,7 +285,7 @@ def in_print(study: Study) -> Evidence:
 
 
 UNPRINTED = "two-windows-small-send-more-out"
-"""Its OUT packets are not printed, and its excess refutes it in print."""
+"""A claim about OUT packets, which the paper does not print; the printed excess refutes it."""
 
 
 @pytest.mark.parametrize("study", [table1.TABLE1, table1.FIG3, rtt_studies.TABLE2, rtt_studies.TABLE3])
@@ -493,7 +493,7 @@ def test_a_bias_towards_high_rates_is_held_in_every_set() -> None:
 
 
 def test_claims_that_follow_from_the_fitted_marker_do_not_count() -> None:
-    """They are those on two-windows in Table 1, but for two, and those that turn with its marker."""
+    """Claims on two-windows in Table 1 but for two do not count, nor do those that turn with its marker."""
     own = [study for name, study in STUDIES.items() if name.startswith("yeom-")]
     marked = {claim.id for study in own for claim in study.claims if not claim.counted}
     of_table1 = {c.id for c in table1.TABLE1.claims if c.source and c.id.startswith("two-windows-")}

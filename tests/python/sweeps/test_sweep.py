@@ -534,7 +534,7 @@ def test_a_sample_is_drawn_as_marks(tmp_path: Path) -> None:
 
 
 def test_error_bars_of_a_sample_are_the_intervals() -> None:
-    """They may be longer on one side, and a mark of fewer runs is hollow."""
+    """Error bars may be longer on one side, and a mark of fewer runs is hollow."""
 
     def point(at: float, mean: float, low: float, high: float, of: int) -> PointSummary:
         found = Estimate(mean, (low, high), 6, of)

@@ -456,7 +456,7 @@ def test_no_setting_is_tried_twice(tmp_path: Path, sampler: str) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_the_scenario_as_it_is_runs_beside_the_winners(tmp_path: Path) -> None:
-    """It keeps what the file sets but for what is searched: here the duration."""
+    """The scenario keeps what the file sets but for what is searched: here the duration."""
     plan = planned(tmp_path, TUNE)
     found = tuned(plan, tmp_path / "store")
     assert found.as_it_is is not None

@@ -55,7 +55,7 @@ def first_four(evidence: Evidence, sets: tuple[tuple[str, float], ...]) -> list[
 
 
 def said(evidence: Evidence, sets: list[tuple[str, float]]) -> str:
-    """Their errors, as text."""
+    """The errors of these sets, as text."""
     return ", ".join(f"{_name(key)} {evidence.estimate('rmse', cell(*key)).text()}" for key in sets)
 
 

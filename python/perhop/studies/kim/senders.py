@@ -68,7 +68,7 @@ ROWS: Sequence[Factors] = table1.CELLS
 OWN: Factors = {"scheme": "own-rio", "out": "own"}
 """The row of the best RIO of these senders, where it is searched for."""
 OWN_SETS = {"steady-ssthresh-20": "5/15/0.1", "delayed-ack": "30/90/0.1", "sack": "5/15/0.01"}
-"""Its IN+OUT set: of the 28 of kim-best-rio the one of the smallest error in 8 runs on other seeds."""
+"""Each sender's IN+OUT set: of the 28 of kim-best-rio that of the smallest error in 8 runs on other seeds."""
 STATEMENT = stated("senders")
 BEST, STATED = "best", "stated"
 
