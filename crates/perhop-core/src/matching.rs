@@ -72,12 +72,12 @@ pub struct PathName {
 pub struct Precedences(u8);
 
 impl PathName {
-    /// The name.
+    /// Returns the name of the path.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The packets of the path carry this label.
+    /// Lets the packets of the path carry this label.
     pub fn set_label(&mut self, label: u32) {
         self.label = Some(label);
     }
@@ -114,7 +114,7 @@ impl Match {
         require(headers().any(|packet| self.takes_unlabelled(&packet)), key, text)
     }
 
-    /// Whether it takes everything that the other one takes.
+    /// Returns whether this match takes everything that the other one takes.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let path = self.path.as_ref();
         path.is_none_or(|path| other.path.as_ref().is_some_and(|named| named.name == path.name))
@@ -128,7 +128,7 @@ impl Match {
             && (self.not.is_none() || self.not == other.not)
     }
 
-    /// Whether packets of the path with this label may be among them.
+    /// Returns whether packets of the path with this label may match.
     fn may_follow(&self, label: u32) -> bool {
         self.path.as_ref().is_none_or(|path| path.label == Some(label))
     }
@@ -138,12 +138,12 @@ impl Match {
         self.path.as_ref().is_none_or(|named| named.name == path)
     }
 
-    /// Whether it takes all packets of its path, or of every path.
+    /// Returns whether the match takes all packets of its path, or of every path.
     pub(crate) fn by_path_alone(&self) -> bool {
         *self == Self { path: self.path.clone(), ..Self::default() }
     }
 
-    /// Whether it takes this packet.
+    /// Returns whether the match takes this packet.
     pub(crate) fn takes(&self, packet: &Header) -> bool {
         let labelled = self.traffic_class.is_none() || packet.label != 0;
         self.may_follow(packet.label) && labelled && self.takes_unlabelled(packet)
@@ -169,7 +169,7 @@ impl Unmatched {
     }
 }
 
-/// A header for each codepoint and color.
+/// Returns a header for each codepoint and color.
 fn headers() -> impl Iterator<Item = Header> {
     Color::ALL.into_iter().flat_map(|color| {
         let of = move |dscp| Header { dscp, color, ..Header::new(FlowId(0), 0) };
@@ -197,7 +197,7 @@ enum Labels {
 }
 
 impl Matcher {
-    /// What every packet matches, if there is no match.
+    /// Returns a selector of the packets of a match, or of every packet if there is no match.
     pub(crate) fn new(selector: Option<&Match>) -> Self {
         let everything = Match::default();
         let selector = selector.unwrap_or(&everything);
@@ -218,7 +218,7 @@ impl Matcher {
         (self.codepoints[packet.color.index()] >> packet.dscp.get() & 1 == 1) & self.may_follow(packet.label)
     }
 
-    /// Whether packets of the path with this label may be among them.
+    /// Returns whether packets of the path with this label may be selected.
     #[inline]
     pub(crate) fn may_follow(&self, label: u32) -> bool {
         match self.path {
@@ -228,29 +228,29 @@ impl Matcher {
         }
     }
 
-    /// Whether it takes all packets of its path, or of every path.
+    /// Returns whether the selector takes all packets of its path, or of every path.
     pub(crate) fn by_path_alone(&self) -> bool {
         self.by_path_alone
     }
 }
 
 impl Precedences {
-    /// Whether the precedence of this codepoint is one of them.
+    /// Returns whether the set has the precedence of this codepoint.
     pub const fn contains(self, dscp: Dscp) -> bool {
         self.0 >> (dscp.get() >> 3) & 1 == 1
     }
 
-    /// Whether all of `others` are among them.
+    /// Returns whether the set has all of `others`.
     pub const fn contain_all(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
 
-    /// These; numbers above 7 are left out.
+    /// Returns the set of these precedences; numbers above 7 are left out.
     pub fn of(numbers: impl IntoIterator<Item = u8>) -> Self {
         Self(numbers.into_iter().filter(|number| *number < 8).fold(0, |bits, number| bits | 1 << number))
     }
 
-    /// Each, from the lowest.
+    /// Returns each precedence, from the lowest.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (0..8).filter(move |number| self.0 >> number & 1 == 1)
     }

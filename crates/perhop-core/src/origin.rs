@@ -42,20 +42,20 @@ pub enum Era {
 pub const TODAY: u16 = 2008;
 
 impl Origin {
-    /// A mechanism that a reproduced paper or its authors propose.
+    /// Returns the origin of a mechanism that a reproduced paper or its authors propose.
     #[must_use]
     pub const fn paper(year: u16, source: &'static str) -> Self {
         Self { era: Era::Papers, year, source, linux: None }
     }
 
-    /// Any other mechanism.
+    /// Returns the origin of any other mechanism.
     #[must_use]
     pub const fn published(year: u16, source: &'static str) -> Self {
         let era = if year < TODAY { Era::Classic } else { Era::Today };
         Self { era, year, source, linux: None }
     }
 
-    /// Linux has it under this name since this version.
+    /// Adds the name under which Linux has the mechanism since this version.
     #[must_use]
     pub const fn in_linux(self, name: &'static str, since: &'static str) -> Self {
         Self { linux: Some(InLinux { name, since: Some(since) }), ..self }

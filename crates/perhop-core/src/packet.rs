@@ -46,12 +46,12 @@ impl Color {
     /// Every color, least droppable first.
     pub const ALL: [Self; 3] = [Self::Green, Self::Yellow, Self::Red];
 
-    /// 0 for green, 1 for yellow, 2 for red.
+    /// Returns 0 for green, 1 for yellow, 2 for red.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The color's name in tables and files.
+    /// Returns the color's name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Green => "green",
@@ -107,13 +107,13 @@ impl Dscp {
     /// Best effort: the default PHB.
     pub const DEFAULT: Self = Self(0);
 
-    /// The codepoint with this value, if it has six bits.
+    /// Returns the codepoint with this value, if it has six bits.
     #[inline]
     pub const fn new(value: u8) -> Option<Self> {
         if value < 64 { Some(Self(value)) } else { None }
     }
 
-    /// The six-bit value.
+    /// Returns the six-bit value of the codepoint.
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -181,17 +181,17 @@ impl JsonSchema for Dscp {
 }
 
 impl Codepoints {
-    /// Whether this codepoint is one of them.
+    /// Returns whether the set has this codepoint.
     pub const fn contains(self, dscp: Dscp) -> bool {
         self.0 >> dscp.0 & 1 == 1
     }
 
-    /// Whether all of `others` are among them.
+    /// Returns whether the set has all of `others`.
     pub const fn contain_all(self, others: Self) -> bool {
         others.0 & !self.0 == 0
     }
 
-    /// Each, in the order of their numbers.
+    /// Returns each codepoint, in the order of their numbers.
     pub fn iter(self) -> impl Iterator<Item = Dscp> {
         (0..64).map(Dscp).filter(move |dscp| self.contains(*dscp))
     }
@@ -264,7 +264,8 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// Whether the packet is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168, section 5).
+    /// Returns whether the packet is ECN-capable: a mark in it notifies its ends of congestion (RFC 3168,
+    /// section 5).
     #[inline]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotCapable)
@@ -282,23 +283,23 @@ impl ServiceLevel {
     pub const NONE: Self = Self(0);
     const STEP_BPS: u64 = 10_000;
 
-    /// The level nearest to a profile rate, never zero.
+    /// Returns the level nearest to a profile rate, never zero.
     pub fn of(rate: Bitrate) -> Self {
         let steps = (rate.as_bps() + Self::STEP_BPS / 2) / Self::STEP_BPS;
         Self(u16::try_from(steps).unwrap_or(u16::MAX).max(1))
     }
 
-    /// The level of this number of steps.
+    /// Returns the level of this number of steps.
     pub const fn new(steps: u16) -> Self {
         Self(steps)
     }
 
-    /// The number of its steps, by which it travels.
+    /// Returns the number of the level's steps, by which it travels.
     pub const fn get(self) -> u16 {
         self.0
     }
 
-    /// The rate that the level means, in bit/s.
+    /// Returns the rate that the level means, in bit/s.
     #[inline]
     pub fn as_bps(self) -> f64 {
         f64::from(self.0) * Self::STEP_BPS as f64
@@ -329,7 +330,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A best-effort packet of `size` of the flow `flow`.
+    /// Returns a best-effort packet of `size` of the flow `flow`.
     pub const fn new(flow: FlowId, size: u16) -> Self {
         Self {
             arrived: Instant::ZERO,
@@ -344,7 +345,7 @@ impl Header {
         }
     }
 
-    /// Size on the wire.
+    /// Returns the size of the packet on the wire.
     pub const fn size(&self) -> Bytes {
         Bytes::new(self.size as u64)
     }

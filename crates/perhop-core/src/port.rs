@@ -74,7 +74,7 @@ pub enum Served<P> {
 }
 
 impl<P: Packet> Port<P> {
-    /// An empty port; statistics cover `window`.
+    /// Returns an empty port; statistics cover `window`.
     pub fn new(
         queue: SchedulerParams,
         rate: Bitrate,
@@ -91,8 +91,8 @@ impl<P: Packet> Port<P> {
         Self { queue, line }
     }
 
-    /// The port as a visitor sees it, for work on few packets: each call finds the type of the scheduler
-    /// anew.
+    /// Returns the port as a visitor sees it, for work on few packets: each call finds the type of the
+    /// scheduler anew.
     pub fn typed(&mut self) -> TypedPort<'_, AnyScheduler<P>> {
         let Self { queue, line } = self;
         TypedPort { queue, line }
@@ -104,52 +104,52 @@ impl<P: Packet> Port<P> {
         queue.accept(OfPort { visitor, line })
     }
 
-    /// A packet arrives.
+    /// Takes a packet that arrives.
     #[inline]
     pub fn offer(&mut self, packet: P, now: Instant) -> Offered<P> {
         self.typed().offer(packet, now)
     }
 
-    /// A packet that waited and that the last one offered pushes out; ask until there is none, before the
-    /// port is served.
+    /// Returns a packet that waited and that the last one offered pushes out; ask until there is none, before
+    /// the port is served.
     #[inline]
     pub fn shed(&mut self, now: Instant) -> Option<(P, Reason)> {
         self.typed().shed(now)
     }
 
-    /// The link is free, or a time named by an earlier call has come.
+    /// Serves the port: the link is free, or a time named by an earlier call has come.
     #[inline(always)]
     pub fn serve(&mut self, now: Instant) -> Served<P> {
         self.typed().serve(now)
     }
 
-    /// When everything is sent that was served so far.
+    /// Returns when everything is sent that was served so far.
     #[inline]
     pub fn busy_until(&self) -> Instant {
         self.line.link.busy_until()
     }
 
-    /// Whether the link is free although packets wait: the scheduler holds them until a time.
+    /// Returns whether the link is free although packets wait: the scheduler holds them until a time.
     pub fn is_held(&self) -> bool {
         self.line.idle && !self.queue.occupancy().is_empty()
     }
 
-    /// Whether nothing waits and the link is free.
+    /// Returns whether nothing waits and the link is free.
     pub fn is_done(&self, now: Instant) -> bool {
         self.line.link.busy_until() <= now && self.queue.occupancy().is_empty()
     }
 
-    /// The link has this rate from its next packet on. [`rates`](Self::rates) says when, for statistics.
+    /// Gives the link this rate from its next packet on. [`rates`](Self::rates) says when, for statistics.
     pub fn set_rate(&mut self, rate: Bitrate) {
         self.typed().set_rate(rate);
     }
 
-    /// The rates of the link over time, to which its use refers.
+    /// Returns the rates of the link over time, to which its use refers.
     pub fn rates(&mut self) -> &mut RateHistory {
         &mut self.line.statistics.rates
     }
 
-    /// The scheduler and its AQMs have other parameters from now on, and keep their packets and what they
+    /// Gives the scheduler and its AQMs other parameters from now on; they keep their packets and what they
     /// have measured: see [`Scheduler::retune`](crate::scheduler::Scheduler::retune). If the link is free,
     /// the port must be served: what waited for a time may go now, or at another time.
     ///
@@ -165,7 +165,7 @@ impl<P: Packet> Port<P> {
         Ok(())
     }
 
-    /// A control message for the AQM at which the packets of this path arrive.
+    /// Passes on a control message for the AQM at which the packets of this path arrive.
     pub fn on_message(&mut self, label: u32, message: &Message) {
         self.queue.on_message(label, message);
     }
@@ -175,7 +175,7 @@ impl<P: Packet> Port<P> {
         self.line.statistics.note_delays();
     }
 
-    /// Packets come soon: asks the processor for what is counted of the link, and for the start of the
+    /// Asks the processor, as packets come soon, for what is counted of the link, and for the start of the
     /// discipline.
     pub fn prefetch(&self) {
         prefetch(slice::from_ref(&self.line));
@@ -208,12 +208,12 @@ impl<P: Packet> Port<P> {
         self.queue.inspect(show);
     }
 
-    /// The counters of each class.
+    /// Returns the counters of each class.
     pub fn classes(&self) -> impl Iterator<Item = &ClassCounters> {
         (0..self.queue.classes()).map(|class| self.queue.class(class))
     }
 
-    /// A sample of it.
+    /// Returns a sample of the port.
     pub fn view(&self) -> PortView<'_> {
         let named = |class| (self.queue.class_name(class), self.queue.class(class));
         PortView {

@@ -69,7 +69,7 @@ pub struct Taken<P> {
 }
 
 impl<P> Taken<P> {
-    /// As a discipline's answer, for a packet of this class.
+    /// Returns this as a discipline's answer, for a packet of this class.
     #[inline]
     pub fn dequeued(self, class: usize) -> Dequeued<P> {
         match self.judged {
@@ -80,7 +80,7 @@ impl<P> Taken<P> {
 }
 
 impl<P: Packet> ManagedQueue<P> {
-    /// An empty queue of so many classes under the AQM of these parameters, which draws from `rng`.
+    /// Returns an empty queue of so many classes under the AQM of these parameters, which draws from `rng`.
     pub fn new(classes: usize, aqm: AqmParams, environment: Environment, rng: Rng) -> Self {
         let class = || Class { packets: VecDeque::new(), counters: ClassCounters::default() };
         Self {
@@ -145,7 +145,7 @@ impl<P: Packet> ManagedQueue<P> {
         packet
     }
 
-    /// Whether the AQM asks how much is served before a packet that arrives.
+    /// Returns whether the AQM asks how much is served before a packet that arrives.
     pub fn needs_ahead(&self) -> bool {
         self.needs_ahead
     }
@@ -197,8 +197,8 @@ impl<P: Packet> ManagedQueue<P> {
         Some(Taken { packet, judged })
     }
 
-    /// The link asks for a packet at `now`, so the last one taken has been transmitted or dropped: if nothing
-    /// waits, the AQM learns that the queue is idle.
+    /// Notes that the link asks for a packet at `now`, so the last one taken has been transmitted or dropped:
+    /// if nothing waits, the AQM learns that the queue is idle.
     #[inline]
     pub fn settle_idle(&mut self, now: Instant) {
         if !self.idle && self.occupancy.is_empty() {
@@ -207,46 +207,46 @@ impl<P: Packet> ManagedQueue<P> {
         }
     }
 
-    /// The head of a class.
+    /// Returns the head of a class.
     #[inline]
     pub fn head(&self, class: usize) -> Option<&P> {
         self.classes[class].packets.front()
     }
 
-    /// The packet at this place of a class, from 0 for the head.
+    /// Returns the packet at this place of a class, from 0 for the head.
     #[inline]
     pub fn get(&self, class: usize, place: usize) -> Option<&P> {
         self.classes[class].packets.get(place)
     }
 
-    /// Packets waiting in a class.
+    /// Returns how many packets wait in a class.
     #[inline]
     pub fn len(&self, class: usize) -> usize {
         self.classes[class].packets.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.occupancy.is_empty()
     }
 
-    /// Everything that waits.
+    /// Returns the packets and bytes that wait.
     pub fn occupancy(&self) -> &Occupancy {
         &self.occupancy
     }
 
-    /// The counters of a class.
+    /// Returns the counters of a class.
     pub fn class(&self, class: usize) -> &ClassCounters {
         &self.classes[class].counters
     }
 
-    /// Internal state of the AQM, for probes.
+    /// Returns the internal state of the AQM, for probes.
     pub fn gauges(&self) -> Vec<(&'static str, f64)> {
         self.aqm.gauges()
     }
 
-    /// The AQM has these parameters from now on, and keeps what it has measured.
+    /// Gives the AQM these parameters from now on; it keeps what it has measured.
     ///
     /// # Errors
     /// The parameters are of another AQM, or the key that cannot change; nothing has changed then.
@@ -256,7 +256,7 @@ impl<P: Packet> ManagedQueue<P> {
         Ok(())
     }
 
-    /// A control message for the AQM.
+    /// Passes a control message to the AQM.
     pub fn on_message(&mut self, message: &Message) {
         self.aqm.on_message(message);
     }
@@ -288,7 +288,7 @@ impl<P> ManagedQueue<P> {
     }
 }
 
-/// When the packet that has waited longest arrived.
+/// Returns when the packet that has waited longest arrived.
 fn oldest<P: Packet>(classes: &[Class<P>]) -> Option<Instant> {
     classes.iter().filter_map(|class| class.packets.front()).map(|packet| packet.header().arrived).min()
 }

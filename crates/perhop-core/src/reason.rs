@@ -14,7 +14,7 @@ macro_rules! reasons {
             /// Every reason, in the order of their numbers.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
-            /// The reason's name in tables and files.
+            /// Returns the reason's name in tables and files.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }

@@ -38,8 +38,8 @@ impl Problem {
     }
 }
 
-/// Where to underline in a line: its last key that the path names, else its content; for text that is no
-/// TOML, where reading it ended.
+/// Returns where to underline in a line: its last key that the path names, else its content; for text that is
+/// no TOML, where reading it ended.
 fn place(toml: &str, line: Option<usize>, key: &str) -> Option<(usize, usize)> {
     let text = toml.lines().nth(line?.checked_sub(1)?)?;
     let units = |text: &str| text.encode_utf16().count();

@@ -24,13 +24,13 @@ fn state() -> &'static LocalKey<RefCell<State>> {
     &STATE
 }
 
-/// What a panic said, which ends the module.
+/// Returns what a panic said, which ends the module.
 fn panicked() -> &'static LocalKey<RefCell<String>> {
     thread_local!(static PANIC: RefCell<String> = const { RefCell::new(String::new()) });
     &PANIC
 }
 
-/// Room for a request of so many bytes: its address.
+/// Makes room for a request of so many bytes, and returns its address.
 #[unsafe(no_mangle)]
 pub extern "C" fn explorer_request(bytes: u32) -> *const u8 {
     state().with_borrow_mut(|state| {

@@ -37,14 +37,14 @@ pub struct DropOrMark {
 }
 
 impl DropOrMark {
-    /// What the rule noted under this name.
+    /// Returns what the rule noted under this name.
     pub fn gauge(&self, name: &str) -> Option<f64> {
         let gauges = &self.trace.as_ref()?.gauges;
         gauges.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Of a scheduler that decides itself, which of its queues the packet was in: `l4s`, `classic`, or `flow`
-    /// for that of its flow.
+    /// Returns, of a scheduler that decides itself, which of its queues the packet was in: `l4s`, `classic`,
+    /// or `flow` for that of its flow.
     pub fn queue_name(&self) -> Option<&'static str> {
         let of = [(FLOW_QUEUE, "flow"), (L4S, L4S), (CLASSIC, CLASSIC)];
         of.into_iter().find_map(|(gauge, name)| self.gauge(gauge).map(|_| name))
@@ -82,7 +82,8 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Nothing seen yet. From now on verdicts on this thread are recorded, for explanations.
+    /// Returns a witness that has seen nothing yet. From now on verdicts on this thread are recorded, for
+    /// explanations.
     pub fn new(links: &[LinkSpec]) -> Self {
         trace::record(true);
         let mut witness =
@@ -91,7 +92,7 @@ impl Witness {
         witness
     }
 
-    /// The links have these rates and delays from now on.
+    /// Notes that the links have these rates and delays from now on.
     pub fn set_links(&mut self, links: &[LinkSpec]) {
         let before = std::mem::take(&mut self.lines);
         let line = |(number, link): (usize, &LinkSpec)| Line {
@@ -103,12 +104,12 @@ impl Witness {
         self.lines = links.iter().enumerate().map(line).collect();
     }
 
-    /// Bytes that a link has begun to send.
+    /// Returns how many bytes a link has begun to send.
     pub fn sent_bytes(&self, link: usize) -> u64 {
         self.lines[link].sent_bytes
     }
 
-    /// Packets that have come to a link, or to any.
+    /// Returns how many packets have come to a link, or to any.
     pub fn seen(&self, link: Option<usize>) -> u64 {
         match link {
             Some(link) => self.lines.get(link).map_or(0, |line| line.seen),
@@ -116,24 +117,24 @@ impl Witness {
         }
     }
 
-    /// The number of the event that comes next.
+    /// Returns the number of the event that comes next.
     pub fn next_event(&self) -> usize {
         self.first + self.events.len()
     }
 
-    /// The event of this number, if it is still kept.
+    /// Returns the event of this number, if it is still kept.
     pub fn event(&self, number: usize) -> Option<&DropOrMark> {
         self.events.get(number.checked_sub(self.first)?)
     }
 
-    /// The events that are kept, from this number on, each with its number.
+    /// Returns the events that are kept, from this number on, each with its number.
     pub fn events(&self, from: usize) -> impl Iterator<Item = (usize, &DropOrMark)> {
         let skipped = from.saturating_sub(self.first);
         self.events.iter().enumerate().skip(skipped).map(|(place, event)| (self.first + place, event))
     }
 
-    /// At most so many packets on links at `now`: link, progress from 0 to 1, color, and the flow, as `-1 -
-    /// flow` for packets that go back to its sender.
+    /// Adds to `out` at most so many packets on links at `now`: link, progress from 0 to 1, color, and the
+    /// flow, as `-1 - flow` for packets that go back to its sender.
     pub fn flight(&mut self, now: Instant, most: usize, out: &mut Vec<f64>) -> usize {
         self.clear_away(now);
         let shown = self.travellers.iter().filter(|one| one.starts <= now);

@@ -97,7 +97,7 @@ pub(crate) struct HostUser {
     pub(crate) connections: usize,
 }
 
-/// Bytes on the wire and packets of so much data.
+/// Returns the bytes on the wire and the packets of so much data.
 pub(crate) fn on_wire(data: u64, payload: u16, headers: u16) -> (u64, u64) {
     let packets = data.div_ceil(u64::from(payload));
     (data + packets * u64::from(headers), packets)
@@ -130,7 +130,7 @@ impl HostFlow {
         on_wire(data, self.payload, self.headers())
     }
 
-    /// Bytes of headers in a packet.
+    /// Returns how many bytes of headers a packet has.
     pub(crate) fn headers(&self) -> u16 {
         self.packet - self.payload
     }

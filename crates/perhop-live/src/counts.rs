@@ -97,17 +97,17 @@ impl PlaneCounters {
         &self.devices
     }
 
-    /// Packets lost for this reason.
+    /// Returns how many packets were lost for this reason.
     pub fn lost(&self, why: Loss) -> u64 {
         self.lost[why.index()]
     }
 
-    /// Packets that came.
+    /// Returns how many packets came.
     pub fn all_read(&self) -> u64 {
         self.devices.iter().map(|(came, _)| came.packets).sum()
     }
 
-    /// Packets that left or were lost.
+    /// Returns how many packets left or were lost.
     pub fn all_known(&self) -> u64 {
         let left: u64 = self.devices.iter().map(|(_, left)| left.packets).sum();
         left + self.lost.iter().sum::<u64>()

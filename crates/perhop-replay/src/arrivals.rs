@@ -33,7 +33,7 @@ pub struct Choice {
 pub struct Speed(u64);
 
 impl Speed {
-    /// This factor, rounded to millionths; `None` unless it lies between a millionth and a million.
+    /// Returns this factor, rounded to millionths; `None` unless it lies between a millionth and a million.
     pub fn new(factor: f64) -> Option<Self> {
         let millionths = (factor * 1e6).round();
         (1.0..=1e12).contains(&millionths).then_some(Self(millionths as u64))

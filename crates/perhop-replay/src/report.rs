@@ -208,7 +208,7 @@ impl Report {
     }
 }
 
-/// Packets of several interfaces, which may be the same packets twice.
+/// Returns the notice of packets from several interfaces, which may be the same packets twice.
 fn several<R: Read>(arrivals: &Arrivals<R>) -> Option<String> {
     let names: Vec<String> = arrivals.interface_names().iter().map(|name| format!("`{name}`")).collect();
     let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };

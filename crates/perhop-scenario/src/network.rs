@@ -303,7 +303,7 @@ impl Scenario {
         sharing
     }
 
-    /// Routers, in the order of their names.
+    /// Returns the routers, in the order of their names.
     pub(crate) fn nodes(&self) -> Vec<&str> {
         let ends = self.links.values().flat_map(|link| [link.from.as_str(), link.to.as_str()]);
         let mut nodes: Vec<&str> = ends.collect();

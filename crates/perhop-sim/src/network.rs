@@ -297,8 +297,8 @@ impl Network {
         meters.filter_map(|(place, params)| Some((place, params.foreign()?))).collect()
     }
 
-    /// The congestion controls that are implemented outside, each with the name of its flow, to give each
-    /// flow an implementation of its own.
+    /// Returns the congestion controls that are implemented outside, each with the name of its flow, to give
+    /// each flow an implementation of its own.
     pub fn foreign_controls_mut(&mut self) -> impl Iterator<Item = (&str, &mut ForeignCongestionParams)> {
         self.flows.iter_mut().filter_map(|flow| match &mut flow.transport {
             TransportSpec::Tcp(params) => Some((&*flow.name, params.congestion.0.foreign_mut()?)),
@@ -314,8 +314,8 @@ impl Network {
         })
     }
 
-    /// The classes of blocks that are implemented outside, each with its place in words, and whether it has
-    /// its implementation.
+    /// Returns the classes of blocks that are implemented outside, each with its place in words, and whether
+    /// it has its implementation.
     pub fn classes(&self) -> impl Iterator<Item = (String, &str, bool)> {
         let queues = self.links.iter().flat_map(|link| {
             let foreign = link.queue.iter().flat_map(SchedulerParams::foreign);

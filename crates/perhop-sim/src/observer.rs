@@ -11,7 +11,7 @@ use crate::timed::Timed;
 
 /// Sees what becomes of packets at links, in the order of time.
 pub trait Observer: Send {
-    /// Something became of a packet.
+    /// Takes note of what became of a packet.
     fn observe(&mut self, observed: &Observed);
 }
 
@@ -125,12 +125,12 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// The observer sees the packets at the links of these numbers.
+    /// Returns the observation by which this observer sees the packets at the links of these numbers.
     pub fn new(observer: Arc<Mutex<dyn Observer>>, links: Vec<usize>) -> Self {
         Self { observer, links }
     }
 
-    /// The numbers of the links.
+    /// Returns the numbers of the links.
     pub(crate) fn links(&self) -> &[usize] {
         &self.links
     }

@@ -162,8 +162,9 @@ pub enum Completion {
 }
 
 impl Completion {
-    /// Of a flow whose volume takes `idle` on an idle path; `started` is when it began and `completed` when
-    /// all of its volume had arrived, if that was. It counts if it began after the warm-up, or at its end.
+    /// Returns the completion of a flow whose volume takes `idle` on an idle path; `started` is when it began
+    /// and `completed` when all of its volume had arrived, if that was. It counts if it began after the
+    /// warm-up, or at its end.
     pub fn of(
         idle: Duration,
         started: Option<Instant>,
@@ -177,7 +178,7 @@ impl Completion {
         }
     }
 
-    /// The flow completion time, if it began after the warm-up and completed.
+    /// Returns the flow completion time, if it began after the warm-up and completed.
     pub fn time(self) -> Option<Duration> {
         match self {
             Self::After { time, .. } => Some(time),
@@ -185,7 +186,7 @@ impl Completion {
         }
     }
 
-    /// The completion time over the least that its route allows.
+    /// Returns the completion time over the least that its route allows.
     pub fn slowdown(self) -> Option<f64> {
         match self {
             Self::After { time, idle } if !idle.is_zero() => {
@@ -195,26 +196,26 @@ impl Completion {
         }
     }
 
-    /// Whether it was unfinished at the end; `None` for a flow without a volume, and for one that began
-    /// during the warm-up.
+    /// Returns whether the flow was unfinished at the end; `None` for a flow without a volume, and for one
+    /// that began during the warm-up.
     pub fn is_unfinished(self) -> Option<bool> {
         (!matches!(self, Self::Endless | Self::InWarmup)).then_some(self == Self::Unfinished)
     }
 }
 
-/// The rate in bit/s of so many bytes over a time; zero over no time.
+/// Returns the rate in bit/s of so many bytes over a time; zero over no time.
 pub fn rate(bytes: u64, over: Duration) -> f64 {
     if over.is_zero() { 0.0 } else { bytes as f64 * 8.0 / over.as_secs_f64() }
 }
 
 impl FlowOutcome {
-    /// The rate of first deliveries in bit/s; `None` for a flow that was never active in the measured time,
-    /// or too briefly for data to arrive.
+    /// Returns the rate of first deliveries in bit/s; `None` for a flow that was never active in the measured
+    /// time, or too briefly for data to arrive.
     pub fn throughput(&self) -> Option<f64> {
         self.has_rate().then_some(self.throughput_bps)
     }
 
-    /// The rate of segments acknowledged in order in bit/s; `None` likewise.
+    /// Returns the rate of segments acknowledged in order in bit/s; `None` likewise.
     pub fn acked(&self) -> Option<f64> {
         self.has_rate().then_some(self.acked_bps)
     }
@@ -248,18 +249,20 @@ impl FlowOutcome {
         self.sender.add(&other.sender);
     }
 
-    /// The one-way transit times of all packets of several flows; `None` if those of no flow are measured.
+    /// Returns the one-way transit times of all packets of several flows; `None` if those of no flow are
+    /// measured.
     pub fn transits(flows: &[Self]) -> Option<DelayBins> {
         let known = || flows.iter().filter_map(|flow| flow.transits.as_ref());
         known().next().is_some().then(|| FlowDelays::sum(known()))
     }
 
-    /// The mean round trip of the data packets that were sent once and acknowledged, if any was.
+    /// Returns the mean round trip of the data packets that were sent once and acknowledged, if any was.
     pub fn mean_rtt(&self) -> Option<Duration> {
         mean(self.sender.rtt_samples)
     }
 
-    /// The mean of the round trips that a TCP sender timed for its retransmission timer, if it timed any.
+    /// Returns the mean of the round trips that a TCP sender timed for its retransmission timer, if it timed
+    /// any.
     pub fn mean_timed_rtt(&self) -> Option<Duration> {
         mean(self.sender.timed_rtt_samples)
     }

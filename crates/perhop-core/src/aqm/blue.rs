@@ -59,7 +59,7 @@ impl Stepped {
     /// Zero at the start of a run.
     pub(super) const ZERO: Self = Self { probability: 0.0, moved: Instant::ZERO };
 
-    /// Zero, with a freeze time that begins now.
+    /// Returns zero, with a freeze time that begins now.
     #[cfg(test)]
     pub(super) const fn since(moved: Instant) -> Self {
         Self { probability: 0.0, moved }

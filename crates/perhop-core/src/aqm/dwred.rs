@@ -144,7 +144,7 @@ impl AqmBlock for Dwred {
 }
 
 impl Dwred {
-    /// Green's set follows the other one.
+    /// Lets green's set follow the other one.
     fn retune_green(&mut self) {
         let Some(green) = &mut self.green else { return };
         match self.rule {

@@ -169,7 +169,7 @@ const fn kind(packet: &Header) -> usize {
 }
 
 impl WredParams {
-    /// The curves that are given, each with its key, and how it is named in a notice.
+    /// Returns the curves that are given, each with its key, and how it is named in a notice.
     fn curves(&self) -> Vec<(&'static str, String, &DropCurve)> {
         let colors = [("green", &self.green), ("yellow", &self.yellow), ("red", &self.red)];
         let colors =
@@ -181,7 +181,7 @@ impl WredParams {
         colors.chain(profiles).collect()
     }
 
-    /// The unit of the average.
+    /// Returns the unit of the average.
     fn unit(&self) -> Unit {
         let limit = match self.limit {
             Depth::Packets(_) => Unit::Packets,
@@ -205,7 +205,7 @@ impl WredParams {
         require(!takes_all || of_color.is_none(), of_color.unwrap_or_default(), text)
     }
 
-    /// Whether all curves count in one unit, and only ramps are gentle.
+    /// Checks that all curves count in one unit, and only ramps are gentle.
     fn check_curves(&self) -> Result<(), UnitError> {
         let curves = self.curves();
         let Some((_, first, one)) = curves.first() else { return Ok(()) };
@@ -326,7 +326,7 @@ impl AqmBlock for Wred {
 }
 
 impl Wred {
-    /// The average, and a packet's test and limit.
+    /// Returns the average, and a packet's test and limit.
     #[inline]
     fn of(&mut self, packet: &Header) -> (&mut OneAverage, Option<&mut CurveTest>, Option<Depth>) {
         let Self { queue, tests, profiles, .. } = self;
@@ -428,7 +428,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The share of packets like this one that is dropped or marked at a queue of this length.
+    /// Returns the share of packets like this one that is dropped or marked at a queue of this length.
     fn share_of(aqm: &mut Wred, packet: &Header, waiting: u32) -> f64 {
         let mut queue = Occupancy::EMPTY;
         (0..waiting).for_each(|_| queue.add(Color::Yellow, 1000));

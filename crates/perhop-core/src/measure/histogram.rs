@@ -70,7 +70,8 @@ impl Bin {
         self.largest = self.largest.max(delay);
     }
 
-    /// The largest delay of the bin of this number, none of which exceeds `longest`; of a wide one, its end.
+    /// Returns the largest delay of the bin of this number, none of which exceeds `longest`; of a wide one,
+    /// its end.
     fn longest(self, number: usize, longest: Duration) -> Duration {
         if number >= WIDE {
             return if number == BINS - 1 { longest } else { lower_edge(number + 1).min(longest) };
@@ -80,7 +81,7 @@ impl Bin {
 }
 
 impl DelayHistogram {
-    /// All delays of several histograms.
+    /// Returns all delays of several histograms.
     pub fn sum<'a>(several: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for one in several {
@@ -100,12 +101,12 @@ impl DelayHistogram {
         self.colors[color.index()].record(delay);
     }
 
-    /// The largest delay of each color.
+    /// Returns the largest delay of each color.
     pub fn largest(&self) -> [Duration; 3] {
         self.colors.each_ref().map(|of_color| of_color.largest)
     }
 
-    /// The largest delay of each of the [bins](Self::bins); zero of one that was not hit.
+    /// Returns the largest delay of each of the [bins](Self::bins); zero of one that was not hit.
     pub fn longest(&self) -> Vec<Duration> {
         let of_colors = self.colors.each_ref().map(|of_color| (of_color.counted(), of_color.largest));
         let end = of_colors.iter().map(|(bins, _)| bins.len()).max().unwrap_or(0);
@@ -118,8 +119,8 @@ impl DelayHistogram {
         (0..end).map(of).collect()
     }
 
-    /// The bins that were hit and those between them: their edges in seconds (one more than bins) and counts
-    /// by color.
+    /// Returns the bins that were hit and those between them: their edges in seconds (one more than bins) and
+    /// counts by color.
     pub fn bins(&self) -> (Vec<f64>, Vec<[u64; 3]>) {
         let of_colors = self.colors.each_ref().map(OfColor::counted);
         let end = of_colors.iter().map(Vec::len).max().unwrap_or(0);
@@ -203,7 +204,7 @@ impl OfColor {
         self.carries.iter().flat_map(|carries| carries.iter().copied())
     }
 
-    /// The delays that are noted and not counted yet.
+    /// Returns the delays that are noted and not counted yet.
     fn pending(&self) -> impl Iterator<Item = Duration> {
         self.noted[..usize::from(self.pending)].iter().map(|&nanos| Duration::from_nanos(u64::from(nanos)))
     }
@@ -220,7 +221,7 @@ impl OfColor {
         self.largest = self.largest.max(other.largest);
     }
 
-    /// The bins up to the last one that was hit, and their counts.
+    /// Returns the bins up to the last one that was hit, and their counts.
     fn counted(&self) -> Vec<(u64, Bin)> {
         let mut all = self.clone();
         all.count_noted();
@@ -282,7 +283,7 @@ impl FlowDelays {
         }
     }
 
-    /// All delays of several flows together.
+    /// Returns all delays of several flows together.
     pub fn sum<'a>(several: impl IntoIterator<Item = &'a Self>) -> DelayBins {
         let mut bins = BTreeMap::<usize, (u64, Duration)>::new();
         for one in several {
@@ -299,7 +300,8 @@ impl FlowDelays {
         DelayBins { edges: (first..=end).map(|bin| lower_edge(bin).as_secs_f64()).collect(), counts, longest }
     }
 
-    /// The [`q`-quantile](inverted_cdf) in seconds: the longest delay in its bin; `None` without a delay.
+    /// Returns the [`q`-quantile](inverted_cdf) in seconds: the longest delay in its bin; `None` without a
+    /// delay.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let bins = (self.first..).zip(&self.bins);
         let longest =

@@ -74,7 +74,7 @@ pub struct ClassOutcome {
 }
 
 impl LinkOutcome {
-    /// The counters and statistics of a link's port; nothing is counted before the warm-up ended, see
+    /// Returns the counters and statistics of a link's port; nothing is counted before the warm-up ended, see
     /// [`after`](Self::after).
     pub fn of(name: &str, rate: Bitrate, port: &PortView<'_>) -> Self {
         let histograms = &port.statistics.delays;
@@ -141,14 +141,14 @@ impl ClassOutcome {
 }
 
 impl DelayOutcome {
-    /// The delays of a histogram.
+    /// Returns the delays of a histogram.
     pub fn of(histogram: &DelayHistogram) -> Self {
         let (edges, counts) = histogram.bins();
         Self { edges, counts, longest: histogram.longest(), largest: histogram.largest() }
     }
 
-    /// The [`q`-quantile](inverted_cdf) in seconds: the longest waiting time in its bin; `None` without a
-    /// packet.
+    /// Returns the [`q`-quantile](inverted_cdf) in seconds: the longest waiting time in its bin; `None`
+    /// without a packet.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let packets = self.counts.iter().map(|by_color| by_color.iter().sum());
         inverted_cdf(packets.zip(&self.longest), q).map(|longest| longest.as_secs_f64())

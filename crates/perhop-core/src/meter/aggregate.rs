@@ -64,17 +64,17 @@ impl AggregateMeter {
         require(!promote || !profile.reads_color(), "promote", text)
     }
 
-    /// The label-switched path that it names, for the driver to fill in its label.
+    /// Returns the label-switched path that the meter names, for the driver to fill in its label.
     pub fn path(&mut self) -> Option<&mut PathName> {
         self.r#match.path.as_mut()
     }
 
-    /// The number of the meter that takes this packet, if one does.
+    /// Returns the number of the meter that takes this packet, if one does.
     pub fn taken_by(meters: &[Self], packet: &Header) -> Option<usize> {
         meters.iter().position(|meter| meter.r#match.takes(packet))
     }
 
-    /// What may become of a packet behind these meters: each way in which one of them may mark it.
+    /// Returns what may become of a packet behind these meters: each way in which one of them may mark it.
     pub fn possible(meters: &[Self], packet: Header) -> Vec<Header> {
         let Some(number) = Self::taken_by(meters, &packet) else { return vec![packet] };
         let meter = &meters[number];
@@ -108,13 +108,13 @@ pub struct MeterCounts {
 }
 
 impl MeterCounts {
-    /// Whether every packet that came went on or was dropped.
+    /// Returns whether every packet that came went on or was dropped.
     pub fn is_balanced(&self) -> bool {
         let sum = |counts: &[u64; 3]| counts.iter().sum::<u64>();
         sum(&self.arrived) == sum(&self.passed) + sum(&self.policed)
     }
 
-    /// These and those of another meter together.
+    /// Returns these counts and those of another meter together.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         self.with(other, |one, two| one + two)
@@ -151,7 +151,7 @@ struct Aggregate {
 }
 
 impl AggregateMeters {
-    /// The meters at the start of a run; each draws from the stream `meters/NAME`.
+    /// Returns the meters at the start of a run; each draws from the stream `meters/NAME`.
     pub fn new(meters: &[AggregateMeter], streams: Streams<'_>) -> Self {
         let aggregate = |meter: &AggregateMeter| {
             let rng = streams.of(&format!("meters/{}", meter.name));
@@ -166,7 +166,7 @@ impl AggregateMeters {
         Self(meters.iter().map(aggregate).collect())
     }
 
-    /// The meters, of the same names and for the same packets, have other parameters from now on.
+    /// Gives the meters, of the same names and for the same packets, other parameters from now on.
     ///
     /// # Errors
     /// The key that cannot change, below `meters`; meters before that one have changed then.
@@ -193,7 +193,7 @@ impl AggregateMeters {
         Ok(())
     }
 
-    /// A packet passes the meter that matches it, which marks it.
+    /// Marks a packet by the meter that matches it.
     ///
     /// # Errors
     /// The packet is dropped: the color that the meter gave it, and the reason.
@@ -211,7 +211,7 @@ impl AggregateMeters {
         Ok(())
     }
 
-    /// The name and the counts of each.
+    /// Returns the name and the counts of each meter.
     pub fn counts(&self) -> Vec<(&str, &MeterCounts)> {
         self.0.iter().map(|meter| (meter.name.as_str(), &meter.counts)).collect()
     }

@@ -30,7 +30,7 @@ impl Source {
         self.drawn = before.drawn;
     }
 
-    /// The tokens that have arrived since the last call.
+    /// Returns the tokens that have arrived since the last call.
     #[inline]
     pub(crate) fn draw(&mut self, now: Instant) -> u64 {
         let elapsed = now.since(self.drawn).as_nanos();
@@ -40,7 +40,7 @@ impl Source {
 }
 
 impl Bucket {
-    /// A full bucket of this depth.
+    /// Returns a full bucket of this depth.
     pub(crate) fn new(depth: Bytes) -> Self {
         let depth = depth.bits().saturating_mul(SCALE);
         Self { depth, tokens: depth }

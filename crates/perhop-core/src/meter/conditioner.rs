@@ -66,14 +66,14 @@ pub struct Conditioner {
 }
 
 impl Actions {
-    /// The action for packets of this color. It borrows: the compiler would put a copy on the stack for each
-    /// packet.
+    /// Returns the action for packets of this color. It borrows: the compiler would put a copy on the stack
+    /// for each packet.
     #[inline]
     pub const fn of(&self, color: Color) -> Action {
         self.0[color.index()]
     }
 
-    /// Whether packets of some color are dropped.
+    /// Returns whether packets of some color are dropped.
     pub fn drop_any(&self) -> bool {
         self.0.contains(&Action::Drop)
     }
@@ -99,13 +99,13 @@ impl From<OutOfThree> for Actions {
 }
 
 impl Conditioner {
-    /// The conditioner of a profile, to which packets can come at `rate`.
+    /// Returns the conditioner of a profile, to which packets can come at `rate`.
     pub fn new(params: &MeterParams, rate: Bitrate, rng: Rng) -> Self {
         Self { meter: params.clone().build(Environment { rate }), actions: params.actions(), rng }
     }
 
-    /// The meter has these parameters from now on, and keeps its tokens and what it has measured; packets can
-    /// come to it at `rate`.
+    /// Gives the meter these parameters from now on; it keeps its tokens and what it has measured; packets
+    /// can come to it at `rate`.
     ///
     /// # Errors
     /// The parameters are of another meter, or the key that cannot change; nothing has changed then, but the
@@ -116,7 +116,7 @@ impl Conditioner {
         self.meter.retune(params.clone(), Environment { rate })
     }
 
-    /// What becomes of the next packet, which comes at `now`.
+    /// Returns what becomes of the next packet, which comes at `now`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "each metered packet comes through here")]
     pub fn judge(&mut self, packet: &Header, now: Instant) -> Verdict {
@@ -129,7 +129,7 @@ impl Conditioner {
         Verdict { color, dropped }
     }
 
-    /// A control message for the meter.
+    /// Passes a control message to the meter.
     pub fn on_message(&mut self, message: &Message) {
         self.meter.on_message(message);
     }

@@ -78,7 +78,7 @@ pub enum ColorMode {
 }
 
 impl ColorMode {
-    /// The best color that a packet can get.
+    /// Returns the best color that a packet can get.
     #[inline]
     const fn color(self, packet: &Header) -> Color {
         match self {
@@ -99,8 +99,8 @@ fn not_both_empty(burst: Bytes, excess_burst: Bytes) -> Result<(), UnitError> {
     require(burst.get() > 0 || excess_burst.get() > 0, "burst", text)
 }
 
-/// The bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is meant
-/// so.
+/// Returns the bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is
+/// meant so.
 fn small_bursts(
     sizes: &RangeInclusive<u64>,
     bursts: &[(&'static str, Bytes, &'static str)],
@@ -117,13 +117,13 @@ fn small_bursts(
 /// Measures a flow against its profile.
 #[delegatable_trait]
 pub trait Meter {
-    /// The color of the next packet of the flow.
+    /// Returns the color of the next packet of the flow.
     fn color(&mut self, packet: &Header, cx: &mut Context<'_>) -> Color;
 
     /// Brings what depends on the time up to now: its parameters are about to [change](AnyMeter::retune).
     fn settle(&mut self, _now: Instant) {}
 
-    /// A control message from another block; most meters ignore it.
+    /// Takes a control message from another block; most meters ignore it.
     fn on_message(&mut self, _message: &Message) {}
 }
 
@@ -132,7 +132,7 @@ pub trait MeterBlock: Block {
     /// The colors that the meter gives.
     const COLORS: &'static [Color] = &[Color::Green, Color::Yellow];
 
-    /// The meter at the start of a run. `params` have passed [`check`](Block::check).
+    /// Returns the meter at the start of a run. `params` have passed [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment) -> Self;
 
     /// Takes over what `before` has measured, which a driver replaces by this meter because its parameters
@@ -144,7 +144,7 @@ pub trait MeterBlock: Block {
         Err(UnitError::new(format!("the parameters of `{}` cannot change during a run", Self::NAME)))
     }
 
-    /// Whether the meter looks at the colors that packets come with.
+    /// Returns whether the meter looks at the colors that packets come with.
     fn reads_color(_params: &Self::Params) -> bool {
         false
     }
@@ -155,43 +155,43 @@ macro_rules! register_meters {
         crate::registration::register!(crate::Role::Meter, "marker", Meter, MeterBlock, AnyMeter, MeterParams, $($variant($block),)+);
 
         impl MeterParams {
-            /// The rate the profile promises.
+            /// Returns the rate the profile promises.
             pub fn rate(&self) -> Bitrate {
                 match self { $(Self::$variant(params) => params.rate,)+ }
             }
 
-            /// The class of Assured Forwarding whose codepoints the marker writes into packets that it is the
-            /// first to mark.
+            /// Returns the class of Assured Forwarding whose codepoints the marker writes into packets that
+            /// it is the first to mark.
             pub fn af(&self) -> AfClass {
                 self.af_given().unwrap_or_default()
             }
 
-            /// The class of Assured Forwarding that the parameters name, if they name one.
+            /// Returns the class of Assured Forwarding that the parameters name, if they name one.
             pub fn af_given(&self) -> Option<AfClass> {
                 match self { $(Self::$variant(params) => params.af,)+ }
             }
 
-            /// The colors that the meter gives.
+            /// Returns the colors that the meter gives.
             pub fn colors(&self) -> &'static [Color] {
                 match self { $(Self::$variant(_) => <$block as MeterBlock>::COLORS,)+ }
             }
 
-            /// Whether the meter looks at the colors that packets come with.
+            /// Returns whether the meter looks at the colors that packets come with.
             pub fn reads_color(&self) -> bool {
                 match self { $(Self::$variant(params) => <$block as MeterBlock>::reads_color(params),)+ }
             }
 
-            /// What happens to a packet of each color.
+            /// Returns what happens to a packet of each color.
             pub fn actions(&self) -> Actions {
                 match self { $(Self::$variant(params) => params.out.into(),)+ }
             }
 
-            /// The parameters of a meter that is implemented outside; `None` for any other.
+            /// Returns the parameters of a meter that is implemented outside; `None` for any other.
             pub fn foreign(&self) -> Option<&ForeignMeterParams> {
                 if let Self::Foreign(params) = self { Some(params) } else { None }
             }
 
-            /// The colors of the packets that are marked, not dropped.
+            /// Returns the colors of the packets that are marked, not dropped.
             pub fn colors_marked(&self) -> impl Iterator<Item = Color> {
                 let actions = self.actions();
                 self.colors().iter().copied().filter(move |&color| actions.of(color) == Action::Mark)

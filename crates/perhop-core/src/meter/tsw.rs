@@ -20,7 +20,7 @@ pub struct RateEstimator {
 }
 
 impl RateEstimator {
-    /// An estimator that believes in `initial` bit/s at time zero.
+    /// Returns an estimator that believes in `initial` bit/s at time zero.
     pub fn new(window: Duration, initial: f64) -> Self {
         Self { window: window.as_secs_f64(), rate: initial, last: Instant::ZERO }
     }
@@ -44,14 +44,14 @@ impl RateEstimator {
         self.rate
     }
 
-    /// The rate in bit/s if nothing more comes until then.
+    /// Returns the rate in bit/s if nothing more comes until then.
     #[inline]
     pub fn at(&self, now: Instant) -> f64 {
         self.rate * self.window / (now.since(self.last).as_secs_f64() + self.window)
     }
 
-    /// When the rate will have fallen to `rate` bit/s if nothing more comes; never earlier than the last
-    /// packet.
+    /// Returns when the rate will have fallen to `rate` bit/s if nothing more comes; never earlier than the
+    /// last packet.
     pub fn falls_to(&self, rate: f64) -> Instant {
         let gap = self.window * (self.rate / rate - 1.0).max(0.0);
         self.last + Duration::from_nanos((gap * 1e9).ceil() as u64)
@@ -190,7 +190,8 @@ pub enum Split {
 }
 
 impl Split {
-    /// The rule that it is, beside a short-term `rule`; `None` for the one split that is no rule of a marker.
+    /// Returns the rule that the split is, beside a short-term `rule`; `None` for the one split that is no
+    /// rule of a marker.
     const fn rule(self, rule: OutRule) -> Option<OutRule> {
         match self {
             Self::Threshold => Some(OutRule::Deterministic),

@@ -84,7 +84,7 @@ struct Branch<P> {
 }
 
 impl<P: Packet> Branches<P> {
-    /// Empty disciplines; `rates` are those at which they are served.
+    /// Returns empty disciplines; `rates` are those at which they are served.
     pub(super) fn new(
         params: &[BranchParams<'_>],
         rates: impl IntoIterator<Item = Bitrate>,
@@ -103,7 +103,7 @@ impl<P: Packet> Branches<P> {
         Self { all, classes, total: Occupancy::EMPTY, serving: None, joined: 0 }
     }
 
-    /// The branch that takes a packet.
+    /// Returns the branch that takes a packet.
     #[inline]
     fn of(&self, packet: &Header) -> usize {
         let last = self.all.len() - 1;
@@ -153,7 +153,7 @@ impl<P: Packet> Branches<P> {
         taken
     }
 
-    /// Whether packets wait in a branch.
+    /// Returns whether packets wait in a branch.
     #[inline]
     pub(super) fn waits(&self, number: usize) -> bool {
         !self.all[number].queue.occupancy().is_empty()
@@ -185,7 +185,7 @@ impl<P: Packet> Branches<P> {
         self.all[self.of(packet)].queue.order_of(packet)
     }
 
-    /// Internal state, under the branches' names.
+    /// Returns the internal state, under the branches' names.
     pub(super) fn gauges(&self) -> Vec<(String, f64)> {
         let named = |branch: &Branch<P>| {
             let gauges = branch.queue.gauges().into_iter();

@@ -136,8 +136,8 @@ impl<P: Packet> Scheduler for Edf<P> {
 }
 
 impl<P: Packet> Edf<P> {
-    /// How many packets of a service are due by this deadline. Later calls ask for later deadlines, so the
-    /// count moves by one step a packet.
+    /// Returns how many packets of a service are due by this deadline. Later calls ask for later deadlines,
+    /// so the count moves by one step a packet.
     #[inline]
     fn due_by(&mut self, service: usize, deadline: Instant) -> usize {
         let due = &mut self.services[service].due;
@@ -147,7 +147,7 @@ impl<P: Packet> Edf<P> {
         *due
     }
 
-    /// The place of a service's head in the order of transmission.
+    /// Returns the place of a service's head in the order of transmission.
     #[inline]
     fn head(&self, service: Service) -> Option<(Instant, u64)> {
         self.queue.head(service.index()).map(|held| (held.deadline, held.number))

@@ -59,52 +59,53 @@ pub trait Discipline<P> {
     /// The packet and why it was dropped.
     fn enqueue(&mut self, packet: P, now: Instant) -> Result<(), (P, Reason)>;
 
-    /// A packet that waited and that the last [`enqueue`](Self::enqueue) pushes out, with the reason; ask
-    /// until there is none.
+    /// Returns a packet that waited and that the last [`enqueue`](Self::enqueue) pushes out, with the reason;
+    /// ask until there is none.
     #[inline]
     fn shed(&mut self, _now: Instant) -> Option<(P, Reason)> {
         None
     }
 
-    /// The next packet to send; called when the link is idle.
+    /// Returns the next packet to send; called when the link is idle.
     fn dequeue(&mut self, now: Instant) -> Dequeued<P>;
 
-    /// The packet sent last has been transmitted: an AQM whose queue is empty learns that it is idle.
-    /// [`dequeue`](Self::dequeue) does so, too; for a discipline within another one, which may ask another
-    /// one of its own next.
+    /// Notes that the packet sent last has been transmitted: an AQM whose queue is empty learns that it is
+    /// idle. [`dequeue`](Self::dequeue) does so, too; for a discipline within another one, which may ask
+    /// another one of its own next.
     fn settle(&mut self, _now: Instant) {}
 
-    /// The packets and bytes that wait, over all classes.
+    /// Returns the packets and bytes that wait, over all classes.
     fn occupancy(&self) -> &Occupancy;
 
-    /// How many classes of packets it distinguishes. A packet's class is fixed when it arrives.
+    /// Returns how many classes of packets the discipline distinguishes. A packet's class is fixed when it
+    /// arrives.
     fn classes(&self) -> usize {
         1
     }
 
-    /// The counters of a class, from 0.
+    /// Returns the counters of a class, from 0.
     fn class(&self, class: usize) -> &ClassCounters;
 
-    /// The name of a class, in tables and files.
+    /// Returns the name of a class, in tables and files.
     #[expect(clippy::unnecessary_literal_bound, reason = "others name classes as the user does")]
     fn class_name(&self, _class: usize) -> &str {
         "all"
     }
 
-    /// The class that a packet would join if it arrived now, unless queue protection redirects it.
+    /// Returns the class that a packet would join if it arrived now, unless queue protection redirects it.
     fn class_of(&self, _packet: &Header) -> usize {
         0
     }
 
-    /// Which packets of a class keep their order: those for which this number is the same.
+    /// Returns which packets of a class keep their order: those for which this number is the same.
     fn order_of(&self, _packet: &Header) -> u64 {
         0
     }
 
-    /// Internal state of the discipline and its AQMs, by name, for probes.
+    /// Returns the internal state of the discipline and its AQMs, by name, for probes.
     fn gauges(&self) -> Vec<(String, f64)>;
 
-    /// A control message for the AQM at which the packets of this label-switched path arrive.
+    /// Takes a control message for the AQM at which the packets of this label-switched path arrive.
     fn on_message(&mut self, _label: u32, _message: &Message) {}
 
     /// Calls a function with each queue under an AQM that holds packets of this type. A discipline that has
@@ -116,7 +117,7 @@ pub trait Discipline<P> {
         self.queues(&mut |queue| queue.inspect(show));
     }
 
-    /// The packet counters, over all classes.
+    /// Returns the packet counters, over all classes.
     fn counters(&self) -> Counters {
         let mut all = Counters::default();
         (0..self.classes()).for_each(|class| all.add(&self.class(class).through));
@@ -153,13 +154,13 @@ impl<'a, T> Retuning<'a, T> {
         Retuning { before, after, rate, now: self.now }
     }
 
-    /// A parameter that cannot change has not.
+    /// Checks that a parameter that cannot change has not.
     fn keeps<U: PartialEq>(&self, key: &str, part: impl Fn(&'a T) -> U) -> Result<(), UnitError> {
         keeps(key, part(self.before) == part(self.after))
     }
 }
 
-/// An AQM has other parameters, or those that it has at another rate. One that is implemented outside keeps
+/// Gives an AQM other parameters, or those that it has at another rate. One that is implemented outside keeps
 /// what it has: the driver has given an implementation to the first table alone.
 fn retune_aqm(
     before: &AqmParams,
@@ -170,7 +171,7 @@ fn retune_aqm(
     if stays { Ok(()) } else { retune(after.clone()) }
 }
 
-/// The place of a problem with the AQM of a scheduler's only queue.
+/// Returns the place of a problem with the AQM of a scheduler's only queue.
 fn in_rule(problem: UnitError) -> UnitError {
     problem.below("rule")
 }
@@ -178,8 +179,8 @@ fn in_rule(problem: UnitError) -> UnitError {
 /// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its
 /// parameters.
 pub trait Scheduler: Block {
-    /// The scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several from
-    /// `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed
+    /// Returns the scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several
+    /// from `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed
     /// [`check`](Block::check).
     fn new(params: Self::Params, environment: Environment, streams: Streams<'_>) -> Self;
 
@@ -199,25 +200,25 @@ pub trait Scheduler: Block {
         Ok(())
     }
 
-    /// The label-switched paths that the parameters name, each with its key, for the driver to fill in their
-    /// labels.
+    /// Returns the label-switched paths that the parameters name, each with its key, for the driver to fill
+    /// in their labels.
     fn paths(_params: &mut Self::Params) -> Vec<(String, &mut PathName)> {
         Vec::new()
     }
 
-    /// The AQMs among the parameters, each with its key (empty for that of a FIFO): those that receive the
-    /// control messages of this path, or all.
+    /// Returns the AQMs among the parameters, each with its key (empty for that of a FIFO): those that
+    /// receive the control messages of this path, or all.
     fn aqms<'a>(_params: &'a Self::Params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
         Vec::new()
     }
 
-    /// The least rate at which the queue of each AQM is served while packets wait in it, in the order of
-    /// [`aqms`](Self::aqms) and on a link of this rate; `None` if other packets can keep it waiting.
+    /// Returns the least rate at which the queue of each AQM is served while packets wait in it, in the order
+    /// of [`aqms`](Self::aqms) and on a link of this rate; `None` if other packets can keep it waiting.
     fn least_rates(_params: &Self::Params, _rate: Bitrate) -> Vec<Option<Bitrate>> {
         Vec::new()
     }
 
-    /// All of the [`aqms`](Self::aqms), to be changed.
+    /// Returns all of the [`aqms`](Self::aqms), to be changed.
     fn aqms_mut(_params: &mut Self::Params) -> Vec<&mut AqmParams> {
         Vec::new()
     }
@@ -227,18 +228,18 @@ pub trait Scheduler: Block {
         vec![ClassKey { name: "all".into(), key: None }]
     }
 
-    /// The schedulers directly within the parameters, on a link of this rate.
+    /// Returns the schedulers directly within the parameters, on a link of this rate.
     fn within(_params: &Self::Params, _rate: Bitrate) -> Vec<Within<'_>> {
         Vec::new()
     }
 
-    /// The most that waits in the scheduler's own queues where these are served at such a rate; `None`
-    /// without a bound, or where only its AQMs have limits.
+    /// Returns the most that waits in the scheduler's own queues where these are served at such a rate;
+    /// `None` without a bound, or where only its AQMs have limits.
     fn limit(_params: &Self::Params, _rate: Bitrate) -> Option<Depth> {
         None
     }
 
-    /// The queueing delays at which the scheduler itself aims.
+    /// Returns the queueing delays at which the scheduler itself aims.
     fn delay_targets(_params: &Self::Params) -> Vec<DelayTarget> {
         Vec::new()
     }
@@ -249,8 +250,8 @@ pub trait Scheduler: Block {
         Vec::new()
     }
 
-    /// A queue of the scheduler's own that has no [key of a `match`](ClassKey::key) and that none of these
-    /// packets joins: the key that makes it, and the reason.
+    /// Returns a queue of the scheduler's own that has no [key of a `match`](ClassKey::key) and that none of
+    /// these packets joins: the key that makes it, and the reason.
     fn unused_queue(_params: &Self::Params, _incoming: &Incoming<'_>) -> Option<(&'static str, String)> {
         None
     }
@@ -439,7 +440,7 @@ impl SchedulerParams {
         read.expect("always read").map(|params| (params, scheduler_named))
     }
 
-    /// Whether these parameters differ from others in nothing but the parameters of AQMs.
+    /// Returns whether these parameters differ from others in nothing but the parameters of AQMs.
     pub fn differs_only_in_aqms(&self, other: &Self) -> bool {
         let mut with_others = self.clone();
         let theirs = other.aqms(None);
@@ -458,8 +459,8 @@ impl SchedulerParams {
         }
     }
 
-    /// The parameters of the AQM of a FIFO, to which a queue that names only an AQM is equal; `None` for any
-    /// other scheduler.
+    /// Returns the parameters of the AQM of a FIFO, to which a queue that names only an AQM is equal; `None`
+    /// for any other scheduler.
     pub fn only_aqm(&self) -> Option<&AqmParams> {
         if let Self::Fifo(FifoParams { rule }) = self { Some(rule) } else { None }
     }
@@ -485,7 +486,7 @@ impl SchedulerParams {
         json_schema!({ "anyOf": alternatives })
     }
 
-    /// The AQMs that are implemented outside, each with its key.
+    /// Returns the AQMs that are implemented outside, each with its key.
     pub fn foreign(&self) -> Vec<(String, &ForeignParams)> {
         let aqms = self.aqms(None).into_iter();
         aqms.filter_map(
@@ -511,19 +512,19 @@ impl SchedulerParams {
     }
 }
 
-/// The key that a table within that of `key` calls `inner`, which may be empty.
+/// Returns the key that a table within that of `key` calls `inner`, which may be empty.
 fn below(key: &str, inner: &str) -> String {
     if inner.is_empty() { key.into() } else { format!("{key}.{inner}") }
 }
 
 impl From<AqmParams> for SchedulerParams {
-    /// A FIFO queue under this AQM.
+    /// Returns a FIFO queue under this AQM.
     fn from(rule: AqmParams) -> Self {
         Self::Fifo(FifoParams { rule })
     }
 }
 
-/// A number for the flow of a packet in its direction.
+/// Returns a number for the flow of a packet in its direction.
 #[inline]
 fn flow_of(packet: &Header) -> u64 {
     u64::from(packet.flow.0) << 1 | u64::from(packet.direction == Direction::Backward)

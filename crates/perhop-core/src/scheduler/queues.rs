@@ -181,7 +181,7 @@ pub(super) fn on_path<'a, T>(
     (found, false)
 }
 
-/// A queue has a rate or a weight.
+/// Checks that each queue has a rate or a weight.
 pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
     let text =
         "a queue has either a guaranteed `rate` or a `weight` for the remaining capacity; leave one out";
@@ -190,7 +190,7 @@ pub(super) fn check_claims(queues: &[SharingQueue]) -> Result<(), UnitError> {
     })
 }
 
-/// Packets that queue protection redirects have another queue.
+/// Checks that packets that queue protection redirects have another queue.
 pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError> {
     for (n, queue) in queues.iter().enumerate() {
         let Some(params) = &queue.queue_protection else { continue };
@@ -202,7 +202,7 @@ pub(super) fn check_protection(queues: &[SharingQueue]) -> Result<(), UnitError>
     Ok(())
 }
 
-/// The link can keep what the queues are promised, and leaves something to the others.
+/// Checks that the link can keep what the queues are promised, and leaves something to the others.
 pub(super) fn check_guarantees(queues: &[SharingQueue], link: Bitrate) -> Result<(), UnitError> {
     let (sum, whole) = (promised(queues), u128::from(link.as_bps()));
     let text = format!("the rates add up to {}, but the link has {link}; lower them", written(sum));
@@ -223,8 +223,8 @@ fn promised(queues: &[SharingQueue]) -> u128 {
     queues.iter().filter_map(|queue| queue.rate).map(|rate| u128::from(rate.as_bps())).sum()
 }
 
-/// What each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1 unless
-/// given).
+/// Returns what each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1
+/// unless given).
 pub(super) fn shares(queues: &[SharingQueue], link: Bitrate) -> Vec<Bitrate> {
     let weight = |queue: &SharingQueue| u128::from(queue.weight.map_or(1, NonZeroU32::get));
     let left = u128::from(link.as_bps()).saturating_sub(promised(queues));
@@ -254,7 +254,7 @@ struct Queue<P> {
 }
 
 impl<P: Packet> Queues<P> {
-    /// Empty queues; `rates` are those at which they are served, for their AQMs.
+    /// Returns empty queues; `rates` are those at which they are served, for their AQMs.
     pub(super) fn new<Q: QueueParams>(
         params: &[Q],
         rates: impl IntoIterator<Item = Bitrate>,
@@ -286,13 +286,13 @@ impl<P: Packet> Queues<P> {
         queues
     }
 
-    /// The first queue that matches a packet, if one does.
+    /// Returns the first queue that matches a packet, if one does.
     #[inline]
     pub(super) fn matching(&self, packet: &Header) -> Option<usize> {
         self.all.iter().position(|queue| queue.takes.takes(packet))
     }
 
-    /// The queue that takes a packet, unless it is redirected.
+    /// Returns the queue that takes a packet, unless it is redirected.
     #[inline(always)]
     pub(super) fn class_of(&self, packet: &Header) -> usize {
         if let [first, _] = &*self.all {
@@ -324,7 +324,7 @@ impl<P: Packet> Queues<P> {
         self.all[number].packets.refuse(0, packet, now, reason)
     }
 
-    /// The queue that a packet joins.
+    /// Returns the queue that a packet joins.
     #[inline(always)]
     fn admitted_to(&mut self, packet: &Header, now: Instant) -> usize {
         let number = self.class_of(packet);
@@ -334,8 +334,8 @@ impl<P: Packet> Queues<P> {
         if redirected { self.all.len() - 1 } else { number }
     }
 
-    /// The link is free, so the last packet taken has been transmitted: its queue is idle if nothing waits
-    /// there.
+    /// Notes that the link is free, so the last packet taken has been transmitted: its queue is idle if
+    /// nothing waits there.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
         if let Some(number) = self.serving.take() {
@@ -353,19 +353,19 @@ impl<P: Packet> Queues<P> {
         taken
     }
 
-    /// The head of a queue.
+    /// Returns the head of a queue.
     #[inline]
     pub(super) fn head(&self, number: usize) -> Option<Header> {
         self.all[number].packets.head(0).map(P::header)
     }
 
-    /// Whether packets wait in a queue.
+    /// Returns whether packets wait in a queue.
     #[inline]
     pub(super) fn waits(&self, number: usize) -> bool {
         !self.all[number].packets.is_empty()
     }
 
-    /// Packets waiting in a queue.
+    /// Returns how many packets wait in a queue.
     #[inline]
     pub(super) fn len(&self, number: usize) -> usize {
         self.all[number].packets.len(0)
@@ -436,7 +436,7 @@ impl<P: Packet> Queues<P> {
         &self.all[number].name
     }
 
-    /// Internal state of the AQMs, under their queues' names.
+    /// Returns the internal state of the AQMs, under their queues' names.
     pub(super) fn gauges(&self) -> Vec<(String, f64)> {
         let of = |queue: &Queue<P>| {
             let named = queue.packets.gauges().into_iter();
@@ -447,8 +447,8 @@ impl<P: Packet> Queues<P> {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// A control message for the AQMs of all queues that may take packets of this path, whatever their
-    /// codepoint and color. Returns whether these queues take all packets of the path.
+    /// Passes on a control message for the AQMs of all queues that may take packets of this path, whatever
+    /// their codepoint and color. Returns whether these queues take all packets of the path.
     pub(super) fn on_message(&mut self, label: u32, message: &Message) -> bool {
         for queue in &mut self.all {
             if queue.takes.may_follow(label) {
@@ -529,7 +529,7 @@ pub(super) mod tests {
     use crate::units::split_key;
     use crate::{Dscp, FlowId};
 
-    /// A packet of the queue that takes this codepoint; its flow identifies it.
+    /// Returns a packet of the queue that takes this codepoint; its flow identifies it.
     pub(crate) fn packet(dscp: u8, number: u32, size: u16) -> Header {
         Header { dscp: Dscp::new(dscp).unwrap(), ..Header::new(FlowId(number), size) }
     }
@@ -609,7 +609,7 @@ pub(super) mod tests {
         assert!(!read(r#"{"color": "green", "dscp": 46}"#).takes(&labelled));
     }
 
-    /// A queue that asks for a rate, or has a weight.
+    /// Returns a queue that asks for a rate, or has a weight.
     fn asks(rate: Option<&str>, weight: Option<u32>) -> SharingQueue {
         SharingQueue {
             name: String::new(),

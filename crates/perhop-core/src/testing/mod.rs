@@ -53,12 +53,13 @@ pub enum Effect {
     Advanced,
 }
 
-/// The environment that the harness gives to blocks: 8 Mbit/s, so that 1000 bytes take one millisecond.
+/// Returns the environment that the harness gives to blocks: 8 Mbit/s, so that 1000 bytes take one
+/// millisecond.
 pub fn environment() -> Environment {
     Environment { rate: Bitrate::from_bps(8_000_000).expect("not zero") }
 }
 
-/// The random streams that the harness gives to schedulers.
+/// Returns the random streams that the harness gives to schedulers.
 pub fn streams(seed: u64) -> Streams<'static> {
     Streams { seed, path: "harness" }
 }
@@ -72,17 +73,17 @@ pub struct Bench<D> {
 }
 
 impl<D: Discipline<Header>> Bench<D> {
-    /// A driver at time zero.
+    /// Returns a driver at time zero.
     pub fn new(discipline: D) -> Self {
         Self { discipline, now: Instant::ZERO, sequence: 0 }
     }
 
-    /// The driver's time.
+    /// Returns the driver's time.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// The discipline that is driven.
+    /// Returns the discipline that is driven.
     pub fn discipline(&self) -> &D {
         &self.discipline
     }
@@ -131,19 +132,19 @@ impl<D: Discipline<Header>> Bench<D> {
     }
 }
 
-/// A FIFO under the AQM of these parameters, in the harness's environment.
+/// Returns a FIFO under the AQM of these parameters, in the harness's environment.
 pub fn fifo(aqm: AqmParams, seed: u64) -> AnyScheduler<Header> {
     scheduler(aqm.into(), seed)
 }
 
-/// The scheduler of these parameters, in the harness's environment; the paths that it names have the labels
-/// 1, 2, ….
+/// Returns the scheduler of these parameters, in the harness's environment; the paths that it names have the
+/// labels 1, 2, ….
 pub fn scheduler(mut params: SchedulerParams, seed: u64) -> AnyScheduler<Header> {
     (1..).zip(params.paths()).for_each(|(label, (_, path))| path.set_label(label));
     params.build(environment(), streams(seed))
 }
 
-/// What becomes of packets of these (gap in ns, size) pairs at a profile's meter.
+/// Returns what becomes of packets of these (gap in ns, size) pairs at a profile's meter.
 pub fn verdicts(params: &MeterParams, seed: u64, arrivals: &[(u64, u16)]) -> Vec<meter::Verdict> {
     let mut conditioner = Conditioner::new(params, environment().rate, Rng::stream(seed, "harness"));
     let mut now = Instant::ZERO;
@@ -154,7 +155,7 @@ pub fn verdicts(params: &MeterParams, seed: u64, arrivals: &[(u64, u16)]) -> Vec
     arrivals.iter().map(judge).collect()
 }
 
-/// The colors a meter gives to packets of these (gap in ns, size) pairs.
+/// Returns the colors a meter gives to packets of these (gap in ns, size) pairs.
 pub fn meter_colors(mut meter: AnyMeter, seed: u64, arrivals: &[(u64, u16)]) -> Vec<Color> {
     let mut rng = Rng::stream(seed, "harness");
     let mut now = Instant::ZERO;

@@ -17,7 +17,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// A threshold set over a queue measured in `unit`.
+    /// Returns a threshold set over a queue measured in `unit`.
     ///
     /// # Errors
     /// `min` above `max` is refused.
@@ -30,22 +30,22 @@ impl Thresholds {
         Ok(Self { min, max, unit, max_p })
     }
 
-    /// Where early drops begin.
+    /// Returns where early drops begin.
     pub fn min(&self) -> f64 {
         self.min as f64
     }
 
-    /// Where every packet is dropped (or, when gentle, where the steeper slope begins).
+    /// Returns where every packet is dropped (or, when gentle, where the steeper slope begins).
     pub fn max(&self) -> f64 {
         self.max as f64
     }
 
-    /// The drop probability as the average reaches max.
+    /// Returns the drop probability as the average reaches max.
     pub fn max_p(&self) -> f64 {
         self.max_p.get()
     }
 
-    /// What the thresholds count.
+    /// Returns what the thresholds count.
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -97,7 +97,7 @@ impl Point {
     }
 }
 
-/// A queue length: packets, with or without their `p`, or bytes.
+/// Returns a queue length: packets, with or without their `p`, or bytes.
 fn level(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result<Depth, UnitError> {
     if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
         let too_large = |_| UnitError::new(format!("`{text}`: `{part}` is too large"));
@@ -116,7 +116,7 @@ fn probability(text: &str, part: &str, shape: &impl Fn() -> UnitError) -> Result
     if part.starts_with(['+', '-']) { Err(shape()) } else { Ok(p) }
 }
 
-/// The unit of all these; none if they differ.
+/// Returns the unit of all these fills; `None` if they differ.
 pub(super) fn unit_of(fills: impl IntoIterator<Item = Depth>) -> Option<Unit> {
     let mut units = fills.into_iter().map(|fill| match fill {
         Depth::Packets(_) => Unit::Packets,

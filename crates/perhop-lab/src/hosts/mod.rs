@@ -69,7 +69,8 @@ pub(crate) struct OnWire {
 }
 
 impl Gauges {
-    /// Bytes on the wire and packets that have arrived of a flow's data, and of a connection's requests.
+    /// Returns the bytes on the wire and the packets that have arrived of a flow's data, and of a
+    /// connection's requests.
     pub(crate) fn arrived(&self, flow: &HostFlow) -> [(u64, u64); 2] {
         if flow.is_unattended() {
             return [flow.on_wire(self.received.load(Ordering::Relaxed)), (0, 0)];

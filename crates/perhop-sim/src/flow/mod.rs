@@ -232,8 +232,8 @@ impl Flow {
         }
     }
 
-    /// TCP: the packets of data that its application has granted so far, and those that have arrived in
-    /// order.
+    /// Returns, for TCP, the packets of data that its application has granted so far, and those that have
+    /// arrived in order.
     pub(crate) fn granted(&self) -> (u32, u32) {
         let opening = u32::from(self.rare.grants.opens);
         (self.rare.grants.packets, self.receiving.receiver.expected().saturating_sub(opening))

@@ -159,7 +159,7 @@ impl Flow {
         is_population || started.is_some_and(|started| first_data.can_arrive(started, stops, by))
     }
 
-    /// Packets that arrived for the first time.
+    /// Returns how many packets arrived for the first time.
     fn delivered(&self) -> u64 {
         self.rare.volume - self.receiving.missing
     }

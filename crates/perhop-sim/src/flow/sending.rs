@@ -85,17 +85,17 @@ impl SendingHost {
         self.template.flow() as u32
     }
 
-    /// Packets that the meter dropped so far, by color.
+    /// Returns how many packets the meter dropped so far, by color.
     pub(crate) fn policed(&self) -> [u64; 3] {
         self.rare.policed
     }
 
-    /// Packets are marked at the first router.
+    /// Returns whether packets are marked at the first router.
     pub(crate) fn is_marked_at_router(&self) -> bool {
         matches!(self.marked_at, MarkingPoint::FirstRouter(_) | MarkingPoint::Edge(_))
     }
 
-    /// Packets are marked by a meter at the host.
+    /// Returns whether packets are marked by a meter at the host.
     pub(crate) fn is_marked_at_host(&self) -> bool {
         matches!(self.marked_at, MarkingPoint::Host(_))
     }

@@ -84,7 +84,7 @@ impl Replayed {
         Self { trace: Arc::clone(trace), begin: Instant::ZERO, sent: 0 }
     }
 
-    /// Begins; returns when the first packet is due.
+    /// Begins the flow, and returns when the first packet is due.
     pub(super) fn start(&mut self, now: Instant) -> Instant {
         self.begin = now;
         self.due()

@@ -152,7 +152,7 @@ impl Cdf {
         Self(name.points().to_vec())
     }
 
-    /// One through these points: bytes, and the share of flows that are no larger.
+    /// Returns a distribution through these points: bytes, and the share of flows that are no larger.
     ///
     /// # Errors
     /// There are fewer than two points, one is lower than the one before, or they do not lead from

@@ -118,8 +118,8 @@ impl Flat {
         }
     }
 
-    /// What to subtract from the times that [`admit`](Self::admit) has returned: it counts what drops at
-    /// departure have saved.
+    /// Returns what to subtract from the times that [`admit`](Self::admit) has returned: it counts what drops
+    /// at departure have saved.
     #[inline]
     pub(super) fn advanced(&self) -> Duration {
         match self {

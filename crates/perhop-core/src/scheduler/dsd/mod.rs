@@ -224,7 +224,7 @@ impl<P: Packet> Scheduler for Dsd<P> {
 }
 
 impl<P: Packet> Dsd<P> {
-    /// How long these bytes take, rounded down: a packet that may wait to the nanosecond may.
+    /// Returns how long these bytes take, rounded down: a packet that may wait to the nanosecond may.
     #[inline]
     fn time_of(&self, bytes: u64) -> Duration {
         self.rate.time_of(Bytes::new(bytes))
@@ -250,8 +250,8 @@ impl<P: Packet> Dsd<P> {
         }
     }
 
-    /// The draft's admission test: what goes before a green packet, and the packet itself, take no longer
-    /// than its bound and its own transmission.
+    /// Applies the draft's admission test: what goes before a green packet, and the packet itself, take no
+    /// longer than its bound and its own transmission.
     #[inline]
     fn leaves_in_time(&mut self, header: &Header, now: Instant) -> bool {
         let size = u64::from(header.size);
@@ -277,7 +277,7 @@ impl<P: Packet> Dsd<P> {
         });
     }
 
-    /// Which of two heads goes next.
+    /// Returns which of two heads goes next.
     #[inline]
     fn choose(&mut self, now: Instant) -> Option<Service> {
         let (blue, green) = match (self.blue.packets.front(), self.green.front()) {
@@ -296,7 +296,7 @@ impl<P: Packet> Dsd<P> {
         })
     }
 
-    /// Why a head must go: its time is over, or its duplicate was dropped.
+    /// Returns why a head must go: its time is over, or its duplicate was dropped.
     #[inline]
     fn condemned(&self, now: Instant) -> Option<(Service, Reason)> {
         let dropped = |held: &Held<P>| held.decided.and_then(Result::err);
@@ -413,9 +413,9 @@ impl<P: Packet> Discipline<P> for Dsd<P> {
 }
 
 impl<P: Packet> Blue<P> {
-    /// Bytes of the packets due before then. The count moves with time, one step a packet; where green
-    /// packets of several sizes ask, also back and forth by the packets that are sent in the difference of
-    /// their times.
+    /// Returns the bytes of the packets due before then. The count moves with time, one step a packet; where
+    /// green packets of several sizes ask, also back and forth by the packets that are sent in the difference
+    /// of their times.
     #[inline]
     fn due_bytes_before(&mut self, deadline: Instant) -> u64 {
         let size = |held: &Held<P>| u64::from(held.packet.header().size);

@@ -294,7 +294,7 @@ impl<P: Packet> FqCodel<P> {
         Some(packet)
     }
 
-    /// The head of a queue, if it has one: sent, or dropped by the queue's `CoDel`.
+    /// Takes the head of a queue, if it has one: sent, or dropped by the queue's `CoDel`.
     #[inline(always)]
     fn take(&mut self, number: u32, now: Instant) -> Option<Dequeued<P>> {
         let mut packet = self.pop(number)?;
@@ -328,7 +328,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The queue whose turn it is lacks credit: it gets a quantum and goes behind all others.
+    /// Gives a quantum to the queue whose turn it is, which lacks credit, and puts it behind all others.
     #[inline]
     fn pass_over(&mut self, number: u32, is_new: bool) {
         self.queues[number as usize].credit += self.quantum();
@@ -355,8 +355,8 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The queue whose turn it is has no packets. A new one stays until the old ones had their turns, so that
-    /// it cannot be new again before (RFC 8290, section 4.2).
+    /// Ends the turn of the queue whose turn it is, which has no packets. A new one stays until the old ones
+    /// had their turns, so that it cannot be new again before (RFC 8290, section 4.2).
     #[inline]
     fn retire(&mut self, number: u32, is_new: bool, now: Instant) {
         let queue = &mut self.queues[number as usize];
@@ -375,7 +375,7 @@ impl<P: Packet> FqCodel<P> {
     }
 }
 
-/// Which queue a packet was in, and how much it and all hold without it.
+/// Notes which queue a packet was in, and how much it and all hold without it.
 fn note(number: u32, chain: &Chain, all: &Occupancy) {
     crate::trace::note("queue of the flow", f64::from(number));
     crate::trace::note("bytes left in that queue", chain.bytes() as f64);

@@ -82,7 +82,7 @@ impl FlowTable {
         Self { salt: rng.next_u64(), buckets: vec![None; flows as usize], queues: 0, kind }
     }
 
-    /// Packets with the same number have the same queue.
+    /// Returns a number for a packet: packets with the same number have the same queue.
     pub(super) fn order_of(&self, packet: &Header) -> u64 {
         match self.kind {
             Kind::Stochastic => self.bucket(mixed(self.salt ^ flow_of(packet))) as u64,
@@ -90,7 +90,7 @@ impl FlowTable {
         }
     }
 
-    /// The queue of a packet; `active` says which queues have packets or a turn.
+    /// Returns the queue of a packet; `active` says which queues have packets or a turn.
     #[inline(always)]
     pub(super) fn assign(&mut self, packet: &Header, active: impl Fn(u32) -> bool) -> Assigned {
         let flow = flow_of(packet);
@@ -124,7 +124,8 @@ fn next_number(queues: &mut u32) -> u32 {
     *queues - 1
 }
 
-/// The bucket of a flow in the set of this one: its own if it has one, else one that is free, else this one.
+/// Returns the bucket of a flow in the set of this one: its own if it has one, else one that is free, else
+/// this one.
 #[inline(never)]
 fn way(
     buckets: &[Option<u32>],
@@ -143,8 +144,8 @@ fn way(
 }
 
 impl Owners {
-    /// The queue of this flow alone. Once there are as many queues as buckets, one that is not active begins
-    /// anew, if there is one.
+    /// Returns the queue of this flow alone. Once there are as many queues as buckets, one that is not active
+    /// begins anew, if there is one.
     #[inline(never)]
     fn assign(
         &mut self,

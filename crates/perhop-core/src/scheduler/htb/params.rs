@@ -67,8 +67,8 @@ pub struct HtbClass {
     pub classes: Vec<Self>,
 }
 
-/// The largest packet, as tc counts it: what tc gives to a class without `burst` where the clock of the
-/// kernel counts nanoseconds.
+/// Returns the largest packet, as tc counts it: what tc gives to a class without `burst` where the clock of
+/// the kernel counts nanoseconds.
 const fn one_packet() -> Bytes {
     Bytes::new(1600)
 }
@@ -84,18 +84,19 @@ pub(super) struct Found<'a> {
 }
 
 impl HtbClass {
-    /// The highest rate.
+    /// Returns the highest rate.
     pub fn ceil(&self) -> Bitrate {
         self.ceil.unwrap_or(self.rate)
     }
 
-    /// How many bytes it sends in a turn.
+    /// Returns how many bytes the class sends in a turn.
     pub(super) fn quantum(&self, r2q: u32) -> u64 {
         let of_rate = || (self.rate.as_bps() / 8 / u64::from(r2q)).clamp(1000, 200_000);
         self.quantum.map_or_else(of_rate, Bytes::get)
     }
 
-    /// The rate at which its queue is served: an AQM's guaranteed rate, or what a scheduler has to share.
+    /// Returns the rate at which the class's queue is served: an AQM's guaranteed rate, or what a scheduler
+    /// has to share.
     pub(super) fn served_at(&self) -> Bitrate {
         let has_only_aqm = self.queue.as_ref().is_some_and(|queue| queue.0.only_aqm().is_some());
         if has_only_aqm { self.rate } else { self.ceil() }
@@ -103,14 +104,14 @@ impl HtbClass {
 }
 
 impl HtbParams {
-    /// All classes, each before those within it.
+    /// Returns all classes, each before those within it.
     pub(super) fn found(&self) -> Vec<Found<'_>> {
         let mut found = Vec::new();
         find(&self.classes, "", None, 0, &mut found);
         found
     }
 
-    /// The classes with queues, in order.
+    /// Returns the classes with queues, in order.
     pub(super) fn leaves(&self) -> Vec<BranchParams<'_>> {
         self.found()
             .into_iter()
@@ -121,14 +122,14 @@ impl HtbParams {
             .collect()
     }
 
-    /// The paths that the classes name.
+    /// Returns the paths that the classes name.
     pub(super) fn paths(&mut self) -> Vec<(String, &mut PathName)> {
         let mut found = Vec::new();
         find_paths(&mut self.classes, "", &mut found);
         found
     }
 
-    /// The AQMs of the classes.
+    /// Returns the AQMs of the classes.
     pub(super) fn aqms_mut(&mut self) -> Vec<&mut AqmParams> {
         fn within(class: &mut HtbClass) -> Vec<&mut AqmParams> {
             let ours = class.queue.iter_mut().flat_map(|queue| queue.0.aqms_mut());

@@ -70,7 +70,7 @@ fn quantum(class: &HtbClass, r2q: u32) -> i64 {
 }
 
 impl Tree {
-    /// All classes with full buckets.
+    /// Returns all classes with full buckets.
     pub(super) fn new(found: &[Found<'_>], r2q: u32) -> Self {
         let deepest = found.iter().filter(|one| one.class.queue.is_none()).map(|one| one.depth + 1);
         let levels = deepest.max().unwrap_or(0) + 1;
@@ -137,7 +137,7 @@ impl Tree {
         }
     }
 
-    /// The queue whose turn it is, if one may send; `waits` says whether a queue has packets.
+    /// Returns the queue whose turn it is, if one may send; `waits` says whether a queue has packets.
     pub(super) fn choose(&mut self, waits: impl Fn(usize) -> bool) -> Option<Choice> {
         self.refresh(waits);
         for level in 0..self.rows.len() {
@@ -151,7 +151,7 @@ impl Tree {
         None
     }
 
-    /// Which classes may send or borrow, and which of them have packets.
+    /// Notes which classes may send or borrow, and which of them have packets.
     fn refresh(&mut self, waits: impl Fn(usize) -> bool) {
         for number in (0..self.nodes.len()).rev() {
             let borrowers = &self.nodes[number].children;
@@ -182,7 +182,7 @@ impl Tree {
         }
     }
 
-    /// The queue whose turn it is among those that send at the cost of this level.
+    /// Returns the queue whose turn it is among those that send at the cost of this level.
     fn look_up(&mut self, level: usize, prio: usize) -> Choice {
         let mut lender: Option<usize> = None;
         loop {
@@ -219,7 +219,7 @@ impl Tree {
         }
     }
 
-    /// The place in the round of those that borrow from a class, or in that of a level.
+    /// Returns the place in the round of those that borrow from a class, or in that of a level.
     fn cursor(&mut self, lender: Option<usize>, level: usize, prio: usize) -> &mut usize {
         match lender {
             Some(lender) => &mut self.nodes[lender].cursors[prio],
@@ -227,7 +227,7 @@ impl Tree {
         }
     }
 
-    /// A packet of this queue is sent.
+    /// Charges the classes for a packet of this queue, which is sent.
     pub(super) fn charge(&mut self, choice: &Choice, packet: &Header, waits: impl Fn(usize) -> bool) {
         let Choice { leaf, level, prio, .. } = *choice;
         let parent = self.nodes[leaf].parent.filter(|_| level > 0);
@@ -251,14 +251,15 @@ impl Tree {
         self.refresh(waits);
     }
 
-    /// The queue has nothing that may go before this time; `None` for the next packet that joins it.
+    /// Notes that the queue has nothing that may go before this time; `None` for the next packet that joins
+    /// it.
     pub(super) fn hold(&mut self, choice: &Choice, until: Option<Instant>) {
         if let Some(turns) = &mut self.nodes[choice.leaf].queue {
             turns.held = Some(until.unwrap_or(Instant::NEVER));
         }
     }
 
-    /// When a queue with packets may send, if there is one and nothing is sent before.
+    /// Returns when a queue with packets may send, if there is one and nothing is sent before.
     pub(super) fn next(&self, waits: impl Fn(usize) -> bool) -> Option<Instant> {
         let leaves = self.leaves.iter().filter_map(|&leaf| {
             let turns = self.nodes[leaf].queue.as_ref()?;
@@ -267,7 +268,7 @@ impl Tree {
         leaves.min()
     }
 
-    /// When a class can send at its own cost or at that of a class around it.
+    /// Returns when a class can send at its own cost or at that of a class around it.
     fn may_send_at(&self, leaf: usize) -> Instant {
         let (mut soonest, mut below_ceilings) = (Instant::NEVER, Instant::ZERO);
         let mut lender = Some(leaf);
@@ -282,12 +283,12 @@ impl Tree {
 }
 
 impl Node {
-    /// Whether it pays for packets of this `prio`.
+    /// Returns whether the class pays for packets of this `prio`.
     fn is_in_row(&self, prio: usize) -> bool {
         self.mode == Mode::CanSend && self.active >> prio & 1 == 1
     }
 
-    /// Whether the class around it would pay for them.
+    /// Returns whether the class around this one would pay for such packets.
     fn borrows(&self, prio: usize) -> bool {
         self.mode == Mode::MayBorrow && self.active >> prio & 1 == 1
     }

@@ -51,7 +51,7 @@ pub(super) enum Keeper {
 pub(super) struct UserNumber([u8; 4]);
 
 impl UserNumber {
-    /// The user's number.
+    /// Returns the user's number.
     pub(super) fn get(self) -> usize {
         u32::from_ne_bytes(self.0) as usize
     }
@@ -158,14 +158,15 @@ impl BatchedFlow {
         self.sender_keeps_to_clock |= is_of_connection;
     }
 
-    /// Whether it may have its [turn](Self::take_turn): nothing else happens to its hosts within a window of
-    /// the look-ahead, and nobody must know of it.
+    /// Returns whether the flow may have its [turn](Self::take_turn): nothing else happens to its hosts
+    /// within a window of the look-ahead, and nobody must know of it.
     #[inline(always)]
     pub(super) fn takes_turns(&self) -> bool {
         self.keeper == Keeper::Nobody && !self.sender_keeps_to_clock && self.first_ack_link != NO_LINK
     }
 
-    /// Whether a user of an application has it, who may let the sender act: ACKs are held for their time.
+    /// Returns whether a user of an application has the flow, who may let the sender act: ACKs are held for
+    /// their time.
     #[inline(always)]
     pub(super) fn is_owned(&self) -> bool {
         matches!(self.keeper, Keeper::User(_))
@@ -179,26 +180,26 @@ impl BatchedFlow {
         self.find_due();
     }
 
-    /// When something next happens to the sender by itself.
+    /// Returns when something next happens to the sender by itself.
     #[inline(always)]
     fn wake_of_sender(&self) -> Instant {
         self.base.sender.wake().min(self.due)
     }
 
-    /// When the receiver next sends an ACK by itself.
+    /// Returns when the receiver next sends an ACK by itself.
     #[inline(always)]
     fn late_ack_due(&self) -> Instant {
         self.base.receiving.receiver.wake()
     }
 
-    /// When something next happens to one of its hosts by itself.
+    /// Returns when something next happens to one of the flow's hosts by itself.
     #[inline(always)]
     pub(super) fn wake(&self) -> Instant {
         self.wake_of_sender().min(self.late_ack_due())
     }
 
-    /// Whether the sender may take an ACK now, although it comes only at `arrival`: nothing else happens to
-    /// the sender until then.
+    /// Returns whether the sender may take an ACK now, although it comes only at `arrival`: nothing else
+    /// happens to the sender until then.
     #[inline(always)]
     pub(super) fn may_act_ahead(&self, arrival: Instant, channels: &Channels) -> bool {
         !self.sender_keeps_to_clock
@@ -229,7 +230,7 @@ impl BatchedFlow {
         true
     }
 
-    /// An ACK reaches the sender at `at`, now or later; it sends what it then may.
+    /// Takes an ACK that reaches the sender at `at`, now or later; it sends what it then may.
     #[inline(never)]
     pub(super) fn acknowledge(
         &mut self,
@@ -245,7 +246,7 @@ impl BatchedFlow {
         self.find_quiet_time(times.end);
     }
 
-    /// An ACK is held until it comes at `at`, or until it is certain what happens to the sender before.
+    /// Holds an ACK until it comes at `at`, or until it is certain what happens to the sender before.
     #[inline(always)]
     pub(super) fn hold(&mut self, ack: Ack, at: Instant, events: &mut EventQueue) {
         self.rare.held.push_back((at, ack));
@@ -293,13 +294,13 @@ impl BatchedFlow {
         };
     }
 
-    /// A control message reaches the sender.
+    /// Passes a control message to the sender.
     pub(super) fn on_message(&mut self, message: &Message) {
         self.base.on_message(message);
         self.sender_quiet_until = Instant::ZERO;
     }
 
-    /// If something happens to the sender by itself by `now`, it sends what it then may. Returns whether that
+    /// Lets the sender send what it may if something happens to it by itself by `now`. Returns whether that
     /// was so.
     pub(super) fn wake_sender(
         &mut self,
@@ -315,8 +316,8 @@ impl BatchedFlow {
         true
     }
 
-    /// The receiver sends the ACKs that it sends by itself before `bound`, and within the run. All packets
-    /// that come before then must have come: the receiver may be ahead of the clock. Returns how many.
+    /// Sends the ACKs that the receiver sends by itself before `bound`, and within the run. All packets that
+    /// come before then must have come: the receiver may be ahead of the clock. Returns how many.
     #[inline(always)]
     pub(super) fn send_late_acks(&mut self, bound: Instant, end: Instant, first: &mut LinkInput<'_>) -> i64 {
         let mut sent = 0;
@@ -407,7 +408,7 @@ impl BatchedFlow {
         template.carrying(packet.content()).before(last - 1)
     }
 
-    /// An ACK, as it waits before the sender.
+    /// Returns an ACK as it waits before the sender.
     pub(super) fn waiting_ack(&self, content: Content) -> SimPacket {
         self.base.receiving.template.carrying(content).before(self.rare.last_steps.1)
     }
