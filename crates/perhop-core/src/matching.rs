@@ -12,49 +12,41 @@ use crate::units::{UnitError, require};
 use crate::{Codepoints, Color, Dscp, FlowId, Header};
 
 /// Which packets are meant: those that match every given key.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Match {
     /// The label-switched path of the packets, by name. Acknowledgements on the path match, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub path: Option<PathName>,
     /// The codepoint of the packets, or a list of codepoints of which they carry one. A marker writes a
     /// different codepoint for each color, so a queue for marked flows lists all of them: `["AF11", "AF12",
     /// "AF13"]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Codepoints>,
     /// The IP precedence of the packets, the three highest bits of the codepoint, or a list of precedences
     /// (RFC 791; RFC 2474, section 4.2.2).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precedence: Option<Precedences>,
     /// The MPLS traffic class of the packets (RFC 5462, the former EXP bits), or a list of them. Only packets
     /// on a label-switched path have one: as routers write it by default, the precedence of the packet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_class: Option<Precedences>,
     /// The Asymmetric Best-Effort service of the packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
     /// The color of the packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
     /// Leaves out the packets that match every key of this table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<Unmatched>,
 }
 
 /// Packets that a match leaves out: those that match every given key.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Unmatched {
     /// The codepoint of these packets, or a list of codepoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Codepoints>,
     /// The IP precedence of these packets, or a list of precedences.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precedence: Option<Precedences>,
     /// The color of these packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
 }
 

@@ -100,13 +100,13 @@ macro_rules! direction {
             $($(#[$last_meta:meta])* pub $last:ident: $last_type:ty,)*
         })?
     ) => {
+        #[serde_with::skip_serializing_none]
         $(#[$meta])*
         pub struct $name {
             $($(#[$first_meta])* pub $first: $first_type,)*
             #[doc = concat!(" The rate of the ", $direction, " direction over time, as a file or table says:")]
             /// Mahimahi's packet-delivery traces, or CSV. AQMs and schedulers know the `rate` of the link
             /// only; utilization refers to the mean rate of the trace. Default: the rate is constant.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub rate_trace: Option<RateTrace>,
             #[doc = concat!(" Changes of the rate and delay of the ", $direction, " direction, in the order of")]
             /// time. AQMs and schedulers know the `rate` of the link only; utilization refers to the mean
@@ -120,15 +120,12 @@ macro_rules! direction {
             #[doc = concat!(" The probability that the ", $direction, " direction loses a packet after it has sent")]
             /// it, each packet independently. Flows count lost packets apart from the drops of queues.
             /// Default: none is lost.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub loss: Option<Probability>,
             #[doc = concat!(" Losses of the ", $direction, " direction in bursts, beside these of `loss`. Default:")]
             /// none.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub burst_loss: Option<GilbertElliott>,
             #[doc = concat!(" A random delay of each packet of the ", $direction, " direction beside the")]
             /// propagation delay. Default: none.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub jitter: Option<Jitter>,
             $($($(#[$last_meta])* pub $last: $last_type,)*)?
         }
@@ -159,7 +156,6 @@ direction! {
         /// Propagation delay of each direction.
         pub delay: Duration,
         /// The queue of the forward direction. Default: a queue without a limit.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub queue: Option<Queue>,
         /// Meters that packets pass on their way to the queue of the forward direction, whatever their hosts
         /// or other routers have marked: each packet that of the first meter that matches it. Default: none.
@@ -169,7 +165,6 @@ direction! {
     medium of "forward"
     {
         /// Settings of the reverse direction that differ.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub reverse: Option<Reverse>,
     }
 }
@@ -180,13 +175,10 @@ direction! {
     #[serde(deny_unknown_fields, rename_all = "kebab-case")]
     pub struct Reverse {
         /// Rate of the reverse direction. Default: that of the forward direction.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub rate: Option<Bitrate>,
         /// Propagation delay of the reverse direction. Default: that of the forward direction.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub delay: Option<Duration>,
         /// The queue of the reverse direction. Default: a queue without a limit.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         pub queue: Option<Queue>,
         /// Meters before the queue of the reverse direction. Default: none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -206,23 +198,19 @@ pub enum RateTrace {
 }
 
 /// A trace of a link's rate. Results keep the text of the trace, so a stored scenario needs no file.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TraceTable {
     /// The file's name, relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What a trace that is given as `data` is called: that of the file it is from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The format of the trace. Default: `csv` for a file whose name ends so, else `mahimahi`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<TraceFormat>,
     /// Whether the trace begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<bool>,
     /// The text of the trace, in place of a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// What has been read.
     #[serde(skip)]
@@ -254,6 +242,7 @@ impl RateTrace {
 }
 
 /// An explicit route for flows. Their packets, including acknowledgements, carry its label.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabelSwitchedPath {
@@ -262,12 +251,10 @@ pub struct LabelSwitchedPath {
     pub via: Vec<String>,
     /// The routers of the return path, from the egress to the ingress. Default: the same routers in reverse
     /// order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Vec<String>>,
     /// The congestion windows of the path's TCP flows control their markers (`marker = "twam"`) and the
     /// queues along the path (`aqm = "dwred"`). Flows without a profile affect the queues only. Default: no
     /// control.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<WindowControl>,
 }
 
@@ -316,6 +303,7 @@ pub enum FlowProfile {
 }
 
 /// A group of identical flows, each between its own pair of hosts.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
@@ -326,27 +314,20 @@ pub struct Flow {
     #[serde(default = "one", deserialize_with = "flows")]
     pub count: u32,
     /// The router of the sending hosts. Default: the ingress of `path`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The router of the receiving hosts. Default: the egress of `path`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The routers of the hosts of each flow, in place of `from` and `to`: a traffic matrix.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<Between>,
     /// The label-switched path of the flows' packets and their acknowledgements. Default: a shortest route.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The private access link of each host, at both ends. Default: none, hosts are at the routers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
     /// The private access link of each receiving host, if it differs from `access`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<Access>,
     /// Each host hands every packet of data and every acknowledgement to its link after a random time:
     /// uniform from 0 to this, but no packet overtakes another of its host. It models the operating system,
     /// against phase effects. Default: at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_jitter: Option<Duration>,
     /// How the flows send. Required, but refused with `replay` or an `application` that sends datagrams of
     /// its own (`game`, `call`).
@@ -355,17 +336,14 @@ pub struct Flow {
     /// What each of `count` users does over connections of its own, in place of sending all the time.
     /// Responses go from `from` to `to`, as the data of other flows; requests go back, without a profile, in
     /// a class `NAME (reverse)`. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationParams>,
     /// The traffic profile of each flow, metered at its host or, on a path, at the ingress; or the name of a
     /// shared profile. Default: none (best effort).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<FlowProfile>,
     /// The color of the flows' packets if they have no profile, and that with which they come to a
     /// color-aware meter. Default: the drop precedence of their codepoint of Assured Forwarding: green for
     /// `AF11`, `AF21`, `AF31` and `AF41`, yellow for `AF12` and so on, red for `AF13` and so on; without such
     /// a codepoint `yellow`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
     /// The Asymmetric Best-Effort service of the flows' packets. Only best effort, without a profile, can be
     /// green.
@@ -373,7 +351,6 @@ pub struct Flow {
     pub service: Service,
     /// The codepoint of the flows' data packets, such as 46 for Expedited Forwarding. A profile's marker
     /// writes its own codepoint, and `service` implies one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
     /// Whether queues whose AQM has `ecn = true` may mark the flows' packets instead of dropping them, and
     /// how TCP's receivers feed marks back. Only for TCP, but `l4s` for UDP, too, whose sender does not react
@@ -383,39 +360,31 @@ pub struct Flow {
     /// The length of the receivers' play-out buffer, such as `60ms`. It holds the first packet of a flow that
     /// arrives for this time, and plays every other as long after it was sent; a later packet is counted
     /// (`late_packets`) and not played. Only for datagrams. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub play_out: Option<Duration>,
     /// The flows are calls with this codec: tables show their rating R and mean opinion score by the E-model
     /// (ITU-T G.107). It does not set what the flows send. Without `play-out`, the buffer is as long as 99 %
     /// of the packets need.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
     /// The marker reports each OUT packet to the sender after this delay, and the sender then reduces its
     /// window by one packet (No-OUT). Default: no feedback.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_feedback: Option<Duration>,
     /// Start time of each flow: a time (`2s`), or a range from which each flow draws a time at random
     /// (`0s..1s`). The arrivals of a population begin at a time, `0s` by default.
     #[serde(default)]
     pub start: Start,
     /// When the flows stop sending new data. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// How much data each flow sends: payload, without headers, as the sizes of a population, rounded up to
     /// whole packets. Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Bytes>,
     /// Finite flows begin again and again, from `start` until `stop`: the group is a population in place of
     /// `count` flows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
     /// How much each flow of a population sends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
     /// Each flow sends the packets of a capture again, at their times after its start, with their sizes and
     /// codepoints, whatever becomes of them: a file by name, such as `uplink.pcapng`, or a table. In place of
     /// `transport`. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayedPackets>,
     /// Settings of the flows for real packets (`perhop live`); simulations ignore them.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -426,22 +395,19 @@ pub struct Flow {
 ///
 /// Starts and sizes come from a random stream of the group's own, or from files: they are the same under
 /// every mechanism.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Arrivals {
     /// As a Poisson process whose flows fill this share of a link with payload on average, such as `0.6` or
     /// `"60%"`: of its mean rate while flows begin, if that changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
     /// The link on the flows' route to which `load` refers. Default: the slowest one, the hosts' own links
     /// not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// As a Poisson process of this frequency, such as `40/s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Frequency>,
     /// At this interval, the first at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Duration>,
     /// As listed: when each begins, from the start of the run on, and what it sends, such as
     /// `[["1.5s", "30kB"]]`.
@@ -449,7 +415,6 @@ pub struct Arrivals {
     pub list: Vec<Listed>,
     /// As measured: a file by name, such as `arrivals.csv`, or a table. Times count from `start`; flows after
     /// `stop` or the end of the run do not begin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<MeasuredArrivals>,
 }
 
@@ -469,17 +434,15 @@ pub enum MeasuredArrivals {
 /// `size_kB` or `size_MB`), their payload; without sizes the group needs `sizes`, from which they are drawn.
 /// Times do not go back. Lines that begin with `#` are comments. Results keep the text, so a stored scenario
 /// needs no file.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ArrivalTable {
     /// The file's name, relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What a trace that is given as `data` is called: that of the file it is from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The text of the trace, in place of a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// What has been read.
     #[serde(skip)]
@@ -514,25 +477,21 @@ pub enum ReplayedPackets {
 /// packets have codepoints of their own, `dscp`, a number; then these of each packet in a line. Codepoints of
 /// Assured Forwarding give packets their color (RFC 2597). Results keep the packets as CSV, so a stored
 /// scenario needs no file.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReplayTable {
     /// The file's name, relative to the scenario's folder: CSV if it ends in `.csv`, else a capture.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What packets that are given as `data` are called: the name of the file they are from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Packets of a capture that came earlier than this after its first one are left out. This is then time
     /// zero. Default: `0s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Duration>,
     /// Packets that came at this time after the first one of the capture, or later, are left out. Default:
     /// none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
     /// The packets as CSV, in place of a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// What has been read.
     #[serde(skip)]

@@ -102,6 +102,7 @@ impl Medium {
 }
 
 /// A change of a link.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Change {
@@ -109,11 +110,9 @@ pub struct Change {
     pub at: Duration,
     /// The link's rate from then on. A packet that is being sent is finished at the earlier rate. Default:
     /// unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
     /// The link's propagation delay from then on. Packets that have been sent or are being sent keep the
     /// earlier delay, so after a step down later packets can overtake them. Default: unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
 }
 
@@ -149,6 +148,7 @@ pub struct GilbertElliott {
 }
 
 /// A random delay of each packet beside the link's own, drawn independently.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Jitter {
@@ -156,13 +156,10 @@ pub struct Jitter {
     pub distribution: Distribution,
     /// The longest delay: the end of `uniform`; an `exponential` or `normal` delay beyond it is drawn again.
     /// Default: no bound.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
     /// The mean of `exponential` and `normal`, before the bounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Duration>,
     /// The standard deviation of `normal`, before the bounds: at most the mean.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sd: Option<Duration>,
     /// Whether a packet may arrive before one that was sent earlier. Otherwise it waits, and arrives 1 ns
     /// after that one at the earliest; so packets arrive in bunches behind a late one, and the mean delay is

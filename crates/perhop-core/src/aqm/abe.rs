@@ -86,12 +86,12 @@ red_params! {
         thresholds: Thresholds,
         /// A green packet is dropped if more packets than this would be ahead of it (`N_g`). Default: no such
         /// limit.
-        #[serde(default, skip_serializing_if = "Option::is_none")] green_limit: Option<Packets>,
+        green_limit: Option<Packets>,
         /// The target ratio of green to blue losses (`alpha_t`, of the order of the square of the throughput
         /// ratio beta).
         #[serde(default = "at_least_one::<9>")] target: Positive,
         /// The initial alpha. Default: `target`.
-        #[serde(default, skip_serializing_if = "Option::is_none")] alpha: Option<Positive>,
+        alpha: Option<Positive>,
         /// Which of RED's two probabilities alpha multiplies: the final one, after drops are spread evenly,
         /// or the initial one, before.
         #[serde(default)] alpha_on: AlphaOn,

@@ -26,6 +26,7 @@ use crate::{
 };
 
 /// Parameters of [`Cobalt`].
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CobaltParams {
@@ -38,7 +39,6 @@ pub struct CobaltParams {
     pub interval: Duration,
     /// On slow links: a sojourn time of up to four transmission times of a packet of this size is not above
     /// the target. Default: no such rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
     /// By how much a packet for which there is no room raises BLUE's drop probability.
     #[serde(default = "probability::<1, 256>")]
@@ -53,7 +53,6 @@ pub struct CobaltParams {
     pub ecn: bool,
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
 }

@@ -31,6 +31,7 @@ use crate::{
 };
 
 /// Parameters of [`Pi2`].
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pi2Params {
@@ -43,15 +44,12 @@ pub struct Pi2Params {
     pub rtt_max: Duration,
     /// The time between two updates, at least 1ms (`Tupdate`). Default: the target, or a third of `rtt-max`,
     /// if that is less.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
     /// How much p' changes in each update for each second by which the delay is above the target (alpha).
     /// Default: 0.1 `update` over the square of `rtt-max`, which is 0.15.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AboveZero>,
     /// How much p' changes for each second by which the delay has grown since the last update (beta).
     /// Default: 0.3 over `rtt-max`, which is 3.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
     /// Drop or mark a packet each time the probabilities of the packets since the last have added up to more
     /// than 1, as in RFC 9332; otherwise each by chance, as in the paper.
@@ -67,7 +65,6 @@ pub struct Pi2Params {
     pub mark_below: Probability,
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
 }

@@ -61,6 +61,7 @@ pub trait RedFamily {
 macro_rules! red_params {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$doc])*
+        #[serde_with::skip_serializing_none]
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
@@ -129,7 +130,7 @@ red_params! {
     RedParams {
         /// `min/max/max_p`, in packets (`30/90/0.05`) or bytes (`30kB/90kB/0.05`). Required, unless
         /// `target-delay` is given.
-        #[serde(default, skip_serializing_if = "Option::is_none")] thresholds: Option<Thresholds>,
+        thresholds: Option<Thresholds>,
         /// Drop early only if more than one packet waits, whatever the average, as ns-2's `Queue/RED` does
         /// (`qlen > 1`). With a shorter queue the spacing of drops is reset, as below min. A full queue still
         /// drops. `false` is the algorithm of Floyd & Jacobson.
@@ -150,7 +151,7 @@ red_params! {
         /// In place of `thresholds` and `weight`: choose them for this queueing delay, as the paper does by
         /// default with 5ms. min is half of the delay in mean packets at the link's rate, and at least 5; max
         /// is 3 min, and `max_p` begins at 0.1; the weight is 1 - exp(-1/C), with C mean packets a second.
-        #[serde(default, skip_serializing_if = "Option::is_none")] target_delay: Option<Duration>,
+        target_delay: Option<Duration>,
     }
 }
 

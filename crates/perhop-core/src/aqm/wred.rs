@@ -31,11 +31,11 @@ red_params! {
     WredParams {
         /// The drop curve of green packets: `min/max/max_p`, or points such as
         /// `interpolate 30/0, 60/0.1, 90/0.5`. Default: they are dropped on overflow only.
-        #[serde(default, skip_serializing_if = "Option::is_none")] green: Option<DropCurve>,
+        green: Option<DropCurve>,
         /// The drop curve of yellow packets. Default: they are dropped on overflow only.
-        #[serde(default, skip_serializing_if = "Option::is_none")] yellow: Option<DropCurve>,
+        yellow: Option<DropCurve>,
         /// The drop curve of red packets. Default: that of yellow packets.
-        #[serde(default, skip_serializing_if = "Option::is_none")] red: Option<DropCurve>,
+        red: Option<DropCurve>,
         /// Curves, limits and ECN modes by codepoint, precedence or color. The first profile that matches a
         /// packet acts; packets that none matches have the curve of their color.
         #[serde(default, skip_serializing_if = "Vec::is_empty")] profiles: Vec<DropProfile>,
@@ -57,23 +57,20 @@ pub enum DropAt {
 }
 
 /// How the packets of a queue that match are dropped.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DropProfile {
     /// Which packets it is for, if no earlier profile is. Default: all others; only the last one may be for
     /// them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Match>,
     /// The drop curve of these packets. Default: they are dropped on overflow only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<DropCurve>,
     /// These packets are dropped when the whole queue holds this much, as `limit` of the queue. Default: the
     /// queue's limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
     /// Which of these packets are marked in place of being dropped. Default: as the queue's `ecn` says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
 }
 

@@ -33,6 +33,7 @@ pub(super) trait QueueParams {
 macro_rules! queue_params {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)+ }) => {
         $(#[$doc])*
+        #[serde_with::skip_serializing_none]
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name {
@@ -40,9 +41,8 @@ macro_rules! queue_params {
             pub name: String,
             /// Which packets the queue takes, if no earlier queue takes them. The last queue takes all
             /// remaining packets and has no `match`.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub r#match: Option<Match>,
-            $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: $type,)+
+            $($(#[$field_doc])* pub $field: $type,)+
             /// The AQM, which decides which packets are dropped. It sees this queue only.
             pub rule: AqmParams,
         }

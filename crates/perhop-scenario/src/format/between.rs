@@ -16,6 +16,7 @@ use super::forms::is_default;
 /// Gravity (the default): each flow draws the router of its sender and another for its receiver, both with
 /// probabilities in proportion to `weights`. Measured: the flows are divided among pairs of routers in
 /// proportion to given rates.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Between {
@@ -35,10 +36,8 @@ pub struct Between {
     pub seed: u32,
     /// A measured matrix as CSV, `from,to,rate_Mbps` (or `rate_bps`, `rate_kbps`), one pair of routers in
     /// each line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What a matrix that is given as `demands` is called: the file it is from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// A measured matrix, in place of a file: lists of two routers and a rate, such as
     /// `["Vienna", "Graz", "300Mbps"]`.

@@ -36,6 +36,7 @@ pub enum Periods {
 }
 
 /// A source over UDP that does not react to losses.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct UdpParams {
@@ -51,13 +52,10 @@ pub struct UdpParams {
     #[serde(default = "defaults::probability::<1, 100>")]
     pub jitter: Fraction,
     /// On-off: the mean time that the source is on. Speech: `1.004s` (ITU-T P.59).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<Duration>,
     /// On-off: the mean time that the source is off. Speech: `1.587s` (ITU-T P.59).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Duration>,
     /// On-off: the distribution of these times. Default: `exponential`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periods: Option<Periods>,
     /// The trace whose packets it sends in place of its pattern; `packet` is the size of the largest.
     #[serde(skip)]

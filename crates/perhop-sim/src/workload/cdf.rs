@@ -22,20 +22,17 @@ pub enum SizeCdf {
 }
 
 /// A measured distribution of sizes. Results keep its text, so a stored scenario needs no file.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CdfTable {
     /// The file's name, relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What a distribution that is given as `data` is called: that of the file it is from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The format of the file or text. Default: `csv` for a file whose name ends so, else `columns`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<CdfFormat>,
     /// The text of the distribution, in place of a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
     /// What has been read.
     #[serde(skip)]

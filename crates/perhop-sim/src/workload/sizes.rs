@@ -12,31 +12,25 @@ use super::cdf::{Cdf, CdfTable, SizeCdf};
 /// How much each flow of a population sends: bytes of payload, without headers.
 ///
 /// One of `constant`, `cdf`, `points`, `lognormal` and `pareto` names the distribution.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sizes {
     /// All flows have this size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant: Option<Bytes>,
     /// An empirical distribution: a published one by name, such as `web-search`, or one from a file, such as
     /// `measured.csv`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdf: Option<SizeCdf>,
     /// A distribution function through points, linear between them: bytes, and the share of flows that are no
     /// larger, from 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<Vec<[f64; 2]>>,
     /// Sizes whose logarithm is normally distributed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lognormal: Option<LognormalSizes>,
     /// Sizes with a heavy tail.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pareto: Option<ParetoSizes>,
     /// Each drawn size is multiplied by this. Default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<AboveZero>,
     /// No flow is larger: a size that is drawn larger, after `scale`, becomes this. Default: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Bytes>,
 }
 

@@ -48,6 +48,7 @@ use crate::{
 };
 
 /// Parameters of [`Pie`].
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PieParams {
@@ -57,28 +58,22 @@ pub struct PieParams {
     pub law: PieLaw,
     /// The queueing delay that the controller aims at (`QDELAY_REF`, `LATENCY_TARGET`). Default: 15ms; with
     /// `docsis` 10ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
     /// The time between two updates of the drop probability, 1ms to 3600s (`T_UPDATE`, `INTERVAL`). Default:
     /// 15ms; with `docsis` 16ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
     /// A burst after a time without congestion is not dropped for this long (`MAX_BURST`). Default: 150ms;
     /// with `docsis` 142ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_burst: Option<Duration>,
     /// How much the drop probability changes in each update for each second by which the delay is above the
     /// target (alpha, A). Default: 0.125; with `docsis` 0.25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AboveZero>,
     /// How much it changes for each second by which the delay has grown since the last update (beta, B).
     /// Default: 1.25; with `docsis` 2.5.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
     /// No packet is dropped while the queue holds no more than two packets of this size (`MEAN_PKTSIZE`),
     /// with `linux` while it holds less. With `docsis` the drop probability is that of a packet of this size,
     /// and in proportion for others. Default: 1000B; with `docsis` 1024B, with `linux` 1500B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_packet: Option<Bytes>,
     /// Mark ECN-capable packets instead of dropping them while the drop probability is below `mark-below`.
     /// Where there is no room, they are dropped all the same. TCP flows are capable with the key `ecn`, on
@@ -92,7 +87,6 @@ pub struct PieParams {
     /// Queue limit, in packets (`200p`), in bytes (`300kB`), or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, in packets of 1500 bytes, and at least `1000p`; with `linux`
     /// `1000p`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
 }

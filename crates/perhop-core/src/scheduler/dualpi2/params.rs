@@ -50,6 +50,7 @@ pub enum Overload {
 }
 
 /// Parameters of [`DualPi2`](super::DualPi2).
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DualPi2Params {
@@ -62,19 +63,15 @@ pub struct DualPi2Params {
     pub rtt_max: Duration,
     /// How often the base probability is updated (Tupdate), at least 1 ms. Default: the target, or a third of
     /// `rtt-max` if that is less; 16 ms with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
     /// The integral gain in Hz. Default: 0.1 interval / rtt-max^2; 41/256 with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AboveZero>,
     /// The proportional gain in Hz. Default: 0.3 / rtt-max; 819/256 with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta: Option<AboveZero>,
     /// The coupling factor: L4S packets are marked with k times the base probability (k).
     #[serde(default = "above_zero::<2>")]
     pub k: AboveZero,
     /// The sojourn time from which L4S packets are marked (minTh). Default: 800us; 1ms with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Duration>,
     /// Over how much more sojourn time the share of marked L4S packets rises to all (range). Default: 400us;
     /// with `law = "linux"` all are marked above `step`, and this has no effect.
@@ -83,20 +80,17 @@ pub struct DualPi2Params {
     /// L4S packets are not marked for their sojourn time while no more packets wait, they included
     /// (`Th_len`); with 0, those that wait alone are marked, too. Default: 1; 0 with `law = "linux"`
     /// (`min_qlen_step`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_length: Option<u32>,
     /// Which of the two queues sends next.
     #[serde(default)]
     pub order: DualPi2Order,
     /// The share of the link that the classic queue gets at least. Default: 0.0625; 0.1 with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classic_share: Option<Probability>,
     /// By how much L4S packets go before classic ones, with `order = "time-shifted-fifo"`.
     #[serde(default = "millis::<50>")]
     pub shift: Duration,
     /// The room in both queues together, in packets, in bytes, or as a time (`50ms`) at the rate of the link.
     /// Default: what the link sends in 250 ms, and at least 30 kB; `10000p` with `law = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::units::Limit>")]
     pub limit: Option<Depth>,
     /// What happens when marking each L4S packet is not enough.
@@ -109,11 +103,9 @@ pub struct DualPi2Params {
     pub mtu: Bytes,
     /// Codepoints whose packets join the L4S queue, too, whatever their ECN field, such as 45,
     /// Non-Queue-Building (RFC 9956). Those that are not ECN-capable are dropped where others are marked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l4s_dscp: Option<Codepoints>,
     /// Redirects packets of flows that build a queue in the L4S queue to the classic one (RFC 9957): `{}` for
     /// its defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_protection: Option<QueueProtectionParams>,
     /// Whose details to follow where RFC 9332 and Linux differ.
     #[serde(default)]

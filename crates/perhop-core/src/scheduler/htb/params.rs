@@ -28,6 +28,7 @@ pub struct HtbParams {
 }
 
 /// A class: one with `queue` holds packets, one with `classes` lends its rate to these.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HtbClass {
@@ -35,14 +36,12 @@ pub struct HtbClass {
     pub name: String,
     /// Which packets the class takes, if no earlier class takes them. The last class with `queue` takes all
     /// remaining packets and has no `match`; classes with `classes` have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Match>,
     /// The guaranteed rate: what the class sends whatever others do. An AQM in `queue` uses this rate to
     /// compute idle time.
     pub rate: Bitrate,
     /// The highest rate, including what is borrowed from the class around it. A scheduler in `queue` shares
     /// this rate. Default: `rate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceil: Option<Bitrate>,
     /// How much the class can send at once at its rate, beyond the packet that uses the last of it. The
     /// bucket starts full.
@@ -53,14 +52,11 @@ pub struct HtbClass {
     pub cburst: Bytes,
     /// Where several classes can borrow from one class, those with the lowest number go first: 0 to 7, with
     /// `queue` only. Default: 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prio: Option<u8>,
     /// How much it sends in a turn among classes of its `prio` that borrow from one class, with `queue` only.
     /// Default: by `r2q`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Bytes>,
     /// The queue that holds its packets: an AQM or a scheduler, as in a link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<ShapedQueue>,
     /// The classes to which it lends what they do not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

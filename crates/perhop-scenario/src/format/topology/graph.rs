@@ -26,11 +26,11 @@ const ROUTER: &str = "router";
 /// and nodes without edges, are left out; a directed edge is the other direction of one between the same two
 /// nodes, if there is one. A notice counts all of them. Links between the same two routers are `A--B`,
 /// `A--B 2` and so on.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Graph {
     /// A file in GraphML. Its name is relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Takes the delay of each link of the file from the distance of its nodes (`Longitude`, `Latitude`), at
     /// two thirds of the speed of light. A link whose nodes have no position keeps that of `link`.
@@ -40,7 +40,6 @@ pub struct Graph {
     #[serde(default, skip_serializing_if = "is_default")]
     pub same_rates: bool,
     /// What a graph that is given as `links` is called: the file it is from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The links, in place of a file: each is a list of two routers and, if they differ from `link`, its rate
     /// and delay, such as `["Vienna", "Graz", "10Gbps", "1ms"]`.

@@ -31,38 +31,24 @@ const MOST_LEAVES: u64 = MOST_ROUTERS - 1;
 /// `fat-tree`, `isp` and `graph`.
 ///
 /// A link has the name `A--B` of its routers. A table `[links."A--B"]` replaces it; other tables add links.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Topology {
     /// So many routers in a row, `r1`, `r2` and so on.
-    #[serde(
-        default,
-        deserialize_with = "size::<2, MOST_ROUTERS, _>",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "size::<2, MOST_ROUTERS, _>")]
     pub chain: Option<u32>,
     /// So many routers in a circle, `r1`, `r2` and so on.
-    #[serde(
-        default,
-        deserialize_with = "size::<3, MOST_ROUTERS, _>",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "size::<3, MOST_ROUTERS, _>")]
     pub ring: Option<u32>,
     /// A router `hub` with so many others around it, `leaf1`, `leaf2` and so on.
-    #[serde(
-        default,
-        deserialize_with = "size::<2, MOST_LEAVES, _>",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "size::<2, MOST_LEAVES, _>")]
     pub star: Option<u32>,
     /// A fat tree, the network of a data center.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fat_tree: Option<FatTree>,
     /// A network like that of an Internet service provider: a core, aggregation, edge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isp: Option<Isp>,
     /// A graph, as a file or a list of links.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
     /// What all links are like, in both directions.
     pub link: TopologyLink,
@@ -101,17 +87,15 @@ impl Default for TopologyLink {
 }
 
 /// What the links of a tier have in place of what all links have.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TierLink {
     /// Rate of each direction. Default: that of `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Bitrate>,
     /// Propagation delay of each direction. Default: that of `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// The queue of each direction. Default: that of `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
 

@@ -32,6 +32,7 @@ pub use former::move_former_keys;
 /// A TCP connection. `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those
 /// listed here.
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the format, and they are independent")]
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", remote = "Self")]
 #[schemars(transform = describe_former_keys)]
@@ -54,14 +55,12 @@ pub struct TcpParams {
     pub window_tuning: WindowTuning,
     /// The sender's buffer, in packets or in bytes of payload: no more is sent and not yet acknowledged.
     /// Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Depth>,
     /// The congestion window at the start.
     #[serde(default = "defaults::packets::<1>")]
     pub initial_window: Packets,
     /// The slow-start threshold at the start; the largest window that `window` and `send-buffer` allow unless
     /// given. Refused like `slow-start`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Packets>,
     /// The granularity of the clock that measures round trips.
     #[serde(default = "defaults::millis::<10>")]
@@ -115,7 +114,6 @@ pub struct TcpParams {
     #[serde(default)]
     pub prr: bool,
     /// How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which require `sack`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_detection: Option<LossDetection>,
     /// The congestion control: how the window grows beyond the slow-start threshold, and how far a loss
     /// lowers it. Its name, or a table with its name as `control` and its parameters. A key of its own, as on
@@ -134,25 +132,20 @@ pub struct TcpParams {
     pub accecn: AccEcn,
     /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with
     /// congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
     /// How a reduction of the window is carried out, and its growth counted: `exact`, the default, or
     /// `linux`, the default of `tcp = "linux"`. Refused with congestion controls that set a rate or own their
     /// recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`, which has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Reduction>,
     /// The spacing of segments: `none`, the default, or `window`. Refused with congestion controls that set a
     /// rate themselves: `bbr`, `bbr3` and `prague`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
     /// Where an application hands the data over in steps: what becomes of the window after a retransmission
     /// timeout without sending; `rfc5681`, the default, or `none`. Refused without an `application`, and with
     /// `bbr` and `bbr3`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,
     /// Where an application hands the data over in steps: whether a window grows that is hardly used;
     /// `rfc7661`, the default, or `none`. Refused without an `application`, and with `bbr` and `bbr3`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_validation: Option<CwndValidation>,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     /// Refused where segments are paced.

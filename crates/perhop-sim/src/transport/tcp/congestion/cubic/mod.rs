@@ -41,18 +41,17 @@ pub enum CubicAlpha {
 }
 
 /// Parameters of CUBIC. Beside `tcp = "linux"` they have the defaults of Linux.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CubicParams {
     /// How the window grows in the Reno-friendly region beyond the window before the last reduction:
     /// `raised`, the default, or `constant`, the default of `tcp = "linux"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<CubicAlpha>,
     /// The first slow start ends as Linux's CUBIC ends it, when the round trip has grown by an eighth, or
     /// when ACKs have come in a row for half of it (`HyStart`, Ha & Rhee 2011). Default: false; with
     /// `tcp = "linux"` true, unless its `slow-start` says how the first slow start ends. Refused beside that
     /// key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hystart: Option<bool>,
     /// Where ECN is in use (the flow's key `ecn`): a marked packet leaves 85 % of the window, more than a
     /// lost one (RFC 8511, Alternative Backoff with ECN).
