@@ -31,7 +31,7 @@ class Group(TypedDict):
     profile_bps: float
     """Profile rate; 0 for best effort."""
     is_population: bool
-    """Its flows come and go; in `flows` one entry counts them together."""
+    """Whether the group's flows come and go; in `flows` one entry counts them together."""
     codec: str | None
     """The codec of calls; None for other flows."""
     transit_s: Transits | None

@@ -644,9 +644,9 @@ class Unmatched(Table):
     """Packets that a match leaves out: those that match every given key.
 
     Attributes:
-        dscp: Their codepoint, or a list of codepoints.
-        precedence: Their IP precedence, or a list of precedences.
-        color: Their color.
+        dscp: The codepoint of these packets, or a list of codepoints.
+        precedence: The IP precedence of these packets, or a list of precedences.
+        color: The color of these packets.
     """
 
     dscp: Codepoints | None = None
@@ -659,18 +659,18 @@ class Match(Table):
     """Which packets are meant: those that match every given key.
 
     Attributes:
-        path: Their label-switched path, by name. Acknowledgements on the path match, too.
-        dscp: Their codepoint, or a list of codepoints of which they carry one. A marker writes a
-            different codepoint for each color, so a queue for marked flows lists all of them: `["AF11",
-            "AF12", "AF13"]`.
-        precedence: Their IP precedence, the three highest bits of the codepoint, or a list of
-            precedences (RFC 791; RFC 2474, section 4.2.2).
-        traffic_class: Their MPLS traffic class (RFC 5462, the former EXP bits), or a list of them. Only
-            packets on a label-switched path have one: as routers write it by default, the precedence of
-            the packet.
-        service: Their Asymmetric Best-Effort service.
-        color: Their color.
-        not_: Not those that match every key of this table.
+        path: The label-switched path of the packets, by name. Acknowledgements on the path match, too.
+        dscp: The codepoint of the packets, or a list of codepoints of which they carry one. A marker
+            writes a different codepoint for each color, so a queue for marked flows lists all of them:
+            `["AF11", "AF12", "AF13"]`.
+        precedence: The IP precedence of the packets, the three highest bits of the codepoint, or a list
+            of precedences (RFC 791; RFC 2474, section 4.2.2).
+        traffic_class: The MPLS traffic class of the packets (RFC 5462, the former EXP bits), or a list
+            of them. Only packets on a label-switched path have one: as routers write it by default, the
+            precedence of the packet.
+        service: The Asymmetric Best-Effort service of the packets.
+        color: The color of the packets.
+        not_: Leaves out the packets that match every key of this table.
     """
 
     path: str | None = None
@@ -689,10 +689,11 @@ class DropProfile(Table):
     Attributes:
         match: Which packets it is for, if no earlier profile is. Default: all others; only the last one
             may be for them.
-        curve: Their drop curve. Default: they are dropped on overflow only.
-        limit: They are dropped when the whole queue holds this much, as `limit` of the queue. Default:
-            the queue's limit.
-        ecn: Which of them are marked in place of being dropped. Default: as the queue's `ecn` says.
+        curve: The drop curve of these packets. Default: they are dropped on overflow only.
+        limit: These packets are dropped when the whole queue holds this much, as `limit` of the queue.
+            Default: the queue's limit.
+        ecn: Which of these packets are marked in place of being dropped. Default: as the queue's `ecn`
+            says.
     """
 
     match: Match | None = None
@@ -760,9 +761,9 @@ class Blue(Table):
 
     Attributes:
         increment: By how much the drop probability rises (d1). Default: 0.02.
-        decrement: By how much it falls (d2). Default: 0.002.
-        freeze: It rises or falls only if it has not for longer than this (`freeze_time`). Default:
-            "100ms".
+        decrement: By how much the drop probability falls (d2). Default: 0.002.
+        freeze: The drop probability rises or falls only if its last change is longer ago than this
+            (`freeze_time`). Default: "100ms".
         threshold: A packet that finds this much waiting raises the drop probability, too, although
             there is room for it (L). Default: only one for which there is no room.
         ecn: Mark ECN-capable packets instead of dropping them. Where there is no room, they are dropped
@@ -1035,8 +1036,8 @@ class PriorityQueue(Table):
     """One queue of a port served by strict priority.
 
     Attributes:
-        name: Its name, in tables and files.
-        match: Which packets it takes, if no earlier queue takes them. The last queue takes all
+        name: The name of the queue, in tables and files.
+        match: Which packets the queue takes, if no earlier queue takes them. The last queue takes all
             remaining packets and has no `match`.
         cap: The highest rate at which it may send while a later queue has packets. Default: unlimited.
         rule: The AQM, which decides which packets are dropped. It sees this queue only.
@@ -1109,11 +1110,11 @@ class SharingQueue(Table):
     """One queue of a port that shares its link among queues by rates and weights.
 
     Attributes:
-        name: Its name, in tables and files.
-        match: Which packets it takes, if no earlier queue takes them. The last queue takes all
+        name: The name of the queue, in tables and files.
+        match: Which packets the queue takes, if no earlier queue takes them. The last queue takes all
             remaining packets and has no `match`.
-        rate: Its guaranteed rate (C_AF of Bouras & Sevasti). Its AQM uses this rate to compute idle
-            time.
+        rate: The guaranteed rate of the queue (C_AF of Bouras & Sevasti). The AQM in `rule` uses this
+            rate to compute idle time.
         weight: For a queue without `rate`: its weight when the queues without `rate` share the
             remaining capacity. Default: 1.
         queue_protection: Redirects packets of flows that build a queue here to the last queue (RFC
@@ -1190,16 +1191,16 @@ class HtbClass(Table):
     """A class: one with `queue` holds packets, one with `classes` lends its rate to these.
 
     Attributes:
-        name: Its name, in tables and files.
-        match: Which packets it takes, if no earlier class takes them. The last class with `queue` takes
-            all remaining packets and has no `match`; classes with `classes` have none.
-        rate: Its guaranteed rate: what it sends whatever others do. An AQM in `queue` uses this rate to
-            compute idle time.
+        name: The name of the class, in tables and files.
+        match: Which packets the class takes, if no earlier class takes them. The last class with
+            `queue` takes all remaining packets and has no `match`; classes with `classes` have none.
+        rate: The guaranteed rate: what the class sends whatever others do. An AQM in `queue` uses this
+            rate to compute idle time.
         ceil: The highest rate, including what is borrowed from the class around it. A scheduler in
             `queue` shares this rate. Default: `rate`.
-        burst: How much it can send at once at its rate, beyond the packet that uses the last of it. The
-            bucket starts full. Default: "1.6kB".
-        cburst: The burst at its ceiling. Default: "1.6kB".
+        burst: How much the class can send at once at its rate, beyond the packet that uses the last of
+            it. The bucket starts full. Default: "1.6kB".
+        cburst: How much the class can send at once at its ceiling. Default: "1.6kB".
         prio: Where several classes can borrow from one class, those with the lowest number go first: 0
             to 7, with `queue` only. Default: 0.
         quantum: How much it sends in a turn among classes of its `prio` that borrow from one class,
@@ -1245,8 +1246,8 @@ class LlqQueue(Table):
     """A priority queue.
 
     Attributes:
-        name: Its name, in tables and files.
-        match: Which packets it takes, if no earlier queue takes them. The last queue takes all
+        name: The name of the queue, in tables and files.
+        match: Which packets the queue takes, if no earlier queue takes them. The last queue takes all
             remaining packets and has no `match`.
         rate: The rate to which it is policed. Default: it is not, and can starve all others.
         burst: How much can come at once within the rate. Default: what comes in 200 ms at the rate.
@@ -1684,9 +1685,9 @@ class AggregateMeter(Table):
     """A meter at a link, for all packets on their way to the link's queue that match.
 
     Attributes:
-        name: Its name, in files and in the name of its random stream.
-        match: Which packets it takes, if no earlier meter of the link takes them. Default: all packets,
-            acknowledgements included.
+        name: The name of the meter, in files and in the name of its random stream.
+        match: Which packets the meter takes, if no earlier meter of the link takes them. Default: all
+            packets, acknowledgements included.
         profile: The traffic profile of all these packets together.
         promote: Whether a packet may leave with a lower drop precedence than it came with. A color-
             aware meter never gives one. Default: false.
@@ -1705,8 +1706,9 @@ class TraceTable(Table):
     Attributes:
         file: The file's name, relative to the scenario's folder.
         name: What a trace that is given as `data` is called: that of the file it is from.
-        format: Its format. Default: `csv` for a file whose name ends so, else `mahimahi`.
-        repeat: Whether it begins again at its end. Default: `true` for `mahimahi`, `false` for `csv`.
+        format: The format of the trace. Default: `csv` for a file whose name ends so, else `mahimahi`.
+        repeat: Whether the trace begins again at its end. Default: `true` for `mahimahi`, `false` for
+            `csv`.
         data: The text of the trace, in place of a file.
     """
 
@@ -1903,8 +1905,8 @@ class LabelSwitchedPath(Table):
     """An explicit route for flows. Their packets, including acknowledgements, carry its label.
 
     Attributes:
-        via: Its routers, from the ingress to the egress. If several links connect two of them, it uses
-            the first by name.
+        via: The routers of the path, from the ingress to the egress. If several links connect two of
+            them, the path uses the first by name.
         back: The routers of the return path, from the egress to the ingress. Default: the same routers
             in reverse order.
         control: The congestion windows of the path's TCP flows control their markers (`marker =
@@ -1959,8 +1961,8 @@ class Access(Table):
     """A private link between a host and its router.
 
     Attributes:
-        rate: Its rate.
-        delay: Its propagation delay.
+        rate: The rate of the link.
+        delay: The propagation delay of the link.
     """
 
     rate: str
@@ -2581,7 +2583,8 @@ class CdfTable(Table):
     Attributes:
         file: The file's name, relative to the scenario's folder.
         name: What a distribution that is given as `data` is called: that of the file it is from.
-        format: Its format. Default: `csv` for a file whose name ends so, else `columns`.
+        format: The format of the file or text. Default: `csv` for a file whose name ends so, else
+            `columns`.
         data: The text of the distribution, in place of a file.
     """
 
