@@ -2161,8 +2161,9 @@ class Tcp(Table):
             2018), the sender recovers by them (RFC 6675), whatever `tcp` says of recovery.
             Acknowledgements keep the size `ack`. Default: False.
         prr: With `sack`: in a recovery the window shrinks in proportion to what is delivered
-            (Proportional Rate Reduction, RFC 9937) in place of all at once. Refused with `bbr` and
-            `bbr3`, except with `tcp = "linux"`, which has it. Default: False.
+            (Proportional Rate Reduction, RFC 9937) in place of all at once. Refused with a congestion
+            control that sets the window in recoveries itself, except with `tcp = "linux"`, which has
+            it. Default: False.
         loss_detection: How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which
             require `sack`.
         congestion: The congestion control: how the window grows beyond the slow-start threshold, and
@@ -2171,25 +2172,25 @@ class Tcp(Table):
             from losses, except that `two-windows` has its own. Default: "reno".
         byte_counting: The window grows by the segments that are acknowledged, not by acknowledgements,
             which makes up for those that were delayed (RFC 3465, without its limit L, as Linux does).
-            Refused with congestion controls that count so always or not at all (all but `reno`, `two-
-            windows`, `scalable` and `dctcp`), except with `tcp = "linux"`, which has it. A class in
-            Python may read it. Default: False.
+            Refused with a congestion control that counts so always or not at all, except with `tcp =
+            "linux"`, which has it. A class in Python may read it. Default: False.
         accecn: With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused
             without.
         slow_start: How slow start ends, besides by a loss or a mark: `standard`, the default, or
-            another. Refused with congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
+            another. Refused with a congestion control that has no slow start.
         reduction: How a reduction of the window is carried out, and its growth counted: `exact`, the
-            default, or `linux`, the default of `tcp = "linux"`. Refused with congestion controls that
-            set a rate or own their recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`,
-            which has it.
-        pacing: The spacing of segments: `none`, the default, or `window`. Refused with congestion
-            controls that set a rate themselves: `bbr`, `bbr3` and `prague`.
+            default, or `linux`, the default of `tcp = "linux"`. Refused with a congestion control that
+            sets a rate, or the window in recoveries, or carries out its reductions itself, except with
+            `tcp = "linux"`, which has it.
+        pacing: The spacing of segments: `none`, the default, or `window`. Refused with a congestion
+            control that sets a rate of its own.
         idle_restart: Where an application hands the data over in steps: what becomes of the window
             after a retransmission timeout without sending; `rfc5681`, the default, or `none`. Refused
-            without an `application`, and with `bbr` and `bbr3`.
+            without an `application`, and with a congestion control that sets the window in recoveries
+            itself.
         cwnd_validation: Where an application hands the data over in steps: whether a window grows that
             is hardly used; `rfc7661`, the default, or `none`. Refused without an `application`, and
-            with `bbr` and `bbr3`.
+            with a congestion control that sets the window in recoveries itself.
         send_jitter: Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`),
             against phase effects. Refused where segments are paced. Default: "0s".
         ecn_backoff: Deprecated: the parameter `ecn-backoff` in the table `congestion`.

@@ -109,8 +109,8 @@ pub struct TcpParams {
     #[serde(default)]
     pub sack: bool,
     /// With `sack`: in a recovery the window shrinks in proportion to what is delivered (Proportional Rate
-    /// Reduction, RFC 9937) in place of all at once. Refused with `bbr` and `bbr3`, except with
-    /// `tcp = "linux"`, which has it.
+    /// Reduction, RFC 9937) in place of all at once. Refused with a congestion control that sets the window
+    /// in recoveries itself, except with `tcp = "linux"`, which has it.
     #[serde(default)]
     pub prr: bool,
     /// How losses are found: `duplicate-acks`, the default, or `rack` or `quic`, which require `sack`.
@@ -122,30 +122,36 @@ pub struct TcpParams {
     #[serde(default)]
     pub congestion: Congestion,
     /// The window grows by the segments that are acknowledged, not by acknowledgements, which makes up for
-    /// those that were delayed (RFC 3465, without its limit L, as Linux does). Refused with congestion
-    /// controls that count so always or not at all (all but `reno`, `two-windows`, `scalable` and `dctcp`),
-    /// except with `tcp = "linux"`, which has it. A class in Python may read it.
+    /// those that were delayed (RFC 3465, without its limit L, as Linux does). Refused with a congestion
+    /// control that counts so always or not at all, except with `tcp = "linux"`, which has it. A class in
+    /// Python may read it.
     #[serde(default)]
     pub byte_counting: bool,
     /// With `ecn = "accurate"` or `"l4s"`: how ACKs carry the number of marked packets. Refused without.
     #[serde(default, skip_serializing_if = "AccEcn::is_exact")]
     pub accecn: AccEcn,
-    /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with
-    /// congestion controls that have none: `bbr`, `bbr3` and `ledbat`.
+    /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with a
+    /// congestion control that has no slow start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
     /// How a reduction of the window is carried out, and its growth counted: `exact`, the default, or
-    /// `linux`, the default of `tcp = "linux"`. Refused with congestion controls that set a rate or own their
-    /// recoveries: `bbr`, `bbr3` and `prague`, except with `tcp = "linux"`, which has it.
+    /// `linux`, the default of `tcp = "linux"`. Refused with a congestion control that sets a rate, or the
+    /// window in recoveries, or carries out its reductions itself, except with `tcp = "linux"`, which has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Reduction>,
-    /// The spacing of segments: `none`, the default, or `window`. Refused with congestion controls that set a
-    /// rate themselves: `bbr`, `bbr3` and `prague`.
+    /// The spacing of segments: `none`, the default, or `window`. Refused with a congestion control that sets
+    /// a rate of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
     /// Where an application hands the data over in steps: what becomes of the window after a retransmission
     /// timeout without sending; `rfc5681`, the default, or `none`. Refused without an `application`, and with
-    /// `bbr` and `bbr3`.
+    /// a congestion control that sets the window in recoveries itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,
     /// Where an application hands the data over in steps: whether a window grows that is hardly used;
-    /// `rfc7661`, the default, or `none`. Refused without an `application`, and with `bbr` and `bbr3`.
+    /// `rfc7661`, the default, or `none`. Refused without an `application`, and with a congestion control
+    /// that sets the window in recoveries itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_validation: Option<CwndValidation>,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     /// Refused where segments are paced.
@@ -169,8 +175,7 @@ impl TcpParams {
         serde_json::from_value(json!({ "tcp": tcp })).expect("a variant has all defaults")
     }
 
-    /// Returns whether reductions are carried out as by Linux, for a congestion control that leaves them to
-    /// the sender.
+    /// Returns whether the sender carries out reductions as Linux does, if the control leaves them to it.
     pub(super) fn reduces_as_linux(&self) -> bool {
         self.reduction == Some(Reduction::Linux) && !self.reduces_itself()
     }
@@ -187,8 +192,7 @@ impl TcpParams {
         self.slow_start.is_none() && self.control().has_hystart(self.tcp)
     }
 
-    /// Returns the payload of a full segment in bytes. A segment that is no longer than an ACK counts as a
-    /// whole.
+    /// Returns the payload of a full segment in bytes; one no longer than an ACK counts as a whole.
     pub fn payload(&self) -> u64 {
         let (packet, headers) = (self.packet.get(), self.ack.get());
         if packet > headers { packet - headers } else { packet.max(1) }
@@ -203,8 +207,7 @@ impl TcpParams {
         u32::try_from(segments.clamp(1, MOST_SEGMENTS)).expect("in range")
     }
 
-    /// Returns the bytes of a number of segments: whole packets where `given` is in packets, payload where it
-    /// is in bytes.
+    /// Returns the bytes of so many segments: whole packets where `given` is in packets, else their payload.
     pub(super) fn bytes_of(&self, segments: u32, given: Depth) -> u64 {
         let each = match given {
             Depth::Packets(_) => self.packet.get(),
@@ -232,8 +235,7 @@ impl TcpParams {
         self.send_buffer.map(|size| self.segments(size))
     }
 
-    /// Returns how many segments may ever be unacknowledged, by the receiver's window and the sender's
-    /// buffer.
+    /// Returns how many segments may ever be unacknowledged, by the receiver's window and sender's buffer.
     pub fn most_outstanding(&self) -> u32 {
         self.most_offered().min(self.most_buffered().unwrap_or(u32::MAX))
     }
@@ -274,11 +276,6 @@ impl TcpParams {
     /// Returns whether losses are found by the times of transmissions (RACK-TLP, QUIC).
     pub(super) fn has_rack(&self) -> bool {
         matches!(self.loss_detection, Some(LossDetection::Rack | LossDetection::Quic))
-    }
-
-    /// Returns whether losses are found as by QUIC.
-    pub(super) fn has_quic_losses(&self) -> bool {
-        self.loss_detection == Some(LossDetection::Quic)
     }
 
     /// Returns whether the window begins anew after idle time.

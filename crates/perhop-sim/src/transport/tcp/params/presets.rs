@@ -126,7 +126,7 @@ const PAPERS: Preset = Preset {
         rule("congestion.hystart", "false").source("RFC 9438 has none (`congestion = \"cubic\"`)", "2005"),
         rule("reduction", "exact").source("RFC 5681, section 3.2", "1990"),
         rule("pacing", "none")
-            .source("windows are not paced; `bbr`, `bbr3` and `prague` have rates of their own", "1990"),
+            .source("windows are not paced; a congestion control may have a rate of its own", "1990"),
         rule("idle-restart", "rfc5681").source("RFC 5681, section 4.1", "1999"),
         rule("cwnd-validation", "rfc7661").source("RFC 7661, section 4.3", "2015"),
         text("send-jitter", "0s").source("`overhead_` 0", "ns-2.1"),
@@ -267,8 +267,7 @@ const NS_1998: Preset = Preset {
 /// All presets; the first has every key.
 pub const PRESETS: [&Preset; 4] = [&PAPERS, &LINUX, &QUIC, &NS_1998];
 
-/// Fills in the defaults of a table's preset, except for those that would be refused beside the keys that are
-/// given.
+/// Fills in the defaults of a table's preset, except those that would be refused beside the given keys.
 pub(super) fn complete(table: &mut Map<String, Value>) {
     let name = table.get("tcp").and_then(Value::as_str);
     let Some(preset) = PRESETS[1..].iter().find(|preset| Some(preset.name) == name) else { return };

@@ -26,7 +26,7 @@ use super::{TcpSender, UNTIMED};
 use crate::transport::Transmit;
 use crate::transport::metadata::AckRecord;
 use crate::transport::tcp::congestion::CongestionControl;
-use crate::transport::tcp::{RtoEstimator, TcpParams};
+use crate::transport::tcp::{LossDetection, RtoEstimator, TcpParams};
 use prr::{Progress, Prr};
 pub(super) use rack::Timer;
 use rack::{Path, ProbeAnswer, Rack};
@@ -85,7 +85,9 @@ enum Next {
 
 impl SelectiveRepair {
     pub(super) fn new(params: &TcpParams) -> Self {
-        let rack = params.has_rack().then(|| Box::new(Rack::new(0, false, params.has_quic_losses())));
+        let rack = params
+            .has_rack()
+            .then(|| Box::new(Rack::new(0, false, params.loss_detection == Some(LossDetection::Quic))));
         Self { board: Scoreboard::new(params.most_outstanding()), rack, probe: None, phase: Phase::Open }
     }
 
@@ -178,7 +180,6 @@ impl SelectiveRepair {
         }
     }
 
-    /// Takes an ACK.
     pub(super) fn on_ack(&mut self, tcp: &mut TcpSender, ack: &AckRecord, ece: bool, now: Instant) {
         if ack.expected < tcp.acked {
             return;
@@ -194,7 +195,7 @@ impl SelectiveRepair {
                 self.on_ack_in_recovery(tcp, update, now);
             }
             Phase::Recovery(_) => {
-                tcp.end_recovery();
+                tcp.recovering = false;
                 self.open();
                 self.on_ack_when_open(tcp, update, now);
             }
@@ -209,7 +210,7 @@ impl SelectiveRepair {
                 }
             }
         }
-        if tcp.controls_recovery() {
+        if tcp.cold.controls_recovery {
             tcp.set_pipe(self.pipe());
             tcp.report_every_ack(update.arrived.all(), now);
         }
@@ -248,8 +249,7 @@ impl SelectiveRepair {
         }
     }
 
-    /// Restarts RACK's probe timer, if new data was sent or `acknowledged`, or stops it where there is no
-    /// need of a probe.
+    /// Restarts the probe timer, if new data was sent or `acknowledged`, or stops it where none is needed.
     fn schedule_probe(&mut self, tcp: &TcpSender, acknowledged: bool, now: Instant) {
         let Self { board, rack: Some(rack), phase, .. } = self else { return };
         if !matches!(phase, Phase::Open) || board.held() > 0 || board.outstanding() == 0 {
@@ -264,7 +264,7 @@ impl SelectiveRepair {
         let Self { board, rack, phase, .. } = self;
         let Some(rack) = rack else { return board.judge(|sequence| tcp.note_lost(sequence, now)) };
         let path = Path {
-            smoothed_rtt: tcp.smoothed_span(),
+            smoothed_rtt: tcp.cold.rto.smoothed_span(),
             is_recovering: !matches!(phase, Phase::Open),
             held: board.held(),
         };
@@ -331,7 +331,7 @@ impl SelectiveRepair {
     fn recover(&mut self, tcp: &mut TcpSender, update: AckUpdate, now: Instant) {
         tcp.duplicates = 0;
         tcp.begin_recovery(0, now);
-        tcp.note_recovery_point();
+        tcp.recover = tcp.sent_end;
         self.board.begin_again();
         if let Some(rack) = &mut self.rack {
             rack.forget_probe();
@@ -340,7 +340,7 @@ impl SelectiveRepair {
         // `RecoverFS`: without what had been selectively acknowledged before this acknowledgement.
         let flight = tcp.sent_end - tcp.acked - self.board.held() + update.arrived.all();
         // A control that controls its recoveries has its own window in force.
-        let shrinks_by_prr = tcp.cold.params.prr && !tcp.controls_recovery();
+        let shrinks_by_prr = tcp.cold.params.prr && !tcp.cold.controls_recovery;
         let prr = shrinks_by_prr.then(|| Prr::new(flight));
         self.phase = Phase::Recovery(Recovery { point: tcp.sent_end, rescued: tcp.acked + 1, prr });
         self.shrink(tcp, update);
@@ -442,7 +442,7 @@ impl SelectiveRepair {
         if tcp.rtt_segment == sequence {
             tcp.rtt_segment = UNTIMED; // Karn: a segment sent twice gives no sample.
         }
-        if tcp.controls_recovery() {
+        if tcp.cold.controls_recovery {
             tcp.set_pipe(self.pipe());
         }
         tcp.send(sequence, now)
