@@ -9,7 +9,6 @@ use crate::timed::Timed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SourceId(pub u32);
 
-/// An event at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at: Instant,
@@ -29,7 +28,6 @@ impl Timed for Event {
 
 /// A priority queue of events: each engine has its own.
 pub(crate) trait Schedule {
-    /// Adds an event.
     fn add(&mut self, event: Event);
 }
 
@@ -65,7 +63,6 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Returns the source that has this number.
     #[inline]
     pub(crate) fn source(self, SourceId(id): SourceId) -> EventSource {
         let number = id as usize;
@@ -88,12 +85,10 @@ impl Sources {
         }
     }
 
-    /// Returns the number of a population.
     pub(crate) fn population(population: usize) -> SourceId {
         SourceId((BEYOND_FLOWS + population) as u32)
     }
 
-    /// Returns the number of a user.
     pub(crate) fn user(self, user: usize) -> SourceId {
         SourceId((BEYOND_FLOWS + self.populations + user) as u32)
     }
@@ -108,7 +103,6 @@ impl Sources {
         Self::channel((self.populations, self.users), self.channels + control)
     }
 
-    /// Returns the number of the probe.
     pub(crate) fn probe(self) -> SourceId {
         self.control(self.controls)
     }

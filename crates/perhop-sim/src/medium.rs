@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::rate_trace::RateTrace;
 pub(crate) use state::{LinkEvent, MediumState};
 
-/// How one direction of a link changes during a run, and which packets it loses and delays. The default does
-/// neither.
+/// How one direction of a link changes in a run, and which packets it loses and delays; neither by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Medium {
     /// The rate of the link over time, in place of its own.
@@ -47,8 +46,7 @@ impl Medium {
         }
     }
 
-    /// Returns the least and the greatest rate at which a link of this rate sends within this time, outages
-    /// aside.
+    /// Returns the least and the greatest rate of a link of this rate within this time, outages aside.
     pub fn rates_within(&self, rate: Bitrate, time: Duration) -> (Bitrate, Bitrate) {
         let mut rates: Vec<Bitrate> = if let Some(trace) = &self.trace {
             trace.rates_by(time).filter_map(|bps| Bitrate::from_bps(bps).ok()).collect()

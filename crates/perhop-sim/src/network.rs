@@ -29,8 +29,7 @@ pub struct NodeId(pub u32);
 pub struct Network {
     /// How long it runs: less than [`Duration::AGES`].
     pub duration: Duration,
-    /// All statistics exclude this initial period; counters of the whole run stay beside them for
-    /// conservation.
+    /// All statistics exclude this initial period; counters of the whole run are kept for conservation.
     pub warmup: Duration,
     /// The interval of the probes; `None` for never.
     pub probe_interval: Option<Duration>,
@@ -278,8 +277,7 @@ impl Network {
         }
     }
 
-    /// Returns the meters that are implemented outside, each with its place in words. Flows of a group share
-    /// one table.
+    /// Returns the meters implemented outside, each with its place in words. Flows of a group share a table.
     pub fn foreign_meters(&self) -> Vec<(String, &ForeignMeterParams)> {
         let of_flow = |flow: &FlowSpec| match &flow.marking {
             Marking::Host(_) => "its host".to_owned(),
@@ -341,8 +339,7 @@ impl Network {
         self.meter_of(flow).into_iter().chain(at_links).any(|profile| profile.actions().drop_any())
     }
 
-    /// Returns the route of a flow's data, or of its acknowledgements: its path if it has one, else one with
-    /// the fewest hops.
+    /// Returns the route of a flow's data or acknowledgements: its path, if any, else one of the fewest hops.
     pub fn route_of(&self, flow: &FlowSpec, acknowledges: bool) -> Option<Vec<usize>> {
         let (from, to) = if acknowledges { (flow.to, flow.from) } else { (flow.from, flow.to) };
         let Some(path) = flow.path else { return self.route(from, to) };
@@ -405,8 +402,7 @@ impl Network {
         }))
     }
 
-    /// Returns the rates and delays of the links that a flow's data pass, in order, those of the hosts
-    /// included.
+    /// Returns the rates and delays of the links that a flow's data pass, in order, the hosts' included.
     fn hops(&self, flow: &FlowSpec, route: &[usize]) -> Vec<(Bitrate, Duration)> {
         let private = |access: &Option<AccessSpec>| access.as_ref().map(|access| (access.rate, access.delay));
         let shared = route.iter().map(|&link| (self.links[link].rate, self.links[link].delay));
@@ -426,8 +422,7 @@ impl Network {
     }
 }
 
-/// The least times from a flow's start in which its first data leave the sender, and in which they reach the
-/// receiver.
+/// The least times from a flow's start until its first data leave the sender and reach the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstData {
     leaves: Duration,

@@ -24,8 +24,7 @@ pub struct Observed {
     pub link: usize,
     /// What.
     pub event: PacketEvent,
-    /// Which flow's packet it is. The header's number may have belonged to another flow of a population
-    /// before.
+    /// Which flow's packet it is. Another flow of a population may have had the header's number before.
     pub flow: Origin,
     /// The packet, as it is then: marked by the meters before the queue; on departure with the ECN field that
     /// it leaves with.
@@ -85,8 +84,7 @@ pub enum Contents {
         number: u32,
         /// The sender of the segment has reduced its window (CWR).
         reduced: bool,
-        /// The acknowledgement that it carries of the other direction of its connection, if it is part of
-        /// one.
+        /// The acknowledgement of its connection's other direction that it carries, if it is part of one.
         acknowledged: Option<Acknowledgement>,
     },
     /// An acknowledgement of TCP.
@@ -112,8 +110,7 @@ pub struct Acknowledgement {
     pub duplicate: Option<u32>,
     /// One past the flow's last segment, and by how many bytes that is shorter than the others.
     pub last: (u32, u16),
-    /// Ranges that arrived beyond a gap: the first segment, and one past the last; a range that ends where it
-    /// begins is none.
+    /// Ranges that arrived beyond a gap: the first segment, and one past the last; an empty range is none.
     pub ranges: [(u32, u32); 3],
 }
 
@@ -130,7 +127,6 @@ impl Observation {
         Self { observer, links }
     }
 
-    /// Returns the numbers of the links.
     pub(crate) fn links(&self) -> &[usize] {
         &self.links
     }

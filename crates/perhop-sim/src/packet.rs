@@ -1,5 +1,4 @@
-//! A packet in the simulator: the time of its next step, its flow and step, its number, its label and service
-//! level.
+//! A packet in the simulator: the time of its next step, its flow and step, number, label and service level.
 //!
 //! These are four words, which queues hold as they are; blocks see them as a `Header`. Whatever else a packet
 //! carries (timestamps, reports, selective acknowledgements) is kept at its flow under its number until the
@@ -16,8 +15,7 @@ use crate::timed::Timed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimPacket {
     at: Instant,
-    /// The flow's number, then the step's: steps are numbered in the order of flows. Those of ACKs have
-    /// [`ACK`] set.
+    /// The flow's number, then the step's: steps follow the order of flows. Those of ACKs have [`ACK`] set.
     place: u64,
     /// Sequence number (32 bits), size (16), color (2), CWR or ECN-Echo (1), unused (5), codepoint (6), ECN
     /// (2).
@@ -203,8 +201,7 @@ impl SimPacket {
         Self { content: self.content | (Ecn::Congested as u64) << ECN, ..self }
     }
 
-    /// Returns the packet, which is not ECN-capable, with this ECN field; as it is, if that is not capable
-    /// either.
+    /// Returns the packet, which is not ECN-capable, with this ECN field if that is capable.
     #[inline]
     pub fn with_ecn(self, ecn: Ecn) -> Self {
         Self { content: self.content | (ecn as u64) << ECN, ..self }
@@ -340,8 +337,7 @@ impl Packet for SimPacket {
     }
 }
 
-/// Returns the color of a codepoint of Assured Forwarding (RFC 2597); with any other codepoint, the color
-/// stays as it is.
+/// Returns the color of a codepoint of Assured Forwarding (RFC 2597); with any other, the color stays.
 pub(crate) fn color_of(dscp: Dscp, color: Color) -> Color {
     AfClass::of(dscp).map_or(color, |(_, color)| color)
 }

@@ -176,8 +176,7 @@ impl Timetable {
         Self { trace: Arc::clone(trace), place: 0, base, busy_until, rest: 0, asked }
     }
 
-    /// Returns the earliest time from `now` on at which the link can begin to send a packet; `None` for
-    /// never.
+    /// Returns the earliest time from `now` on at which the link can begin to send; `None` for never.
     pub(crate) fn opens(&mut self, now: Instant) -> Option<Instant> {
         if now < self.busy_until {
             return Some(self.busy_until);
@@ -211,8 +210,7 @@ impl Timetable {
         }
     }
 
-    /// Begins to send a packet at a time at which it [`opens`](Self::opens). Returns when its last byte is
-    /// sent.
+    /// Begins to send a packet at a time at which it [`opens`](Self::opens); returns when it is sent.
     pub(crate) fn transmit(&mut self, size: u16, now: Instant) -> Instant {
         let trace = Arc::clone(&self.trace);
         self.busy_until = match &*trace {

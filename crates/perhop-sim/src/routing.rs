@@ -30,8 +30,7 @@ impl Routes {
         self.flows[flow][usize::from(acknowledges)] as usize
     }
 
-    /// Returns the links of the route of a flow's data, or of its acknowledgements; none if there is no
-    /// route.
+    /// Returns the links of the route of a flow's data or acknowledgements; none if there is no route.
     pub(crate) fn links(&self, flow: usize, acknowledges: bool) -> &[u32] {
         let (begin, end) = self.spans[self.number(flow, acknowledges)].unwrap_or_default();
         &self.links[begin as usize..end as usize]

@@ -1,5 +1,4 @@
-//! Samples of flows and queues for the probe, and what statistics exclude: the counts at the end of the
-//! warm-up.
+//! Samples of flows and queues for the probe, and at the end of the warm-up, which statistics exclude.
 
 use std::sync::Arc;
 
@@ -10,8 +9,7 @@ use crate::network::Network;
 use crate::probe::{QueueSeries, Series};
 use crate::rate_trace::RateTrace;
 
-/// The times at which flows are sampled: those of the probe, at regular intervals, and the end of the
-/// warm-up.
+/// The times at which flows are sampled: those of the probe, at intervals, and the end of the warm-up.
 #[derive(Clone, Debug)]
 pub(crate) struct SampleTimes {
     interval: Option<Duration>,

@@ -48,8 +48,7 @@ impl Watch {
         self.stop.load(Ordering::Relaxed) || self.stop_one.load(Ordering::Relaxed)
     }
 
-    /// Returns how many runs are on, each by the part of it that has been simulated: 0.7 for one at a quarter
-    /// and one at 45 %.
+    /// Returns how many runs are on, each by its simulated part: 0.7 for one at a quarter and one at 45 %.
     pub fn under_way(&self) -> f64 {
         self.under_way.load(Ordering::Relaxed) as f64 / WHOLE as f64
     }

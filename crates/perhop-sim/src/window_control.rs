@@ -66,7 +66,6 @@ impl WindowControls {
         &mut self.0[control].steering
     }
 
-    /// Returns whether a control reads the windows at the senders.
     pub(crate) fn reads_senders(&self, control: usize) -> bool {
         self.0[control].reads_senders
     }
@@ -90,8 +89,7 @@ impl WindowControls {
         Decision { shares: decision.shares, messages }
     }
 
-    /// Returns a flow's window in packets as the control of its path last sampled it; `None` without a
-    /// control.
+    /// Returns a flow's window in packets as its path's control last sampled it; `None` without a control.
     pub(crate) fn seen(&self, flow: &Flow) -> Option<f64> {
         flow.control().map(|(control, member)| self.0[control].steering.seen(member))
     }

@@ -1,5 +1,4 @@
-//! Wires: what takes packets from one end to the other. A link between a host and its router is no more than
-//! that.
+//! Wires, which take packets from one end to the other: a link between a host and its router is no more.
 
 #![expect(clippy::inline_always, reason = "see the event loop, which these calls are a part of")]
 
@@ -27,16 +26,14 @@ pub(crate) struct Wire {
     slow: Option<Box<Slow>>,
 }
 
-/// What few packets need: the sizes of most are as the wire knows them, and their hosts hand them over at
-/// once.
+/// What few packets need: most have sizes that the wire knows, and are handed over at once.
 #[derive(Clone, Debug)]
 struct Slow {
     serializer: Option<Serializer>,
     dispatch: Option<Dispatch>,
 }
 
-/// The jitter of a host that sends: each packet is handed to the wire after a random time, but not before the
-/// one ahead of it.
+/// The jitter of a sending host: each packet goes to the wire after a random time, but not before the last.
 #[derive(Clone, Debug)]
 struct Dispatch {
     most: Duration,
@@ -46,8 +43,7 @@ struct Dispatch {
 
 const _: () = assert!(size_of::<Wire>() == 32);
 
-/// Packets that would be sent even later, long after any run, are as if they were sent then: half of all
-/// time.
+/// Packets sent later than this, long after any run, are as if sent then: half of all time.
 const LATEST: Instant = Instant::from_nanos(1 << 63);
 
 impl Wire {
@@ -94,8 +90,7 @@ impl Wire {
         if size != self.size {
             return self.pass_other(size, now);
         }
-        // Packets of four seconds at most: from `LATEST` on, nearly 2³¹ of them have room before the end of
-        // time.
+        // From `LATEST` on, nearly 2³¹ packets of four seconds at most have room before the end of time.
         self.busy_until = self.busy_until.max(now).later(Duration::from_nanos(u64::from(self.nanos)));
         self.busy_until.later(self.delay)
     }

@@ -99,8 +99,7 @@ fn not_both_empty(burst: Bytes, excess_burst: Bytes) -> Result<(), UnitError> {
     require(burst.get() > 0 || excess_burst.get() > 0, "burst", text)
 }
 
-/// Returns the bursts that are smaller than every packet, so that no packet gets certain colors. One of 0B is
-/// meant so.
+/// The bursts below every packet, so that no packet gets certain colors. One of 0B is meant so.
 fn small_bursts(
     sizes: &RangeInclusive<u64>,
     bursts: &[(&'static str, Bytes, &'static str)],

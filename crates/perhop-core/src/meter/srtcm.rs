@@ -30,8 +30,7 @@ meter_params! {
     }
 }
 
-/// Green while the first bucket has tokens, yellow while the second has, else red; a red packet takes no
-/// tokens.
+/// Green while the first bucket has tokens, yellow while the second has, else red; red takes no tokens.
 #[derive(Clone, Debug)]
 pub struct SrTcm {
     source: Source,

@@ -25,7 +25,7 @@ impl RateEstimator {
         Self { window: window.as_secs_f64(), rate: initial, last: Instant::ZERO }
     }
 
-    /// Smooths over this window from now on, and so also over the time since the last packet; the rate stays.
+    /// Smooths over this window from now on, and over the time since the last packet, too; the rate stays.
     pub fn set_window(&mut self, window: Duration) {
         self.window = window.as_secs_f64();
     }
@@ -50,8 +50,7 @@ impl RateEstimator {
         self.rate * self.window / (now.since(self.last).as_secs_f64() + self.window)
     }
 
-    /// Returns when the rate will have fallen to `rate` bit/s if nothing more comes; never earlier than the
-    /// last packet.
+    /// When the rate will have fallen to `rate` bit/s if nothing more comes; not before the last packet.
     pub fn falls_to(&self, rate: f64) -> Instant {
         let gap = self.window * (self.rate / rate - 1.0).max(0.0);
         self.last + Duration::from_nanos((gap * 1e9).ceil() as u64)

@@ -26,7 +26,6 @@ impl<'a> BranchParams<'a> {
         QueueKey { key: self.key.clone(), name: self.name, selector: self.selector }
     }
 
-    /// Returns the key of the branch's discipline.
     pub(super) fn queue_key(&self) -> String {
         format!("{}.queue", self.key)
     }
@@ -206,8 +205,7 @@ impl<P: Packet> Branches<P> {
         }
     }
 
-    /// See [`Scheduler::retune`](super::Scheduler::retune): for the branches, which are served at these
-    /// rates.
+    /// See [`Scheduler::retune`](super::Scheduler::retune): for the branches, served at these rates.
     pub(super) fn retune(
         &mut self,
         (before, after): (&[BranchParams<'_>], &[BranchParams<'_>]),

@@ -4,8 +4,7 @@ use crate::{Bitrate, Bytes, Duration, Header, Instant};
 
 const SCALE: i128 = 1_000_000_000;
 
-/// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than what was
-/// there.
+/// Tokens in bits × 10⁹, so that no rounding accumulates; below zero after a packet larger than these.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     rate: i128,
@@ -14,7 +13,6 @@ pub(super) struct Bucket {
     filled: Instant,
 }
 
-/// What a packet takes of a bucket.
 fn price(packet: &Header) -> i128 {
     i128::from(packet.size) * 8 * SCALE
 }
@@ -36,7 +34,6 @@ impl Bucket {
         }
     }
 
-    /// Takes the tokens of a packet.
     #[inline]
     pub(super) fn charge(&mut self, packet: &Header) {
         self.tokens -= price(packet);

@@ -176,8 +176,7 @@ fn in_rule(problem: UnitError) -> UnitError {
     problem.below("rule")
 }
 
-/// The declarations of a scheduler besides those of [`Block`]: its constructor, and the paths and AQMs in its
-/// parameters.
+/// The declarations of a scheduler besides those of [`Block`]: its constructor, and what its parameters name.
 pub trait Scheduler: Block {
     /// Returns the scheduler at the start of a run. Its only AQM draws from the stream `aqm`, one of several
     /// from `queues/NAME/aqm`, the scheduler itself from `scheduler`. `params` have passed
@@ -275,8 +274,7 @@ pub struct Within<'a> {
     pub key: String,
     /// The parameters of the scheduler.
     pub scheduler: &'a SchedulerParams,
-    /// The least rate at which the scheduler is served while packets wait in it; `None` if other packets can
-    /// keep it waiting.
+    /// The least rate at which it is served while packets wait in it; `None` if others can keep it waiting.
     pub rate: Option<Bitrate>,
     /// The rate that the scheduler never exceeds, if a scheduler around it limits it to less than the link's.
     pub cap: Option<Bitrate>,
@@ -459,8 +457,7 @@ impl SchedulerParams {
         }
     }
 
-    /// Returns the parameters of the AQM of a FIFO, to which a queue that names only an AQM is equal; `None`
-    /// for any other scheduler.
+    /// The parameters of the AQM of a FIFO, which a queue that names only an AQM is; `None` for any other.
     pub fn only_aqm(&self) -> Option<&AqmParams> {
         if let Self::Fifo(FifoParams { rule }) = self { Some(rule) } else { None }
     }

@@ -1,5 +1,4 @@
-//! Common parts of schedulers over several queues: classification, guaranteed rates, and the queues
-//! themselves.
+//! Common parts of schedulers over several queues: classification, guaranteed rates, the queues themselves.
 
 #![expect(clippy::inline_always, reason = "the loop over packets of a port is compiled for each scheduler")]
 
@@ -128,7 +127,6 @@ pub(super) fn check_places(places: &[QueueKey<'_>]) -> Result<(), UnitError> {
     Ok(())
 }
 
-/// Returns the classes of queues at this key.
 pub(super) fn classes_at(key: &str, queues: &[impl QueueParams]) -> Vec<ClassKey> {
     let class = |(n, queue): (usize, &_)| of_queue(queue, format!("{key}[{n}].match"));
     queues.iter().enumerate().map(class).collect()
@@ -138,7 +136,6 @@ fn of_queue(queue: &impl QueueParams, key: String) -> ClassKey {
     ClassKey { name: queue.name().into(), key: queue.selector().map(|_| key) }
 }
 
-/// Returns the paths of queues at this key.
 pub(super) fn paths_at<'a>(key: &str, queues: &'a mut [impl QueueParams]) -> Vec<(String, &'a mut PathName)> {
     let named = queues.iter_mut().enumerate().filter_map(|(n, queue)| {
         let path = queue.selector_mut()?.path.as_mut()?;
@@ -161,8 +158,7 @@ pub(super) fn aqms_at<'a>(
     on_path(keyed, path)
 }
 
-/// Returns the queues, each with its `match`, that may take packets of a path, or all; and whether they take
-/// all of them.
+/// Returns the queues that may take packets of a path, or all, and whether they take all packets of it.
 pub(super) fn on_path<'a, T>(
     queues: impl Iterator<Item = (Option<&'a Match>, T)>,
     path: Option<&str>,
@@ -223,8 +219,7 @@ fn promised(queues: &[SharingQueue]) -> u128 {
     queues.iter().filter_map(|queue| queue.rate).map(|rate| u128::from(rate.as_bps())).sum()
 }
 
-/// Returns what each queue is guaranteed of a link: its rate, or its part of what is left, by weight (1
-/// unless given).
+/// Returns each queue's guarantee of a link: its rate, or its part of the rest by weight (1 unless given).
 pub(super) fn shares(queues: &[SharingQueue], link: Bitrate) -> Vec<Bitrate> {
     let weight = |queue: &SharingQueue| u128::from(queue.weight.map_or(1, NonZeroU32::get));
     let left = u128::from(link.as_bps()).saturating_sub(promised(queues));
@@ -334,8 +329,7 @@ impl<P: Packet> Queues<P> {
         if redirected { self.all.len() - 1 } else { number }
     }
 
-    /// Notes that the link is free, so the last packet taken has been transmitted: its queue is idle if
-    /// nothing waits there.
+    /// Notes that the last packet taken has been transmitted: its queue is idle if nothing waits there.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
         if let Some(number) = self.serving.take() {
@@ -353,7 +347,6 @@ impl<P: Packet> Queues<P> {
         taken
     }
 
-    /// Returns the head of a queue.
     #[inline]
     pub(super) fn head(&self, number: usize) -> Option<Header> {
         self.all[number].packets.head(0).map(P::header)

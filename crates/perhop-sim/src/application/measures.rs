@@ -21,8 +21,7 @@ impl Recorded {
         extend(&mut self.samples, name, [value]);
     }
 
-    /// Adds a time that would be a sample of this name if it had ended before the run did: it is so long by
-    /// now.
+    /// Adds the time so far of what would be a sample of this name if it had ended before the run did.
     pub fn leave_open(&mut self, name: &'static str, value: f64) {
         extend(&mut self.open, name, [value]);
     }

@@ -49,8 +49,7 @@ pub enum Direction {
 pub enum UserEvent {
     /// The user begins.
     Begins,
-    /// All bytes of the first grant on this connection and in this direction that was still open have
-    /// arrived.
+    /// All bytes of the first open grant on this connection and in this direction have arrived.
     Arrived {
         /// The connection's number.
         connection: u32,
@@ -247,7 +246,6 @@ register_applications! {
 /// The longest request: more are a slip of the keyboard.
 const LONGEST_REQUEST: Bytes = Bytes::new(1_000_000);
 
-/// Checks the bytes of a request.
 fn check_request(request: Bytes) -> Result<(), UnitError> {
     let is_usual = request.get() > 0 && request <= LONGEST_REQUEST;
     require(is_usual, "request", "a request has 1B to 1MB")

@@ -1,5 +1,4 @@
-//! Why a run gives no outcome, why the batched engine refuses a network, and why a network runs on one
-//! thread.
+//! Why a run gives no outcome, the batched engine refuses a network, and a network runs on one thread.
 
 use perhop_core::{Duration, Imbalance};
 

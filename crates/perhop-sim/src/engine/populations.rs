@@ -39,7 +39,6 @@ pub(super) struct Populations {
 
 #[derive(Clone, Debug)]
 struct Population {
-    /// The specification of its flows.
     spec: FlowSpec,
     home: PopulationPlace,
     headers: u16,
@@ -63,7 +62,6 @@ struct Population {
 #[derive(Clone, Copy, Debug)]
 struct Member {
     population: usize,
-    /// Where its record is.
     record: usize,
     is_over: bool,
     /// The last time at which something happened at one of its hosts.
@@ -75,7 +73,6 @@ struct Member {
 
 /// The flows of an engine, by number.
 pub(super) trait Table {
-    /// The flow of this number.
     fn flow(&mut self, number: usize) -> &mut Flow;
 }
 
@@ -132,7 +129,6 @@ impl Populations {
         &self.all[population].spec
     }
 
-    /// Returns whether there are no populations.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -233,8 +229,7 @@ impl Populations {
         }
     }
 
-    /// Returns the outcomes of all flows at the end of the run; `flows` are those of the network, then those
-    /// of populations.
+    /// Returns the outcomes of all flows at the end of the run; `flows` has the network's, then populations'.
     pub(super) fn finish(
         self,
         flows: impl IntoIterator<Item = Flow>,

@@ -13,14 +13,12 @@ use crate::window_control::WindowControls;
 use super::failure::Failure;
 use crate::watch::{Stopped, WATCH_INTERVAL, Watch};
 
-/// One step of a route. Hosts put packets on their own wires when they send them, so a route begins behind
-/// that.
+/// One step of a route. Hosts put packets on their own wires themselves, so a route begins behind these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Onto a link that flows share.
     Link(u32),
-    /// Onto a link that flows share, through the flow's first router: past a meter, and the window control of
-    /// its path.
+    /// Onto a link that flows share, through the flow's first router: past a meter, and its path's control.
     Metered(u32),
     /// Past the window control of its path, to which the ingress shows ACKs.
     Ingress,
@@ -101,7 +99,6 @@ impl Setup {
         Ok(Self { flows, populations, users, routes, steps, shared_meters, channels, controls, recorder })
     }
 
-    /// Returns the size of the largest packet.
     pub(crate) fn largest_packet(&self) -> Bytes {
         let largest = self.flows.iter().map(Flow::data_size).max().unwrap_or(0);
         Bytes::new(u64::from(largest))

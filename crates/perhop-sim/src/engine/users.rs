@@ -11,7 +11,6 @@ use crate::flow::Flow;
 use crate::network::{ApplicationSpec, Connection, Network};
 use crate::outcome::ApplicationOutcome;
 
-/// All users of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     members: Vec<Member>,
@@ -39,7 +38,6 @@ pub(super) struct Group {
     pub(super) recorded: Recorded,
 }
 
-/// The owner of a flow.
 #[derive(Clone, Debug)]
 struct Owner {
     user: usize,
@@ -88,7 +86,6 @@ impl Users {
         (Self { members, groups, owners, warmup, actions: Vec::new() }, begins)
     }
 
-    /// Returns the event of a user that wakes.
     pub(super) fn wake(&mut self, user: usize) -> UserEvent {
         let has_begun = std::mem::replace(&mut self.members[user].has_begun, true);
         if has_begun { UserEvent::Wakes } else { UserEvent::Begins }

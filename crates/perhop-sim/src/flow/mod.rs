@@ -48,7 +48,6 @@ const UNLIMITED: u64 = QUIET - 1;
 /// end of the volume, and each arrival where it matters.
 const QUIET: u64 = (1 << 63) - 1;
 
-/// One flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) sender: Sender,
@@ -99,7 +98,6 @@ struct Rare {
     is_capable: bool,
     /// Which of the flow's statistics its sender counts.
     counted: Counted,
-    /// What the flow's application has granted.
     grants: Grants,
     /// The ACKs that ride on its data, if it is a direction of a connection.
     riding: Riding,
@@ -218,8 +216,7 @@ impl Flow {
         self.begin(now);
     }
 
-    /// Takes a datagram of this size on the wire from the application. [`transmit`](Self::transmit) comes
-    /// next.
+    /// Takes a datagram of this size on the wire from the application; [`transmit`](Self::transmit) follows.
     pub(crate) fn send_datagram(&mut self, size: u16, now: Instant) {
         self.begin(now);
         self.sender.send_datagram(size, now);
@@ -232,14 +229,12 @@ impl Flow {
         }
     }
 
-    /// Returns, for TCP, the packets of data that its application has granted so far, and those that have
-    /// arrived in order.
+    /// TCP: the packets of data that its application has granted, and those that have arrived in order.
     pub(crate) fn granted(&self) -> (u32, u32) {
         let opening = u32::from(self.rare.grants.opens);
         (self.rare.grants.packets, self.receiving.receiver.expected().saturating_sub(opening))
     }
 
-    /// Returns whether the flow's packets are datagrams.
     pub(crate) fn is_datagrams(&self) -> bool {
         self.rare.metadata.transit().is_some()
     }
@@ -398,8 +393,7 @@ impl Flow {
         }
     }
 
-    /// Marks a packet at the first router, by a meter that flows share or the flow's own. `None` if the meter
-    /// drops it.
+    /// Marks a packet at the first router, by a shared meter or the flow's own; `None` if the meter drops it.
     pub(crate) fn mark_at_router<Q: Schedule>(
         &mut self,
         packet: SimPacket,

@@ -77,7 +77,6 @@ impl Flow {
         self.delivered() * u64::from(self.data_size()) - self.rare.path.short
     }
 
-    /// Returns the state of the flow now.
     pub(crate) fn state(&self, now: Instant) -> FlowState {
         let Counts { delivered, marked, path, sender, .. } = self.counts(now);
         FlowState {

@@ -107,8 +107,7 @@ impl SendingHost {
         }
     }
 
-    /// Gives the flow the profile of this specification: its own meter, and the contracted rate that its
-    /// packets carry.
+    /// Gives the flow this specification's profile: its own meter, and the contracted rate of its packets.
     ///
     /// # Errors
     /// The key that cannot change; nothing has changed then.
@@ -191,8 +190,7 @@ impl SendingHost {
         source.wake()
     }
 
-    /// Gives ACKs and timers to the source in the order of time, and sends what it then may. Returns how many
-    /// timers.
+    /// Gives ACKs and timers to the source in order, and sends what it then may. Returns how many timers.
     #[inline(always)]
     pub(super) fn act<S: Source, Q: Schedule>(
         &mut self,

@@ -1,5 +1,4 @@
-//! The state of a medium during a run. Both engines make its changes and pass packets through it in the same
-//! order.
+//! The state of a medium during a run. Both engines make its changes and pass packets in the same order.
 
 use std::collections::VecDeque;
 

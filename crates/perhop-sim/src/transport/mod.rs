@@ -50,8 +50,7 @@ impl Transmit {
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// TCP without selective acknowledgements: the segment expected next; else the number under which its
-    /// content travels.
+    /// TCP without selective acknowledgements: the segment expected next; else the number of its content.
     pub number: u32,
     /// ECN-Echo: a marked packet has come (RFC 3168, section 6.1.3).
     pub ece: bool,

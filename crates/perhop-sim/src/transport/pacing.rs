@@ -25,7 +25,6 @@ impl Gaps {
         self.nominal
     }
 
-    /// Sets the nominal gap.
     pub(super) fn set(&mut self, nominal: Duration) {
         *self = Self::new(nominal, self.jitter);
     }

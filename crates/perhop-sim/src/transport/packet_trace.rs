@@ -95,7 +95,6 @@ impl Replayed {
         self.trace.packets.get(self.sent).map_or(Instant::NEVER, |packet| self.begin + packet.at)
     }
 
-    /// Takes the next packet.
     pub(super) fn take(&mut self) -> Option<TracedPacket> {
         let packet = *self.trace.packets.get(self.sent)?;
         self.sent += 1;

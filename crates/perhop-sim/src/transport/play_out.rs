@@ -14,12 +14,10 @@
 use perhop_core::Duration;
 use perhop_core::measure::delay_bin;
 
-/// How many packets may still change their order: one that is overtaken by more stays lost in the count of
-/// bursts.
+/// How many packets may change their order: one overtaken by more stays lost in the count of bursts.
 const WINDOW: u32 = 64;
 
-/// A packet's place among all: the number of its bin and 1. Nothing came before [`START`], and [`LOST`] is
-/// later than all.
+/// A packet's place: the number of its bin and 1. Nothing came before [`START`]; [`LOST`] is later than all.
 type Level = u16;
 const START: Level = 0;
 const LOST: Level = Level::MAX;
@@ -96,8 +94,7 @@ impl PlayOut {
         }
     }
 
-    /// Notes a packet of this number that comes after so long; it `counts` if it comes within the time that
-    /// is measured.
+    /// Notes a packet of this number that comes after so long; it `counts` within the measured time.
     pub(super) fn record(&mut self, number: u32, transit: Duration, counts: bool) {
         let level = match &mut self.fixed {
             None => delay_bin(transit) as Level + 1,
@@ -224,8 +221,7 @@ impl Levels {
         &mut self.all[place]
     }
 
-    /// Returns the level by which so many packets have come, and the longest delay in it; `None` if there are
-    /// none.
+    /// Returns the level by which so many packets have come, and the longest delay in it; `None` without any.
     fn reach(&self, packets: u64) -> Option<(Level, Duration)> {
         let mut below = 0;
         (self.lowest..).zip(&self.all).find_map(|(number, level)| {

@@ -265,8 +265,7 @@ impl RapSender {
         new
     }
 
-    /// Sends one packet more in each round-trip time: IPG C / (IPG + C), with C the smoothed round-trip time
-    /// (section 2.3).
+    /// Sends one packet more in a smoothed round-trip time C: the gap is IPG C / (IPG + C) (section 2.3).
     fn increase(&mut self) {
         let gap = self.gaps.nominal();
         let rtt = self.rtt().unwrap_or(gap);

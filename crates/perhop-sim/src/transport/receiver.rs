@@ -36,9 +36,8 @@ impl Receiver {
         }
     }
 
-    /// Takes a full data packet without a mark by the short way. Returns its ACK, which is sent at once; or
-    /// no ACK, if one waits now or the receiver sends none. Returns `None`, having done nothing, if the short
-    /// way is not open.
+    /// Takes a full data packet without a mark by the short way. Returns its ACK, to be sent at once, or none
+    /// if one waits or the receiver sends none; `None`, having done nothing, if the way is not open.
     #[inline(always)]
     pub(crate) fn try_data(
         &mut self,

@@ -2,8 +2,7 @@
 
 use super::limits::LimitTimes;
 
-/// Which of its [statistics](SenderStatistics) a sender counts. The others do not apply to its flow, and have
-/// no value there.
+/// Which of its [statistics](SenderStatistics) a sender counts. The others have no value for its flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counted {
     /// UDP counts the packets that it sends, and nothing else.

@@ -63,8 +63,7 @@ pub struct UdpParams {
 }
 
 impl UdpParams {
-    /// Makes the parameters of a flow whose application sends datagrams of at most this size; it has no rate
-    /// of its own.
+    /// Makes the parameters of a flow without a rate whose application sends datagrams of at most this size.
     pub fn datagrams(largest: Bytes) -> Self {
         Self {
             udp: Pattern::Cbr,
@@ -313,8 +312,7 @@ impl Source for UdpSender {
 }
 
 impl Spurts {
-    /// Returns when a packet goes out that would at `next` if the source stayed on: the time that it is off
-    /// does not count.
+    /// Returns when a packet leaves that would at `next` if the source stayed on: time off does not count.
     fn skip_silence(&mut self, now: Instant, mut next: Instant, rng: &mut Rng) -> Instant {
         let mut end = match self.end {
             Some(end) => end,

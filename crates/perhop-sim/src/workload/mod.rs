@@ -120,7 +120,6 @@ pub(crate) struct Arrival {
 /// The packets of a finite flow, in bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packets {
-    /// All of them together.
     pub(crate) all: Bytes,
     pub(crate) first: Bytes,
     pub(crate) last: Bytes,

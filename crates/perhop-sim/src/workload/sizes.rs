@@ -204,8 +204,7 @@ impl Distribution {
 }
 
 impl ParetoSizes {
-    /// Returns the mean of the sizes, each cut to `most`: the least, and the integral of the tail up to the
-    /// cut.
+    /// Returns the mean of the sizes, each cut to `most`: the least plus the tail's integral up to the cut.
     fn mean_of_least(self, most: f64) -> f64 {
         let (least, shape) = (self.least.get() as f64, self.shape.get());
         if most <= least {

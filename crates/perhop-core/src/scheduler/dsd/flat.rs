@@ -56,8 +56,7 @@ impl Packet for Duplicate {
     }
 }
 
-/// The AQM's decision on a duplicate as it left: `Ok` if it was marked, `Err` if it was dropped, with the
-/// reason.
+/// The AQM's decision on a duplicate as it left: `Ok` if marked, `Err` if dropped, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     /// The number of the packet.
@@ -109,8 +108,7 @@ impl Flat {
         }
     }
 
-    /// Serves what departs by now. Calls `decided` for each duplicate that the AQM drops or marks at its
-    /// departure.
+    /// Serves what departs by now; calls `decided` for each duplicate that the AQM drops or marks then.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, decided: impl FnMut(Decision)) {
         if let Self::Served(served) = self {

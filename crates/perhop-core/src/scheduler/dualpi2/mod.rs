@@ -78,11 +78,9 @@ enum Turns {
     TimeShiftedFifo(Duration),
 }
 
-/// The classes.
 const L4S: usize = 0;
 const CLASSIC: usize = 1;
 
-/// The name of a class.
 fn name(class: usize) -> &'static str {
     if class == L4S { "l4s" } else { "classic" }
 }

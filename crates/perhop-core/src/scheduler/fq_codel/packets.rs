@@ -37,13 +37,11 @@ pub(super) struct Chain {
 impl Chain {
     pub(super) const EMPTY: Self = Self { head: NOWHERE, tail: NOWHERE, packets: 0, bytes: 0 };
 
-    /// Returns how many packets wait in the queue.
     #[inline]
     pub(super) fn packets(&self) -> u64 {
         u64::from(self.packets)
     }
 
-    /// Returns how many bytes wait in the queue.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -181,7 +181,6 @@ impl Owners {
         if self.owners.len() < enough { None } else { all.find(|&queue| !active(queue)) }
     }
 
-    /// Takes a queue from its flow.
     fn release(&mut self, buckets: &mut [Option<u32>], queue: u32) {
         let Owner { bucket, next, .. } = self.owners[queue as usize];
         if buckets[bucket] == Some(queue) {

@@ -118,14 +118,12 @@ impl HtbParams {
             .collect()
     }
 
-    /// Returns the paths that the classes name.
     pub(super) fn paths(&mut self) -> Vec<(String, &mut PathName)> {
         let mut found = Vec::new();
         find_paths(&mut self.classes, "", &mut found);
         found
     }
 
-    /// Returns the AQMs of the classes.
     pub(super) fn aqms_mut(&mut self) -> Vec<&mut AqmParams> {
         fn within(class: &mut HtbClass) -> Vec<&mut AqmParams> {
             let ours = class.queue.iter_mut().flat_map(|queue| queue.0.aqms_mut());

@@ -117,7 +117,6 @@ impl Tree {
         }
     }
 
-    /// Notes that a packet joined this queue.
     pub(super) fn join(&mut self, queue: usize) {
         if let Some(turns) = &mut self.nodes[self.leaves[queue]].queue {
             turns.held = None;

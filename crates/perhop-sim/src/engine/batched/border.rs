@@ -1,5 +1,4 @@
-//! The border of a part of a network: packets that leave it for another part, and packets that come from
-//! there.
+//! The border of a part of a network: packets that leave for another part, and packets that come from there.
 //!
 //! Flows and steps of routes are numbered anew in each part, in the same order. On the border packets have
 //! their numbers in the whole network, and carry their metadata with them.
@@ -26,7 +25,6 @@ pub(in crate::engine) struct Renumbering {
     pub(in crate::engine) first_step_here: u32,
 }
 
-/// The border of a part.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Border {
     /// The numbers of each flow of the part.

@@ -1,5 +1,4 @@
-//! Return paths of fixed delay: behind a bottleneck, packets and their ACKs never queue on the way to the
-//! sender.
+//! Return paths of fixed delay: behind a bottleneck, neither packets nor their ACKs queue any more.
 //!
 //! Where all flows over a link back acknowledge at once and have equal hosts, a packet goes from the
 //! bottleneck to its ACK's arrival in one step, without a queue: so do the packets of the first rows of
@@ -29,8 +28,7 @@ struct Passage {
 }
 
 impl Passage {
-    /// The passage over a wire; `None` if it takes no whole number of nanoseconds, and so not always the same
-    /// time.
+    /// The passage over a wire; `None` if it takes no whole number of nanoseconds, and so varies.
     fn over(rate: Bitrate, delay: Duration, size: u16) -> Option<Self> {
         let bits = u128::from(size) * 8_000_000_000;
         let rate = u128::from(rate.as_bps());
@@ -78,8 +76,7 @@ pub(super) struct ReturnPaths {
 }
 
 impl ReturnPaths {
-    /// The return paths of a whole network; a part of a network has none, since packets may come from
-    /// anywhere.
+    /// The return paths of a whole network; a part has none, since packets may come from anywhere.
     pub(super) fn of(network: &Network, is_whole: bool) -> Self {
         Self { paths: if is_whole { return_paths(network) } else { Vec::new() }, check_at: 0 }
     }
@@ -123,8 +120,7 @@ impl ReturnPaths {
 }
 
 impl ReturnPath {
-    /// Returns whether the next packet that leaves the bottleneck finds every wire free, and so do all later
-    /// ones.
+    /// Returns whether all packets that leave the bottleneck from now on find every wire free.
     fn is_fixed(&self, links: &[Link], traffic: &Traffic) -> bool {
         let Link { delay, .. } = links[self.bottleneck];
         let last = links[self.bottleneck].busy_until() + delay;
@@ -220,8 +216,7 @@ fn return_path_over(network: &Network, routes: &Routes, link: usize, users: &[us
     // A flow that begins after the end of the run opens nothing.
     let end = Instant::ZERO + network.duration;
     let opens = |flow: &FlowSpec| flow.transport.opens() && flow.start.0 <= end;
-    // Behind a queue that does not keep the order of its packets, an opening that was sent twice may come
-    // after data.
+    // Behind a queue that reorders packets, an opening that was sent twice may come after data.
     let keeps_order = |&link: &u32| {
         let link = &network.links[link as usize];
         link.queue.as_ref().is_none_or(|queue| queue.only_aqm().is_some()) && !link.medium.reorders()

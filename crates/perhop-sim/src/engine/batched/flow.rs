@@ -77,8 +77,7 @@ pub(super) struct BatchedFlow {
     pub(super) sender_keeps_to_clock: bool,
     /// Who must know of what happens at the hosts.
     pub(super) keeper: Keeper,
-    /// Packets to a host of it wait for their time: they may overtake one another, or carry ACKs of another
-    /// flow.
+    /// Packets to its hosts wait for their time: they may overtake one another, or carry another flow's ACKs.
     pub(super) packets_wait: bool,
     /// The next time at which the sender is sampled.
     sender_sample: Instant,
@@ -150,8 +149,7 @@ impl BatchedFlow {
         }
     }
 
-    /// Makes it a flow of a user; if it is a direction of a connection, all that happens to it keeps to the
-    /// clock.
+    /// Makes it a flow of a user; all that happens to a direction of a connection keeps to the clock.
     pub(super) fn keep_for(&mut self, user: usize, is_of_connection: bool) {
         self.keeper = Keeper::User(UserNumber((user as u32).to_ne_bytes()));
         self.packets_wait |= is_of_connection;
@@ -172,7 +170,7 @@ impl BatchedFlow {
         matches!(self.keeper, Keeper::User(_))
     }
 
-    /// Begins a flow of a population. The flow is woken event by event: when it is over must be known.
+    /// Begins a flow of a population, which is woken event by event: when it is over must be known.
     pub(super) fn begin(&mut self, now: Instant, times: &SampleTimes) {
         self.sender_sample = times.from(now);
         self.receiver_sample = self.sender_sample.min(times.end);
@@ -300,8 +298,7 @@ impl BatchedFlow {
         self.sender_quiet_until = Instant::ZERO;
     }
 
-    /// Lets the sender send what it may if something happens to it by itself by `now`. Returns whether that
-    /// was so.
+    /// Sends what the sender may, if something happens to it by itself by `now`; returns whether that was so.
     pub(super) fn wake_sender(
         &mut self,
         now: Instant,

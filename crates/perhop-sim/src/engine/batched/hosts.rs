@@ -1,5 +1,4 @@
-//! All hosts: how packets reach them, what they send, and what happens to packets at the routers next to
-//! them.
+//! All hosts: how packets reach them, what they send, and what the routers next to them do to packets.
 //!
 //! Packets go as far as nothing else can change what happens to them: over the wire to their host, through
 //! the receiver, and with the ACK to the sender, if none of its timers is due before. Where this is not so, a
@@ -27,13 +26,11 @@ use crate::transport::{Ack, Received};
 use crate::watch::{Stopped, Watch};
 use crate::window_control::WindowControls;
 
-/// Flows that take more bytes than this are not all in the processor's second-level cache, and are
-/// prefetched.
+/// Flows that take more bytes than this exceed the processor's second-level cache, and are prefetched.
 const CROWD: usize = 1 << 20;
 /// The flow is prefetched of the packet that comes so many packets later.
 pub(super) const PREFETCH_DISTANCE: usize = 6;
 
-/// The hosts of all flows.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     /// Flows of the network, then those of populations.
@@ -114,8 +111,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Returns whether no control of a path samples windows, and no meter at a router sends messages to a
-    /// sender.
+    /// Returns whether no path's control samples windows, and no meter at a router sends messages to senders.
     pub(super) fn are_independent(&self) -> bool {
         let mut senders = self.flows.iter().map(|flow| &flow.base.sending);
         self.controls.len() == 0

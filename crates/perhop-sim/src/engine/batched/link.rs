@@ -118,8 +118,7 @@ impl Link {
         }
     }
 
-    /// Shows every packet that waits in its port; other links know when their packets leave, which then are
-    /// on their way.
+    /// Shows every packet that waits in its port; those of other links are already on their way.
     pub(super) fn inspect(&self, show: &mut dyn FnMut(&SimPacket)) {
         match &self.queue {
             Queue::Unlimited | Queue::Precomputed(_) => {}
@@ -415,8 +414,7 @@ trait Medium {
     /// Serves the port, if the link may send now.
     fn serve<P: Packet, D: Discipline<P>>(&mut self, port: &mut TypedPort<'_, D>, now: Instant) -> Served<P>;
 
-    /// Takes a packet, which is sent from `now` on, to the far end, at `at` if it is neither lost nor
-    /// delayed.
+    /// Takes a packet, sent from `now` on, to the far end, at `at` if it is neither lost nor delayed.
     fn carry(&mut self, packet: &mut SimPacket, now: Instant, at: Instant);
 }
 
@@ -492,8 +490,7 @@ impl<M: Medium> Service<'_, M> {
         self.happened = self.happened.wrapping_sub(1);
     }
 
-    /// Changes the link and serves the port as often as that is due before `bound`; at the same time the link
-    /// changes first.
+    /// Changes the link and serves the port as often as is due before `bound`; at one time, changes go first.
     #[inline(always)]
     fn act_before<D: Discipline<SimPacket>>(&mut self, port: &mut TypedPort<'_, D>, bound: Instant) {
         loop {

@@ -23,15 +23,13 @@ pub(super) struct LinkInputs {
     pub(super) queues: Vec<ArrivalQueue<SimPacket>>,
     /// The time, for each link, before which no packet comes to it, and it is not to be served.
     due: Vec<Instant>,
-    /// Packets on their way to a step of their route before which they wait for their time: at hosts and
-    /// ingresses.
+    /// Packets on their way to a step before which they wait for their time: at hosts and ingresses.
     pub(super) waiting: ArrivalQueue<SimPacket>,
     /// The place of a time for the queue that belongs to no link; nobody reads it.
     elsewhere: Instant,
 }
 
-/// The arrival queue to which a host's packets go first, and the time at which the link behind it has
-/// something to do.
+/// The arrival queue to which a host's packets go first, and when the link behind it has something to do.
 pub(super) struct LinkInput<'a> {
     queue: &'a mut ArrivalQueue<SimPacket>,
     due: &'a mut Instant,

@@ -24,7 +24,6 @@ impl Hosts {
         matches!(self.sources.source(event.source), EventSource::Arrival(_))
     }
 
-    /// Begins the next flow of a population.
     pub(super) fn begin_flow(&mut self, population: usize, now: Instant) {
         let Self { flows, populations, recorder, events, routes, controls, .. } = self;
         let Some(Beginning { number, flow, next }) = populations.begin(population, now, flows, recorder)

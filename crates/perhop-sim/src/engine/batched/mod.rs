@@ -151,8 +151,7 @@ impl Batched {
         }
     }
 
-    /// Handles all events up to and including `until`. If the watch stops the run, it ends in the middle of a
-    /// batch.
+    /// Handles all events up to and including `until`; if the watch stops the run, it ends within a batch.
     pub(super) fn run_until(&mut self, until: Instant, watch: &Watch, progress: &mut Progress) {
         let beyond = until.just_after();
         let completed = if self.hosts_are_independent {
@@ -233,8 +232,7 @@ impl Batched {
     }
 
     /// Processes what happens at hosts before `limit`, where nothing that passes a link before then can reach
-    /// them. Returns the limit; if something that concerns more than one flow comes before it, the time just
-    /// after that.
+    /// them. Returns the limit, or the time just after something before it that concerns several flows.
     fn run_hosts(&mut self, limit: Instant) -> Instant {
         loop {
             let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
@@ -360,8 +358,7 @@ impl Batched {
         }
     }
 
-    /// Lets the control of a path sample its flows' windows and send messages to their markers and to the
-    /// path's queues.
+    /// Lets a path's control sample its flows' windows and send messages to their markers and its queues.
     fn sample_windows(&mut self, control: usize) {
         let Hosts { flows, controls, .. } = &mut self.traffic.hosts;
         let decision = controls.sample(control, self.now, |flow| flows[flow].base.sender.sending_window());

@@ -12,8 +12,7 @@ use crate::network::Network;
 use crate::packet::SimPacket;
 use crate::watch::Watch;
 
-/// So many packets go on even if other links have still to run: they should not leave the processor's first
-/// cache.
+/// So many packets go on before other links run: they should not leave the processor's first cache.
 pub(super) const MANY: usize = 512;
 
 /// Packets in transit, and the hosts that they come from and go to.

@@ -170,8 +170,7 @@ impl Hosts {
         flow.sample_sender_up_to(moment.at, times, series);
     }
 
-    /// Wakes a flow of a user at `now`, in a window that ends at `limit`. Returns how often something
-    /// happened.
+    /// Wakes a user's flow at `now`, in a window up to `limit`; returns how often something happened.
     pub(super) fn wake_users_flow(
         &mut self,
         user: usize,

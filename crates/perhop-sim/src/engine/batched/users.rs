@@ -78,7 +78,6 @@ impl BatchedUsers {
         self.users.finish(now)
     }
 
-    /// Keeps what a user has recorded at this moment.
     pub(super) fn keep_recorded(&mut self, user: usize, moment: Moment) {
         if let Some((group, new)) = self.users.take_recorded(user) {
             self.recorded.push((moment, group, new));
@@ -156,8 +155,7 @@ impl Moment {
         Self { at, wakes: None, flow: flow as u32 + 1 }
     }
 
-    /// Returns whether ACKs that reach the sender of this flow at that time come before, as all earlier ones
-    /// do.
+    /// Returns whether ACKs that reach this flow's sender at that time come before, as all earlier ones do.
     pub(super) fn is_after_acks_of(self, flow: usize) -> bool {
         self.flow as usize > flow
     }

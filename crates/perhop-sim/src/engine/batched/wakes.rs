@@ -41,9 +41,8 @@ impl Hosts {
         is_due
     }
 
-    /// Wakes the flows and users that are due before `bound`, in a window that ends at `limit`, in the order
-    /// of time, up to the first event that is something else. Returns this event, and how often something
-    /// happened.
+    /// Wakes the flows and users that are due before `bound`, in a window up to `limit`, in order, up to the
+    /// first other event. Returns this event, and how often something happened.
     pub(super) fn wake_before(
         &mut self,
         bound: Instant,

@@ -23,8 +23,7 @@ impl Barrier {
         Self { threads, ..Self::default() }
     }
 
-    /// Waits until all threads are here. What each did before is then visible to all. Returns false if one
-    /// never comes.
+    /// Waits until all threads are here, and see what each did before. Returns false if one never comes.
     pub(super) fn wait(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {

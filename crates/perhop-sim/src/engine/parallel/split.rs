@@ -11,7 +11,6 @@ use crate::sampling::Recorder;
 use crate::watch::{Stopped, Watch};
 use crate::window_control::WindowControls;
 
-/// A part of a network.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) engine: Batched,
@@ -100,8 +99,7 @@ impl Step {
         }
     }
 
-    /// Returns the step as a step in a part of the network; the hosts that send and receive are in these
-    /// parts.
+    /// Returns the step within a part of the network; the hosts that send and receive are in these parts.
     fn within(self, part: u32, places: &[Location], (sends, receives): (u32, u32)) -> Self {
         let home = match self {
             Self::Link(link) | Self::Metered(link) => places[link as usize].part,

@@ -13,8 +13,7 @@ use super::barrier::Barrier;
 use crate::engine::batched::{Batched, BorderPacket};
 use crate::watch::{Progress, Watch};
 
-/// Rounds between two decisions on whether all threads run: while all run, and while the first one runs
-/// alone.
+/// Rounds between two decisions on whether all threads run: while all run, and while the first runs alone.
 const ROUNDS: u64 = 64;
 const ROUNDS_ALONE: u64 = 1024;
 /// With fewer events in a round, of all parts, the first thread runs alone: two barriers take as long as some
@@ -110,8 +109,7 @@ struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    /// Decides, before a round and after so many others, whether the first thread runs all parts from here
-    /// on.
+    /// Decides, after so many rounds, whether the first thread runs all parts from here on.
     fn decide(&mut self, shared: &Shared<'_>, rounds: u64, was_alone: bool) -> bool {
         self.rounds += rounds;
         if self.rounds < self.sharing.rounds().0 {

@@ -7,8 +7,7 @@ use crate::engine::users::Notification;
 use crate::packet::SimPacket;
 
 impl Reference {
-    /// Hands the user of a flow, if it has one, what is complete by now, since a data packet has reached the
-    /// receiver.
+    /// Hands a flow's user, if it has one, what is complete now that a data packet has reached the receiver.
     pub(super) fn tell_owner(&mut self, flow: usize) {
         let Some(Notification { user, event, times }) = self.users.notification(flow, &self.flows[flow])
         else {

@@ -16,7 +16,6 @@ impl Reference {
         self.links[link].view()
     }
 
-    /// Returns a flow of the network.
     pub(crate) fn flow(&self, number: usize) -> &Flow {
         &self.flows[number]
     }

@@ -205,8 +205,7 @@ impl Reference {
         }
     }
 
-    /// Lets the control of a path sample its flows' windows and send messages to their markers and to the
-    /// path's queues.
+    /// Lets a path's control sample its flows' windows and send messages to their markers and its queues.
     fn sample_windows(&mut self, control: usize) {
         let Self { flows, controls, .. } = self;
         let decision = controls.sample(control, self.now, |flow| flows[flow].sender.sending_window());

@@ -37,7 +37,6 @@ impl Reference {
         }
     }
 
-    /// Makes a change of a link.
     fn change(&mut self, number: usize, event: LinkEvent) {
         let Link { queue: Queue::Managed(managed), medium: Some(medium), .. } = &mut self.links[number]
         else {

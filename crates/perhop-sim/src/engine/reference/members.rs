@@ -8,7 +8,6 @@ use crate::events::{Event, Sources};
 use crate::packet::SimPacket;
 
 impl Reference {
-    /// Begins the next flow of a population.
     pub(super) fn begin_flow(&mut self, population: usize) {
         let Self { flows, timers, arrivals, populations, recorder, now, .. } = self;
         let Some(Beginning { number, flow, next }) = populations.begin(population, *now, flows, recorder)

@@ -93,8 +93,7 @@ impl Tap {
         }
     }
 
-    /// Returns why a port has marked a packet just now, if it has: it counts one more of that reason than
-    /// before.
+    /// Returns why a port has marked a packet just now, if it has: it counts one more of that reason.
     fn newly_notified(&mut self, seen: Seen<'_>, port: &Port<SimPacket>) -> Option<Reason> {
         let before = self.notified[seen.link].as_mut()?;
         if !seen.packet.content().ecn().is_capable() {

@@ -101,8 +101,7 @@ impl Acks {
         record.is_plain().then_some((record.expected, record.marked))
     }
 
-    /// Takes out the record of this number, which is the [first in transit](Self::first_plain), if it has
-    /// one.
+    /// Takes out the record, if any, of this number, which is the [first in transit](Self::first_plain).
     #[inline]
     pub(in crate::transport) fn take_first_of(&mut self, number: u32) {
         if number >= RECORDED {

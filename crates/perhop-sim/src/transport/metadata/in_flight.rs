@@ -1,5 +1,4 @@
-//! Packet metadata in transit, by the number of its packet: a simulated packet carries nothing else of its
-//! own.
+//! Packet metadata in transit, by its packet's number: a simulated packet carries nothing else of its own.
 
 use std::collections::VecDeque;
 
@@ -24,8 +23,7 @@ impl<T> InFlight<T> {
         self.pending.push_back((number, content));
     }
 
-    /// Takes in a packet from another part of the network, which has [taken](Self::take) it out of its own
-    /// store.
+    /// Takes in a packet that another part of the network has [taken](Self::take) out of its own store.
     pub(crate) fn insert(&mut self, number: u32, content: T) {
         // Numbers start again at zero after the highest: less than half of them are in transit.
         let precedes = |a: u32, b: u32| a.wrapping_sub(b) > u32::MAX / 2;
@@ -95,8 +93,7 @@ impl<T> InFlight<T> {
 
     #[cold]
     fn place_behind(&self, first: u32, number: u32) -> Option<usize> {
-        // Numbers start again at zero after the highest, so they are compared by their distance from the
-        // first.
+        // Numbers start again at zero after the highest, so their distances from the first are compared.
         self.pending.binary_search_by_key(&number.wrapping_sub(first), |(n, _)| n.wrapping_sub(first)).ok()
     }
 }

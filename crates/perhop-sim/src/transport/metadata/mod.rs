@@ -1,5 +1,4 @@
-//! Packet metadata: what the packets of a flow carry besides their number. It is kept at the flow while they
-//! are in transit.
+//! Packet metadata: what a flow's packets carry besides their number, kept at the flow during transit.
 
 mod acks;
 mod datagrams;

@@ -1,5 +1,4 @@
-//! The ACE field of Accurate ECN: a count of marked packets in three bits of each ACK (RFC 9768, section
-//! 3.2.2).
+//! ACE of Accurate ECN: a count of marked packets in three bits of each ACK (RFC 9768, section 3.2.2).
 //!
 //! A sender reads it as section 3.2.2.5 demands where ACKs were lost: the greatest number of new marks that
 //! fits the field and the packets that the ACK acknowledges (appendix A.2.1). As in Linux, the field is taken
@@ -75,8 +74,7 @@ impl AceReader {
     }
 }
 
-/// Returns the greatest number of marks among so many packets by which the field advances so far (RFC 9768,
-/// appendix A.2.1).
+/// Returns the most marks among so many packets that advance the field so far (RFC 9768, appendix A.2.1).
 const fn most(packets: u32, advance: u32) -> u32 {
     packets - (packets - advance) % MODULUS
 }

@@ -67,8 +67,7 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// Makes the echo state of a connection. With `needs_marks`, each mark is echoed, otherwise one until
-    /// CWR.
+    /// Makes a connection's echo state. With `needs_marks` each mark is echoed, otherwise one until CWR.
     pub(super) fn new(ecn: TcpEcn, needs_marks: bool) -> Self {
         Self { ecn, each: needs_marks && ecn == TcpEcn::Classic, echoes: false }
     }

@@ -6,8 +6,7 @@ use super::{MinRtoBounds, RttArithmetic, TcpParams};
 
 /// The timeout of data after a SYN that was sent again (RFC 6298, section 5.7).
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-/// `kGranularity` of RFC 9002, section 6.1.2: the least variation, and the least time after which a packet is
-/// lost.
+/// `kGranularity` (RFC 9002, section 6.1.2): the least variation, and the least time until a packet is lost.
 pub(super) const QUIC_GRANULARITY: Duration = Duration::from_millis(1);
 /// `kPersistentCongestionThreshold` of RFC 9002, section 7.6.1: so many probe timeouts.
 pub(super) const PROBE_TIMEOUTS: u32 = 3;
@@ -18,8 +17,7 @@ pub struct RtoEstimator {
     tick: u64,
     min: u64,
     max: u64,
-    /// The least that is added to the smoothed round trip, in ticks: one, the clock's grain G of RFC 6298, or
-    /// more.
+    /// The least that is added to the smoothed round trip, in ticks: one, RFC 6298's grain G, or more.
     margin: f64,
     /// The receiver's longest delay of an ACK in ticks, a part of the probe timeout of QUIC; else zero.
     ack_delay: f64,
@@ -80,8 +78,7 @@ impl RtoEstimator {
         }
     }
 
-    /// Takes the round trip of a segment that was sent once: RFC 6298, (2.2) and (2.3). It also ends the
-    /// backoff.
+    /// Takes the round trip of a segment sent once (RFC 6298, (2.2) and (2.3)), which ends the backoff.
     pub fn sample(&mut self, sent: Instant, now: Instant) {
         let ticks = self.take(sent, now);
         self.of_data = Some(self.smooth(self.of_data, ticks));
@@ -92,8 +89,7 @@ impl RtoEstimator {
         self.take(sent, now);
     }
 
-    /// Begins the data after a SYN that was sent again: with a timeout of 3 s, (5.7), or the first one if
-    /// that is longer.
+    /// Begins the data after a SYN that was sent again: with a timeout of 3 s, (5.7), or a longer first one.
     pub fn begin_again(&mut self) {
         self.backoff = 0;
         self.base = self.base.max(AFTER_LOST_SYN.as_nanos());

@@ -53,8 +53,7 @@ impl WindowTuner {
         self.offered as u32
     }
 
-    /// Ends a round trip, by which every segment below `acked` has arrived. Returns how many segments may be
-    /// unacknowledged.
+    /// Ends a round trip, by which all below `acked` has arrived; returns how many may be unacknowledged.
     pub(super) fn on_round_trip(&mut self, acked: u32) -> u32 {
         let taken = u64::from(acked.saturating_sub(self.seen));
         self.seen = acked;

@@ -9,8 +9,7 @@ pub fn throughput(by: Specification, size: f64, rtt: f64, p: f64) -> f64 {
     size / (rtt * f(by, p))
 }
 
-/// Returns the loss event rate, at most 1, at which [`throughput`] gives this rate: the equation inverted by
-/// bisection.
+/// Returns the loss event rate, at most 1, at which [`throughput`] gives this rate, found by bisection.
 pub fn loss_event_rate(by: Specification, size: f64, rtt: f64, rate: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     // 60 halvings reach the last digit of any rate that matters; the RFC asks for 5 % (section 6.3.1).

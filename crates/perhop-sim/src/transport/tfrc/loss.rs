@@ -112,8 +112,7 @@ impl LossHistory {
         self.missing.front().is_some_and(|gap| gap.later + 1 >= LATER_ARRIVALS)
     }
 
-    /// Notes a packet that arrived after later ones: it is missing no more. One that was known to be lost
-    /// stays so.
+    /// Notes a packet that arrived after later ones: it is missing no more, but stays lost if that was known.
     fn fill(&mut self, number: u32) {
         let holds = |gap: &Gap| (gap.before.0 + 1..gap.after.0).contains(&number);
         let Some(place) = self.missing.iter().position(holds) else { return };
@@ -127,8 +126,7 @@ impl LossHistory {
         }
     }
 
-    /// Closes the interval of the last event, and makes the discount of the older ones permanent (section
-    /// 5.5).
+    /// Closes the last event's interval, and makes the discount of the older ones permanent (section 5.5).
     fn close(&mut self, packets: f64, discount: f64) {
         for interval in &mut self.closed {
             interval.discount *= discount;
@@ -148,8 +146,7 @@ impl LossHistory {
         self.events
     }
 
-    /// Returns the average loss interval in packets: with the current one if that makes it longer (sections
-    /// 5.4 and 5.5).
+    /// Returns the mean loss interval in packets, with the current one if that is longer (sections 5.4, 5.5).
     fn mean_interval(&self) -> Option<f64> {
         let (newest, _) = self.newest?;
         let current = self.current(newest)?;

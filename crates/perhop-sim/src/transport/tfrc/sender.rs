@@ -57,8 +57,7 @@ pub struct TfrcSender {
 }
 
 impl TfrcSender {
-    /// Makes a source of these parameters, which ends after `volume` bytes if one is given. It may send a
-    /// packet a second.
+    /// Makes a source of these parameters, of `volume` bytes if that is given. It may send a packet a second.
     pub fn new(params: &TfrcParams, volume: Option<Bytes>) -> Self {
         let size = params.packet.get() as f64;
         let most = size * MOST_PACKETS_PER_SECOND as f64;

@@ -28,8 +28,7 @@ const FIRST_PIECE: usize = 8;
 const MOST_PIECES: usize = 512;
 /// An entry that would overtake more than this many in the run goes into the calendar.
 const OVERTAKES: usize = 16;
-/// Out-of-order entries between two reviews of the run, and how many entries should go into the run
-/// meanwhile.
+/// Out-of-order entries between two reviews of the run, and the entries that it should get meanwhile.
 const REVIEW_AFTER: u64 = 256;
 const WORTH: u64 = 3 * REVIEW_AFTER;
 /// Queries while the run is closed and empty, before it is opened again: at first; twice as many each time.
@@ -57,8 +56,7 @@ pub struct ArrivalQueue<T> {
     /// The expected distance between two entries, and how far ahead of the clock they are expected.
     gap: Duration,
     reach: Duration,
-    /// The number of entries in the calendar, unless they are lent; none that it ever held comes after
-    /// `latest_late`.
+    /// The number of entries in the calendar, unless lent; none that it ever held comes after `latest_late`.
     late: usize,
     latest_late: Instant,
     /// The lent entries are the run's.
@@ -79,8 +77,7 @@ impl<T: Timed> Default for ArrivalQueue<T> {
 }
 
 impl<T: Timed> ArrivalQueue<T> {
-    /// An empty one that expects two entries to be at least about so far apart, and up to so far ahead of the
-    /// clock.
+    /// Makes an empty queue that expects entries about so far apart, and up to so far ahead of the clock.
     pub fn expecting(gap: Duration, reach: Duration) -> Self {
         Self {
             front: Vec::new(),
@@ -166,9 +163,8 @@ impl<T: Timed> ArrivalQueue<T> {
         insert(&mut self.back, 0, entry);
     }
 
-    /// Adds an entry to the piece being taken, if it is the only one and few of its entries are left. So a
-    /// link to which few packets come at a time uses little memory, and always the same. Returns whether it
-    /// is there.
+    /// Adds an entry to the piece being taken, if it is the only one and has few entries left; returns
+    /// whether it did. So a link to which few packets come at a time uses little memory, and always the same.
     fn push_to_front(&mut self, entry: T) -> bool {
         if self.lent || self.front.len() - self.taken >= FIRST_PIECE {
             return false;
@@ -318,8 +314,7 @@ impl<T: Timed> ArrivalQueue<T> {
         }
     }
 
-    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before
-    /// `bound` either.
+    /// Returns the next entry if it comes before `bound`; nothing is to be added before `bound` from here on.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         self.first();

@@ -1,5 +1,4 @@
-//! Calendar queue (Brown 1988): a priority queue of timed entries in buckets, each sorted when its time
-//! comes.
+//! Calendar queue (Brown 1988): a priority queue of timed entries in buckets, sorted when their time comes.
 //!
 //! A hop takes at least the link's delay, so nearly every entry belongs to a later bucket than the one being
 //! handled: putting it there is one append, and a bucket is sorted once, when it is short, and often in order
@@ -51,8 +50,7 @@ pub struct Calendar<T> {
     /// The absolute number of that bucket: the time of its beginning >> shift.
     number: u64,
     shift: u32,
-    /// The widest bucket: entries that come sooner than a bucket is wide would fall into the one being
-    /// handled.
+    /// The widest bucket: entries that come sooner than it is wide would fall into the one being handled.
     widest: u32,
     /// Of n buckets, a power of two, bucket b holds entries of the one among the absolute buckets number + 1
     /// to number + n - 1 that is b modulo n.
@@ -191,8 +189,7 @@ impl<T: Timed> Calendar<T> {
         self.current.insert(self.current.len() - behind, entry);
     }
 
-    /// Returns the time before which no entry comes, exact while a bucket is open; [`Instant::NEVER`] if
-    /// there is none.
+    /// Returns the time before which no entry comes, exact while a bucket is open; `NEVER` if there is none.
     #[inline]
     pub fn next(&self) -> Instant {
         match self.current.get(self.taken) {
@@ -203,8 +200,7 @@ impl<T: Timed> Calendar<T> {
         }
     }
 
-    /// Returns when the last of all entries comes, in time that grows with their number; [`Instant::ZERO`] if
-    /// there is none.
+    /// Returns when the last entry comes, in time that grows with their number; `ZERO` if there is none.
     pub fn latest(&self) -> Instant {
         self.iter().map(T::at).max().unwrap_or(Instant::ZERO)
     }
@@ -223,8 +219,7 @@ impl<T: Timed> Calendar<T> {
         Some(entry)
     }
 
-    /// Returns the next entry if it comes before `bound`. What is added from here on should not come before
-    /// `bound` either.
+    /// Returns the next entry if it comes before `bound`; nothing is to be added before `bound` from here on.
     #[inline]
     pub fn peek(&mut self, bound: Instant) -> Option<&T> {
         if self.taken == self.current.len() && !self.open_next(bound) {
@@ -272,8 +267,7 @@ impl<T: Timed> Calendar<T> {
     /// Makes the next bucket that holds something the current one; false if none does, or it begins at
     /// `bound` or later.
     ///
-    /// A bucket is never opened ahead of the caller's clock, so whatever the caller still adds fits in behind
-    /// it.
+    /// A bucket is never opened ahead of the caller's clock, so whatever is added later fits in behind it.
     fn open_next(&mut self, bound: Instant) -> bool {
         let Some(mut number) = self.next_bucket() else { return false };
         if number << self.shift >= bound.as_nanos() {
@@ -310,8 +304,7 @@ impl<T: Timed> Calendar<T> {
         true
     }
 
-    /// Takes from the heap what now lies within the wheel. It was added before whatever is there, so it goes
-    /// first.
+    /// Takes from the heap what now lies within the wheel; added before what is there, it goes first.
     #[cold]
     fn fetch(&mut self) {
         let (mut filling, mut fetched) = (self.number, 0);

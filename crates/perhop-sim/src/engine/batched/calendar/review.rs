@@ -4,8 +4,7 @@ use super::bit_set::BitSet;
 use super::{Calendar, REVIEWS, SHIFTS, SIZES};
 use crate::timed::Timed;
 
-/// Entries a bucket should hold: outside of this, the width is changed. Buckets that must be sorted should be
-/// shorter.
+/// Entries that a bucket should hold, fewer where it must be sorted; outside of this, the width is changed.
 pub(super) const FILL_IN_ORDER: std::ops::RangeInclusive<u64> = 16..=64;
 const FILL_IN_DISORDER: std::ops::RangeInclusive<u64> = 16..=36;
 impl<T: Timed> Calendar<T> {
@@ -16,8 +15,7 @@ impl<T: Timed> Calendar<T> {
         // With ranks, not all that are late are seen.
         self.disorder = if self.disorder { 5 } else { 2 } * self.late > self.found;
         let wanted = if self.disorder { FILL_IN_DISORDER } else { FILL_IN_ORDER };
-        // A bucket may fill without having been opened: the first one, and one that went on after the last
-        // review.
+        // A bucket may fill without being opened: the first one, and one that went on after the last review.
         let fill = (self.found / self.opened.max(1)).max(1);
         let shift = if fill > *wanted.end() {
             self.shift.saturating_sub((fill / *wanted.start()).ilog2().max(1))

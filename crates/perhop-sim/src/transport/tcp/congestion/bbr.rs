@@ -16,7 +16,6 @@ const DRAIN_GAIN: f64 = 88.0 / 256.0;
 /// `ProbeBW`'s gains, each for a round trip; the window's.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const WINDOW_GAIN: f64 = 2.0;
-/// The least window.
 const MIN_WINDOW: f64 = 4.0;
 /// The time for which the least round trip is believed, and the time for which the queue is drained to
 /// measure it anew.

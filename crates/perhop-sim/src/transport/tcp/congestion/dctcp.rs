@@ -7,6 +7,7 @@ use perhop_core::{Block, Origin, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::window::acts_by_its_window;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Needs, Setup, Window};
 
 /// The part of the window that a loss leaves (section 3.5).
@@ -82,21 +83,7 @@ impl CongestionControl for Dctcp {
         self.window.reduce_to(event.window * (1.0 - self.estimate.alpha / 2.0));
     }
 
-    fn window(&self) -> f64 {
-        self.window.now
-    }
-
-    fn set_window(&mut self, window: f64) {
-        self.window.now = window;
-    }
-
-    fn slow_start_threshold(&self) -> f64 {
-        self.window.threshold
-    }
-
-    fn leave_slow_start(&mut self) {
-        self.window.leave_slow_start();
-    }
+    acts_by_its_window!();
 }
 
 /// The share of segments that are marked, averaged over windows (section 3.3).

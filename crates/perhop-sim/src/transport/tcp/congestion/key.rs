@@ -1,5 +1,4 @@
-//! The key `congestion` of a TCP transport: the name of a congestion control, or a table with its name and
-//! its parameters.
+//! The key `congestion` of a TCP transport: a congestion control's name, or a table with its parameters, too.
 
 use std::borrow::Cow;
 

@@ -94,8 +94,7 @@ pub trait Algorithm: CongestionControl + Block {
         None
     }
 
-    /// Returns the name in messages and tables: [`NAME`](Block::NAME), except that a class has a name of its
-    /// own.
+    /// Returns the name in messages and tables: [`NAME`](Block::NAME), unless a class has one of its own.
     fn label(_params: &Self::Params) -> &str {
         Self::NAME
     }
@@ -182,8 +181,7 @@ pub struct Needs {
     /// [`AckSample::pipe`], [`lost`](AckSample::lost) and [`recovering`](AckSample::recovering), and each
     /// [loss](CongestionControl::on_lost).
     pub recovery: bool,
-    /// Data is ECT(1), which asks queues for marks early and often (RFC 9331); the flow's feedback must be
-    /// accurate.
+    /// Data is ECT(1), which asks for marks early and often (RFC 9331); the flow's feedback must be accurate.
     pub l4s: bool,
 }
 
@@ -204,8 +202,7 @@ impl Needs {
     }
 }
 
-/// The connection for which a congestion control is made: all that the control knows then besides its
-/// parameters.
+/// The connection for which a congestion control is made: all that it knows then besides its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The value of the key `tcp`: a preset may give a parameter that is left out another default.
@@ -256,21 +253,18 @@ pub struct AckSample {
     pub delivery: Option<DeliverySample>,
 }
 
-/// A sample of the delivery rate, up to the segment sent last of those that an ACK acknowledges: "the
-/// segment" below.
+/// A sample of the delivery rate, up to "the segment": the one sent last of those that an ACK acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliverySample {
     /// Segments delivered since the segment was sent.
     pub delivered: u64,
-    /// The time that `delivered` segments took: the longer of the times between their ACKs and between their
-    /// transmissions.
+    /// The time that `delivered` segments took: the longer of those between their ACKs and transmissions.
     pub interval: Duration,
     /// Segments delivered before the segment was sent.
     pub prior: u64,
     /// The segment's round trip; `None` if it was sent more than once.
     pub rtt: Option<Duration>,
-    /// The number of the round trip, from 1 on: another begins with the ACK of a segment sent after the last
-    /// one began.
+    /// The number of the round trip, from 1: each begins with the ACK of a segment sent after the last began.
     pub round: u64,
     /// Segments found to be lost since the segment was sent; 0 unless the control [owns](Needs::recovery) its
     /// recoveries.
@@ -301,8 +295,7 @@ pub struct CongestionEvent {
     pub window: f64,
     /// The smoothed round-trip time in seconds; 0 before the first is known.
     pub smoothed_rtt: f64,
-    /// The color of the first segment that is missing; yellow if the control does not [need](Needs::colors)
-    /// it.
+    /// The color of the first missing segment; yellow if the control does not [need](Needs::colors) it.
     pub color: Color,
 }
 
@@ -412,14 +405,12 @@ macro_rules! register_congestion_controls {
         }
 
         impl AnyCongestion {
-            /// Returns whether it is the default control.
             #[inline(always)]
             pub(super) fn is_default(&self) -> bool {
                 matches!(self, Self::$default(_))
             }
 
-            /// Takes an ACK of new data and returns the window. `sample` makes the sample of the ACK that
-            /// meets the needs.
+            /// Takes an ACK of new data, of which `sample` makes the sample needed; returns the window.
             #[inline(always)] // It is a part of the sender's short way.
             pub(super) fn take(&mut self, sample: impl FnOnce(Needs) -> AckSample) -> f64 {
                 match self {

@@ -1,5 +1,4 @@
-//! What both versions of BBR know of a path: rounds, the recent maximum of a quantity, a full pipe,
-//! aggregated ACKs.
+//! What both versions of BBR know of a path: rounds, recent maxima, a full pipe, aggregated ACKs.
 
 use perhop_core::{Bitrate, Bytes, Instant};
 
@@ -60,7 +59,6 @@ impl<const N: usize> RecentMax<N> {
         self.greatest = max(self.greatest, *slot);
     }
 
-    /// Goes on to a round.
     pub(super) fn advance(&mut self, round: u64) {
         if round == self.round {
             return;
@@ -133,7 +131,6 @@ impl Output {
         }
     }
 
-    /// The sender sets the window.
     pub(super) fn set_window(&mut self, window: f64) {
         self.initial = self.initial.max(window);
         self.window = window;
@@ -162,7 +159,6 @@ impl Output {
         self.pacing = Some(if is_full { rate } else { rate.max(pacing) });
     }
 
-    /// The pacing rate.
     pub(super) fn pacing_rate(&self) -> Option<Bitrate> {
         bitrate(self.pacing?, self.packet)
     }
@@ -201,8 +197,7 @@ impl Limited {
     }
 }
 
-/// The excess of what ACKs report at once over what the path delivers meanwhile (draft-ietf-ccwg-bbr-06,
-/// section 5.5.9).
+/// The excess of what ACKs report over what the path delivers (draft-ietf-ccwg-bbr-06, section 5.5.9).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aggregation {
     since: Instant,

@@ -60,8 +60,7 @@ pub struct Prague {
     smoothed_rtt: f64,
     /// alpha, upscaled by 1/g so that no remainder is lost. Before the first mark it stays as it is.
     upscaled: u64,
-    /// alpha before the ACK at hand: Linux reduces the window (`prague_enter_cwr`) before it brings alpha up
-    /// to date.
+    /// alpha before the ACK at hand: Linux reduces the window (`prague_enter_cwr`) before it updates alpha.
     upscaled_before: u64,
     saw_mark: bool,
     /// Segments of this round: acknowledged, and of them marked; and where it ends.

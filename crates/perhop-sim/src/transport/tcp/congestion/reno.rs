@@ -8,6 +8,7 @@ use perhop_core::{Block, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::window::acts_by_its_window;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Setup, Window};
 
 /// The parts of the window that a loss and, with `ecn-backoff`, a mark leave.
@@ -69,22 +70,7 @@ impl CongestionControl for Reno {
         self.window.reduce_to(event.window * left);
     }
 
-    #[inline(always)]
-    fn window(&self) -> f64 {
-        self.window.now
-    }
-
-    fn set_window(&mut self, window: f64) {
-        self.window.now = window;
-    }
-
-    fn slow_start_threshold(&self) -> f64 {
-        self.window.threshold
-    }
-
-    fn leave_slow_start(&mut self) {
-        self.window.leave_slow_start();
-    }
+    acts_by_its_window!();
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Scalable TCP: Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section
-//! 3.
+//! Kelly 2003, "Scalable TCP: improving performance in highspeed wide area networks", section 3.
 
 use perhop_core::{Block, Origin};
 
+use super::window::acts_by_its_window;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, NoParams, Setup, Window};
 
 /// 1/a: ACKs that add a segment to the window.
@@ -54,21 +54,7 @@ impl CongestionControl for Scalable {
         self.window.reduce_to(event.window * left);
     }
 
-    fn window(&self) -> f64 {
-        self.window.now
-    }
-
-    fn set_window(&mut self, window: f64) {
-        self.window.now = window;
-    }
-
-    fn slow_start_threshold(&self) -> f64 {
-        self.window.threshold
-    }
-
-    fn leave_slow_start(&mut self) {
-        self.window.leave_slow_start();
-    }
+    acts_by_its_window!();
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use perhop_core::{Block, Color, Origin};
 
+use super::window::acts_by_its_window;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, Needs, NoParams, Setup, Window};
 
 /// Reno that keeps its reserved window: the loss of an OUT packet halves only what is beyond it, the loss of
@@ -57,21 +58,7 @@ impl CongestionControl for TwoWindows {
         self.window.reduce_to(kept + (event.window - kept) / 2.0);
     }
 
-    fn window(&self) -> f64 {
-        self.window.now
-    }
-
-    fn set_window(&mut self, window: f64) {
-        self.window.now = window;
-    }
-
-    fn slow_start_threshold(&self) -> f64 {
-        self.window.threshold
-    }
-
-    fn leave_slow_start(&mut self) {
-        self.window.leave_slow_start();
-    }
+    acts_by_its_window!();
 }
 
 impl TwoWindows {

@@ -109,11 +109,6 @@ impl Window {
         if self.ecn_backoff && self.now >= self.threshold { by_mark } else { by_loss }
     }
 
-    /// Ends slow start: congestion avoidance goes on from this window.
-    pub fn leave_slow_start(&mut self) {
-        self.threshold = self.now;
-    }
-
     /// Reduces the window to `left`, from which congestion avoidance goes on.
     pub fn reduce_to(&mut self, left: f64) {
         let left = if self.whole_segments { (left as u32).into() } else { left };
@@ -121,6 +116,26 @@ impl Window {
         self.now = self.threshold;
     }
 }
+
+/// The methods of a congestion control whose window is its field `window`, a [`Window`].
+macro_rules! acts_by_its_window {
+    () => {
+        #[inline]
+        fn window(&self) -> f64 {
+            self.window.now
+        }
+        fn set_window(&mut self, window: f64) {
+            self.window.now = window;
+        }
+        fn slow_start_threshold(&self) -> f64 {
+            self.window.threshold
+        }
+        fn leave_slow_start(&mut self) {
+            self.window.threshold = self.window.now;
+        }
+    };
+}
+pub(super) use acts_by_its_window;
 
 #[cfg(test)]
 mod tests {

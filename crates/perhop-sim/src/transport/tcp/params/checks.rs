@@ -1,5 +1,4 @@
-//! Which keys of a TCP transport fit together. What a congestion control asks of its own parameters, it
-//! checks itself.
+//! Which keys of a TCP transport fit together. Congestion controls check their own parameters.
 
 use perhop_core::units::{UnitError, require};
 use perhop_core::{Depth, Duration};

@@ -24,8 +24,7 @@ fn owners(key: &str, value: &Value) -> Vec<(&'static str, FormerKey)> {
     former_keys().filter(|(_, former)| is_it(former)).collect()
 }
 
-/// Moves the former keys of a transport into its `congestion`. Returns them, each with what to write in its
-/// place.
+/// Moves a transport's former keys into its `congestion`; returns each with what to write in its place.
 ///
 /// # Errors
 /// A key that its congestion control does not have, or that is given in both places, and what is right.

@@ -23,7 +23,8 @@ impl TcpSender {
             if self.recovering && expected < self.recover && self.cold.params.has_partial_acks() {
                 self.on_partial_ack(expected, now);
             } else {
-                self.on_new_ack(expected, now);
+                self.recovering = false;
+                self.take_new_ack(expected, expected - self.acked, now);
             }
         } else if expected == self.acked && self.sent_end > self.acked {
             self.on_duplicate_ack(now);
@@ -41,15 +42,7 @@ impl TcpSender {
         (self.acked..expected).for_each(|sequence| self.note_covered(sequence, now));
     }
 
-    #[inline]
-    fn on_new_ack(&mut self, expected: u32, now: Instant) {
-        self.recovering = false;
-        let delivered = expected - self.acked;
-        self.take_new_ack(expected, delivered, now);
-    }
-
-    /// Moves on to `expected`, and lets the window grow by an ACK, or by the `delivered` segments that it
-    /// reports.
+    /// Moves on to `expected`, and lets the window grow by an ACK or by the `delivered` segments.
     #[inline]
     pub(super) fn take_new_ack(&mut self, expected: u32, delivered: u32, now: Instant) {
         let before = self.acked;
@@ -110,8 +103,7 @@ impl TcpSender {
         self.report_every_ack(self.acked - before, now);
     }
 
-    /// Reports an ACK of so many segments, in a recovery or not, to a congestion control that controls
-    /// recoveries.
+    /// Reports an ACK of so many segments to a congestion control that controls recoveries, in one or not.
     #[cold]
     pub(super) fn report_every_ack(&mut self, delivered: u32, now: Instant) {
         if self.cold.controls_recovery && (self.cold.lost > 0 || delivered > 0) {
@@ -123,11 +115,6 @@ impl TcpSender {
     /// Notes how many segments are in the network.
     pub(super) fn set_pipe(&mut self, pipe: u32) {
         self.cold.left_network = (self.next - self.acked).saturating_sub(pipe);
-    }
-
-    /// Returns whether the congestion control controls recoveries.
-    pub(super) fn controls_recovery(&self) -> bool {
-        self.cold.controls_recovery
     }
 
     /// Notes a segment that is lost, for a congestion control that controls recoveries.
@@ -142,8 +129,7 @@ impl TcpSender {
         }
     }
 
-    /// Notes a segment that is reported above the left edge, for reports and for what the congestion control
-    /// needs.
+    /// Notes a segment reported above the left edge, for reports and the congestion control's needs.
     #[cold]
     pub(super) fn note_delivered(&mut self, sequence: u32, now: Instant) {
         self.cold.trips.on_arrived(sequence, now);
@@ -159,8 +145,7 @@ impl TcpSender {
         }
     }
 
-    /// Moves the left edge and takes a round-trip sample if the timed segment is covered (Karn: one sent
-    /// once).
+    /// Moves the left edge; takes a round-trip sample if the timed segment is covered (Karn: one sent once).
     pub(super) fn advance(&mut self, expected: u32, now: Instant) {
         self.acked = expected;
         self.next = self.next.max(expected);

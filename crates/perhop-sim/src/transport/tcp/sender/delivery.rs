@@ -27,8 +27,7 @@ pub(in crate::transport::tcp) struct DeliveryRate {
     /// The rounds so far, and how much has been delivered when this one ends.
     round: u64,
     round_ends: u64,
-    /// Segments sent until so many are delivered are limited by the application (`C.app_limited`); 0 if none
-    /// is.
+    /// The application limits segments sent until so many are delivered (`C.app_limited`); 0 if none.
     limited: u64,
 }
 

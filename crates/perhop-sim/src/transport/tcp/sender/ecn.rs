@@ -19,13 +19,12 @@ pub(super) struct EcnState {
     pub(super) ecn: TcpEcn,
     /// What new data is sent with.
     pub(super) codepoint: Ecn,
-    /// What had been sent when the window was last reduced, for whatever reason: what is learned of it
-    /// changes nothing.
+    /// What had been sent at the last reduction, whatever its reason: what is learned of it changes nothing.
     reduced_at: u32,
     /// The window does not grow until more than this is acknowledged, after a mark; 0 where that is over.
     held_until: u32,
     /// The next new segment says that the window was reduced.
-    says_reduced: bool,
+    pub(super) says_reduced: bool,
     /// The congestion control gets the ACKs that report marks, and its retransmissions are ECN-capable, too.
     hears_marks: bool,
     /// Marks that the ACK at hand reports, and, with accurate feedback, all that were reported.
@@ -61,11 +60,6 @@ impl EcnState {
         if self.hears_marks { self.codepoint } else { Ecn::NotCapable }
     }
 
-    /// Returns whether new data is ECN-capable.
-    pub(super) fn is_capable(&self) -> bool {
-        !self.is_off()
-    }
-
     pub(super) fn is_off(&self) -> bool {
         self.ecn.is_off()
     }
@@ -75,17 +69,6 @@ impl EcnState {
     #[inline]
     pub(super) fn has_no_news(&self, counted: u32) -> bool {
         counted <= self.reported && self.ace.is_none() && !self.says_reduced && self.held_until == 0
-    }
-
-    /// Returns whether the next new segment says that the window was reduced.
-    #[inline]
-    pub(super) fn has_to_say_reduced(&self) -> bool {
-        self.says_reduced
-    }
-
-    /// Returns whether the new segment that is sent now says that the window was reduced.
-    pub(super) fn take_reduced(&mut self) -> bool {
-        std::mem::take(&mut self.says_reduced)
     }
 
     /// Notes that the window was reduced when everything below `sent_end` had been sent.
@@ -115,8 +98,7 @@ impl TcpSender {
         ecn.held_until > 0
     }
 
-    /// Reduces the window if an ACK, which asks for `expected`, reports marks: at most once in a window of
-    /// data.
+    /// Reduces the window if an ACK that asks for `expected` reports marks: at most once in a window of data.
     #[cold]
     pub(super) fn answer_marks(&mut self, expected: u32, now: Instant) {
         if self.cold.ecn.marks == 0 || self.recovering || expected <= self.cold.ecn.reduced_at {
@@ -135,16 +117,15 @@ impl TcpSender {
         }
     }
 
-    /// Returns whether a mark has already reduced the window for the data of which the first missing segment
-    /// is part.
+    /// Returns whether a mark has already reduced the window for data with the first missing segment.
     pub(super) fn has_answered_marks(&self) -> bool {
         let ecn = &self.cold.ecn;
-        ecn.is_capable() && !ecn.hears_marks && self.acked < ecn.reduced_at
+        !ecn.is_off() && !ecn.hears_marks && self.acked < ecn.reduced_at
     }
 
     /// Notes that a loss has reduced the window.
     pub(super) fn note_reduction(&mut self) {
-        if self.cold.ecn.is_capable() {
+        if !self.cold.ecn.is_off() {
             self.cold.ecn.on_reduced(self.sent_end);
         }
     }

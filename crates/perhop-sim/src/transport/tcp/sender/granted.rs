@@ -99,8 +99,7 @@ impl TcpSender {
         }
     }
 
-    /// Ends an idle time: after a retransmission timeout without sending, the window is at most the initial
-    /// one.
+    /// Ends an idle time: after a retransmission timeout of it, the window is at most the initial one.
     fn end_idle_time(&mut self, now: Instant) {
         let Some(granted) = &self.cold.granted else { return };
         let (idle, restarts) = (now.since(granted.last_sent), granted.restarts);
@@ -131,8 +130,7 @@ impl TcpSender {
         is_valid
     }
 
-    /// Notes that nothing more leaves now: if the application has no more, delivery rates are its, not the
-    /// network's.
+    /// Notes that nothing more leaves: where the application has no more, delivery rates are its own.
     pub(super) fn note_lack_of_data(&mut self) {
         if self.next < self.data_end {
             return;

@@ -8,21 +8,19 @@
 
 use perhop_core::{Duration, Instant};
 
+use super::slow_start::growth_allowed;
+
 /// Below this window it does nothing (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
 /// ACKs that come no further apart are a train (`hystart_ack_delta_us`).
 const TRAIN_GAP: Duration = Duration::from_millis(2);
 /// What a train may take beyond the least round trip (`hystart_ack_delay`).
 const ALLOWANCE: Duration = Duration::from_millis(1);
-/// The round trip may grow by an eighth, but no less and no more than this.
-const LEAST_GROWTH: Duration = Duration::from_millis(4);
-const MOST_GROWTH: Duration = Duration::from_millis(16);
-const GROWTH_DIVISOR: u64 = 8;
 /// So many samples of a round come before its least round trip is judged (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
 
 /// The state of the first slow start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LinuxHyStart {
     is_paced: bool,
     /// `delay_min`: the least round trip of the connection.
@@ -38,15 +36,7 @@ pub(super) struct LinuxHyStart {
 
 impl LinuxHyStart {
     pub(super) fn new(is_paced: bool) -> Self {
-        Self {
-            is_paced,
-            least: None,
-            ends: 0,
-            began: Instant::ZERO,
-            last_ack: Instant::ZERO,
-            current: None,
-            samples: 0,
-        }
+        Self { is_paced, ..Self::default() }
     }
 
     /// Takes an ACK with this round trip while this window was in force; `acked` is the first segment that is
@@ -90,8 +80,7 @@ impl LinuxHyStart {
             self.samples += 1;
             return false;
         }
-        let growth = Duration::from_nanos(least.as_nanos() / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH);
-        current > least + growth
+        current > least + growth_allowed(least)
     }
 }
 

@@ -57,8 +57,7 @@ use transmit::Release;
 
 /// One connection's sending side.
 ///
-/// The fields that every ACK touches come first; `Cold` has the rest, so that thousands of connections stay
-/// in the cache.
+/// The fields that each ACK touches come first, the rest in `Cold`: thousands of connections stay cached.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct TcpSender {
@@ -226,8 +225,7 @@ impl TcpSender {
         sender
     }
 
-    /// Finds which short way this sender may have, and notes what is sent and acknowledged, where something
-    /// asks for that.
+    /// Finds which short way this sender may have, and whether it notes what is sent and acknowledged.
     fn note_what_is_needed(&mut self, needs: Needs) {
         let is_simple = self.cold.early_exit.is_none() && self.cold.ecn.is_off() && !self.is_paced();
         self.notes = needs.delivery || needs.recovery || !is_simple;
@@ -262,13 +260,8 @@ impl TcpSender {
     /// Returns what the timeout of a probe depends on.
     #[inline]
     fn probe_timer(&self) -> Timer {
-        Timer { smoothed_rtt: self.smoothed_span(), timeout: self.timeout, expiry: self.expiry }
-    }
-
-    /// Returns the smoothed round-trip time in whole nanoseconds.
-    #[inline]
-    fn smoothed_span(&self) -> Option<Duration> {
-        self.cold.rto.smoothed_span()
+        let smoothed_rtt = self.cold.rto.smoothed_span();
+        Timer { smoothed_rtt, timeout: self.timeout, expiry: self.expiry }
     }
 
     /// Returns the congestion window in segments: whole ones where the sender counts them as Linux does.

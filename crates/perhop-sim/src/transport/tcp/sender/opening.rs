@@ -61,8 +61,7 @@ impl TcpSender {
         sequence > 0 || !self.handshake
     }
 
-    /// Returns whether a duplicate ACK may be the answer to a SYN that was sent more than once: it then says
-    /// nothing of data.
+    /// Returns whether a duplicate ACK may answer a SYN that was sent again: it then says nothing of data.
     pub(super) fn takes_for_opening(&mut self) -> bool {
         let is_stray = self.acked == 1 && self.cold.stray > 0;
         self.cold.stray -= u32::from(is_stray);

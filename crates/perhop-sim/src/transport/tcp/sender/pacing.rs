@@ -21,8 +21,7 @@ const AVOIDANCE_RATIO: f64 = 1.2;
 
 impl TcpSender {
     /// Returns the time that a full segment takes at the pacing rate, while no more is outstanding than the
-    /// window: the rate is then the same until something happens besides transmissions. It is kept until
-    /// then.
+    /// window. It is kept until something happens besides transmissions, as the rate is the same until then.
     #[inline(always)]
     pub(super) fn gap(&mut self) -> Option<Duration> {
         debug_assert!(self.cold.gap.is_none() || self.cold.gap == self.find_gap());

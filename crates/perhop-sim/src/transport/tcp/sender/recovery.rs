@@ -6,7 +6,6 @@ use super::{TcpSender, UNTIMED};
 use crate::transport::tcp::congestion::{CongestionControl, CongestionEvent};
 use crate::transport::tcp::{NewRenoTimer, PartialWindowDeflation};
 
-/// A recovery from losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Recovery {
     /// The window in force meanwhile, without its inflation.
@@ -33,9 +32,8 @@ impl TcpSender {
         (self.window_in_force() as u32 + inflation).min(self.receiver_window)
     }
 
-    /// RFC 6582, section 3.2, step 3: the next hole is sent at once, and the window shrinks by what was
-    /// acknowledged, or back to ssthresh. The timer is restarted at the first of a recovery, or at each
-    /// (section 4).
+    /// Sends the next hole at once, and shrinks the window by what was acknowledged, or back to ssthresh (RFC
+    /// 6582, section 3.2, step 3). The first of a recovery, or each, restarts the timer (section 4).
     #[inline(never)]
     pub(super) fn on_partial_ack(&mut self, expected: u32, now: Instant) {
         let acked = expected - self.acked;
@@ -81,8 +79,7 @@ impl TcpSender {
         self.note_lost(self.acked, now);
     }
 
-    /// Begins a recovery, since a loss was found: the window is lowered, and the first missing segment is
-    /// sent again.
+    /// Begins a recovery from a loss: the window is lowered, and the first missing segment is sent again.
     pub(super) fn begin_recovery(&mut self, inflation: u32, now: Instant) {
         self.cold.statistics.fast_retransmits += 1;
         if self.cold.controls_recovery || !self.has_answered_marks() {
@@ -105,17 +102,6 @@ impl TcpSender {
         self.control_mut().on_loss(&event);
         self.note_reduction();
         self.end_first_slow_start();
-    }
-
-    /// Notes what has been sent when a recovery by selective acknowledgements begins: it lasts until all of
-    /// that is acknowledged.
-    pub(super) fn note_recovery_point(&mut self) {
-        self.recover = self.sent_end;
-    }
-
-    /// Ends the recovery, as its losses are repaired: the window is again that of the congestion control.
-    pub(super) fn end_recovery(&mut self) {
-        self.recovering = false;
     }
 
     /// Returns what the congestion control is to know of a loss.

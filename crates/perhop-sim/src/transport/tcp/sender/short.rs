@@ -117,7 +117,7 @@ impl TcpSender {
     /// having done nothing, if anything else is to be done.
     pub(super) fn try_release(&mut self, now: Instant) -> Option<Range<u32>> {
         let is_due = self.mode == Mode::Noted && self.next_send <= now;
-        if !is_due || now >= self.expiry || self.cold.ecn.has_to_say_reduced() {
+        if !is_due || now >= self.expiry || self.cold.ecn.says_reduced {
             return None;
         }
         if self.selective.as_ref().is_some_and(|repair| repair.wake() <= now) {
@@ -140,8 +140,7 @@ impl TcpSender {
         }
     }
 
-    /// Sends what a congestion window of so many segments lets out, as the pace allows; returns these
-    /// segments.
+    /// Sends what a window of so many segments lets out, as the pace allows; returns these segments.
     #[inline(always)]
     fn send_new(&mut self, window: u32, now: Instant) -> Range<u32> {
         let first = self.next;

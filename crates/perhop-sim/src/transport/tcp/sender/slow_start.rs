@@ -1,5 +1,4 @@
-//! `HyStart`++: RFC 9406, section 4. It ends the first slow start when round-trip times grow, before packets
-//! are lost.
+//! `HyStart`++ (RFC 9406, section 4): it ends the first slow start when round trips grow, before losses.
 
 use perhop_core::{Duration, Instant};
 
@@ -57,8 +56,7 @@ pub(super) struct HyStart {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
-    /// Conservative Slow Start: the round trip that ended slow start (`cssBaselineMinRtt`), and the rounds so
-    /// far.
+    /// Conservative Slow Start: the round trip that ended slow start (`cssBaselineMinRtt`), and its rounds.
     Conservative {
         base: Duration,
         rounds: u32,
@@ -67,8 +65,7 @@ enum Phase {
 }
 
 impl HyStart {
-    /// Makes the state of a first slow start, whose first round ends with the ACK of segment `first_round` -
-    /// 1.
+    /// Makes the state of a slow start whose first round ends with the ACK of segment `first_round` - 1.
     pub(super) fn new(first_round: u32, is_paced: bool) -> Self {
         Self {
             phase: Phase::SlowStart,
@@ -103,7 +100,7 @@ impl HyStart {
     fn judge(&mut self) {
         let Some(current) = self.current.filter(|_| self.samples >= SAMPLES) else { return };
         match (self.phase, self.last) {
-            (Phase::SlowStart, Some(last)) if current >= last + threshold(last) => {
+            (Phase::SlowStart, Some(last)) if current >= last + growth_allowed(last) => {
                 self.phase = Phase::Conservative { base: current, rounds: 0 };
             }
             (Phase::Conservative { base, .. }, _) if current < base => self.phase = Phase::SlowStart,
@@ -123,8 +120,8 @@ impl HyStart {
     }
 }
 
-/// Returns how much a round trip has to grow (`RttThresh`).
-fn threshold(last: Duration) -> Duration {
+/// Returns how much a round trip may grow (`RttThresh`): an eighth, but no less and no more than the bounds.
+pub(super) fn growth_allowed(last: Duration) -> Duration {
     Duration::from_nanos(last.as_nanos() / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH)
 }
 
@@ -262,8 +259,8 @@ mod tests {
 
     #[test]
     fn an_eighth_of_the_round_trip_between_4_and_16_ms_is_growth() {
-        let thresholds =
-            [10, 32, 40, 100, 128, 200].map(|millis| threshold(Duration::from_millis(millis)).as_nanos());
+        let thresholds = [10, 32, 40, 100, 128, 200]
+            .map(|millis| growth_allowed(Duration::from_millis(millis)).as_nanos());
         assert_eq!(thresholds.map(|nanos| nanos as f64 / 1e6), [4.0, 4.0, 5.0, 12.5, 16.0, 16.0]);
     }
 

@@ -89,7 +89,6 @@ impl TcpSender {
         self.next < self.data_end && self.next - self.acked < self.receiver_window
     }
 
-    /// Segments are paced.
     pub(super) fn is_paced(&self) -> bool {
         self.release == Release::Paced
     }
@@ -165,7 +164,7 @@ impl TcpSender {
                 transmit.ecn = self.cold.ecn.codepoint_of_retransmissions();
             } else {
                 transmit.ecn = self.cold.ecn.codepoint;
-                transmit.reduced = self.cold.ecn.take_reduced();
+                transmit.reduced = std::mem::take(&mut self.cold.ecn.says_reduced);
             }
         }
         transmit

@@ -1,5 +1,4 @@
-//! Version 3's model of the path (section 5.5 of the draft): bandwidth, round trip, and what losses say of
-//! them.
+//! Version 3's model of the path (section 5.5 of the draft): bandwidth, round trip, what losses say of them.
 
 use perhop_core::Instant;
 

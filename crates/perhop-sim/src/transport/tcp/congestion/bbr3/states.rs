@@ -1,5 +1,4 @@
-//! Version 3's states (section 5.3 of the draft): startup, the cycle of bandwidth probes, and the probe of
-//! the round trip.
+//! Version 3's states (section 5.3 of the draft): startup, the cycle of bandwidth probes, round-trip probes.
 
 use perhop_core::{Duration, Instant};
 

@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::segments::Segments;
+use super::window::acts_by_its_window;
 use super::{AckSample, Algorithm, CongestionControl, CongestionEvent, FormerKey, Setup, Window};
 use crate::transport::tcp::variant::Variant;
 
@@ -169,26 +170,12 @@ impl CongestionControl for Cubic {
         self.window.now = 1.0;
     }
 
-    fn window(&self) -> f64 {
-        self.window.now
-    }
-
-    fn set_window(&mut self, window: f64) {
-        self.window.now = window;
-    }
-
-    fn slow_start_threshold(&self) -> f64 {
-        self.window.threshold
-    }
+    acts_by_its_window!();
 
     /// Leaves the idle time out of the epoch (RFC 9438, section 5.8, and Linux).
     fn on_idle(&mut self, idle: Duration) {
         let epoch = self.growth.epoch_mut();
         *epoch = epoch.map(|epoch| epoch + idle);
-    }
-
-    fn leave_slow_start(&mut self) {
-        self.window.leave_slow_start();
     }
 }
 

@@ -5,11 +5,9 @@ use crate::transport::metadata::{AckRecord, Block, MOST_BLOCKS};
 /// `DupThresh`: a segment is lost when this many beyond it have arrived.
 pub(super) const DUP_THRESH: u32 = 3;
 
-/// What the receiver holds of the segments that are outstanding, which of them are lost, and which were sent
-/// again.
+/// What the receiver holds of the outstanding segments, which are lost, and which were sent again.
 ///
-/// Segments are judged and sent again in order, so two bounds say of each which it is; the counts make up the
-/// pipe.
+/// Segments are judged and sent again in order, so two bounds say which each is; the counts make the pipe.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     /// Bit `n mod length` for each segment n that is outstanding and was selectively acknowledged.
@@ -124,8 +122,7 @@ impl Scoreboard {
         self.top = self.top.max(expected);
     }
 
-    /// Takes an acknowledgement (`Update`), and names the segments that it says for the first time to have
-    /// arrived.
+    /// Takes an acknowledgement (`Update`), and names the segments that it is the first to report.
     pub(super) fn take(&mut self, ack: &AckRecord, mut name: impl FnMut(u32)) -> Arrived {
         let in_order = self.advance(ack.expected.min(self.sent), &mut name);
         let mut held = 0;
@@ -213,8 +210,7 @@ impl Scoreboard {
         self.counts.lost - before
     }
 
-    /// Gives up all that is not held after a timeout: it is to be sent again. Names what was not yet known to
-    /// be lost.
+    /// Gives up, to be sent again, all that is not held after a timeout; names what was not known to be lost.
     pub(super) fn lose_all(&mut self, name: impl FnMut(u32)) {
         (self.judged..self.sent).filter(|&sequence| !self.holds(sequence)).for_each(name);
         self.counts.lost = self.sent - self.acked - self.counts.held;

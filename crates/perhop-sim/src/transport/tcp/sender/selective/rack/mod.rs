@@ -38,8 +38,7 @@ pub(in super::super) use probe::Timer;
 /// The reordering window in units of a fourth of the least round trip falls back to one after so many
 /// recoveries without a duplicate (`RACK.reo_wnd_persist`).
 const RECOVERIES: u32 = 16;
-/// `kPacketThreshold` of QUIC: a transmission is lost if one so many later has arrived (RFC 9002, section
-/// 6.1.1).
+/// `kPacketThreshold`: a transmission is lost if one so many later has arrived (RFC 9002, section 6.1.1).
 const PACKET_THRESHOLD: u64 = 3;
 
 /// When segments were sent, which of them are lost, and when to look again.
@@ -65,8 +64,7 @@ pub(super) struct Rack {
     rtt: Duration,
     /// `RACK.min_RTT`.
     least_rtt: Option<Duration>,
-    /// `RACK.fack`: one past the highest segment that has arrived; and the same with what the ACK at hand
-    /// reports.
+    /// `RACK.fack`: one past the highest segment that has arrived; and the same with the ACK at hand.
     highest: u32,
     highest_now: u32,
     /// The segment sent last of the ones that the ACK at hand reports.
@@ -148,8 +146,7 @@ pub(super) struct Path {
 }
 
 impl Rack {
-    /// Makes a state with nothing outstanding; this segment comes first. `is_measured` if a round trip is
-    /// known.
+    /// Makes a state with nothing outstanding, before this segment; `is_measured` if a round trip is known.
     pub(super) fn new(first: u32, is_measured: bool, is_quic: bool) -> Self {
         Self {
             is_quic,
@@ -335,8 +332,7 @@ impl Rack {
         path.smoothed_rtt.map_or(window, |rtt| window.min(rtt))
     }
 
-    /// Finds what is lost by now, names it, and sets the reordering timer for the rest (step 5). Returns how
-    /// much it is.
+    /// Finds and names what is lost by now, and sets the timer for the rest (step 5); returns how much it is.
     pub(super) fn detect(&mut self, path: Path, now: Instant, mut name: impl FnMut(u32)) -> u32 {
         let before = self.lost;
         self.deadline = Instant::NEVER;

@@ -1,5 +1,4 @@
-//! Tail loss probes (RFC 8985, section 7): where a flight's last segments may be lost, a probe asks for an
-//! ACK.
+//! Tail loss probes (RFC 8985, section 7) ask for an ACK where a flight's last segments may be lost.
 
 use perhop_core::{Duration, Instant};
 
