@@ -101,8 +101,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the number that an outcome has; the sum over colors where there is one for each. `None` where
-    /// it has none.
+    /// Declares a column of this label in every table; sweeps have the measure under its own name.
     pub const fn of(label: &'static str) -> Self {
         Self {
             label,

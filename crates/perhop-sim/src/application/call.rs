@@ -40,12 +40,10 @@ impl CallParams {
         UdpParams {
             udp: Pattern::OnOff,
             rate: self.rate,
-            packet: self.packet,
             jitter: Probability::new(0.0).expect("a probability"),
             on: Some(self.on),
             off: Some(self.off),
-            periods: None,
-            trace: None,
+            ..UdpParams::datagrams(self.packet)
         }
     }
 }

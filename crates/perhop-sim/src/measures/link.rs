@@ -177,35 +177,26 @@ impl<O: Queue> QueueMeasures<O> {
     ];
 }
 
-impl Queue for LinkOutcome {
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn measured(&self) -> &Counters {
-        &self.measured
-    }
-    fn waiting(&self) -> [u64; 3] {
-        self.waiting
-    }
-    fn delays(&self) -> &DelayOutcome {
-        &self.delays
-    }
+macro_rules! is_queue {
+    ($outcome:ty) => {
+        impl Queue for $outcome {
+            fn counters(&self) -> &Counters {
+                &self.counters
+            }
+            fn measured(&self) -> &Counters {
+                &self.measured
+            }
+            fn waiting(&self) -> [u64; 3] {
+                self.waiting
+            }
+            fn delays(&self) -> &DelayOutcome {
+                &self.delays
+            }
+        }
+    };
 }
-
-impl Queue for ClassOutcome {
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn measured(&self) -> &Counters {
-        &self.measured
-    }
-    fn waiting(&self) -> [u64; 3] {
-        self.waiting
-    }
-    fn delays(&self) -> &DelayOutcome {
-        &self.delays
-    }
-}
+is_queue!(LinkOutcome);
+is_queue!(ClassOutcome);
 
 /// Packets that the meters of a link dropped; `None` without meters.
 fn policed(link: &LinkOutcome) -> Option<u64> {

@@ -145,7 +145,7 @@ fn flows_with_small_packets(traffic: &Traffic, links: &[Link]) -> Vec<bool> {
         let flow = packet.flow();
         found[flow] |= !packet.is_ack() && packet.size() < flows[flow].base.data_size();
     };
-    traffic.inputs.packets().for_each(&mut note);
+    traffic.hosts.inputs.packets().for_each(&mut note);
     for link in links {
         link.inspect(&mut note);
     }

@@ -37,6 +37,8 @@ pub(super) struct Hosts {
     pub(super) flows: Vec<BatchedFlow>,
     pub(super) populations: Populations,
     pub(super) users: BatchedUsers,
+    /// The inputs to which hosts send, and packets that wait for their time at hosts.
+    pub(super) inputs: LinkInputs,
     /// Events besides the arrival of packets.
     pub(super) events: EventQueue,
     pub(super) sources: Sources,
@@ -69,6 +71,7 @@ impl Hosts {
     /// The hosts of a network at time zero.
     pub(super) fn new(network: &Network, seed: u64, setup: Setup) -> Self {
         let sources = setup.sources();
+        let inputs = LinkInputs::of(network, setup.largest_packet());
         let Setup { mut flows, populations, routes, shared_meters, channels, controls, recorder, .. } = setup;
         let users = BatchedUsers::new(network, seed, &mut flows, &routes);
         let populations = Populations::new(network, populations, seed);
@@ -82,6 +85,7 @@ impl Hosts {
         Self {
             flows,
             users,
+            inputs,
             events: EventQueue::default(),
             sources,
             routes: if populations.is_empty() { Vec::new() } else { routes },
@@ -132,8 +136,8 @@ impl Hosts {
 
     /// Returns the sending host of a flow.
     #[inline(always)]
-    pub(super) fn sender<'a>(&'a mut self, number: usize, inputs: &'a mut LinkInputs) -> SenderSide<'a> {
-        let Self { flows, channels, events, recorder: Recorder { times, series, .. }, .. } = self;
+    pub(super) fn sender(&mut self, number: usize) -> SenderSide<'_> {
+        let Self { flows, channels, events, inputs, recorder: Recorder { times, series, .. }, .. } = self;
         let flow = &mut flows[number];
         let first = inputs.first(flow.first_data_link);
         SenderSide { flow, out: SendContext { first, channels, events }, samples: (times, series) }
@@ -141,8 +145,8 @@ impl Hosts {
 
     /// Returns the receiving host of a flow.
     #[inline(always)]
-    pub(super) fn receiver<'a>(&'a mut self, number: usize, inputs: &'a mut LinkInputs) -> ReceiverSide<'a> {
-        let Self { flows, events, recorder: Recorder { times, series, .. }, .. } = self;
+    pub(super) fn receiver(&mut self, number: usize) -> ReceiverSide<'_> {
+        let Self { flows, events, inputs, recorder: Recorder { times, series, .. }, .. } = self;
         let flow = &mut flows[number];
         let first = inputs.first(flow.first_ack_link);
         ReceiverSide { flow, first, events, samples: (times, series) }
@@ -156,7 +160,7 @@ impl Hosts {
 
     /// Delivers packets that have left the last links of their routes, or were lost there.
     #[inline(never)]
-    pub(super) fn deliver_all(&mut self, packets: &[SimPacket], inputs: &mut LinkInputs) {
+    pub(super) fn deliver_all(&mut self, packets: &[SimPacket]) {
         let are_many = size_of_val(&self.flows[..]) > CROWD;
         let later = packets.get(PREFETCH_DISTANCE..).filter(|_| are_many);
         let mut later = later.unwrap_or_default().iter();
@@ -167,7 +171,7 @@ impl Hosts {
             if packet.is_lost() {
                 self.lose(*packet);
             } else {
-                self.deliver(packet, inputs);
+                self.deliver(packet);
             }
         }
     }
@@ -175,37 +179,31 @@ impl Hosts {
     /// Delivers a packet to its host, over the wire; or lets it wait before the wire, if packets of the flow
     /// must.
     #[inline(always)]
-    fn deliver(&mut self, packet: &SimPacket, inputs: &mut LinkInputs) {
+    fn deliver(&mut self, packet: &SimPacket) {
         let (number, content, at) = (packet.flow(), packet.content(), packet.at());
         let flow = &mut self.flows[number];
         if flow.packets_wait {
-            inputs.waiting.push(flow.waiting_before_wire(*packet).due(at));
+            self.inputs.waiting.push(flow.waiting_before_wire(*packet).due(at));
         } else if packet.is_ack() {
-            self.deliver_ack(number, content, at, inputs);
+            self.deliver_ack(number, content, at);
         } else if let Some(delay) = flow.fixed_delay {
-            self.deliver_and_return(number, content, (at, delay), inputs);
+            self.deliver_and_return(number, content, (at, delay));
         } else {
             let at = flow.base.receiving.inward.pass(content.size(), at);
-            self.deliver_data(number, content, at, inputs);
+            self.deliver_data(number, content, at);
         }
     }
 
     /// Delivers a data packet to the receiver, which it reaches at `at`, now or later.
     #[inline(always)]
-    pub(super) fn deliver_data(
-        &mut self,
-        number: usize,
-        content: Content,
-        at: Instant,
-        inputs: &mut LinkInputs,
-    ) {
+    pub(super) fn deliver_data(&mut self, number: usize, content: Content, at: Instant) {
         let flow = &mut self.flows[number];
         let keeper = flow.keeper;
         let acks = match flow.try_receive(content, at) {
-            None => self.receive(number, content, at, inputs),
+            None => self.receive(number, content, at),
             Some(Received { ack, .. }) => {
                 if let Some(ack) = ack {
-                    inputs.first(flow.first_ack_link).put(flow.base.receiving.acknowledge(ack, at));
+                    self.inputs.first(flow.first_ack_link).put(flow.base.receiving.acknowledge(ack, at));
                 }
                 flow.schedule_late_ack(&mut self.events);
                 ack.is_some().into()
@@ -220,8 +218,8 @@ impl Hosts {
 
     /// Delivers a data packet to the receiver, whose short way is not open. Returns how many ACKs are sent.
     #[inline(never)]
-    fn receive(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> i64 {
-        let ReceiverSide { flow, mut first, events, samples } = self.receiver(number, inputs);
+    fn receive(&mut self, number: usize, content: Content, at: Instant) -> i64 {
+        let ReceiverSide { flow, mut first, events, samples } = self.receiver(number);
         let mut sent = flow.send_late_acks(at, samples.0.end, &mut first);
         if let Some(ack) = flow.receive(content, at, samples) {
             first.put(flow.base.receiving.acknowledge(ack, at));
@@ -234,14 +232,8 @@ impl Hosts {
     /// Delivers a data packet that leaves the last link at `at` over the receiver to the sender, on a return
     /// path of fixed delay, where no ACK waits.
     #[inline(always)]
-    fn deliver_and_return(
-        &mut self,
-        number: usize,
-        content: Content,
-        (at, delay): (Instant, FixedDelay),
-        inputs: &mut LinkInputs,
-    ) {
-        let Self { flows, events, recorder: Recorder { times, series, .. }, .. } = self;
+    fn deliver_and_return(&mut self, number: usize, content: Content, (at, delay): (Instant, FixedDelay)) {
+        let Self { flows, events, inputs, recorder: Recorder { times, series, .. }, .. } = self;
         let flow = &mut flows[number];
         let (arrival, at) = (delay.at_receiver(at), delay.at_sender(at));
         let ack = match flow.try_receive(content, arrival) {
@@ -252,21 +244,15 @@ impl Hosts {
         if flow.try_acknowledge(ack, at, inputs.first(flow.first_data_link), events) {
             self.returned += 1;
         } else {
-            self.return_ack(number, ack, (arrival, at), inputs);
+            self.return_ack(number, ack, (arrival, at));
         }
     }
 
     /// Delivers an ACK over a return path of fixed delay, from its wire at `begin` to the sender at `at`,
     /// whose short way is not open.
     #[inline(never)]
-    fn return_ack(
-        &mut self,
-        number: usize,
-        ack: Ack,
-        (begin, at): (Instant, Instant),
-        inputs: &mut LinkInputs,
-    ) {
-        let SenderSide { flow, samples, .. } = self.sender(number, inputs);
+    fn return_ack(&mut self, number: usize, ack: Ack, (begin, at): (Instant, Instant)) {
+        let SenderSide { flow, samples, .. } = self.sender(number);
         let end = samples.0.end;
         let packet = flow.base.receiving.acknowledge(ack, begin);
         if packet.at() > end {
@@ -275,18 +261,18 @@ impl Hosts {
         let is_taken = at > end || flow.hold_behind(ack, at);
         self.returned += 1;
         if !is_taken {
-            self.acknowledge(number, packet.content(), at, inputs);
+            self.acknowledge(number, packet.content(), at);
         }
     }
 
     /// Delivers an ACK that leaves the last link at `at` over the wire to the sender.
     #[inline(always)]
-    fn deliver_ack(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) {
-        let SenderSide { flow, out, .. } = self.sender(number, inputs);
+    fn deliver_ack(&mut self, number: usize, content: Content, at: Instant) {
+        let SenderSide { flow, out, .. } = self.sender(number);
         let at = flow.base.sending.inward.pass(content.size(), at);
         let keeper = flow.keeper;
         let has_left = flow.try_acknowledge(Ack::of(content), at, out.first, out.events)
-            || self.acknowledge(number, content, at, inputs);
+            || self.acknowledge(number, content, at);
         if keeper == Keeper::Population && has_left {
             self.note_member(number, at, -1);
         }
@@ -295,8 +281,8 @@ impl Hosts {
     /// Delivers an ACK to the sender, whose short way is not open. Returns whether the ACK has left the
     /// network: it may wait for its time.
     #[inline(never)]
-    fn acknowledge(&mut self, number: usize, content: Content, at: Instant, inputs: &mut LinkInputs) -> bool {
-        let SenderSide { flow, out, samples } = self.sender(number, inputs);
+    fn acknowledge(&mut self, number: usize, content: Content, at: Instant) -> bool {
+        let SenderSide { flow, out, samples } = self.sender(number);
         if at > samples.0.end || flow.hold_behind(Ack::of(content), at) {
             return true;
         }
@@ -304,7 +290,7 @@ impl Hosts {
             flow.acknowledge(Ack::of(content), at, out, samples);
         } else if flow.sender_keeps_to_clock && !flow.is_owned() {
             let packet = flow.waiting_ack(content).due(at);
-            inputs.waiting.push(packet);
+            self.inputs.waiting.push(packet);
             return false;
         } else {
             flow.hold(Ack::of(content), at, out.events);
@@ -313,7 +299,7 @@ impl Hosts {
     }
 
     /// Takes a packet that has waited for its time to this step of its route, at a host.
-    pub(super) fn arrive(&mut self, packet: SimPacket, step: Step, inputs: &mut LinkInputs) {
+    pub(super) fn arrive(&mut self, packet: SimPacket, step: Step) {
         let (now, number, content) = (packet.at(), packet.flow(), packet.content());
         let flow = &mut self.flows[number];
         match (step, flow.keeper) {
@@ -322,21 +308,21 @@ impl Hosts {
             }
             (Step::ReceiverWire, _) => {
                 let at = flow.base.receiving.inward.pass(packet.size(), now);
-                inputs.waiting.push(packet.onward().due(at));
+                self.inputs.waiting.push(packet.onward().due(at));
             }
             (Step::SenderWire, _) => {
                 let at = flow.base.sending.inward.pass(packet.size(), now);
-                inputs.waiting.push(packet.onward().due(at));
+                self.inputs.waiting.push(packet.onward().due(at));
             }
             (Step::Receiver, Keeper::User(user)) => {
-                self.deliver_data_to_user((user.get(), number), content, now, inputs);
+                self.deliver_data_to_user((user.get(), number), content, now);
             }
-            (Step::Receiver, _) => self.deliver_data(number, content, now, inputs),
+            (Step::Receiver, _) => self.deliver_data(number, content, now),
             (Step::Sender, keeper) => {
                 if let Keeper::User(user) = keeper {
-                    self.notify_up_to(user.get(), number, now, inputs);
+                    self.notify_up_to(user.get(), number, now);
                 }
-                let SenderSide { flow, out, samples } = self.sender(number, inputs);
+                let SenderSide { flow, out, samples } = self.sender(number);
                 flow.acknowledge(Ack::of(content), now, out, samples);
                 self.carry_ack(number);
                 self.note_member(number, now, -1);

@@ -163,7 +163,7 @@ impl Link {
         let Self { wire, delay, meters, queue, medium, metered, leads_on, .. } = self;
         let mut gone = std::mem::take(&mut traffic.departures[usize::from(*leads_on)]);
         let (mut came, mut services, mut watch_at) = (0, 0, WATCH_INTERVAL);
-        while let Some((mut packets, ready)) = traffic.inputs.queues[number].lend(bound) {
+        while let Some((mut packets, ready)) = traffic.hosts.inputs.queues[number].lend(bound) {
             let taken = ready.end;
             let mut ready = &mut packets[ready];
             came += ready.len() as u64;
@@ -199,7 +199,7 @@ impl Link {
                     services += served.run(ready, Instant::ZERO, (delay, medium), &mut gone, traffic);
                 }
             }
-            traffic.inputs.queues[number].give_back(packets, taken);
+            traffic.hosts.inputs.queues[number].give_back(packets, taken);
             if gone.len() >= MANY {
                 traffic.pass_on(&gone, *leads_on);
                 gone.clear();
@@ -215,7 +215,7 @@ impl Link {
             services += served.run(&[], bound, (delay, medium), &mut gone, traffic);
         }
         traffic.departures[usize::from(*leads_on)] = gone;
-        traffic.inputs.settle(number, self.next_service());
+        traffic.hosts.inputs.settle(number, self.next_service());
         (came + services, came)
     }
 

@@ -105,7 +105,7 @@ impl Batched {
         link::set_routes(&mut links, &setup.steps);
         let return_paths = ReturnPaths::of(network, border.is_none());
         let traffic = Traffic::new(network, seed, setup, watch, border);
-        if traffic.inputs.are_many() {
+        if traffic.hosts.inputs.are_many() {
             links.iter_mut().for_each(Link::note_delays);
         }
         let hosts_are_independent = traffic.hosts.are_independent();
@@ -197,7 +197,7 @@ impl Batched {
                 return false;
             }
             let limit = (head + self.lookahead).min(beyond);
-            let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
+            let host = self.traffic.hosts.inputs.waiting.peek(limit).map(|packet| packet.at());
             let event = self.traffic.hosts.next_event(limit);
             let end = event.map_or(limit, |event| self.links_before(event));
             let bound = host.map_or(end, |host| host.min(end));
@@ -226,7 +226,7 @@ impl Batched {
 
     /// Handles the next packet that waits for its time at a host, which comes before `limit`.
     fn take_host(&mut self, limit: Instant) {
-        let packet = self.traffic.inputs.waiting.pop(limit).expect("it was seen");
+        let packet = self.traffic.hosts.inputs.waiting.pop(limit).expect("it was seen");
         self.handled += 1;
         self.traffic.advance(packet);
     }
@@ -235,9 +235,8 @@ impl Batched {
     /// them. Returns the limit, or the time just after something before it that concerns several flows.
     fn run_hosts(&mut self, limit: Instant) -> Instant {
         loop {
-            let host = self.traffic.inputs.waiting.peek(limit).map(|packet| packet.at());
-            let Traffic { hosts, inputs, .. } = &mut self.traffic;
-            let (event, happened) = hosts.wake_before(host.unwrap_or(limit), limit, inputs);
+            let host = self.traffic.hosts.inputs.waiting.peek(limit).map(|packet| packet.at());
+            let (event, happened) = self.traffic.hosts.wake_before(host.unwrap_or(limit), limit);
             self.handled += happened;
             match (host, event) {
                 (_, Some(event)) if !self.traffic.hosts.concerns_one_flow(&event) => {
@@ -267,14 +266,14 @@ impl Batched {
     /// Returns the time before which nothing happens at a host.
     #[inline]
     fn next_at_hosts(&self) -> Instant {
-        let Traffic { hosts, inputs, .. } = &self.traffic;
-        hosts.events.next().min(inputs.waiting.next())
+        let Hosts { events, inputs, .. } = &self.traffic.hosts;
+        events.next().min(inputs.waiting.next())
     }
 
     /// Returns the time before which no packet comes to a link, and no link is to be served.
     #[inline]
     fn head(&self) -> Instant {
-        self.traffic.inputs.next()
+        self.traffic.hosts.inputs.next()
     }
 
     /// Returns the time before which arrivals at links come before the event.
@@ -289,8 +288,8 @@ impl Batched {
     /// Processes the arrivals at all links before `bound`.
     fn run_links(&mut self, bound: Instant) {
         let mut busy = std::mem::take(&mut self.busy);
-        self.traffic.inputs.find_due(bound, &mut busy);
-        let are_many = self.traffic.inputs.are_many();
+        self.traffic.hosts.inputs.find_due(bound, &mut busy);
+        let are_many = self.traffic.hosts.inputs.are_many();
         for (place, &link) in busy.iter().enumerate() {
             if are_many {
                 self.prefetch(&busy[place..]);
@@ -310,11 +309,11 @@ impl Batched {
         let ahead = |distance: usize| links.get(distance).map(|&link| link as usize);
         if let Some(link) = ahead(12) {
             prefetch(&self.links[link..=link]);
-            prefetch(&self.traffic.inputs.queues[link..=link]);
+            prefetch(&self.traffic.hosts.inputs.queues[link..=link]);
         }
         if let Some(link) = ahead(9) {
             self.links[link].prefetch();
-            self.traffic.inputs.queues[link].prefetch_first();
+            self.traffic.hosts.inputs.queues[link].prefetch_first();
         }
         for (distance, stage) in
             [(6, PrefetchStage::Queues), (4, PrefetchStage::Counters), (2, PrefetchStage::Packets)]
@@ -334,9 +333,9 @@ impl Batched {
     }
 
     fn handle(&mut self, event: Event) {
-        let Traffic { hosts, inputs, .. } = &mut self.traffic;
+        let hosts = &mut self.traffic.hosts;
         match hosts.sources.source(event.source) {
-            EventSource::Timer(flow) => hosts.wake_flow_now(flow, self.now, inputs),
+            EventSource::Timer(flow) => hosts.wake_flow_now(flow, self.now),
             EventSource::Message(channel) => {
                 let message = hosts.channels.receive(channel);
                 self.deliver(channel, &message);
@@ -345,7 +344,7 @@ impl Batched {
             EventSource::Probe => self.sample(),
             EventSource::Arrival(population) => hosts.begin_flow(population, self.now),
             EventSource::User(user) => {
-                hosts.wake_user(user, self.now, self.now.just_after(), inputs);
+                hosts.wake_user(user, self.now, self.now.just_after());
             }
         }
     }
@@ -404,7 +403,7 @@ impl Batched {
             links.push((number, link));
         }
         for (number, link) in links {
-            self.traffic.inputs.settle(number, link.next_service());
+            self.traffic.hosts.inputs.settle(number, link.next_service());
             self.links[number] = link;
         }
         Ok(())
@@ -450,7 +449,7 @@ impl Batched {
 impl Batched {
     /// Takes the packets on their way to a link that come before `bound`.
     pub(super) fn take_arrivals(&mut self, link: usize, bound: Instant) -> Vec<crate::packet::SimPacket> {
-        std::iter::from_fn(|| self.traffic.inputs.queues[link].pop(bound)).collect()
+        std::iter::from_fn(|| self.traffic.hosts.inputs.queues[link].pop(bound)).collect()
     }
 
     /// Returns whether all return paths whose delays may become fixed have become so.
@@ -460,7 +459,7 @@ impl Batched {
 
     /// Adds a packet on its way to a link.
     pub(super) fn add_arrival(&mut self, link: usize, packet: crate::packet::SimPacket) {
-        self.traffic.inputs.push(link, packet);
+        self.traffic.hosts.inputs.push(link, packet);
     }
 }
 

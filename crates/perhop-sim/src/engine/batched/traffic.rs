@@ -6,7 +6,6 @@ use perhop_core::prefetch;
 
 use super::border::{Border, BorderPacket};
 use super::hosts::{Hosts, PREFETCH_DISTANCE};
-use super::link_inputs::LinkInputs;
 use crate::engine::setup::{Setup, Step};
 use crate::network::Network;
 use crate::packet::SimPacket;
@@ -18,8 +17,6 @@ pub(super) const MANY: usize = 512;
 /// Packets in transit, and the hosts that they come from and go to.
 #[derive(Clone, Debug)]
 pub(super) struct Traffic {
-    /// Packets on their way to links, and those that wait before hosts.
-    pub(super) inputs: LinkInputs,
     /// Packets that have left links in this window, in the order in which links ran, and have not come to the
     /// next steps of their routes: those of links that lead to hosts only, and those of links that lead on.
     ///
@@ -45,7 +42,6 @@ impl Traffic {
         border: Option<Border>,
     ) -> Self {
         Self {
-            inputs: LinkInputs::of(network, setup.largest_packet()),
             departures: [Vec::new(), Vec::new()],
             steps: std::mem::take(&mut setup.steps),
             hosts: Hosts::new(network, seed, setup),
@@ -63,7 +59,7 @@ impl Traffic {
         leads_on: bool,
         departures: &mut Vec<SimPacket>,
     ) {
-        if self.inputs.are_many() {
+        if self.hosts.inputs.are_many() {
             departures.extend_from_slice(packets);
         } else {
             self.pass_on(packets, leads_on);
@@ -87,13 +83,13 @@ impl Traffic {
         if leads_on {
             self.forward_all(packets);
         } else {
-            self.hosts.deliver_all(packets, &mut self.inputs);
+            self.hosts.deliver_all(packets);
         }
     }
 
     #[inline(never)]
     fn forward_all(&mut self, packets: &[SimPacket]) {
-        let are_many = self.inputs.are_many();
+        let are_many = self.hosts.inputs.are_many();
         for (place, packet) in packets.iter().enumerate() {
             if are_many {
                 self.prefetch(&packets[place..]);
@@ -116,7 +112,7 @@ impl Traffic {
         if let Some(step) = next(2 * PREFETCH_DISTANCE) {
             match self.steps.get(step) {
                 Some(&(Step::Link(link) | Step::Metered(link))) => {
-                    prefetch(&self.inputs.queues[link as usize..=link as usize]);
+                    prefetch(&self.hosts.inputs.queues[link as usize..=link as usize]);
                 }
                 _ => self.hosts.prefetch(packets[2 * PREFETCH_DISTANCE].flow()),
             }
@@ -124,7 +120,7 @@ impl Traffic {
         if let Some(step) = next(PREFETCH_DISTANCE)
             && let Some(&(Step::Link(link) | Step::Metered(link))) = self.steps.get(step)
         {
-            self.inputs.queues[link as usize].prefetch_last();
+            self.hosts.inputs.queues[link as usize].prefetch_last();
         }
     }
 
@@ -132,10 +128,10 @@ impl Traffic {
     #[inline(always)]
     fn forward(&mut self, packet: SimPacket) {
         match self.steps[packet.step()] {
-            Step::Link(link) | Step::Metered(link) => self.inputs.push(link as usize, packet),
-            Step::Ingress => self.inputs.waiting.push(packet),
+            Step::Link(link) | Step::Metered(link) => self.hosts.inputs.push(link as usize, packet),
+            Step::Ingress => self.hosts.inputs.waiting.push(packet),
             Step::Away(part) => self.leave(part, packet),
-            _ => self.hosts.deliver_all(&[packet], &mut self.inputs),
+            _ => self.hosts.deliver_all(&[packet]),
         }
     }
 
@@ -146,7 +142,7 @@ impl Traffic {
                 self.hosts.pass_ingress(packet);
                 self.forward(packet.onward());
             }
-            step => self.hosts.arrive(packet, step, &mut self.inputs),
+            step => self.hosts.arrive(packet, step),
         }
     }
 

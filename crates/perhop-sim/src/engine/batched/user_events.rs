@@ -14,7 +14,6 @@
 use perhop_core::Instant;
 
 use super::hosts::{Hosts, ReceiverSide, SenderSide};
-use super::link_inputs::LinkInputs;
 use super::users::{BatchedUsers, Moment};
 use crate::engine::users::Notification;
 use crate::events::Event;
@@ -54,27 +53,26 @@ impl Hosts {
         (user, number): (usize, usize),
         content: Content,
         now: Instant,
-        inputs: &mut LinkInputs,
     ) {
         let Some(other) = self.users.users.other_direction(number) else {
-            self.deliver_data(number, content, now, inputs);
-            return self.notify_up_to(user, number, now, inputs);
+            self.deliver_data(number, content, now);
+            return self.notify_up_to(user, number, now);
         };
-        self.unload_ack(number, other, content.sequence(), now, inputs);
-        let ReceiverSide { flow, samples, events, .. } = self.receiver(number, inputs);
+        self.unload_ack(number, other, content.sequence(), now);
+        let ReceiverSide { flow, samples, events, .. } = self.receiver(number);
         let ack = flow.receive(content, now, samples);
         flow.schedule(events);
         let may_ride = flow.base.receiving.receiver.is_in_order();
         if let Some(ack) = ack.filter(|_| !may_ride) {
-            self.send_ack(number, ack, now, inputs);
+            self.send_ack(number, ack, now);
         }
         // The ACK waits for what the user says now: data that is then sent carries it.
         let before = self.flows[other].base.carries_up_to();
         self.expect_notification(number, now);
-        self.notify_up_to(user, number, now, inputs);
+        self.notify_up_to(user, number, now);
         if let Some(ack) = ack.filter(|_| may_ride) {
             if self.flows[other].base.carries_up_to() == before {
-                self.send_ack(number, ack, now, inputs);
+                self.send_ack(number, ack, now);
             } else {
                 self.flows[number].base.spare_ack(ack);
             }
@@ -82,23 +80,16 @@ impl Hosts {
     }
 
     /// Delivers the ACK that a segment of a connection carries to the sender of the other direction.
-    fn unload_ack(
-        &mut self,
-        number: usize,
-        other: usize,
-        sequence: u32,
-        now: Instant,
-        inputs: &mut LinkInputs,
-    ) {
+    fn unload_ack(&mut self, number: usize, other: usize, sequence: u32, now: Instant) {
         let Some(carried) = self.flows[number].base.unload_ack(sequence) else { return };
-        let SenderSide { flow, out, samples } = self.sender(other, inputs);
+        let SenderSide { flow, out, samples } = self.sender(other);
         let Some(ack) = flow.base.take_off(carried) else { return };
         flow.acknowledge(ack, now, out, samples);
         self.carry_ack(other);
     }
 
-    fn send_ack(&mut self, number: usize, ack: Ack, now: Instant, inputs: &mut LinkInputs) {
-        let ReceiverSide { flow, mut first, .. } = self.receiver(number, inputs);
+    fn send_ack(&mut self, number: usize, ack: Ack, now: Instant) {
+        let ReceiverSide { flow, mut first, .. } = self.receiver(number);
         first.put(flow.base.receiving.acknowledge(ack, now));
     }
 
@@ -111,27 +102,21 @@ impl Hosts {
 
     /// Lets a user act at its event at `now`, in a window that ends at `limit`. Returns how often something
     /// happened.
-    pub(super) fn wake_user(
-        &mut self,
-        user: usize,
-        now: Instant,
-        limit: Instant,
-        inputs: &mut LinkInputs,
-    ) -> u64 {
+    pub(super) fn wake_user(&mut self, user: usize, now: Instant, limit: Instant) -> u64 {
         self.users.queues[user].scheduled = Instant::NEVER;
         self.users.put_much_in_order(now);
         let limit = if self.users.queues[user].takes_turns { limit } else { now.just_after() };
-        self.act_for(user, Moment::of(limit), inputs)
+        self.act_for(user, Moment::of(limit))
     }
 
     /// Gives a user the events of its flows up to this one until now, before anything else comes to a host,
     /// where packets wait for their time.
-    pub(super) fn notify_up_to(&mut self, user: usize, flow: usize, now: Instant, inputs: &mut LinkInputs) {
-        self.act_for(user, Moment::behind_packets_of(flow, now), inputs);
+    pub(super) fn notify_up_to(&mut self, user: usize, flow: usize, now: Instant) {
+        self.act_for(user, Moment::behind_packets_of(flow, now));
     }
 
     /// Handles all that happens to a user before `limit`. Returns how often something happened.
-    fn act_for(&mut self, user: usize, limit: Moment, inputs: &mut LinkInputs) -> u64 {
+    fn act_for(&mut self, user: usize, limit: Moment) -> u64 {
         let mut happened = 0;
         loop {
             let BatchedUsers { users, queues, .. } = &mut self.users;
@@ -142,10 +127,10 @@ impl Hosts {
                 match self.users.users.flow_of(user, action) {
                     Err(at) => self.users.queues[user].wake = at,
                     Ok(number) => {
-                        self.advance_sender(number, moment, inputs);
+                        self.advance_sender(number, moment);
                         let flow = &mut self.flows[number].base;
                         self.users.users.carry_out(number, action, flow, moment.at);
-                        let SenderSide { flow, out, .. } = self.sender(number, inputs);
+                        let SenderSide { flow, out, .. } = self.sender(number);
                         flow.send_what_it_may(moment.at, out);
                         self.carry_ack(number);
                     }
@@ -159,11 +144,11 @@ impl Hosts {
     }
 
     /// Lets the sender of a user's flow take all that comes to it before this moment.
-    fn advance_sender(&mut self, number: usize, moment: Moment, inputs: &mut LinkInputs) {
+    fn advance_sender(&mut self, number: usize, moment: Moment) {
         let limit = if moment.wakes.is_some() { moment.at.just_after() } else { moment.at };
-        let SenderSide { flow, out, samples } = self.sender(number, inputs);
+        let SenderSide { flow, out, samples } = self.sender(number);
         flow.take_turn(limit, out, samples);
-        let SenderSide { flow, out, samples: (times, series) } = self.sender(number, inputs);
+        let SenderSide { flow, out, samples: (times, series) } = self.sender(number);
         if moment.wakes.is_none() && moment.is_after_acks_of(number) {
             flow.take_held_at(moment.at, out, (times, &mut *series));
         }
@@ -177,7 +162,6 @@ impl Hosts {
         number: usize,
         now: Instant,
         limit: Instant,
-        inputs: &mut LinkInputs,
     ) -> u64 {
         let takes_turns = self.users.queues[user].takes_turns;
         let (moment, limit) = if takes_turns {
@@ -185,7 +169,7 @@ impl Hosts {
         } else {
             (Moment::behind_packets_at(now), now.just_after())
         };
-        let happened = self.act_for(user, moment, inputs) + self.take_turn(number, limit, inputs);
+        let happened = self.act_for(user, moment) + self.take_turn(number, limit);
         self.carry_ack(number);
         happened
     }

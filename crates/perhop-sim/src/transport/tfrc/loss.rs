@@ -13,7 +13,7 @@ const LATER_ARRIVALS: u8 = 3;
 const LEAST_DISCOUNT: f64 = 0.25;
 
 /// Which packets were lost, grouped into loss events, and the intervals between these.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LossHistory {
     discounting: bool,
     /// The highest packet that arrived.
@@ -47,14 +47,7 @@ struct Interval {
 impl LossHistory {
     /// Makes a history in which nothing was received, and nothing lost.
     pub fn new(discounting: bool) -> Self {
-        Self {
-            discounting,
-            newest: None,
-            missing: VecDeque::new(),
-            event: None,
-            closed: VecDeque::with_capacity(INTERVALS + 1),
-            events: 0,
-        }
+        Self { discounting, closed: VecDeque::with_capacity(INTERVALS + 1), ..Self::default() }
     }
 
     /// Notes a packet that arrived while the sender's round-trip time is `rtt`; returns whether it reveals a

@@ -8,7 +8,7 @@ pub(super) const DUP_THRESH: u32 = 3;
 /// What the receiver holds of the outstanding segments, which are lost, and which were sent again.
 ///
 /// Segments are judged and sent again in order, so two bounds say which each is; the counts make the pipe.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     /// Bit `n mod length` for each segment n that is outstanding and was selectively acknowledged.
     held: Vec<u64>,
@@ -58,16 +58,7 @@ impl Scoreboard {
     /// Makes a board with nothing outstanding, of a window of so many segments at most.
     pub(super) fn new(window: u32) -> Self {
         let words = (window as usize + 2).div_ceil(64).next_power_of_two();
-        Self {
-            held: vec![0; words],
-            acked: 0,
-            sent: 0,
-            top: 0,
-            judged: 0,
-            resent: 0,
-            counts: Counts::default(),
-            reported: [(0, 0); MOST_BLOCKS],
-        }
+        Self { held: vec![0; words], ..Self::default() }
     }
 
     /// Returns the pipe: how many segments are thought to be in the network (`SetPipe`).

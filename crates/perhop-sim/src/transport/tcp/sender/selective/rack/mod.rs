@@ -23,7 +23,6 @@ mod probe;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use perhop_core::{Duration, Instant};
@@ -87,36 +86,12 @@ pub(super) struct Rack {
     is_measured: bool,
 }
 
-/// A transmission of a segment. Each has a number of its own, by which they are compared: that is their order
-/// (`RACK_sent_after`).
-#[derive(Clone, Copy, Debug, Default)]
+/// A transmission of a segment. Each has a number of its own, by which they are ordered (`RACK_sent_after`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Transmission {
     number: u64,
     at: Instant,
     sequence: u32,
-}
-
-impl PartialEq for Transmission {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Transmission {}
-
-impl PartialOrd for Transmission {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Transmission {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.number.cmp(&other.number)
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
