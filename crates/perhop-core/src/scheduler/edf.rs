@@ -12,12 +12,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::services::{classes_are_services, services};
+use super::queues::all_wait_in_one_queue;
+use super::services::{classes_are_services, services_share_a_rule};
 use super::{ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::queue::owned;
 use crate::units::defaults::millis;
 use crate::units::{UnitError, require};
 use crate::{
@@ -118,20 +118,10 @@ impl<P: Packet> Scheduler for Edf<P> {
         retune_aqm(&to.before.rule, &to.after.rule, |rule| queue.retune(rule, environment)).map_err(in_rule)
     }
 
-    fn aqms<'a>(params: &'a EdfParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        vec![("rule".into(), &params.rule)]
-    }
-
-    fn class_keys(_params: &EdfParams) -> Vec<ClassKey> {
-        services()
-    }
+    services_share_a_rule!(EdfParams);
 
     fn least_rates(_: &EdfParams, _: Bitrate) -> Vec<Option<Bitrate>> {
         vec![None]
-    }
-
-    fn aqms_mut(params: &mut EdfParams) -> Vec<&mut AqmParams> {
-        vec![&mut params.rule]
     }
 }
 
@@ -188,25 +178,7 @@ impl<P: Packet> Discipline<P> for Edf<P> {
 
     classes_are_services!();
 
-    fn occupancy(&self) -> &Occupancy {
-        self.queue.occupancy()
-    }
-
-    fn class(&self, class: usize) -> &ClassCounters {
-        self.queue.class(class)
-    }
-
-    fn gauges(&self) -> Vec<(String, f64)> {
-        owned(self.queue.gauges())
-    }
-
-    fn on_message(&mut self, _label: u32, message: &Message) {
-        self.queue.on_message(message);
-    }
-
-    fn settle(&mut self, now: Instant) {
-        self.queue.settle_idle(now);
-    }
+    all_wait_in_one_queue!();
 
     fn inspect(&self, show: &mut dyn FnMut(&P)) {
         self.queue.inspect(&mut |held| show(&held.packet));

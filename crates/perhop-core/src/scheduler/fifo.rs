@@ -5,10 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::queues::all_wait_in_one_queue;
 use super::{Dequeued, Discipline, Retuning, Scheduler, retune_aqm};
 use crate::aqm::AqmParams;
 use crate::control::Message;
-use crate::queue::owned;
 use crate::units::UnitError;
 use crate::{
     Bitrate, Block, ClassCounters, Environment, Instant, ManagedQueue, Occupancy, Origin, Packet, Reason,
@@ -76,25 +76,7 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         taken.dequeued(0)
     }
 
-    fn occupancy(&self) -> &Occupancy {
-        self.queue.occupancy()
-    }
-
-    fn class(&self, class: usize) -> &ClassCounters {
-        self.queue.class(class)
-    }
-
-    fn gauges(&self) -> Vec<(String, f64)> {
-        owned(self.queue.gauges())
-    }
-
-    fn on_message(&mut self, _label: u32, message: &Message) {
-        self.queue.on_message(message);
-    }
-
-    fn settle(&mut self, now: Instant) {
-        self.queue.settle_idle(now);
-    }
+    all_wait_in_one_queue!();
 
     fn queues(&self, show: &mut dyn FnMut(&ManagedQueue<P>)) {
         show(&self.queue);

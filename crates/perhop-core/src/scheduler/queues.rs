@@ -515,6 +515,28 @@ macro_rules! classes_are_queues {
 }
 pub(super) use classes_are_queues;
 
+/// The methods of a discipline whose packets all wait in its field `queue`, a [`ManagedQueue`].
+macro_rules! all_wait_in_one_queue {
+    () => {
+        fn occupancy(&self) -> &Occupancy {
+            self.queue.occupancy()
+        }
+        fn class(&self, class: usize) -> &ClassCounters {
+            self.queue.class(class)
+        }
+        fn gauges(&self) -> Vec<(String, f64)> {
+            crate::queue::owned(self.queue.gauges())
+        }
+        fn on_message(&mut self, _label: u32, message: &Message) {
+            self.queue.on_message(message);
+        }
+        fn settle(&mut self, now: Instant) {
+            self.queue.settle_idle(now);
+        }
+    };
+}
+pub(super) use all_wait_in_one_queue;
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

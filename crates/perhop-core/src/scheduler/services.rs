@@ -1,8 +1,5 @@
 //! Common parts of the schedulers of Asymmetric Best-Effort: their classes are its services.
 
-use super::ClassKey;
-use crate::abe::Service;
-
 /// The methods of a discipline whose classes are the services.
 macro_rules! classes_are_services {
     () => {
@@ -20,7 +17,18 @@ macro_rules! classes_are_services {
 }
 pub(super) use classes_are_services;
 
-/// The services, as classes of a scheduler.
-pub(super) fn services() -> Vec<ClassKey> {
-    Service::ALL.iter().map(|service| ClassKey { name: service.name().into(), key: None }).collect()
+/// The declarations of a scheduler whose classes are the services, under the AQM `rule` of its parameters.
+macro_rules! services_share_a_rule {
+    ($params:ty) => {
+        fn aqms<'a>(params: &'a $params, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
+            vec![("rule".into(), &params.rule)]
+        }
+        fn aqms_mut(params: &mut $params) -> Vec<&mut AqmParams> {
+            vec![&mut params.rule]
+        }
+        fn class_keys(_: &$params) -> Vec<ClassKey> {
+            Service::ALL.iter().map(|service| ClassKey { name: service.name().into(), key: None }).collect()
+        }
+    };
 }
+pub(super) use services_share_a_rule;

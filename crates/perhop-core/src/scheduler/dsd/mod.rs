@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use self::control::Control;
 use self::flat::{Decision, Flat};
-use super::services::{classes_are_services, services};
+use super::services::{classes_are_services, services_share_a_rule};
 use super::{Admitted, ClassKey, Dequeued, Discipline, Retuning, Scheduler, in_rule, retune_aqm};
 use crate::abe::Service;
 use crate::aqm::AqmParams;
@@ -206,20 +206,10 @@ impl<P: Packet> Scheduler for Dsd<P> {
         retune_aqm(&to.before.rule, &to.after.rule, |rule| flat.retune(rule, environment)).map_err(in_rule)
     }
 
-    fn aqms<'a>(params: &'a DsdParams, _path: Option<&str>) -> Vec<(String, &'a AqmParams)> {
-        vec![("rule".into(), &params.rule)]
-    }
-
-    fn class_keys(_params: &DsdParams) -> Vec<ClassKey> {
-        services()
-    }
+    services_share_a_rule!(DsdParams);
 
     fn least_rates(_: &DsdParams, rate: Bitrate) -> Vec<Option<Bitrate>> {
         vec![Some(rate)]
-    }
-
-    fn aqms_mut(params: &mut DsdParams) -> Vec<&mut AqmParams> {
-        vec![&mut params.rule]
     }
 }
 
