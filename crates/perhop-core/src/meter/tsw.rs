@@ -50,7 +50,7 @@ impl RateEstimator {
         self.rate * self.window / (now.since(self.last).as_secs_f64() + self.window)
     }
 
-    /// When the rate will have fallen to `rate` bit/s if nothing more comes; not before the last packet.
+    /// Returns when the rate falls to `rate` bit/s if nothing more comes; not before the last packet.
     pub fn falls_to(&self, rate: f64) -> Instant {
         let gap = self.window * (self.rate / rate - 1.0).max(0.0);
         self.last + Duration::from_nanos((gap * 1e9).ceil() as u64)

@@ -457,7 +457,7 @@ impl SchedulerParams {
         }
     }
 
-    /// The parameters of the AQM of a FIFO, which a queue that names only an AQM is; `None` for any other.
+    /// Returns the parameters of a FIFO's AQM, which a queue that names only an AQM is; else `None`.
     pub fn only_aqm(&self) -> Option<&AqmParams> {
         if let Self::Fifo(FifoParams { rule }) = self { Some(rule) } else { None }
     }

@@ -67,7 +67,7 @@ impl BatchedFlow {
         happened
     }
 
-    /// The sender of a user's flow takes the ACKs that come at `at`, all earlier ones having been taken.
+    /// Gives the sender of a user's flow the ACKs that come at `at`, all earlier ones having been taken.
     pub(in super::super) fn take_held_at(
         &mut self,
         at: Instant,

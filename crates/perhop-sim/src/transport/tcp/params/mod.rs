@@ -132,26 +132,21 @@ pub struct TcpParams {
     pub accecn: AccEcn,
     /// How slow start ends, besides by a loss or a mark: `standard`, the default, or another. Refused with a
     /// congestion control that has no slow start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_start: Option<SlowStart>,
     /// How a reduction of the window is carried out, and its growth counted: `exact`, the default, or
     /// `linux`, the default of `tcp = "linux"`. Refused with a congestion control that sets a rate, or the
     /// window in recoveries, or carries out its reductions itself, except with `tcp = "linux"`, which has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Reduction>,
     /// The spacing of segments: `none`, the default, or `window`. Refused with a congestion control that sets
     /// a rate of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
     /// Where an application hands the data over in steps: what becomes of the window after a retransmission
     /// timeout without sending; `rfc5681`, the default, or `none`. Refused without an `application`, and with
     /// a congestion control that sets the window in recoveries itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,
     /// Where an application hands the data over in steps: whether a window grows that is hardly used;
     /// `rfc7661`, the default, or `none`. Refused without an `application`, and with a congestion control
     /// that sets the window in recoveries itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_validation: Option<CwndValidation>,
     /// Before new data, wait a time drawn uniformly up to this (ns-2's `overhead_`), against phase effects.
     /// Refused where segments are paced.
