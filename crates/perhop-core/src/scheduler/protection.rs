@@ -44,7 +44,8 @@ pub struct QueueProtectionParams {
     /// less congestion than that does not grow. The default is about 4.2 Mbit/s.
     #[serde(default = "number::<19>")]
     pub aging_exponent: u32,
-    /// Scores rise no further; packets of flows with this score are redirected at any delay (`MAX_QLSCORE`).
+    /// Scores rise no further, and packets of flows with this score are redirected at any delay
+    /// (`MAX_QLSCORE`).
     #[serde(default = "secs::<5>")]
     pub max_score: Duration,
     /// Buckets for flows, a power of 2 up to 16384, besides the one that is shared (`NBUCKETS`).
