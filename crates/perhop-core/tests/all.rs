@@ -12,6 +12,7 @@ mod ordinary;
 mod parameters;
 
 mod conformance;
+mod declarations;
 mod hierarchy;
 mod ns3_cases;
 mod probes;

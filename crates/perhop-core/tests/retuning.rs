@@ -11,7 +11,7 @@ use perhop_core::{
 };
 use proptest::prelude::*;
 
-use crate::blocks::{aqm, meter};
+use crate::blocks::{aqm, meter, under_one_aqm};
 use crate::parameters::{AQMS, METERS, SCHEDULERS};
 
 /// A port in the harness's environment.
@@ -321,5 +321,55 @@ fn what_would_leave_the_state_without_a_meaning_is_refused() {
         let found = refused.as_deref().map_or("", |problem| perhop_core::units::split_key(problem).0);
         assert_eq!(found, key, "{name}: {refused:?}");
         assert_eq!(format!("{built:?}") == was, !key.is_empty(), "{name}");
+    }
+}
+
+/// What happens to packets that come every half millisecond, in threes.
+fn fate(mut port: Port<Header>) -> Vec<(Offered<Header>, Vec<Served<Header>>)> {
+    (0..300_u32)
+        .map(|n| {
+            let (dscp, color) = (Dscp::new([0, 3, 1][n as usize % 3]).unwrap(), Color::ALL[n as usize % 2]);
+            let packet = Header { dscp, color, ..Header::new(FlowId(n % 4), 1000) };
+            step(&mut port, packet, micros(u64::from(n / 3) * 500))
+        })
+        .collect()
+}
+
+#[test]
+fn a_scheduler_that_gets_other_parameters_before_any_packet_acts_by_these() {
+    let limits =
+        ["9p", "2p"].map(|limit| under_one_aqm(&format!(r#"{{"aqm": "drop-tail", "limit": "{limit}"}}"#)));
+    let [before, after] = limits.map(|all| all.map(|(_, params, _)| params));
+    let rule = r#""rule": {"aqm": "drop-tail", "limit": "9p"}"#;
+    let protected = |protection: &str| {
+        format!(
+            r#"{{"scheduler": "drr", "queues": [
+                {{"name": "a", "match": {{"dscp": 3}}, "queue-protection": {protection}, {rule}}}, {{"name": "b", {rule}}}]}}"#
+        )
+    };
+    let lax = r#"{"critical-delay": "1s", "critical-score": "1s"}"#;
+    let strict = r#"{"critical-delay": "1us", "critical-score": "1us", "max-th": "0s"}"#;
+    let of_limit = |name: &str, limit| format!(r#"{{"scheduler": "{name}", "limit": "{limit}p"}}"#);
+    let deadline =
+        |blue: &str| format!(r#"{{"scheduler": "edf", "blue": "{blue}", "green": "1ms", {rule}}}"#);
+    let shaped = |rate: &str| {
+        format!(
+            r#"{{"scheduler": "shaper", "rate": "{rate}", "burst": "2kB", "queue": {{"aqm": "drop-tail", "limit": "9p"}}}}"#
+        )
+    };
+    let more = [
+        (of_limit("fq-codel", 9), of_limit("fq-codel", 2)),
+        (of_limit("dualpi2", 9), of_limit("dualpi2", 2)),
+        (protected(lax), protected(strict)),
+        (deadline("1ms"), deadline("9ms")),
+        (shaped("7Mbps"), shaped("3Mbps")),
+    ];
+    let more = more.map(|(before, after)| (scheduler(&before), scheduler(&after)));
+    for (before, after) in before.into_iter().zip(after).chain(more) {
+        let mut retuned = port(before.clone());
+        retuned.retune(&to(&before, &after, Instant::ZERO)).unwrap();
+        let (retuned, fresh) = (fate(retuned), fate(port(after.clone())));
+        assert_eq!(retuned, fresh, "{after:?}");
+        assert_ne!(fresh, fate(port(before)), "{after:?}: the change does nothing here");
     }
 }
