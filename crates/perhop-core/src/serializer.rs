@@ -68,4 +68,15 @@ mod tests {
         }
         assert_eq!(at, Instant::from_nanos(8_000_000_000));
     }
+    #[test]
+    fn a_size_that_takes_whole_nanoseconds_takes_the_same_each_time() {
+        for (rate, size, nanos) in
+            [(8_000_000, 1000, Some(1_000_000)), (8_000_000, 2, Some(2000)), (3, 1, None)]
+        {
+            let mut serializer = Serializer::new(Bitrate::from_bps(rate).unwrap());
+            let end = serializer.transmit(size, Instant::ZERO);
+            assert_eq!(serializer.exactly(), nanos);
+            assert!(nanos.is_none_or(|nanos| end == Instant::from_nanos(nanos)));
+        }
+    }
 }

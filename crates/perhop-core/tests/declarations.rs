@@ -56,7 +56,8 @@ fn a_scheduler_with_queues_of_its_own_declares_their_limit() {
 
 #[test]
 fn blocks_declare_the_delays_that_they_aim_at() {
-    // The target, the least delay at which it acts in microseconds, and whether a parameter spares short queues.
+    // The target, the least delay at which the block acts in microseconds, and whether a parameter spares
+    // short queues.
     for (name, table, targets) in [
         ("drop-tail", r#"{"limit": "7p"}"#, vec![]),
         ("red", r#"{"thresholds": "2/6/0.1", "limit": "9p"}"#, vec![]),

@@ -170,3 +170,98 @@ impl PortView<'_> {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    /// Statistics of a link of 8 Gbit/s, a byte a nanosecond, measured from 100 ns to 200 ns.
+    fn statistics() -> PortStatistics {
+        PortStatistics::new(Bitrate::from_bps(8_000_000_000).unwrap(), (at(100), at(200)), 1)
+    }
+
+    #[test]
+    fn what_is_partly_outside_the_window_is_measured_within_it() {
+        // Arrival and service; the nanoseconds that are waited in the window, whether the packet is sent in
+        // it, and whether its delay counts.
+        for (arrived, service, waited, sent, counts) in [
+            (110, 140, 30, true, true),
+            (100, 199, 99, true, true),
+            (99, 100, 0, true, false),
+            (50, 140, 40, true, false),
+            (50, 60, 0, false, false),
+            (99, 99, 0, false, false),
+            (150, 200, 50, false, true),
+            (100, 200, 100, false, true),
+            (150, 260, 50, false, false),
+            (50, 260, 100, false, false),
+            (210, 260, 0, false, false),
+        ] {
+            let mut all = statistics();
+            all.serve(0, at(arrived), at(service), 10, Color::Green);
+            let case = (arrived, service);
+            assert_eq!(all.mean_packets(), f64::from(waited) / 100.0, "{case:?}");
+            let (bytes, last) = if sent { (10, (at(service), 10)) } else { (0, (at(100), 0)) };
+            assert_eq!((all.bytes, all.last), (bytes, last), "{case:?}");
+            let delays = super::super::DelayOutcome::of(&DelayHistogram::sum(&all.delays));
+            let mut expected = DelayHistogram::default();
+            if counts {
+                expected.record(Color::Green, Duration::from_nanos(service - arrived));
+            }
+            let expected = super::super::DelayOutcome::of(&expected);
+            assert_eq!(format!("{delays:?}"), format!("{expected:?}"), "{case:?}");
+        }
+    }
+
+    #[test]
+    fn a_transmission_at_the_end_counts_as_far_as_it_got() {
+        let mut all = statistics();
+        all.serve(0, at(110), at(120), 20, Color::Green);
+        assert_eq!(all.usage().utilization, 0.2);
+        // 10 of its 30 bytes are sent within the window.
+        all.serve(0, at(130), at(190), 30, Color::Green);
+        assert_eq!(all.usage().utilization, 0.3);
+        assert_eq!(all.usage().mean_rate_bps, 8e9);
+        assert_eq!(all.rate_changes(), []);
+    }
+
+    #[test]
+    fn what_became_of_packets_since_a_time() {
+        let counts = |lost, reordered| TransitCounts { lost, reordered };
+        assert_eq!(counts(Some(9), Some(7)).since(counts(Some(4), Some(1))), counts(Some(5), Some(6)));
+        assert_eq!(counts(Some(9), None).since(TransitCounts::default()), counts(Some(9), None));
+    }
+
+    #[test]
+    fn a_view_adds_up_the_classes() {
+        let class = |color, packets| {
+            let mut class = ClassCounters::default();
+            for _ in 0..packets {
+                class.through.arrive(color);
+                class.occupancy.add(color, 100);
+            }
+            class.through.send(color);
+            class
+        };
+        let (first, second) = (class(Color::Green, 3), class(Color::Red, 5));
+        let (statistics, meter) = (statistics(), MeterCounts::default());
+        let view = PortView {
+            classes: vec![("first", &first), ("second", &second)],
+            meters: vec![("meter", &meter)],
+            statistics: &statistics,
+            gauges: Vec::new(),
+            transit: TransitCounts { lost: Some(1), reordered: None },
+        };
+        assert_eq!(view.waiting(), [3, 0, 5]);
+        let (arrived, sent) = (view.counters().arrived, view.counters().sent);
+        assert_eq!((arrived, sent), ([3, 0, 5], [1, 0, 1]));
+        let classes = vec![first.through.clone(), second.through.clone()];
+        let counted = Counted { classes, meters: vec![meter.clone()], transit: view.transit };
+        assert_eq!(view.counted(), counted);
+        assert_eq!(view.counters().since(&first.through), second.through);
+    }
+}

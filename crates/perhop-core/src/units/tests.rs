@@ -113,3 +113,23 @@ proptest! {
         let _ = text.parse::<Depth>();
     }
 }
+
+#[test]
+fn sizes_and_times_at_a_rate_by_hand() {
+    let rate = |bps| Bitrate::from_bps(bps).unwrap();
+    for (bps, bytes, nanos) in [
+        (8_000_000, 1000, 1_000_000),
+        (1_000_000_000, 125, 1000),
+        // More nanoseconds than a 64-bit product of bits and 10^9 holds.
+        (8_000_000_000, 3_000_000_000, 3_000_000_000),
+    ] {
+        let (bytes, time) = (Bytes::new(bytes), Duration::from_nanos(nanos));
+        assert_eq!((rate(bps).time_of(bytes), rate(bps).bytes_in(time)), (time, bytes));
+    }
+    // Both are rounded down.
+    assert_eq!(rate(3).time_of(Bytes::new(1)).as_nanos(), 2_666_666_666);
+    assert_eq!(rate(8_000_000).bytes_in(Duration::from_nanos(1999)).get(), 1);
+    // What does not fit is the most that does.
+    assert_eq!(rate(1).time_of(Bytes::new(u64::MAX / 8)).as_nanos(), u64::MAX);
+    assert_eq!(rate(u64::MAX).bytes_in(Duration::from_nanos(u64::MAX)).get(), u64::MAX);
+}
