@@ -292,14 +292,20 @@ test("each parameter of the gallery that the text leaves out can be set to its d
   let seen = 0;
   for (const id of files) {
     const toml = scenario(id);
-    for (const control of open(one, toml).controls.filter(({ isSet }) => !isSet)) {
+    const absent = open(one, toml).controls.filter(({ isSet }) => !isSet);
+    for (const control of absent) {
       assert.notEqual(control.default, "", `${id}: ${control.path}`);
       if (control.value === null) continue;
       const value = toToml(control, control.value);
       const edited = one.ask<string>({ do: "edit", toml, path: control.path, value }).value;
       assert.notEqual(edited, toml, `${id}: ${control.path}`);
       assert.equal(one.ask({ do: "check", toml: edited }).value, null, edited);
-      assert.equal(one.ask({ do: "edit", toml: edited, path: control.path, value: "" }).value, toml, edited);
+      let back = one.ask<string>({ do: "edit", toml: edited, path: control.path, value: "" }).value;
+      // A congestion control that the text leaves out is named beside its parameter.
+      const name = control.path.replace(/\.congestion\..*$/, ".congestion.control");
+      if (name !== control.path && absent.some(({ path }) => path === name))
+        back = one.ask<string>({ do: "edit", toml: back, path: name, value: "" }).value;
+      assert.equal(back, toml, edited);
       seen++;
     }
   }

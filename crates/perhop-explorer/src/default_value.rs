@@ -11,14 +11,12 @@ pub struct DefaultValue {
 }
 
 impl DefaultValue {
-    /// Returns the default of a property, given the other values of its table; `None` if the schema says
-    /// none.
-    pub fn of(property: &Value, table: &Value) -> Option<Self> {
+    /// Returns the default of a property with this law; `None` if the schema says none.
+    pub fn of(property: &Value, law: &str) -> Option<Self> {
         Self::plain(&property["default"]).or_else(|| {
             if !property["default"].is_null() {
                 return None;
             }
-            let law = table["law"].as_str().unwrap_or_default();
             said(property["description"].as_str()?, law).map(|value| Self { value })
         })
     }
@@ -70,8 +68,8 @@ fn conditions(clause: &str) -> Vec<(String, Option<String>)> {
         let Some((condition, after)) = after.split_once('`') else { break };
         let law = condition.rsplit(' ').next().unwrap_or_default().trim_matches('"').to_owned();
         let before = before.trim().trim_end_matches(',');
-        let (value, left) =
-            if before.is_empty() { after.split_once(", ").unwrap_or((after, "")) } else { (before, "") };
+        let next = after.find(", with `").unwrap_or(after.len());
+        let (value, left) = if before.is_empty() { after.split_at(next) } else { (before, "") };
         found.push((value.trim().trim_matches('`').to_owned(), Some(law)));
         rest = left;
     }
@@ -109,6 +107,11 @@ mod tests {
         );
         let length = "Default: 1; 0 with `law = \"linux\"` (`min_qlen_step`).";
         assert_eq!(["rfc", "linux"].map(|law| said(length, law).unwrap()), ["1", "0"]);
+        let unless = "Default: false; with\n`tcp = \"linux\"` true, unless another. More.";
+        assert_eq!(
+            ["newreno", "linux"].map(|tcp| said(unless, tcp).unwrap()),
+            ["false", "true, unless another"]
+        );
         assert_eq!(said("Default: 0.125; with `docsis` 0.25.", "").unwrap(), "0.125");
         assert_eq!(said("Nothing said.", ""), None);
     }

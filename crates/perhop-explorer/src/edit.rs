@@ -2,7 +2,7 @@
 //! included.
 
 use perhop_scenario::{KeyPart, steps};
-use toml_edit::{DocumentMut, Item, TableLike, Value};
+use toml_edit::{Decor, DocumentMut, Item, RawString, TableLike, Value};
 
 use crate::problem::Problem;
 
@@ -35,9 +35,7 @@ pub fn edit(toml: &str, path: &str, value: &str) -> Result<String, Problem> {
     }
     let table = descend(document.as_table_mut(), parents).ok_or_else(missing)?;
     match parsed {
-        None => {
-            table.remove(last);
-        }
+        None => with_its_end(table, |table| table.remove(last)),
         Some(value) => put(table, last, value),
     }
     Ok(document.to_string())
@@ -96,8 +94,28 @@ fn put(table: &mut dyn TableLike, key: &str, mut value: Value) {
         *value.decor_mut() = before.decor().clone();
         *before = value;
     } else {
-        table.insert(key, Item::Value(value));
+        with_its_end(table, |table| table.insert(key, Item::Value(value)));
     }
+}
+
+/// Changes a table's keys, and keeps the space before its end where it is in one line: `{ limit = "60p" }`.
+fn with_its_end(table: &mut dyn TableLike, change: impl FnOnce(&mut dyn TableLike) -> Option<Item>) {
+    let space = end_of(table).and_then(|end| {
+        let space = end.suffix().cloned();
+        end.set_suffix("");
+        space
+    });
+    change(table);
+    if let (Some(end), Some(space)) = (end_of(table), space) {
+        end.set_suffix(space);
+    }
+}
+
+/// What is around a table's last value, if no comment follows it.
+fn end_of(table: &mut dyn TableLike) -> Option<&mut Decor> {
+    let decor = table.iter_mut().last()?.1.as_value_mut()?.decor_mut();
+    let after = decor.suffix().and_then(RawString::as_str).unwrap_or_default();
+    after.trim().is_empty().then_some(decor)
 }
 
 /// Sets one part of a threshold set, such as the last of `30/90/0.05`.
@@ -118,9 +136,7 @@ pub fn replace(toml: &str, path: &str, keys: &[(String, String)], keep: &[&str])
     let mut text = toml.to_owned();
     let mut document: DocumentMut =
         toml.parse().map_err(|error: toml_edit::TomlError| Problem::new(error.to_string()))?;
-    let parts: Vec<KeyPart> = find_link(&document, path).unwrap_or_else(|| steps(path).collect());
-    let table = parts.split_last().and_then(|(_, parents)| descend(document.as_table_mut(), parents));
-    let table = table.ok_or_else(|| Problem::at(path, "there is no table for this key"))?;
+    let table = table_of(&mut document, path)?;
     let there: Vec<String> = table.iter().map(|(key, _)| key.to_owned()).collect();
     for key in there.iter().filter(|key| !keep.contains(&key.as_str())) {
         if !keys.iter().any(|(new, _)| new == key) {
@@ -131,6 +147,26 @@ pub fn replace(toml: &str, path: &str, keys: &[(String, String)], keep: &[&str])
         text = edit(&text, &format!("{parents}.{key}"), value)?;
     }
     Ok(text)
+}
+
+/// The text with the name of a block in place of its table, if that is in one line and has no key but `tag`.
+pub fn shorten(toml: &str, path: &str, tag: &str) -> Result<String, Problem> {
+    let mut document: DocumentMut =
+        toml.parse().map_err(|error: toml_edit::TomlError| Problem::new(error.to_string()))?;
+    let key = path.rsplit('.').next().unwrap_or(path);
+    let table = table_of(&mut document, path)?;
+    let block = table.get(key).and_then(|block| block.as_inline_table().filter(|block| block.len() == 1));
+    if let Some(name) = block.and_then(|block| block.get(tag)).cloned() {
+        put(table, key, name);
+    }
+    Ok(document.to_string())
+}
+
+/// The table that a path's last key is in.
+fn table_of<'a>(document: &'a mut DocumentMut, path: &str) -> Result<&'a mut dyn TableLike, Problem> {
+    let parts: Vec<KeyPart> = find_link(document, path).unwrap_or_else(|| steps(path).collect());
+    let table = parts.split_last().and_then(|(_, parents)| descend(document.as_table_mut(), parents));
+    table.ok_or_else(|| Problem::at(path, "there is no table for this key"))
 }
 
 #[cfg(test)]

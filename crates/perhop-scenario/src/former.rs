@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use crate::error::{KeyPart, Problem};
 
-/// Replaces the former keys of all flows, and returns a notice for each. Refuses a key that has no place
-/// beside others.
-pub(crate) fn replace(scenario: &mut Value) -> Result<Vec<Problem>, Problem> {
+/// Replaces the former keys of all flows, and returns a notice for each.
+///
+/// # Errors
+/// A key that has no place beside others.
+pub fn replace_former_keys(scenario: &mut Value) -> Result<Vec<Problem>, Problem> {
     let mut notices = Vec::new();
     let flows = scenario.get_mut("flows").and_then(Value::as_array_mut);
     for (number, flow) in flows.into_iter().flatten().enumerate() {

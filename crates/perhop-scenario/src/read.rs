@@ -11,7 +11,7 @@ use crate::check::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, at_flow, at_table, did_you_mean, steps};
 use crate::files::{Files, NoFiles};
 use crate::format::Scenario;
-use crate::former;
+use crate::former::replace_former_keys;
 use crate::hints;
 use crate::limits;
 use crate::matrix::read_matrices;
@@ -71,7 +71,7 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let prepare = |value: &mut Value| {
             files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))?;
-            let former_keys = former::replace(value)?;
+            let former_keys = replace_former_keys(value)?;
             limits::in_bytes(value)?;
             Ok(former_keys)
         };

@@ -1,12 +1,13 @@
 //! What a page can set of a scenario: a control for each value, with its unit, range and description from the
 //! JSON Schema.
 
+mod congestion;
 #[cfg(test)]
 mod tests;
 
 use std::sync::OnceLock;
 
-use perhop_sim::transport::tcp::TcpParams;
+use perhop_scenario::replace_former_keys;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -63,8 +64,8 @@ pub struct Control {
 
 /// The controls of a scenario, given as JSON with its defaults, and as the text that it was read from.
 pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
-    let text: toml::Table = toml.parse().unwrap_or_default();
-    let text = serde_json::to_value(text).unwrap_or(Value::Null);
+    let mut text = tables(toml);
+    let _ = replace_former_keys(&mut text); // The scenario has been read, so that all have a place.
     let mut walk = Walk { controls: Vec::new() };
     let place = |path: &str, group: &str| ControlPath {
         path: path.into(),
@@ -73,7 +74,7 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
     };
     let properties = &schema()["properties"];
     for key in ["duration", "warmup"] {
-        let default = DefaultValue::of(&properties[key], scenario);
+        let default = DefaultValue::of(&properties[key], "");
         walk.property(
             &properties[key],
             &scenario[key],
@@ -100,6 +101,12 @@ pub fn controls(scenario: &Value, toml: &str) -> Vec<Control> {
     }
     walk.controls.truncate(MOST_CONTROLS);
     walk.controls
+}
+
+/// The tables of a text as JSON.
+fn tables(toml: &str) -> Value {
+    let text: toml::Table = toml.parse().unwrap_or_default();
+    serde_json::to_value(text).unwrap_or(Value::Null)
 }
 
 fn schema() -> &'static Value {
@@ -165,6 +172,17 @@ fn does_fit(node: &'static Value, value: &Value) -> bool {
             .all(|(key, one)| one.get("const").is_none_or(|only| table.get(key) == Some(only)))
 }
 
+/// The tag and the table, with its defaults, of a block that is given by its name, where the schema takes both.
+fn table_of_name(node: &'static Value, name: &Value) -> Option<(&'static str, Value)> {
+    let tables = alternatives(resolve(node).0)?.iter();
+    tables.filter_map(|one| resolve(one).0["properties"].as_object()).find_map(|properties| {
+        let (tag, _) = properties.iter().find(|(_, property)| property.get("const") == Some(name))?;
+        let value = |property: &'static Value| property.get("const").or_else(|| property.get("default"));
+        let values = properties.iter().filter_map(|(key, one)| Some((key.clone(), value(one)?.clone())));
+        Some((tag.as_str(), values.collect()))
+    })
+}
+
 /// What a property is that may also be null.
 fn nullable(node: &'static Value) -> Option<&'static Value> {
     let either = node["anyOf"].as_array()?;
@@ -186,6 +204,8 @@ struct ControlPath {
     /// Within an AQM, whose parameters can change during a run.
     in_aqm: bool,
     is_udp: bool,
+    /// The `law` of a block, or the `tcp` of a transport: defaults of its table and those within depend on it.
+    law: String,
     /// Of the key, if it can be left out.
     default: Option<DefaultValue>,
 }
@@ -200,18 +220,6 @@ struct Walk {
     controls: Vec<Control>,
 }
 
-/// What a TCP transport has where its keys are left out: its preset may have other defaults than the schema.
-fn preset(table: &Value) -> Option<Value> {
-    let tcp = table.get("tcp")?;
-    let with = |congestion: &Value| {
-        serde_json::from_value::<TcpParams>(json!({ "tcp": tcp, "congestion": congestion })).ok()
-    };
-    let given = table.get("congestion").and_then(with);
-    let params =
-        given.or_else(|| serde_json::from_value(json!({ "tcp": tcp, "congestion": "reno" })).ok())?;
-    serde_json::to_value(params).ok()
-}
-
 impl Walk {
     /// A value of any schema. `text` is the value that the text of the scenario has.
     fn any(&mut self, node: &'static Value, value: &Value, text: Option<&Value>, place: &ControlPath) {
@@ -219,19 +227,21 @@ impl Walk {
         let (found, _) = resolve(found);
         let Some(properties) = found["properties"].as_object() else { return };
         let in_aqm = place.in_aqm || properties.get("aqm").is_some_and(|tag| tag.get("const").is_some());
-        let place = ControlPath { in_aqm, is_udp: value.get("udp").is_some(), ..place.clone() };
+        let law = value["law"].as_str().or_else(|| value["tcp"].as_str()).unwrap_or(&place.law).to_owned();
+        let place = ControlPath { in_aqm, is_udp: value.get("udp").is_some(), law, ..place.clone() };
         let required = found["required"].as_array().map_or(&[][..], Vec::as_slice);
-        let preset = preset(value);
+        let preset = congestion::preset(value);
         for (key, property) in properties {
             let is_optional = !required.iter().any(|one| one == key);
             // A choice that may be left out without a word on its default: others decide it.
             let automatic = || nullable(property).filter(|one| !choices_of(one).is_empty());
             let of_preset = preset.as_ref().and_then(|preset| DefaultValue::plain(&preset[key]));
-            let default = of_preset.or_else(|| DefaultValue::of(property, value));
+            let default = of_preset.or_else(|| DefaultValue::of(property, &place.law));
             let default = default.or_else(|| automatic().map(|_| DefaultValue::automatic()));
             let default = default.filter(|_| is_optional);
             let inner = ControlPath { default, ..place.key(key) };
             if let Some(name) = property["const"].as_str() {
+                let inner = ControlPath { default: place.default.clone(), ..inner };
                 self.tag(key, name, beside, text, &inner);
             } else if let Some(value) = value.get(key).filter(|value| !value.is_null()) {
                 self.property(property, value, text.and_then(|text| text.get(key)), &inner);
@@ -245,6 +255,14 @@ impl Walk {
         let last = place.path.rsplit('.').next().unwrap_or_default();
         if NAMES.contains(&last) || value.is_null() {
             return;
+        }
+        if let Some((tag, table)) = table_of_name(node, value) {
+            let text = match text {
+                Some(text @ Value::Object(_)) => text.clone(),
+                Some(name @ Value::String(_)) => json!({ tag: name }),
+                _ => json!({}),
+            };
+            return self.any(node, &table, Some(&text), place);
         }
         match value {
             // A table that the text leaves out has no place for its keys.
@@ -274,6 +292,9 @@ impl Walk {
         // The value that the default would be in the text, if it is a plain one.
         let plain = if is("integer") || is("number") {
             default.value.parse::<f64>().ok().map(|_| default.value.parse().unwrap_or(Value::Null))
+        } else if is("boolean") {
+            // Words may say when it is otherwise: `true, unless …`.
+            default.value.split(',').next().and_then(|value| value.parse::<bool>().ok()).map(Value::from)
         } else {
             quantity(&default.value)
                 .filter(|(_, unit)| !unit.is_empty() && !unit.contains(' '))
@@ -317,7 +338,10 @@ impl Walk {
         let chosen = beside.iter().find(|one| resolve(one).0["properties"][key]["const"] == name);
         let doc = chosen.and_then(|one| resolve(one).0["description"].as_str()).unwrap_or_default();
         let is_set = text.is_some_and(|text| text.get(key).is_some());
-        let place = &ControlPath { default: None, ..place.clone() };
+        // Where a block's name alone is enough, the default of its key is a name, and so that of its tag.
+        let is_enough = beside.iter().any(|one| one["const"] == name);
+        let default = place.default.clone().filter(|_| is_enough);
+        let place = &ControlPath { default, ..place.clone() };
         let control = Control { kind: "choice", choices, ..Self::control(doc, &name.into(), is_set, place) };
         self.controls.push(Control { live: false, ..control });
     }
@@ -384,7 +408,7 @@ impl Walk {
     }
 
     fn control(doc: &str, value: &Value, is_set: bool, place: &ControlPath) -> Control {
-        let ControlPath { path, group, in_aqm, is_udp, default } = place;
+        let ControlPath { path, group, in_aqm, is_udp, default, .. } = place;
         let label = path.strip_prefix(group.as_str()).unwrap_or(path).trim_start_matches('.');
         let last = path.rsplit('.').next().unwrap_or_default();
         let is_of_link = group.starts_with("links.") && (label == "rate" || label == "delay");
@@ -452,6 +476,14 @@ fn nice(number: f64) -> f64 {
 /// of its table that the new block has, too, stay as they are, the others go, and those that it requires get
 /// ordinary values.
 pub fn set(scenario: &Value, toml: &str, path: &str, value: &str) -> Result<String, Problem> {
+    match congestion::split(scenario, path) {
+        Some((transport, key)) => congestion::set(scenario, toml, transport, key, value),
+        None => set_in_table(scenario, toml, path, value),
+    }
+}
+
+/// Sets a value as [`set`] does, in a table of the text.
+fn set_in_table(scenario: &Value, toml: &str, path: &str, value: &str) -> Result<String, Problem> {
     let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
     let name = value.trim().trim_matches('"');
     let before = controls(scenario, toml).into_iter().find(|control| control.path == path);

@@ -111,7 +111,12 @@ fn what_is_left_out_can_be_set_and_taken_out_again() {
             let after = describe::read(&given).unwrap_or_else(|problem| panic!("{path}: {problem:?}"));
             let table = serde_json::to_value(after).unwrap();
             assert!(controls(&table, &given).iter().any(|one| one.path == path && one.is_set), "{given}");
-            assert_eq!(set(&table, &given, path, "").unwrap(), text, "{path}");
+            let mut back = set(&table, &given, path, "").unwrap();
+            // A congestion control that the text leaves out is named beside its parameter.
+            if path.contains(".congestion.") {
+                back = set(&before, &back, "flows.bulk.transport.congestion.control", "").unwrap();
+            }
+            assert_eq!(back, text, "{path}");
             seen += 1;
         }
         assert!(seen > 5, "{seen}");
@@ -135,4 +140,109 @@ fn every_aqm_can_take_the_place_of_red() {
             panic!("{name}: {problem:?}\n{text}");
         }
     }
+}
+
+/// The text with another transport, and ECN.
+fn with(transport: &str) -> String {
+    TEXT.replace(r#"tcp = "linux""#, transport) + "ecn = \"classic\"\n"
+}
+
+/// A control of the flow's congestion control: whether it is set, its value, and its default.
+fn of_congestion(text: &str, key: &str) -> (bool, Value, String) {
+    let path = format!("flows.bulk.transport.congestion.{key}");
+    let mut all = controls(&scenario(text), text).into_iter();
+    let control = all.find(|control| control.path == path).unwrap_or_else(|| panic!("{path}: {text}"));
+    (control.is_set, control.value, control.default)
+}
+
+fn set_congestion(text: &str, key: &str, value: &str) -> String {
+    let path = format!("flows.bulk.transport.congestion.{key}");
+    let text = set(&scenario(text), text, &path, value).unwrap();
+    describe::read(&text).unwrap_or_else(|problem| panic!("{problem:?}\n{text}"));
+    text
+}
+
+#[test]
+fn a_congestion_control_has_its_parameters_at_their_defaults_too() {
+    let table = |gain: &str| {
+        with(&format!(r#"tcp = "linux", congestion = {{ control = "dctcp", estimation-gain = {gain} }}"#))
+    };
+    let text = set_congestion(&table("0.25"), "estimation-gain", "0.0625");
+    assert_eq!(text, table("0.0625"));
+    assert_eq!(of_congestion(&text, "estimation-gain"), (true, 0.0625.into(), "0.0625".into()));
+    assert_eq!(of_congestion(&text, "control"), (true, "dctcp".into(), "cubic".into()));
+    let text = with(r#"tcp = "newreno", congestion = { control = "cubic" }"#);
+    assert_eq!(of_congestion(&text, "ecn-backoff"), (false, false.into(), "off".into()));
+    assert_eq!(of_congestion(&text, "alpha"), (false, Value::Null, "automatic".into()));
+    assert_eq!(of_congestion(&text, "hystart"), (false, false.into(), "off".into()));
+    assert_eq!(of_congestion(&text, "control"), (true, "cubic".into(), "reno".into()));
+    let linux = "true, unless its slow-start says how the first slow start ends";
+    assert_eq!(of_congestion(TEXT, "hystart"), (false, true.into(), linux.into()));
+}
+
+#[test]
+fn former_keys_are_set_where_they_are_now() {
+    let former = with(r#"tcp = "linux", congestion = "dctcp", estimation-gain = 0.2"#);
+    assert_eq!(of_congestion(&former, "estimation-gain"), (true, 0.2.into(), "0.0625".into()));
+    for (key, value, transport) in [
+        (
+            "estimation-gain",
+            "0.25",
+            r#"tcp = "linux", congestion = { control = "dctcp", estimation-gain = 0.25 }"#,
+        ),
+        ("estimation-gain", "", r#"tcp = "linux", congestion = "dctcp""#),
+        ("control", "\"cubic\"", r#"tcp = "linux", congestion = "cubic""#),
+        ("control", "", r#"tcp = "linux""#),
+    ] {
+        assert_eq!(set_congestion(&former, key, value), with(transport), "{key} {value}");
+    }
+    let former = with(r#"tcp = "linux", slow-start = "hystart""#);
+    let now = with(r#"tcp = "linux", congestion = { control = "cubic", hystart = false }"#);
+    assert_eq!(set_congestion(&former, "hystart", "false"), now);
+    let former = with(r#"tcp = "linux", congestion = { control = "dctcp" }, estimation-gain = 0.2"#);
+    let now = with(r#"tcp = "linux", congestion = { control = "dctcp", estimation-gain = 0.25 }"#);
+    assert_eq!(set_congestion(&former, "estimation-gain", "0.25"), now);
+}
+
+#[test]
+fn parameters_of_a_control_that_is_named_or_left_out_can_be_set_and_taken_out_again() {
+    for (transport, key, value, then) in [
+        (
+            r#"tcp = "linux", congestion = "dctcp""#,
+            "estimation-gain",
+            "0.25",
+            r#"tcp = "linux", congestion = { control = "dctcp", estimation-gain = 0.25 }"#,
+        ),
+        (
+            r#"tcp = "linux""#,
+            "alpha",
+            "\"raised\"",
+            r#"tcp = "linux", congestion = { control = "cubic", alpha = "raised" }"#,
+        ),
+        (
+            r#"tcp = "newreno""#,
+            "ecn-backoff",
+            "true",
+            r#"tcp = "newreno", congestion = { control = "reno", ecn-backoff = true }"#,
+        ),
+        (r#"tcp = "quic""#, "control", "\"scalable\"", r#"tcp = "quic", congestion = "scalable""#),
+    ] {
+        let (text, then) = (with(transport), with(then));
+        assert!(!of_congestion(&text, key).0, "{text}");
+        assert_eq!(set_congestion(&text, key, value), then);
+        assert!(of_congestion(&then, key).0, "{then}");
+        let back = set_congestion(&then, key, "");
+        if text.contains("congestion") {
+            assert_eq!(back, text);
+        } else {
+            assert_eq!(set_congestion(&back, "control", ""), text);
+        }
+    }
+    // A table of several lines stays one.
+    let lines =
+        "[flows.transport]\ntcp = \"linux\"\n[flows.transport.congestion]\ncontrol = \"dctcp\" # marks";
+    let text = with("").replace("transport = {  }\n", "") + lines;
+    let set = set_congestion(&text, "estimation-gain", "0.5");
+    assert_eq!(set, format!("{text}\nestimation-gain = 0.5\n"));
+    assert_eq!(set_congestion(&set, "estimation-gain", ""), format!("{text}\n"));
 }
