@@ -131,6 +131,6 @@ def at(scenario: dict[str, Any], path: str) -> object:
     for key in keys:
         try:
             found = found[key]
-        except (KeyError, IndexError):
+        except (KeyError, IndexError, TypeError):
             return None
     return found

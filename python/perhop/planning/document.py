@@ -425,7 +425,8 @@ def _applied(
         The settings that a search fills in.
     """
     templates = {}
-    for path, value in settings.items():
+    # A parameter of a congestion control comes after what chooses the control.
+    for path, value in sorted(settings.items(), key=lambda one: ".congestion." in one[0]):
         document.in_quotes(path, value, f"{where}: [set]")
         if any(document.fields(value)):
             templates[path] = value

@@ -217,7 +217,7 @@ def _number(scenario: Mapping[str, Any], path: str, where: str) -> Target:
 def _read(scenario: Mapping[str, Any], keys: Keys) -> Any:  # noqa: ANN401 - whatever is there
     found: Any = scenario
     for key in keys:
-        if isinstance(found, Mapping) and key not in found:
+        if isinstance(found, str) or (isinstance(found, Mapping) and key not in found):
             return None
         found = found[key]
     return found

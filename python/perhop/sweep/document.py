@@ -70,8 +70,9 @@ class Base:
         puts = [(name, deepcopy(value), True) for name, value in values.items() if name not in variables]
         for path, value in self.settings.items():
             puts.append((path, _filled(value, values, factors, f"{self.origin}: [set] `{path}`"), False))
-        # A link of a topology with a value of its own has the others of the topology as it is in the end.
-        puts.sort(key=lambda one: one[0].partition(".")[0] != "topology")
+        # A link of a topology with a value of its own has the others of the topology as it is in the end, and
+        # a parameter the congestion control.
+        puts.sort(key=lambda one: (one[0].partition(".")[0] != "topology", ".congestion." in one[0]))
         entries = Entries()
         # Every table that a factor lies in, and its own place.
         varied: dict[Keys, str] = {}

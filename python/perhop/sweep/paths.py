@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,7 +59,7 @@ def put(
 
     Entries of a list are named by their `name`, or counted from 0. Names may hold dots: the longest name that
     fits is taken. A link of a topology gets a table of its own, which differs from what the topology says in
-    this value.
+    this value. A congestion control that is named, or left out, gets its table.
 
     Args:
         scenario: Plain data, changed in place.
@@ -80,6 +81,10 @@ def put(
     rest, passed = path, ""
     keys: Keys = ()
     while True:
+        if rest.startswith("congestion.") and isinstance(table, dict) and "tcp" in table:
+            control = table.get("congestion", _default_control(table["tcp"]))
+            if isinstance(control, str):  # it stands for its table
+                table["congestion"] = {"control": control}
         name = _leading(table, rest, entries)
         if name is None and isinstance(table, dict) and "." not in rest and rest:
             table[rest] = value
@@ -92,10 +97,27 @@ def put(
             table[keys[-1]] = value
             entries.changed(table, keys[-1])
             return keys
-        if name == "congestion" and isinstance(table[name], str):  # a control's name stands for its table
-            table[name] = {"control": table[name]}
         table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
+
+
+@cache
+def _default_controls() -> dict[str, str]:
+    """The congestion control that each preset of TCP has as its default; under no name that of all others."""
+    presets = json.loads(_engine.tcp_presets())
+    defaults = {
+        preset["name"]: default["value"]
+        for preset in presets
+        for default in preset["defaults"]
+        if default["key"] == "congestion"
+    }
+    return {"": defaults[presets[0]["name"]], **defaults}
+
+
+def _default_control(tcp: object) -> str:
+    """The congestion control of a transport that gives none, by the value of its key `tcp`."""
+    defaults = _default_controls()
+    return defaults.get(str(tcp), defaults[""])
 
 
 def _leading(table: object, path: str, entries: Entries) -> str | None:

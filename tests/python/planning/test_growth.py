@@ -54,6 +54,7 @@ SCENARIO = {
         {"name": "users", "count": 10, "application": {"model": "web"}},
         {"name": "pair", "count": 2, "transport": {"udp": "cbr", "rate": "2.5Mbps"}},
         {"name": "one", "transport": {"tcp": "linux"}},
+        {"name": "two", "transport": {"tcp": "linux", "congestion": "dctcp"}},
         {"name": "load", "arrivals": {"load": 0.2}},
         {"name": "every", "arrivals": {"every": "100ms"}},
         {"name": "listed", "arrivals": {"list": [["1s", "1kB"]]}},
@@ -83,12 +84,14 @@ def test_counts_grow_by_whole_users_and_others_by_a_factor() -> None:
 
 
 def test_what_a_trace_gives_does_not_grow() -> None:
-    assert default_demands(SCENARIO) == ["users", "pair", "one", "load", "every"]
+    assert default_demands(SCENARIO) == ["users", "pair", "one", "two", "load", "every"]
     for name, message in (
         ("listed", "are a list or a trace, which cannot grow"),
         ("again", "sends a capture again, which cannot grow"),
         ("usres", "`usres`: nothing is there; give the name of a group of flows"),
         ("flows.pair.transport.udp", "'cbr' is there"),
+        ("flows.one.transport.congestion.estimation-gain", "nothing is there"),
+        ("flows.two.transport.congestion.estimation-gain", "nothing is there"),
     ):
         with pytest.raises(PerhopError, match=message):
             demand_of(SCENARIO, (name,), name, LEVELS, "plan.toml")

@@ -269,6 +269,7 @@ def test_packets_that_wait_stay_and_the_next_ones_leave_at_the_new_rate_by_hand(
         ("links.l.meters.m.match", {"dscp": 1}, "cannot change during a run"),
         ("links.l.meters.m.profile.marker", "srtcm", "the kind of a meter cannot change during a run"),
         ("flows.gold.profile.out", "drop", "cannot change during a run"),
+        ("flows.gold.transport.congestion.max", 1, "`flows.gold.transport.congestion` is no threshold set"),
         ("links.m.queue.quantum", "1kB", "these can be set: links.l.queue.quantum, .* and [0-9]+ more"),
         (
             "flows.gold.profil.rate",

@@ -288,6 +288,29 @@ def test_paths_take_the_longest_name_and_count_lists() -> None:
     assert scenario["probes"] == {"interval": "1s"}
 
 
+def test_a_parameter_of_a_congestion_control_is_one_of_the_control_that_other_paths_choose(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "traffic.toml").write_text(TRAFFIC, encoding="utf-8")
+    text = """
+scenario = "traffic.toml"
+[set]
+"flows.bulk.ecn" = "classic"
+"flows.web.transport.tcp" = "quic"
+[grid]
+"flows.bulk.transport.congestion.ecn-backoff" = [true]
+"flows.bulk.transport.tcp" = ["newreno", "linux"]
+"flows.web.transport.congestion.alpha" = ["raised"]
+"flows.web.transport.congestion" = ["cubic"]
+"""
+    points = [json.loads(point.scenario)["flows"] for point in plan_of(tmp_path, text).points]
+    assert [point[0]["transport"]["congestion"] for point in points] == [
+        {"control": "reno", "ecn-backoff": True},
+        {"control": "cubic", "ecn-backoff": True},
+    ]
+    assert points[0][2]["transport"]["congestion"]["alpha"] == "raised"
+
+
 # ---------------------------------------------------------------- what is refused
 
 
