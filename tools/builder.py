@@ -79,7 +79,12 @@ class Builder:
         if "$ref" in schema:
             return self.definition(schema["$ref"].rsplit("/", 1)[-1])
         if "anyOf" in schema:
-            return " | ".join(self.type_of(one) for one in schema["anyOf"])
+            kinds = [self.type_of(one) for one in schema["anyOf"]]
+            words = [kind for kind in kinds if kind.startswith("Literal[") and " | " not in kind]
+            literal = ", ".join(kind.removeprefix("Literal[").removesuffix("]") for kind in words)
+            return " | ".join(
+                dict.fromkeys(f"Literal[{literal}]" if kind in words else kind for kind in kinds)
+            )
         if "const" in schema:
             return f'Literal["{schema["const"]}"]'
         if schema["type"] == "string" and "enum" in schema:

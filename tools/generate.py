@@ -184,7 +184,8 @@ def kind(value: Schema, named: dict[str, Schema]) -> str:
         place = "values" if is_value(part) else name.lower()
         return f"[{name}](#{place})"
     if "anyOf" in value:
-        return " or ".join(kind(option, named) for option in value["anyOf"] if option != {"type": "null"})
+        options = [one for one in value["anyOf"] if one != {"type": "null"} and not one.get("deprecated")]
+        return " or ".join(kind(option, named) for option in options)
     if isinstance(value.get("additionalProperties"), dict):
         return f"by name, {kind(value['additionalProperties'], named)}"
     if value["type"] == "string" and "enum" in value:

@@ -92,7 +92,7 @@ CONGESTION_SCENARIO: dict[str, Any] = {
     ],
 }
 """What `CongestionEnv` runs unless it is given a scenario."""
-AGENT_WINDOW = {"control": "perhop.agent_window:AgentWindow"}
+AGENT_WINDOW = "perhop.agent_window:AgentWindow"
 """The `congestion` of a flow whose window an agent sets."""
 
 
@@ -387,7 +387,7 @@ class CongestionEnv(_Env):
         Args:
             scenario: What is simulated; `CONGESTION_SCENARIO` if not given. Its warm-up comes first.
             flow: The class of the flow: one flow, over UDP (`udp = "cbr"`), or over TCP with
-                `congestion = { control = "perhop.agent_window:AgentWindow" }`.
+                `congestion = "perhop.agent_window:AgentWindow"`.
             sets: What the agent sets: the `rate` of the flow over UDP, or the `window` of the flow over TCP.
             rates_mbps: The lowest and the highest rate, in Mbit/s.
             first_mbps: The rate from the end of the warm-up on.
@@ -469,10 +469,10 @@ class CongestionEnv(_Env):
             raise PerhopError(f'flow: `{flow}` has no rate to set; name a flow over UDP (udp = "cbr")')
         congestion = transport.get("congestion")
         given = congestion.get("class") if isinstance(congestion, dict) else congestion
-        if self._sets_window and given != AGENT_WINDOW["control"]:
+        if self._sets_window and given != AGENT_WINDOW:
             raise PerhopError(
                 f"flow: `{flow}` has no window to set; name a flow over TCP with congestion = "
-                f'"{AGENT_WINDOW["control"]}"'
+                f'"{AGENT_WINDOW}"'
             )
 
     def _transit_of(self, flow: Flow) -> float:

@@ -145,7 +145,7 @@ def _named(role: str, name: str, given: dict[str, Any]) -> tuple[str, str] | Non
     if name == "python":
         path = given.pop("class", None)
         if not isinstance(path, str):
-            raise ParameterError("class", 'names a class, such as class = "my_aqm:MyAqm"')
+            raise ParameterError("class", f'names a class, such as class = "{_example(role)}"')
         return path, "class"
     if ":" in name:
         key = BASES[role].TAG
@@ -154,6 +154,11 @@ def _named(role: str, name: str, given: dict[str, Any]) -> tuple[str, str] | Non
         return name, key
     found = registered(role).get(name)
     return None if found is None else (found, role)
+
+
+def _example(role: str) -> str:
+    """The path that a class of this role could have."""
+    return f"my_{role.replace('-', '_')}:My{BASES[role].__name__}"
 
 
 def create(role: str, path: str, parameters: str, place: object) -> Block:
@@ -272,7 +277,7 @@ def load(path: str, role: str, key: str = "", folder: str | Path | None = None) 
     """
     interrupts.watch()
     if not _CLASS.match(path):
-        raise ParameterError(key, f'`{path}`: a class is written as module:Class, such as "my_aqm:MyAqm"')
+        raise ParameterError(key, f'`{path}`: a class is written as module:Class, such as "{_example(role)}"')
     name, _, member = path.partition(":")
     module = _imported(name, key, folder)
     cls = getattr(module, member, None)

@@ -2226,7 +2226,7 @@ class Tcp(Table):
     congestion: Congestion | None = None
     byte_counting: bool | None = None
     accecn: Literal["exact", "ace"] | None = None
-    slow_start: Literal["standard", "hystart++"] | None = None
+    slow_start: Literal["standard", "hystart++", "hystart"] | None = None
     reduction: Literal["exact", "linux"] | None = None
     pacing: Literal["none", "window"] | None = None
     idle_restart: Literal["rfc5681", "none"] | None = None

@@ -1,6 +1,8 @@
 //! Hints for words of other programs: a message about an unknown key, or about a value of a wrong kind, names
 //! what it is called here.
 
+use perhop_sim::transport::tcp::congestion;
+use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use crate::error::{KeyPart, Problem};
@@ -141,8 +143,21 @@ pub(crate) fn for_key(key: &str, known: &[&str]) -> Option<String> {
     if let Some((.., hint)) = advice {
         return Some(format!("; {hint}"));
     }
-    let (_, ours) = NAMES.iter().find(|(words, ours)| has(words, &word) && known.contains(ours))?;
-    Some(format!("; write `{ours}`"))
+    let ours = NAMES.iter().find(|(words, ours)| has(words, &word) && known.contains(ours));
+    ours.map(|(_, ours)| format!("; write `{ours}`")).or_else(|| parameter_of_a_control(&word, known))
+}
+
+/// Returns what to write in place of an unknown key of a transport that is a parameter of a congestion control.
+fn parameter_of_a_control(key: &str, known: &[&str]) -> Option<String> {
+    let mut controls = congestion::registered().into_iter().filter(|_| known.contains(&"congestion"));
+    let control = controls.find(|control| {
+        let parameters = (control.parameters)(&mut SchemaGenerator::default()).to_value();
+        parameters["properties"].get(key).is_some()
+    })?;
+    Some(format!(
+        "; it is a parameter of `{0}`: write congestion = {{ control = \"{0}\", {key} = … }}",
+        control.name
+    ))
 }
 
 /// Adds a hint to a problem whose value is a word or a form of another program.

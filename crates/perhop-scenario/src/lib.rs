@@ -51,7 +51,7 @@ pub use check::Driver;
 pub use error::{KeyPart, Notice, Problem, ScenarioError, did_you_mean, steps};
 pub use files::{Files, Folder, LEFT_OUT, MOST_BYTES, NoFiles};
 pub use format::Scenario;
-pub use former::replace_former_keys;
+pub use former::{FormerKeys, replace_former_keys};
 pub use measures::measures;
 pub use memory::Memory;
 pub use network::Class;

@@ -106,11 +106,13 @@ fn complete_congestion(
         Some(Value::Object(table)) => table.clone(),
         _ => return Ok(()),
     };
-    let mut table = named.clone();
+    let is_table = transport.get(KEY).is_some_and(Value::is_object);
+    let mut table = named;
     let control = (Role::CongestionControl, CongestionParams::TAG, CongestionParams::NAMES);
-    // A name has no table in which a key could be wrong.
     let place = at(if by_tcp { "tcp" } else { KEY });
-    complete_table(&mut table, control, plugins, &place)?;
+    let completed = complete_table(&mut table, control, plugins, &place);
+    // A name has no table in which a key could be wrong.
+    completed.map_err(|problem| if is_table { problem } else { Problem { path: place, ..problem } })?;
     if table.contains_key("class") {
         transport.insert(KEY.into(), table.into());
     }

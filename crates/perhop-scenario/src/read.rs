@@ -11,7 +11,7 @@ use crate::check::Driver;
 use crate::error::{KeyPart, Notice, Problem, ScenarioError, at_flow, at_table, did_you_mean, steps};
 use crate::files::{Files, NoFiles};
 use crate::format::Scenario;
-use crate::former::replace_former_keys;
+use crate::former::{FormerKeys, replace_former_keys};
 use crate::hints;
 use crate::limits;
 use crate::matrix::read_matrices;
@@ -71,12 +71,12 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let prepare = |value: &mut Value| {
             files.plugins().map_or(Ok(()), |plugins| complete(value, plugins))?;
-            let former_keys = replace_former_keys(value)?;
+            let former = replace_former_keys(value)?;
             limits::in_bytes(value)?;
-            Ok(former_keys)
+            Ok(former)
         };
-        read_tables(syntax, text, origin, prepare, |scenario: &mut Self, former_keys| {
-            scenario.former_keys = former_keys;
+        read_tables(syntax, text, origin, prepare, |scenario: &mut Self, former| {
+            scenario.former_keys.clone_from(&former.notices);
             scenario.expand(files)?;
             read_files(scenario, files)?;
             read_matrices(scenario, files)?;
@@ -101,7 +101,7 @@ pub fn read_json<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_tables(Syntax::Json, text, origin, |_| Ok(()), |read, ()| check(read))
+    read_tables(Syntax::Json, text, origin, |_| Ok(FormerKeys::default()), |read, _| check(read))
 }
 
 /// Reads tables in TOML, a scenario's or another file's, and has `check` test how they fit together; `origin`
@@ -114,17 +114,17 @@ pub fn read_toml<T: DeserializeOwned>(
     origin: &str,
     check: impl FnOnce(&T) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
-    read_tables(Syntax::Toml, text, origin, |_| Ok(()), |read, ()| check(read))
+    read_tables(Syntax::Toml, text, origin, |_| Ok(FormerKeys::default()), |read, _| check(read))
 }
 
 /// Reads tables in TOML or JSON: parses the text, has `prepare` change the values before they get types, and
-/// `complete` what then has been read, with what `prepare` has returned.
-fn read_tables<T: DeserializeOwned, P>(
+/// `complete` what then has been read, with the former keys that `prepare` has replaced.
+fn read_tables<T: DeserializeOwned>(
     syntax: Syntax,
     text: &str,
     origin: &str,
-    prepare: impl FnOnce(&mut Value) -> Result<P, Problem>,
-    complete: impl FnOnce(&mut T, P) -> Result<(), Problem>,
+    prepare: impl FnOnce(&mut Value) -> Result<FormerKeys, Problem>,
+    complete: impl FnOnce(&mut T, &FormerKeys) -> Result<(), Problem>,
 ) -> Result<T, ScenarioError> {
     let error = |line, key: String, problem| ScenarioError { origin: origin.into(), line, key, problem };
     syntax.check(text).map_err(|excess| error(Some(excess.line), String::new(), excess.text))?;
@@ -136,10 +136,9 @@ fn read_tables<T: DeserializeOwned, P>(
     };
     let value = value.map_err(|(line, text)| error(line, String::new(), text))?;
     let read = value.and_then(|mut value| {
-        let prepared = prepare(&mut value)?;
-        let mut read = deserialize(&value)?;
-        complete(&mut read, prepared)?;
-        Ok(read)
+        let former = prepare(&mut value)?;
+        let read = deserialize(&value).and_then(|mut read| complete(&mut read, &former).map(|()| read));
+        read.map_err(|problem| former.as_written(problem))
     });
     read.map_err(|problem| {
         let offset = if is_toml { span_of(text, &problem.path) } else { None };

@@ -75,6 +75,15 @@ fn the_schema_knows_every_block_and_every_key() {
 }
 
 #[test]
+fn summaries_of_congestion_controls_begin_alike() {
+    let blocks = perhop_scenario::blocks();
+    let controls = blocks.as_array().unwrap().iter().filter(|block| block["role"] == "congestion-control");
+    for block in controls {
+        assert!(!block["summary"].as_str().unwrap().starts_with(char::is_lowercase), "{block}");
+    }
+}
+
+#[test]
 fn blocks_say_which_numbers_they_take() {
     let blocks = perhop_scenario::blocks();
     let inverse = blocks.as_array().unwrap().iter().find(|block| block["name"] == "inverse-rate").unwrap();

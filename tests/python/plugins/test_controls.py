@@ -204,7 +204,7 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
 @pytest.mark.parametrize(
     ("transport", "problem"),
     [
-        ({"congestion": f"{MODULE}:Nothing"}, "congestion.control: `.*:Nothing`: module .* has no class"),
+        ({"congestion": f"{MODULE}:Nothing"}, "congestion: `.*:Nothing`: module .* has no class"),
         ({"congestion": f"{MODULE}:Silent"}, r"`.*:Silent` has no method on_ack\(self, ack, now, random\)"),
         ({"congestion": {"control": f"{MODULE}:Reno", "left": 2}}, "congestion.left: "),
         ({"congestion": {"control": f"{MODULE}:Reno", "right": 2}}, "congestion.right: unknown key `right`"),
@@ -216,6 +216,11 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
             {"congestion": {"control": "reno", "left": 2}},
             "congestion.left: unknown key `left` .*: ecn-backoff",
         ),
+        (
+            {"congestion": {"control": "python"}},
+            'congestion.class: names a class, such as class = "my_congestion_control:MyCongestionControl"',
+        ),
+        ({"congestion": "python"}, "congestion: `python` stands for a class; write which, such as"),
         ({"congestion": "renoo"}, "unknown value `renoo`; did you mean `reno`"),
         ({"congestion": f"{MODULE}:Needy"}, r"NEEDS is \('luck',\); write a tuple"),
         ({"congestion": f"{MODULE}:Taken"}, "`window` is state that the sender reads; rename the parameter"),

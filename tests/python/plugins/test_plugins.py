@@ -168,7 +168,7 @@ def test_a_wrong_default_is_told_from_a_wrong_key() -> None:
         ({"aqm": f"{MODULE}:Rule"}, "has no class `Rule`; it has Blue, Tail, Sojourn, Faulty"),
         ({"aqm": f"{MODULE}:Verdict"}, f"queue.aqm: `{MODULE}:Verdict` is no subclass of perhop.Aqm"),
         ({"aqm": "a:b:c"}, "queue.aqm: `a:b:c`: a class is written as module:Class"),
-        ({"aqm": "python"}, "queue.class: names a class, such as"),
+        ({"aqm": "python"}, 'queue.class: names a class, such as class = "my_aqm:MyAqm"'),
         ({"aqm": "python", "class": "Blue"}, "queue.class: `Blue`: a class is written as module:Class"),
         ({"aqm": f"{MODULE}:Blue"}, f"queue: key `limit` of {MODULE}:Blue is missing"),
         ({"aqm": f"{MODULE}:Blue", "class": "x:Y"}, "queue.class: `aqm` names the class already"),

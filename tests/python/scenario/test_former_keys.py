@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 import perhop
-from perhop import Tcp
+from perhop import Tcp, _engine
 from perhop.scenario import Cubic, Dctcp, Flow, Ledbat, Link, Prague, Reno, Scenario
 from perhop.sweep.paths import put
 
@@ -62,3 +62,15 @@ def test_a_sweep_sets_a_parameter_of_a_control_that_is_named() -> None:
         "tcp": "newreno",
         "congestion": {"control": "dctcp", "estimation-gain": 0.5},
     }
+
+
+@pytest.mark.parametrize("tcp", ["reno", "newreno", "linux", "quic", "ns-1998"])
+def test_a_sweep_sets_a_parameter_of_the_default_control(tcp: str) -> None:
+    plain: dict[str, Any] = {"flows": [{"name": "f", "transport": {"tcp": tcp}}]}
+    keys = put(plain, "flows.f.transport.congestion.ecn-backoff", False, "here")  # noqa: FBT003 - a value
+    assert keys == ("flows", 0, "transport", "congestion", "ecn-backoff")
+    named = scenario(Tcp(tcp="reno")).to_dict()
+    named["flows"][0]["transport"] = {"tcp": tcp}
+    text, _ = _engine.read_json(json.dumps(named), "here")
+    default = json.loads(text)["flows"][0]["transport"]["congestion"]
+    assert plain["flows"][0]["transport"]["congestion"] == {"control": default, "ecn-backoff": False}

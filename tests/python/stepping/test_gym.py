@@ -172,6 +172,14 @@ def test_a_step_needs_an_episode_and_an_action_of_its_shape(name: str) -> None:
     env.step(sound)
 
 
+def test_a_flow_whose_window_is_set_is_described_as_messages_and_the_documentation_have_it() -> None:
+    written = f'congestion = "{gym.AGENT_WINDOW}"'
+    with pytest.raises(PerhopError, match=written):
+        gym.CongestionEnv(sets="window", flow="bulk")
+    assert written in str(gym.CongestionEnv.__init__.__doc__)
+    assert written in (ROOT / "docs" / "stepping.md").read_text(encoding="utf-8")
+
+
 def test_wrong_input_is_refused_in_one_line() -> None:
     limit = gym.Parameter("limit", 20, 100, "p")
     wrong: list[tuple[Callable[[], object], str]] = [

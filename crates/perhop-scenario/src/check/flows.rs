@@ -33,6 +33,9 @@ pub(super) fn check_flows(scenario: &Scenario) -> Checked {
             .and_then(|()| check_call(flow))
             .and_then(|()| check_sending(flow));
         checked.map_err(|(key, text)| Problem::at(at_flow(number, key), text))?;
+        check_control(flow).map_err(|(key, text)| {
+            Problem::at(at_flow(number, &format!("transport.congestion.{key}")), text)
+        })?;
     }
     Ok(())
 }
@@ -313,15 +316,23 @@ fn check_ecn(flow: &Flow) -> Allowed {
                     `ecn = \"classic\"`";
         return Err(("ecn", text.into()));
     }
-    if let (Some(key), true) = (control.key_of_marks(), flow.ecn.is_off()) {
-        let text = format!(
-            "without `ecn` no packet of the flow is marked; leave `{key}` out, or give the flow `ecn = \"classic\"`"
-        );
-        return Err(("transport.congestion", text));
-    }
     if params.accecn == AccEcn::Ace && !flow.ecn.counts() {
         let text = "the ACE field is part of Accurate ECN; leave this key out, or give the flow `ecn = \"accurate\"`";
         return Err(("transport.accecn", text.into()));
     }
     Ok(())
+}
+
+/// Checks that no parameter of a group's congestion control, whose key a refusal has, is without effect.
+fn check_control(flow: &Flow) -> Allowed {
+    let Transport::Tcp(params) = &flow.transport else { return Ok(()) };
+    match params.control().key_of_marks() {
+        Some(key) if flow.ecn.is_off() => {
+            let text = format!(
+                "without `ecn` no packet of the flow is marked; leave `{key}` out, or give the flow `ecn = \"classic\"`"
+            );
+            Err((key, text))
+        }
+        _ => Ok(()),
+    }
 }

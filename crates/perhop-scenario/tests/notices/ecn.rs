@@ -76,7 +76,7 @@ fn ecn_is_refused_where_it_cannot_act() {
         (
             "packet = \"1000B\"",
             "packet = \"1000B\", congestion = { control = \"reno\", ecn-backoff = true }".into(),
-            "flows[0].transport.congestion: without `ecn` no packet",
+            "flows[0].transport.congestion.ecn-backoff: without `ecn` no packet",
         ),
         (
             "packet = \"1000B\"",

@@ -20,7 +20,7 @@ pub use congestion::{Congestion, CongestionParams};
 pub use ecn::{Signals, TcpEcn};
 pub use params::{
     CwndValidation, IdleRestart, LossDetection, MinRtoBounds, NewRenoTimer, Pacing, PartialWindowDeflation,
-    Reduction, RttArithmetic, SlowStart, TcpParams, WindowTuning, move_former_keys, presets,
+    Reduction, ReplacedKey, RttArithmetic, SlowStart, TcpParams, WindowTuning, move_former_keys, presets,
 };
 pub use receiver::TcpReceiver;
 pub use rto::RtoEstimator;

@@ -93,7 +93,7 @@ impl Block for Foreign {
     type Params = Box<ForeignCongestionParams>;
     const NAME: &'static str = "python";
     const SUMMARY: &'static str =
-        "decides as a class in Python does, a subclass of `perhop.CongestionControl`";
+        "Decides as a class in Python does, a subclass of `perhop.CongestionControl`";
     const ORIGIN: Origin = Origin::published(2026, "the class that it names");
     const IS_OUTSIDE: bool = true;
 }
@@ -181,7 +181,7 @@ mod tests {
         assert_ne!(read(&TABLE.replace("0.5", "0.6")).unwrap(), params);
         for (table, problem) in [
             (r#"{"control": "python"}"#, "missing field `class`"),
-            (r#""python""#, "missing field `class`"),
+            (r#""python""#, "`python` stands for a class; write which, such as"),
             (r#"{"beta": 0.5}"#, "key `control` is missing"),
             ("7", "congestion"),
         ] {

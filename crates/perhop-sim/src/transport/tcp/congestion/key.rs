@@ -2,12 +2,17 @@
 
 use std::borrow::Cow;
 
+use perhop_core::Block;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use serde_untagged::UntaggedEnumVisitor;
 
-use super::{CongestionParams, registered};
+use super::{CongestionParams, Foreign, registered};
+
+/// What is right in place of the name of the control that a class implements.
+const NO_CLASS: &str =
+    "`python` stands for a class; write which, such as \"my_congestion_control:MyCongestionControl\"";
 
 /// A key of a transport that is a parameter of a congestion control by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,12 @@ impl FormerKey {
     /// Declares a key that moved and has another name now.
     pub const fn renamed(key: &'static str, parameter: &'static str) -> Self {
         Self { key, value: None, parameter }
+    }
+
+    /// Returns the subject of a message at this key: "`hystart` is " where one value moved, and none where the
+    /// key did.
+    pub fn subject(&self) -> String {
+        self.value.map_or_else(String::new, |value| format!("`{value}` is "))
     }
 }
 
@@ -52,6 +63,9 @@ impl<'de> Deserialize<'de> for Congestion {
         UntaggedEnumVisitor::new()
             .expecting("string or map")
             .string(|name| {
+                if name == Foreign::NAME {
+                    return Err(de::Error::custom(NO_CLASS));
+                }
                 let read = CongestionParams::deserialize_named(name, serde_json::json!({}));
                 read.ok_or_else(|| de::Error::unknown_variant(name, CongestionParams::NAMES))?
                     .map_err(de::Error::custom)

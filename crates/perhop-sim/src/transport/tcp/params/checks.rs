@@ -15,6 +15,10 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
 pub(super) const NO_PARTIAL_ACKS: &str = "only a recovery by NewReno has partial acknowledgements: leave this key out, or give `tcp = \
                                \"newreno\"` without `sack`";
 
+/// Why parameters of congestion controls are refused beside `tcp = "two-windows"`.
+pub(super) const TWO_WINDOWS_RULE: &str =
+    "two-windows TCP has a rule of its own for losses; leave this key out";
+
 impl TcpParams {
     /// Checks how the parameters fit together.
     ///
@@ -132,8 +136,7 @@ impl TcpParams {
         self.check_granted()?;
         let is_plain =
             self.congestion.0 == CongestionParams::default() || self.congestion.0 == *self.control();
-        let why = "two-windows TCP has a rule of its own for losses; leave this key out";
-        require(self.tcp != Variant::TwoWindows || is_plain, "congestion", why)
+        require(self.tcp != Variant::TwoWindows || is_plain, "congestion", TWO_WINDOWS_RULE)
     }
 
     fn check_pacing(&self) -> Result<(), UnitError> {

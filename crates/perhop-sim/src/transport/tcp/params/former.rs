@@ -5,10 +5,23 @@
 //! `congestion = { control = "dctcp", estimation-gain = 0.1 }` now.
 
 use schemars::Schema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::presets;
+use super::checks::TWO_WINDOWS_RULE;
+use super::{TcpParams, Variant};
 use crate::transport::tcp::congestion::{Congestion, CongestionParams, FormerKey};
+
+/// A former key of a transport that has been replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacedKey {
+    /// The key.
+    pub key: String,
+    /// The parameter of the congestion control that it has become; `None` if it had no effect.
+    pub parameter: Option<&'static str>,
+    /// What to write in its place.
+    pub notice: String,
+}
 
 /// Returns all former keys, each with the control that has it now.
 fn former_keys() -> impl Iterator<Item = (&'static str, FormerKey)> {
@@ -24,62 +37,85 @@ fn owners(key: &str, value: &Value) -> Vec<(&'static str, FormerKey)> {
     former_keys().filter(|(_, former)| is_it(former)).collect()
 }
 
-/// Moves a transport's former keys into its `congestion`; returns each with what to write in its place.
+/// Moves a transport's former keys into its `congestion`, and returns them. Leaves them out where the transport
+/// has no control that can be read: that is then the problem.
 ///
 /// # Errors
 /// A key that its congestion control does not have, or that is given in both places, and what is right.
-pub fn move_former_keys(
-    transport: &mut Map<String, Value>,
-) -> Result<Vec<(String, String)>, (String, String)> {
-    let mut moved = Vec::new();
+pub fn move_former_keys(transport: &mut Map<String, Value>) -> Result<Vec<ReplacedKey>, (String, String)> {
     let found = transport.iter().filter(|(key, value)| !owners(key, value).is_empty());
     let found: Vec<(String, Value)> = found.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    for (key, _) in &found {
+        transport.shift_remove(key);
+    }
+    let Some((tcp, mut control)) = control_of(transport) else { return Ok(Vec::new()) };
+    let name = control[CongestionParams::TAG].as_str().unwrap_or_default().to_owned();
+    let mut moved = Vec::new();
     for (key, value) in found {
         let owners = owners(&key, &value);
-        let mut control = control_of(transport);
-        let name = control.get(CongestionParams::TAG).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let Some((_, former)) = owners.iter().find(|(owner, _)| *owner == name) else {
-            if value == false {
-                // What was off has no effect anywhere.
-                transport.shift_remove(&key);
-                moved.push((
-                    key.clone(),
-                    format!("no key of a transport any more; leave `{key} = false` out"),
-                ));
-                continue;
+        let former = owners.iter().find(|(owner, _)| *owner == name).map(|(_, former)| *former);
+        match former {
+            Some(former) if control.contains_key(former.parameter) => {
+                let text = format!("`congestion` has `{}` already; leave this key out", former.parameter);
+                return Err((key, text));
             }
-            let names: Vec<_> = owners.iter().map(|(owner, _)| format!("`{owner}`")).collect();
-            let text = format!(
-                "only {} has it, as its parameter `{}`; leave this key out, or take that control",
-                names.join(" or "),
-                owners[0].1.parameter
-            );
-            return Err((key, text));
-        };
-        if control.contains_key(former.parameter) {
-            let text = format!("`congestion` has `{}` already; leave this key out", former.parameter);
-            return Err((key, text));
+            Some(former) => {
+                let value = if former.value.is_some() { Value::Bool(true) } else { value };
+                control.insert(former.parameter.into(), value);
+            }
+            // What was off has no effect anywhere.
+            None if value == false => {}
+            None => return Err((key, refusal(tcp, &owners))),
         }
-        transport.shift_remove(&key);
-        let value = if former.value.is_some() { Value::Bool(true) } else { value };
-        control.insert(former.parameter.into(), value);
-        moved.push((key, format!("a parameter of `{name}` by now: write congestion = {}", inline(&control))));
+        moved.push((key, former));
+    }
+    let whole = inline(&control);
+    if moved.iter().any(|(_, former)| former.is_some()) {
         transport.insert("congestion".into(), control.into());
     }
-    Ok(moved)
+    let replaced = moved.into_iter().map(|(key, former)| {
+        let notice = match former {
+            Some(former) => {
+                format!("{}a parameter of `{name}` by now: write congestion = {whole}", former.subject())
+            }
+            None => format!("no key of a transport any more; leave `{key} = false` out"),
+        };
+        ReplacedKey { key, parameter: former.map(|former| former.parameter), notice }
+    });
+    Ok(replaced.collect())
 }
 
-/// Returns the congestion control of a transport as a table.
-fn control_of(transport: &Map<String, Value>) -> Map<String, Value> {
-    let name = match transport.get("congestion") {
-        Some(Value::Object(table)) => return table.clone(),
-        Some(name) => name.clone(),
-        None => {
-            let preset = transport.get("tcp").and_then(Value::as_str).and_then(presets::congestion_of);
-            preset.unwrap_or(Congestion::default().0.name()).into()
-        }
+/// Returns why a former key of other controls is refused beside this variant.
+fn refusal(tcp: Variant, owners: &[(&str, FormerKey)]) -> String {
+    if tcp == Variant::TwoWindows {
+        return TWO_WINDOWS_RULE.into();
+    }
+    let names: Vec<_> = owners.iter().map(|(owner, _)| format!("`{owner}`")).collect();
+    let (names, former) = (names.join(" or "), owners[0].1);
+    let what = match former.value {
+        Some(_) => format!("{}a parameter of {names} by now", former.subject()),
+        None => format!("only {names} has it, as its parameter `{}`", former.parameter),
     };
-    Map::from_iter([(CongestionParams::TAG.to_owned(), name)])
+    format!("{what}; leave this key out, or take that control")
+}
+
+/// Returns the variant of a transport, and its congestion control as a table; `None` if they cannot be read.
+fn control_of(transport: &Map<String, Value>) -> Option<(Variant, Map<String, Value>)> {
+    let tcp = Variant::deserialize(transport.get("tcp")?).ok()?;
+    let name = match transport.get("congestion") {
+        Some(given) if tcp != Variant::TwoWindows => {
+            let Congestion(control) = Congestion::deserialize(given).ok()?;
+            if let Value::Object(table) = given {
+                return Some((tcp, table.clone()));
+            }
+            control.name()
+        }
+        _ => TcpParams::new(tcp).control().name(),
+    };
+    Some((tcp, Map::from_iter([(CongestionParams::TAG.to_owned(), name.into())])))
 }
 
 /// Writes a table of plain values in one line of TOML.
@@ -91,12 +127,19 @@ fn inline(table: &Map<String, Value>) -> String {
 /// Adds the former keys to the schema of a transport, as deprecated ones.
 pub(super) fn describe_former_keys(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
-    for (_, former) in former_keys().filter(|(_, former)| former.value.is_none()) {
+    for (_, former) in former_keys() {
         let description =
             format!("Deprecated: the parameter `{}` in the table `congestion`.", former.parameter);
-        let types = ["boolean", "number", "string"];
-        let property = json!({ "deprecated": true, "type": types, "description": description });
-        properties.insert(former.key.into(), property);
+        let mut former_key = json!({ "deprecated": true, "description": description });
+        if let Some(value) = former.value {
+            former_key["type"] = "string".into();
+            former_key["const"] = value.into();
+            let choices = properties.get_mut(former.key).and_then(|key| key["anyOf"].as_array_mut());
+            choices.expect("the key has other values").insert(1, former_key);
+        } else {
+            former_key["type"] = json!(["boolean", "number", "string"]);
+            properties.insert(former.key.into(), former_key);
+        }
     }
 }
 
@@ -104,10 +147,8 @@ pub(super) fn describe_former_keys(schema: &mut Schema) {
 mod tests {
     use super::*;
 
-    /// The transport with its former keys moved, and the notices.
-    type Moved = (Value, Vec<(String, String)>);
-
-    fn moved(transport: &str) -> Result<Moved, (String, String)> {
+    /// Returns the transport with its former keys moved, and these.
+    fn moved(transport: &str) -> Result<(Value, Vec<ReplacedKey>), (String, String)> {
         let mut table = serde_json::from_str(transport).unwrap();
         let moved = move_former_keys(&mut table)?;
         Ok((table.into(), moved))
@@ -138,7 +179,7 @@ mod tests {
                 r#"{"tcp":"newreno","slow-start":"hystart","congestion":"cubic"}"#,
                 r#"{"tcp":"newreno","congestion":{"control":"cubic","hystart":true}}"#,
                 "slow-start",
-                r#"congestion = { control = "cubic", hystart = true }"#,
+                r#"`hystart` is a parameter of `cubic` by now: write congestion = { control = "cubic", hystart = true }"#,
             ),
             (
                 r#"{"congestion":{"control":"prague"},"tcp":"newreno","target-rtt":"0s"}"#,
@@ -160,15 +201,49 @@ mod tests {
             ),
         ] {
             let (table, notices) = moved(former).unwrap();
-            let [(of, said)] = &notices[..] else { panic!("{former}: {notices:?}") };
+            let [replaced] = &notices[..] else { panic!("{former}: {notices:?}") };
             let now: Value = serde_json::from_str(now).unwrap();
-            assert_eq!((table, of.as_str()), (now, key), "{former}");
-            assert!(said.contains(text), "{said}");
+            assert_eq!((table, replaced.key.as_str()), (now, key), "{former}");
+            assert!(replaced.notice.contains(text), "{replaced:?}");
         }
         let now =
             r#"{"tcp":"linux","slow-start":"hystart++","congestion":{"control":"cubic","hystart":false}}"#;
         let unchanged = serde_json::from_str(now).unwrap();
         assert_eq!(moved(now).unwrap(), (unchanged, Vec::new()), "nothing is former");
+    }
+
+    #[test]
+    fn each_of_several_notices_has_the_whole_table() {
+        let (_, notices) =
+            moved(r#"{"tcp":"linux","ecn-backoff":true,"slow-start":"hystart","cubic-alpha":"raised"}"#)
+                .unwrap();
+        let whole =
+            r#"congestion = { control = "cubic", ecn-backoff = true, hystart = true, alpha = "raised" }"#;
+        assert_eq!(notices.len(), 3);
+        assert!(notices.iter().all(|replaced| replaced.notice.ends_with(whole)), "{notices:?}");
+    }
+
+    #[test]
+    fn a_control_or_a_variant_that_cannot_be_read_is_left_to_who_reads_it() {
+        for rest in [
+            r#""tcp":"newreno","congestion":5"#,
+            r#""tcp":"newreno","congestion":{}"#,
+            r#""tcp":"newreno","congestion":{"control":5}"#,
+            r#""tcp":"newreno","congestion":"qubic""#,
+            r#""tcp":"bogus""#,
+        ] {
+            let (table, notices) = moved(&format!(r#"{{{rest},"estimation-gain":0.1}}"#)).unwrap();
+            let rest: Value = serde_json::from_str(&format!("{{{rest}}}")).unwrap();
+            assert_eq!((table, notices), (rest, Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_value_that_has_moved_is_deprecated_in_the_schema() {
+        let schema = schemars::schema_for!(super::super::TcpParams).to_value();
+        let choices = schema["properties"]["slow-start"]["anyOf"].as_array().unwrap();
+        let former = choices.iter().find(|choice| choice["const"] == "hystart").unwrap();
+        assert_eq!(former["deprecated"], true);
     }
 
     #[test]
@@ -180,7 +255,7 @@ mod tests {
                 "only `reno` or `cubic` has it",
             ),
             (
-                r#"{"tcp":"newreno","congestion":"my:Own","ecn-backoff":true}"#,
+                r#"{"tcp":"newreno","congestion":{"control":"python","class":"my:Own"},"ecn-backoff":true}"#,
                 "ecn-backoff",
                 "only `reno` or",
             ),
@@ -194,7 +269,12 @@ mod tests {
                 "cubic-alpha",
                 "its parameter `alpha`",
             ),
-            (r#"{"tcp":"newreno","slow-start":"hystart"}"#, "slow-start", "its parameter `hystart`"),
+            (
+                r#"{"tcp":"newreno","slow-start":"hystart"}"#,
+                "slow-start",
+                "`hystart` is a parameter of `cubic` by now",
+            ),
+            (r#"{"tcp":"two-windows","ecn-backoff":true}"#, "ecn-backoff", TWO_WINDOWS_RULE),
             (
                 r#"{"tcp":"newreno","congestion":"prague","estimation-gain":0.1}"#,
                 "estimation-gain",

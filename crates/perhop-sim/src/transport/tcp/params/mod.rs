@@ -27,7 +27,7 @@ pub use choices::{
     Reduction, RttArithmetic, SlowStart, WindowTuning,
 };
 use former::describe_former_keys;
-pub use former::move_former_keys;
+pub use former::{ReplacedKey, move_former_keys};
 
 /// A TCP connection. `tcp = "linux"`, `tcp = "quic"` and `tcp = "ns-1998"` have other defaults than those
 /// listed here.

@@ -282,12 +282,6 @@ pub(super) fn complete(table: &mut Map<String, Value>) {
     }
 }
 
-/// The congestion control of the preset of this name.
-pub(super) fn congestion_of(name: &str) -> Option<&'static str> {
-    let preset = PRESETS.iter().find(|preset| preset.name == name)?;
-    Some(preset.defaults.iter().find(|default| default.key == "congestion")?.value.text())
-}
-
 /// The keys of a table on which the defaults of other keys depend.
 struct Beside {
     sack: bool,
