@@ -288,8 +288,7 @@ impl JsonSchema for Precedences {
         "Precedences".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let one =
-            json_schema!({ "type": "integer", "minimum": 0, "maximum": 7, "description": "Its number." });
+        let one = json_schema!({ "type": "integer", "minimum": 0, "maximum": 7, "description": "The number of the precedence or traffic class." });
         json_schema!({
             "description": "One precedence or traffic class, or a list of them, such as [3, 4].",
             "anyOf": [one, { "type": "array", "items": one, "minItems": 1, "description": "Each of these." }],

@@ -173,8 +173,8 @@ impl JsonSchema for Dscp {
         json_schema!({
             "description": "A codepoint: its six-bit number, or its name in IANA's registry.",
             "anyOf": [
-                { "type": "integer", "minimum": 0, "maximum": 63, "description": "Its number." },
-                { "type": "string", "enum": NAMED.map(|(name, _)| name), "description": "Its name." },
+                { "type": "integer", "minimum": 0, "maximum": 63, "description": "The number of the codepoint." },
+                { "type": "string", "enum": NAMED.map(|(name, _)| name), "description": "The name of the codepoint." },
             ],
         })
     }
