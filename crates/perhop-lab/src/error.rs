@@ -1,38 +1,37 @@
 //! Why a run could not be.
 
-use std::fmt;
 use std::io;
 
 use perhop_live::Unbalanced;
 
 /// Why a scenario could not run on real packets.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The scenario asks for what no kernel has; the key, and what would do.
+    #[error("{0}")]
     Unfit(String),
     /// This system lacks something, or does not allow it.
+    #[error("{0}")]
     Missing(Missing),
     /// Something went wrong: what was being done, and what the system said.
+    #[error("{0}: {1}")]
     System(String, io::Error),
     /// The data plane lost or invented packets.
+    #[error("perhop is at fault: {0}")]
     Unbalanced(Unbalanced),
     /// The run was interrupted.
+    #[error("interrupted")]
     Interrupted,
 }
 
 /// What this system lacks for running scenarios on real packets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}; {remedy}")]
 pub struct Missing {
     /// The thing that is missing.
     pub what: String,
     /// What would help.
     pub remedy: String,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.what, self.remedy)
-    }
 }
 
 impl LabError {
@@ -41,17 +40,3 @@ impl LabError {
         move |error| Self::System(what.into(), error.into())
     }
 }
-
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit(text) => f.write_str(text),
-            Self::Missing(missing) => missing.fmt(f),
-            Self::System(what, error) => write!(f, "{what}: {error}"),
-            Self::Unbalanced(unbalanced) => write!(f, "perhop is at fault: {unbalanced}"),
-            Self::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for LabError {}

@@ -1,18 +1,19 @@
 //! Errors of a replay, each in one line.
 
-use std::fmt;
-
 use perhop_pcap::read::CaptureError;
 use perhop_scenario::ScenarioError;
 
 /// Why a replay cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The capture is at fault: what is wrong, for a place behind the file's name.
+    #[error("{0}")]
     Capture(String),
     /// A table, a scenario or an option is at fault: the whole message.
+    #[error("{0}")]
     Target(String),
     /// The caller stopped it.
+    #[error("stopped")]
     Stopped,
 }
 
@@ -37,14 +38,3 @@ impl From<ScenarioError> for ReplayError {
         Self::Target(error.to_string())
     }
 }
-
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capture(text) | Self::Target(text) => f.write_str(text),
-            Self::Stopped => f.write_str("stopped"),
-        }
-    }
-}
-
-impl std::error::Error for ReplayError {}

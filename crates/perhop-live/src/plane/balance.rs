@@ -1,17 +1,17 @@
 //! Packet conservation: every packet that was read is delivered, lost or inside.
 
-use std::fmt;
-
 use perhop_core::{Imbalance, Port};
 
 use super::Plane;
 
 /// Packets are not conserved.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unbalanced {
     /// In a queue.
+    #[error("link {0}: {1}")]
     Queue(String, Imbalance),
     /// At a meter of a link.
+    #[error("link {link}: packets that came to the meter {meter} neither went on nor were dropped")]
     Meter {
         /// The link's name.
         link: String,
@@ -19,6 +19,7 @@ pub enum Unbalanced {
         meter: String,
     },
     /// In the plane as a whole.
+    #[error("{read} packets came, but {known} are accounted for")]
     Plane {
         /// Packets that were read.
         read: u64,
@@ -26,23 +27,6 @@ pub enum Unbalanced {
         known: u64,
     },
 }
-
-impl fmt::Display for Unbalanced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queue(link, imbalance) => write!(f, "link {link}: {imbalance}"),
-            Self::Meter { link, meter } => {
-                write!(
-                    f,
-                    "link {link}: packets that came to the meter {meter} neither went on nor were dropped"
-                )
-            }
-            Self::Plane { read, known } => write!(f, "{read} packets came, but {known} are accounted for"),
-        }
-    }
-}
-
-impl std::error::Error for Unbalanced {}
 
 impl Plane {
     /// Packets inside: in queues and in transit.

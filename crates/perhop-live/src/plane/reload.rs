@@ -4,8 +4,6 @@
 //! served. Packets in transit keep the route on which they started. So the order of packets is kept, and each
 //! is counted once.
 
-use std::fmt;
-
 use perhop_core::Instant;
 
 use super::Plane;
@@ -26,31 +24,21 @@ pub struct Changed {
 }
 
 /// What cannot change while a plane runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fixed {
     /// The number of the plane's devices.
+    #[error("the number of devices cannot change while packets are on their way")]
     Devices,
     /// The length of the plane's longest packet.
+    #[error("the longest packet cannot change while packets are on their way")]
     Mtu,
     /// The wires of the plane.
+    #[error("wires cannot change while packets are on their way")]
     Wires,
     /// The window controls of the plane.
+    #[error("window controls cannot change while packets are on their way")]
     Controls,
 }
-
-impl fmt::Display for Fixed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self {
-            Self::Devices => "the number of devices",
-            Self::Mtu => "the longest packet",
-            Self::Wires => "wires",
-            Self::Controls => "window controls",
-        };
-        write!(f, "{what} cannot change while packets are on their way")
-    }
-}
-
-impl std::error::Error for Fixed {}
 
 impl Plane {
     /// Takes over another configuration; events that are due must have happened
