@@ -194,35 +194,24 @@ pub(crate) struct Setting {
 impl Setting {
     /// Returns how the hosts run the scenario. Start times are those that the simulator draws with this seed.
     pub(crate) fn new(scenario: &Scenario, network: &Network, seed: u64) -> Result<Self, LabError> {
-        if network.flows.len() > MOST_FLOWS {
-            let text =
-                format!("flows: {} exceed the {MOST_FLOWS} that a host has ports for", network.flows.len());
-            return Err(LabError::Unfit(text));
+        let (wanted, ip, sysctl) = (network.flows.len(), scenario.live.ip, sysctl(scenario));
+        if wanted > MOST_FLOWS {
+            return Err(LabError::Unfit(format!(
+                "flows: {wanted} exceed the {MOST_FLOWS} that a host has ports for"
+            )));
         }
-        let ip = scenario.live.ip;
-        let given = scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string()));
-        let ecn = scenario.kernels_ecn().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let sysctl: Vec<(String, String)> = given.chain(ecn).collect();
         let has_timestamps =
             sysctl.iter().all(|(name, value)| name != "net.ipv4.tcp_timestamps" || value != "0");
-        let groups = scenario.flows.iter().enumerate();
-        let groups = groups.flat_map(|(group, flow)| {
-            let directions = if flow.application.is_some() { 2 } else { 1 };
-            (0..flow.flows() * directions).map(move |_| group)
-        });
-        let connections = connections(network);
-        let network_header = match ip {
-            IpVersion::V4 => 20,
-            IpVersion::V6 => 40,
-        };
+        let network_header = if ip == IpVersion::V6 { 40 } else { 20 };
         let (mut flows, mut populations, mut users) = (Vec::new(), Vec::new(), Vec::new());
-        for ((number, spec), group) in network.flows.iter().enumerate().zip(groups) {
-            let congestion = scenario.flows[group].live.congestion.as_deref();
+        let connections = connections(network);
+        for ((number, spec), group) in network.flows.iter().enumerate().zip(groups(scenario)) {
             let unfit = |key: &str, text: String| LabError::Unfit(format!("flows[{group}].{key}: {text}"));
             if spec.out_feedback.is_some() {
                 let text = "no kernel's TCP reacts to reports of OUT packets: No-OUT needs a modified sender and runs in the simulator only";
                 return Err(unfit("out-feedback", text.into()));
             }
+            let congestion = scenario.flows[group].live.congestion.as_deref();
             let conversion = Conversion { spec, congestion, network_header, has_timestamps, seed, unfit };
             let flow = match connections.get(&number) {
                 None => conversion.host_flow(number, flows.len(), group)?,
@@ -243,22 +232,14 @@ impl Setting {
                 flows.push(flow);
                 continue;
             };
-            let others = network.flows.len() - 1 - number;
-            let free = MOST_FLOWS - flows.len() - others;
-            let records: Vec<FlowRecord> = records.take(free + 1).collect();
-            if records.len() > free {
-                let text = format!(
-                    "more than {free} flows would begin with seed {seed}, and a host has ports for no more: lower the \
-                     arrivals, or shorten the run"
-                );
-                return Err(LabError::Unfit(format!("flows[{group}].arrivals: {text}")));
-            }
+            let others = wanted - 1 - number;
+            let records = beginning(records, MOST_FLOWS - flows.len() - others, seed);
+            let records = records.map_err(|text| unfit("arrivals", text))?;
             populations.push(Population { flow: number, first: flows.len(), records: records.clone() });
-            let members = records.iter().enumerate().map(|(member, record)| flow.member(member, record));
-            flows.extend(members);
+            flows.extend(records.iter().enumerate().map(|(member, record)| flow.member(member, record)));
         }
         let smallest = SMALLEST_MTU[usize::from(ip == IpVersion::V6)];
-        let mtu = flows.iter().map(|flow| flow.packet).max().unwrap_or(0).max(smallest);
+        let mtu = flows.iter().map(|flow| flow.packet).fold(smallest, u16::max);
         Ok(Self {
             notes: notes(scenario, &flows),
             flows,
@@ -285,6 +266,37 @@ impl Setting {
             Kind::Datagrams { .. } => None,
         })
     }
+}
+
+/// Returns the group of each flow of the network.
+fn groups(scenario: &Scenario) -> impl Iterator<Item = usize> {
+    scenario.flows.iter().enumerate().flat_map(|(group, flow)| {
+        let directions = if flow.application.is_some() { 2 } else { 1 };
+        (0..flow.flows() * directions).map(move |_| group)
+    })
+}
+
+/// Returns the settings of the kernel, each with its value: those that the scenario gives, and ECN's.
+fn sysctl(scenario: &Scenario) -> Vec<(String, String)> {
+    let given = scenario.live.sysctl.iter().map(|(name, value)| (name.clone(), value.to_string()));
+    let ecn = scenario.kernels_ecn().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    given.chain(ecn).collect()
+}
+
+/// Returns the flows of a population that begin in a run; refuses more than there are `free` ports for.
+fn beginning(
+    records: impl Iterator<Item = FlowRecord>,
+    free: usize,
+    seed: u64,
+) -> Result<Vec<FlowRecord>, String> {
+    let records: Vec<FlowRecord> = records.take(free + 1).collect();
+    if records.len() > free {
+        return Err(format!(
+            "more than {free} flows would begin with seed {seed}, and a host has ports for no more: lower the \
+             arrivals, or shorten the run"
+        ));
+    }
+    Ok(records)
 }
 
 /// A direction of a user's connection.

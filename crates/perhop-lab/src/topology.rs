@@ -127,15 +127,7 @@ impl Builder<'_> {
             Side::Sending => (SENDERS, RECEIVERS),
             Side::Receiving => (RECEIVERS, SENDERS),
         };
-        let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
-        let any = Selector { protocol: Some(protocol), ..Selector::default() };
-        let ports = Some(flow.port..=flow.port);
-        let (from, to) = (
-            Selector { source_ports: ports.clone(), ..any.clone() },
-            Selector { destination_ports: ports, ..any },
-        );
-        // The port is that of the host that opens the connection.
-        let (data, back) = if flow.is_unattended() { (from, to) } else { (to, from) };
+        let (data, back) = selectors(flow);
         let back_coloring = match flow.requests {
             None => Coloring::Fixed(Color::default(), Dscp::DEFAULT),
             Some(requests) => {
@@ -223,4 +215,15 @@ pub(crate) fn shortest_round_trip(network: &Network) -> Duration {
         between + both_ways(&flow.access) + both_ways(&flow.egress)
     });
     trips.min().unwrap_or(Duration::ZERO)
+}
+
+/// Returns what selects the data of a flow, and what comes back.
+fn selectors(flow: &HostFlow) -> (Selector, Selector) {
+    let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
+    let any = Selector { protocol: Some(protocol), ..Selector::default() };
+    let ports = Some(flow.port..=flow.port);
+    let from = Selector { source_ports: ports.clone(), ..any.clone() };
+    let to = Selector { destination_ports: ports, ..any };
+    // The port is that of the host that opens the connection.
+    if flow.is_unattended() { (from, to) } else { (to, from) }
 }

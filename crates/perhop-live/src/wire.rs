@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use etherparse::checksum::Sum16BitWords;
-use etherparse::{IpNumber, IpSlice, TcpHeaderSlice, UdpHeaderSlice};
+use etherparse::{IpNumber, IpPayloadSlice, IpSlice, TcpHeaderSlice, UdpHeaderSlice};
 use perhop_core::{Dscp, Ecn};
 
 /// What a data plane reads of a packet.
@@ -119,41 +119,42 @@ pub fn parse(packet: &[u8]) -> Result<Fields, Malformed> {
         IpSlice::Ipv6(ip) => ip.header().traffic_class(),
     };
     let upper = ip.payload();
-    let mut tuple = FiveTuple {
+    let (ports, tcp) = if upper.fragmented { Default::default() } else { transport(upper) };
+    let tuple = FiveTuple {
         source: ip.source_addr(),
         destination: ip.destination_addr(),
         protocol: upper.ip_number.0,
-        source_port: 0,
-        destination_port: 0,
+        source_port: ports.0,
+        destination_port: ports.1,
     };
-    let mut tcp = None;
-    if !upper.fragmented {
-        match upper.ip_number {
-            IpNumber::TCP => {
-                if let Ok(header) = TcpHeaderSlice::from_slice(upper.payload) {
-                    (tuple.source_port, tuple.destination_port) =
-                        (header.source_port(), header.destination_port());
-                    let data = upper.payload.len() - header.slice().len();
-                    tcp = Some(Tcp {
-                        sequence: header.sequence_number(),
-                        acknowledged: header.acknowledgment_number(),
-                        occupies: data as u32 + u32::from(header.syn()) + u32::from(header.fin()),
-                        syn: header.syn(),
-                        ack: header.ack(),
-                    });
-                }
-            }
-            IpNumber::UDP => {
-                if let Ok(header) = UdpHeaderSlice::from_slice(upper.payload) {
-                    (tuple.source_port, tuple.destination_port) =
-                        (header.source_port(), header.destination_port());
-                }
-            }
-            _ => {}
-        }
-    }
     let ecn = [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested][usize::from(class & 3)];
     Ok(Fields { length, dscp: Dscp::new(class >> 2).unwrap_or_default(), ecn, tuple, tcp })
+}
+
+/// Returns the ports of a packet, 0 where it has none, and what its TCP header says, if it has one.
+fn transport(upper: &IpPayloadSlice<'_>) -> ((u16, u16), Option<Tcp>) {
+    match upper.ip_number {
+        IpNumber::TCP => TcpHeaderSlice::from_slice(upper.payload).map_or_else(
+            |_| Default::default(),
+            |header| {
+                let data = upper.payload.len() - header.slice().len();
+                let tcp = Tcp {
+                    sequence: header.sequence_number(),
+                    acknowledged: header.acknowledgment_number(),
+                    occupies: data as u32 + u32::from(header.syn()) + u32::from(header.fin()),
+                    syn: header.syn(),
+                    ack: header.ack(),
+                };
+                ((header.source_port(), header.destination_port()), Some(tcp))
+            },
+        ),
+        IpNumber::UDP => {
+            let header = UdpHeaderSlice::from_slice(upper.payload);
+            let ports = header.map(|header| (header.source_port(), header.destination_port()));
+            (ports.unwrap_or_default(), None)
+        }
+        _ => Default::default(),
+    }
 }
 
 /// Writes codepoint and ECN field into a packet that [`parse`] has read, and corrects the checksum of an IPv4
