@@ -111,7 +111,7 @@ fn with_its_end(table: &mut dyn TableLike, change: impl FnOnce(&mut dyn TableLik
     }
 }
 
-/// What is around a table's last value, if no comment follows it.
+/// Returns the spaces around a table's last value, if no comment follows it.
 fn end_of(table: &mut dyn TableLike) -> Option<&mut Decor> {
     let decor = table.iter_mut().last()?.1.as_value_mut()?.decor_mut();
     let after = decor.suffix().and_then(RawString::as_str).unwrap_or_default();

@@ -147,7 +147,8 @@ pub(crate) fn for_key(key: &str, known: &[&str]) -> Option<String> {
     ours.map(|(_, ours)| format!("; write `{ours}`")).or_else(|| parameter_of_a_control(&word, known))
 }
 
-/// Returns what to write in place of an unknown key of a transport that is a parameter of a congestion control.
+/// Returns what to write in place of an unknown key of a transport that is a parameter of a congestion
+/// control.
 fn parameter_of_a_control(key: &str, known: &[&str]) -> Option<String> {
     let mut controls = congestion::registered().into_iter().filter(|_| known.contains(&"congestion"));
     let control = controls.find(|control| {

@@ -1,5 +1,5 @@
-//! The congestion control of a TCP transport. A text may only name it, or leave it out, or have former keys of
-//! the transport in place of its parameters; a page shows its table in every case.
+//! The congestion control of a TCP transport. A text may only name it, or leave it out, or have former keys
+//! of the transport in place of its parameters; a page shows its table in every case.
 
 use perhop_scenario::replace_former_keys;
 use perhop_sim::transport::tcp::{CongestionParams, TcpParams};

@@ -172,7 +172,8 @@ fn does_fit(node: &'static Value, value: &Value) -> bool {
             .all(|(key, one)| one.get("const").is_none_or(|only| table.get(key) == Some(only)))
 }
 
-/// The tag and the table, with its defaults, of a block that is given by its name, where the schema takes both.
+/// The tag and the table, with its defaults, of a block that is given by its name, where the schema takes
+/// both.
 fn table_of_name(node: &'static Value, name: &Value) -> Option<(&'static str, Value)> {
     let tables = alternatives(resolve(node).0)?.iter();
     tables.filter_map(|one| resolve(one).0["properties"].as_object()).find_map(|properties| {
@@ -204,7 +205,8 @@ struct ControlPath {
     /// Within an AQM, whose parameters can change during a run.
     in_aqm: bool,
     is_udp: bool,
-    /// The `law` of a block, or the `tcp` of a transport: defaults of its table and those within depend on it.
+    /// The `law` of a block, or the `tcp` of a transport: defaults of its table and those within depend on
+    /// it.
     law: String,
     /// Of the key, if it can be left out.
     default: Option<DefaultValue>,

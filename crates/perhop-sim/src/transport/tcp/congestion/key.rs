@@ -10,7 +10,7 @@ use serde_untagged::UntaggedEnumVisitor;
 
 use super::{CongestionParams, Foreign, registered};
 
-/// What is right in place of the name of the control that a class implements.
+/// The advice in place of the name of the control that a class implements.
 const NO_CLASS: &str =
     "`python` stands for a class; write which, such as \"my_congestion_control:MyCongestionControl\"";
 
@@ -36,8 +36,8 @@ impl FormerKey {
         Self { key, value: None, parameter }
     }
 
-    /// Returns the subject of a message at this key: "`hystart` is " where one value moved, and none where the
-    /// key did.
+    /// Returns the subject of a message at this key: "`hystart` is " where one value moved, and none where
+    /// the key did.
     pub fn subject(&self) -> String {
         self.value.map_or_else(String::new, |value| format!("`{value}` is "))
     }

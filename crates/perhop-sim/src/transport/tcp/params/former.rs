@@ -37,8 +37,8 @@ fn owners(key: &str, value: &Value) -> Vec<(&'static str, FormerKey)> {
     former_keys().filter(|(_, former)| is_it(former)).collect()
 }
 
-/// Moves a transport's former keys into its `congestion`, and returns them. Leaves them out where the transport
-/// has no control that can be read: that is then the problem.
+/// Moves a transport's former keys into its `congestion`, and returns them. Leaves them out where the
+/// transport has no control that can be read: that is then the problem.
 ///
 /// # Errors
 /// A key that its congestion control does not have, or that is given in both places, and what is right.
