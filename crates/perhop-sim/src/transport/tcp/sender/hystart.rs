@@ -8,8 +8,6 @@
 
 use perhop_core::{Duration, Instant};
 
-use super::slow_start::growth_allowed;
-
 /// Below this window it does nothing (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
 /// ACKs that come no further apart are a train (`hystart_ack_delta_us`).
@@ -18,6 +16,11 @@ const TRAIN_GAP: Duration = Duration::from_millis(2);
 const ALLOWANCE: Duration = Duration::from_millis(1);
 /// So many samples of a round come before its least round trip is judged (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
+
+/// `MIN_RTT_THRESH`, `MAX_RTT_THRESH`, `MIN_RTT_DIVISOR` (RFC 9406, section 4.3).
+const LEAST_GROWTH: Duration = Duration::from_millis(4);
+const MOST_GROWTH: Duration = Duration::from_millis(16);
+const GROWTH_DIVISOR: u64 = 8;
 
 /// The state of the first slow start.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +35,12 @@ pub(super) struct LinuxHyStart {
     /// `curr_rtt`, `sample_cnt`: the least round trip of this round, and its samples up to [`SAMPLES`].
     current: Option<Duration>,
     samples: u32,
+}
+
+/// Returns how much a round trip may grow before slow start ends (`RttThresh`, also of `HyStart`++): an
+/// eighth, but no less and no more than the bounds.
+pub(super) fn growth_allowed(last: Duration) -> Duration {
+    Duration::from_nanos(last.as_nanos() / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH)
 }
 
 impl LinuxHyStart {

@@ -3,14 +3,10 @@
 use perhop_core::{Duration, Instant};
 
 use super::TcpSender;
-use super::hystart::LinuxHyStart;
+use super::hystart::{LinuxHyStart, growth_allowed};
 use crate::transport::tcp::congestion::CongestionControl;
 use crate::transport::tcp::{SlowStart, TcpParams};
 
-/// `MIN_RTT_THRESH`, `MAX_RTT_THRESH`, `MIN_RTT_DIVISOR` (section 4.3).
-const LEAST_GROWTH: Duration = Duration::from_millis(4);
-const MOST_GROWTH: Duration = Duration::from_millis(16);
-const GROWTH_DIVISOR: u64 = 8;
 /// `N_RTT_SAMPLE`.
 const SAMPLES: u32 = 8;
 /// `CSS_GROWTH_DIVISOR`, `CSS_ROUNDS`.
@@ -118,11 +114,6 @@ impl HyStart {
         self.ends = sent;
         (self.last, self.current, self.samples) = (self.current, None, 0);
     }
-}
-
-/// Returns how much a round trip may grow (`RttThresh`): an eighth, but no less and no more than the bounds.
-pub(super) fn growth_allowed(last: Duration) -> Duration {
-    Duration::from_nanos(last.as_nanos() / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH)
 }
 
 impl TcpSender {
