@@ -181,6 +181,40 @@ fn a_source_changes_its_rate_by_hand() {
 }
 
 #[test]
+fn single_events_are_the_run() {
+    let red = aqm("red", r#"{"thresholds": "5/15/0.1", "limit": "40p"}"#);
+    let network = network(&red.into());
+    let mut single = Stepping::new(&network, 1, Engine::Reference).unwrap();
+    let (end, mut events) = (seconds(3.0), 0);
+    while single.step(end) {
+        events += 1;
+        assert!(single.now() <= end);
+    }
+    assert_eq!(single.now(), end);
+    assert!(!single.step(seconds(1.0)), "what is past does not come again");
+    let (single, whole) = (text(&single.finish().unwrap()), text(&run(&network, Engine::Reference)));
+    assert!(events > 1000 && single == whole, "after {events} events");
+    let mut batched = Stepping::new(&network, 1, Engine::Batched).unwrap();
+    assert!(!batched.step(seconds(0.5)), "it goes on to there");
+    assert_eq!(batched.now(), seconds(0.5));
+}
+
+#[test]
+fn capacity_by_hand() {
+    // 4 Mbit/s for half a second and 2 Mbit/s for a quarter.
+    let network = one_source("1Mbps", "4Mbps");
+    let mut run = Stepping::new(&network, 1, Engine::Reference).unwrap();
+    run.run_until(seconds(0.5));
+    assert_eq!(run.capacity(0), Some(2e6));
+    let mut slower = network.clone();
+    slower.links[0].rate = "2Mbps".parse().unwrap();
+    run.become_network(&slower).unwrap();
+    run.run_until(seconds(0.75));
+    assert_eq!(run.capacity(0), Some(2.5e6));
+    assert_eq!((run.capacity(1), run.capacity(2)), (None, None), "no queue under an AQM, and no link");
+}
+
+#[test]
 fn a_link_changes_as_a_scheduled_change_says() {
     let transports =
         [tcp(r#"{"tcp": "newreno"}"#), tcp(r#"{"tcp": "linux"}"#), udp(r#"{"udp": "cbr", "rate": "1Mbps"}"#)];

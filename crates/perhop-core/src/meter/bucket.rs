@@ -42,7 +42,7 @@ impl Source {
 impl Bucket {
     /// Returns a full bucket of this depth.
     pub(crate) fn new(depth: Bytes) -> Self {
-        let depth = depth.bits().saturating_mul(SCALE);
+        let depth = depth.get().saturating_mul(8 * SCALE);
         Self { depth, tokens: depth }
     }
 

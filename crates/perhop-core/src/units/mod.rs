@@ -99,11 +99,11 @@ impl Bitrate {
     /// How long `size` takes at this rate, rounded down to the nanosecond.
     #[inline]
     pub fn time_of(self, size: Bytes) -> Duration {
-        const NANOS: u64 = 1_000_000_000;
-        if let Some(nanos) = size.bits().checked_mul(NANOS) {
+        const NANOS_BY_BYTE: u64 = 8_000_000_000;
+        if let Some(nanos) = size.0.checked_mul(NANOS_BY_BYTE) {
             return Duration::from_nanos(nanos / self.0);
         }
-        let nanos = u128::from(size.bits()) * u128::from(NANOS) / u128::from(self.0);
+        let nanos = u128::from(size.0) * u128::from(NANOS_BY_BYTE) / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

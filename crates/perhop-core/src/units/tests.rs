@@ -131,5 +131,7 @@ fn sizes_and_times_at_a_rate_by_hand() {
     assert_eq!(rate(8_000_000).bytes_in(Duration::from_nanos(1999)).get(), 1);
     // What does not fit is the most that does.
     assert_eq!(rate(1).time_of(Bytes::new(u64::MAX / 8)).as_nanos(), u64::MAX);
+    assert_eq!(rate(1).time_of(Bytes::new(u64::MAX)).as_nanos(), u64::MAX);
+    assert_eq!(rate(u64::MAX).time_of(Bytes::new(u64::MAX)).as_nanos(), 8_000_000_000);
     assert_eq!(rate(u64::MAX).bytes_in(Duration::from_nanos(u64::MAX)).get(), u64::MAX);
 }
