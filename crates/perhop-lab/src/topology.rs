@@ -217,7 +217,7 @@ pub(crate) fn shortest_round_trip(network: &Network) -> Duration {
     trips.min().unwrap_or(Duration::ZERO)
 }
 
-/// Returns what selects the data of a flow, and what comes back.
+/// Returns the selectors of a flow: of its data, and of ACKs and feedback.
 fn selectors(flow: &HostFlow) -> (Selector, Selector) {
     let protocol = if flow.is_tcp() { PROTOCOL_TCP } else { PROTOCOL_UDP };
     let any = Selector { protocol: Some(protocol), ..Selector::default() };

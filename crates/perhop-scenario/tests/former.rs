@@ -122,7 +122,7 @@ fn a_problem_is_at_the_key_that_the_file_has() {
         (r#"tcp = "newreno", congestion = 5, ecn-backoff = true"#, "congestion: expected one of reno, cubic"),
         (r#"tcp = "newreno", congestion = {}, ecn-backoff = true"#, "congestion: key `control` is missing"),
         (r#"tcp = "bogus", ecn-backoff = true"#, "tcp: unknown value `bogus`"),
-        (r#"tcp = "newreno", congestion = "python""#, "congestion: `python` stands for a class; write which"),
+        (r#"tcp = "newreno", congestion = "python""#, "congestion: `python` means a class; write which"),
     ] {
         let refused = read(transport).unwrap_err();
         let place = format!("s.toml:7: flows[0].transport.{problem}");

@@ -17,7 +17,7 @@ from perhop.sweep import contradictions, document, tuning
 from perhop.sweep.document import Base
 from perhop.sweep.keys import Flag, Fraction, Key, Multiple, Other, Table, Text, Texts, Whole
 from perhop.sweep.metrics import names_of
-from perhop.sweep.paths import put
+from perhop.sweep.paths import is_of_a_control, put
 from perhop.sweep.plan import TITLE
 
 if TYPE_CHECKING:
@@ -425,8 +425,7 @@ def _applied(
         The settings that a search fills in.
     """
     templates = {}
-    # A parameter of a congestion control comes after what chooses the control.
-    for path, value in sorted(settings.items(), key=lambda one: ".congestion." in one[0]):
+    for path, value in sorted(settings.items(), key=lambda one: is_of_a_control(one[0])):
         document.in_quotes(path, value, f"{where}: [set]")
         if any(document.fields(value)):
             templates[path] = value

@@ -16,7 +16,7 @@ from perhop import _engine
 from perhop.errors import PerhopError
 from perhop.inputs import SCENARIO_NEEDS, read_text, toml
 from perhop.quantities import NUMBER
-from perhop.sweep.paths import Entries, Keys, put
+from perhop.sweep.paths import Entries, Keys, is_of_a_control, put
 from perhop.sweep.space import text_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Base:
             puts.append((path, _filled(value, values, factors, f"{self.origin}: [set] `{path}`"), False))
         # A link of a topology with a value of its own has the others of the topology as it is in the end, and
         # a parameter the congestion control.
-        puts.sort(key=lambda one: (one[0].partition(".")[0] != "topology", ".congestion." in one[0]))
+        puts.sort(key=lambda one: (one[0].partition(".")[0] != "topology", is_of_a_control(one[0])))
         entries = Entries()
         # Every table that a factor lies in, and its own place.
         varied: dict[Keys, str] = {}

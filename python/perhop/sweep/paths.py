@@ -83,7 +83,7 @@ def put(
     while True:
         if rest.startswith("congestion.") and isinstance(table, dict) and "tcp" in table:
             control = table.get("congestion", _default_control(table["tcp"]))
-            if isinstance(control, str):  # it stands for its table
+            if isinstance(control, str):  # a name is short for a table of defaults
                 table["congestion"] = {"control": control}
         name = _leading(table, rest, entries)
         if name is None and isinstance(table, dict) and "." not in rest and rest:
@@ -99,6 +99,11 @@ def put(
             return keys
         table, rest = table[keys[-1]], rest[len(name) + 1 :]
         passed = f"{passed}.{name}" if passed else name
+
+
+def is_of_a_control(path: str) -> bool:
+    """Whether a path is to a parameter of a congestion control: set after what chooses the control."""
+    return ".congestion." in path
 
 
 @cache

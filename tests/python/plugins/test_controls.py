@@ -220,7 +220,7 @@ def test_the_table_stands_under_congestion_and_says_what_the_class_needs() -> No
             {"congestion": {"control": "python"}},
             'congestion.class: names a class, such as class = "my_congestion_control:MyCongestionControl"',
         ),
-        ({"congestion": "python"}, "congestion: `python` stands for a class; write which, such as"),
+        ({"congestion": "python"}, "congestion: `python` means a class; write which, such as"),
         ({"congestion": "renoo"}, "unknown value `renoo`; did you mean `reno`"),
         ({"congestion": f"{MODULE}:Needy"}, r"NEEDS is \('luck',\); write a tuple"),
         ({"congestion": f"{MODULE}:Taken"}, "`window` is state that the sender reads; rename the parameter"),

@@ -181,7 +181,7 @@ mod tests {
         assert_ne!(read(&TABLE.replace("0.5", "0.6")).unwrap(), params);
         for (table, problem) in [
             (r#"{"control": "python"}"#, "missing field `class`"),
-            (r#""python""#, "`python` stands for a class; write which, such as"),
+            (r#""python""#, "`python` means a class; write which, such as"),
             (r#"{"beta": 0.5}"#, "key `control` is missing"),
             ("7", "congestion"),
         ] {

@@ -12,7 +12,7 @@ use super::{CongestionParams, Foreign, registered};
 
 /// The advice in place of the name of the control that a class implements.
 const NO_CLASS: &str =
-    "`python` stands for a class; write which, such as \"my_congestion_control:MyCongestionControl\"";
+    "`python` means a class; write which, such as \"my_congestion_control:MyCongestionControl\"";
 
 /// A key of a transport that is a parameter of a congestion control by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
